@@ -1,0 +1,30 @@
+"""What can go wrong, by whose fault it is.
+
+UserError: the user's mistake; it carries the road to the place and a cure (exit code 2, or 1 from `check`).
+StoreError: the world's; the work is reported as failed and comes again. Our own mistakes are assertions (exit code 3).
+"""
+
+from __future__ import annotations
+
+
+class SyncRulesError(Exception):
+    """Root of every error this package raises on purpose."""
+
+
+class UserError(SyncRulesError):
+    """Something the user wrote or set up cannot work. The message says what was expected, found, and what to do."""
+
+
+class StoreError(SyncRulesError):
+    """A read or a list could not be answered. `reason` is the service's error code, such as ThrottlingException.
+
+    Raised after the store's own retries; whoever asked reports the work as failed, so that it is delivered again.
+    """
+
+    def __init__(self, reason: str, message: str = "") -> None:
+        super().__init__(f"{reason}: {message}" if message else reason)
+        self.reason = reason
+
+
+class RecordError(SyncRulesError):
+    """A stream record that cannot be understood. It never will be, so it is parked and not retried."""
