@@ -1,4 +1,4 @@
-"""Messages for later, as JSON: the next page of a push, a second look through an index, another look at a target.
+"""Messages for later, as JSON: the next page of a push, a second look through an index, another pull of a target.
 
 Law: a message names keys and rules, never a value. Whoever receives it reads everything afresh, so it may come late,
 twice, or not in order.
@@ -34,19 +34,19 @@ class PushMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class LookMessage:
-    """Look at one target again: all of its rules, with a fresh image. `attempt` counts how often it was parked."""
+class PullMessage:
+    """Pull one target again: all of its rules, with a fresh image. `attempt` counts how often it was parked."""
 
     target: ItemKey
     attempt: int = 0
 
 
-Message = PushMessage | LookMessage
+Message = PushMessage | PullMessage
 
 
 def encode(message: Message) -> str:
     """The message as JSON text, the same for the same message."""
-    kind = "push" if isinstance(message, PushMessage) else "look"
+    kind = "push" if isinstance(message, PushMessage) else "pull"
     return json.dumps({"kind": kind, **asdict(message)}, default=_encode_bytes, separators=(",", ":"), sort_keys=True)
 
 
@@ -61,10 +61,10 @@ def decode(text: str) -> Message:
         match body.pop("kind"):
             case "push":
                 return PushMessage(**{**body, "rules": tuple(body["rules"]), "source": _key(body["source"])})
-            case "look":
-                return LookMessage(**{**body, "target": _key(body["target"])})
+            case "pull":
+                return PullMessage(**{**body, "target": _key(body["target"])})
             case kind:
-                raise RecordError(f"a message of kind {kind!r} is not known: expected push or look")
+                raise RecordError(f"a message of kind {kind!r} is not known: expected push or pull")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RecordError(f"not a message of sync-rules: {type(error).__name__}") from error
 

@@ -39,7 +39,8 @@ class Change:
     """One stream record: an item as it was and as it is. The only thing taken from it is where to look.
 
     `position` is the sequence number by which a failure of this record is reported; `created_ms` is when DynamoDB
-    says the change was made (milliseconds since the epoch; the service rounds it down to the second).
+    says the change was made (milliseconds since the epoch; the service rounds it down to the second). `in_order` is
+    False where records of one item may overtake each other (Kinesis Data Streams): its image may not be the newest.
     """
 
     key: ItemKey
@@ -47,6 +48,7 @@ class Change:
     new: Item | None
     position: str = ""
     created_ms: int | None = None
+    in_order: bool = True
 
 
 # ---------------------------------------------------------------- conditions and writes

@@ -88,7 +88,7 @@ class Ref:
         return None if bound is None else bound.get(self.field)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Entity:
     """A kind of item, recognised by its key. `templates` covers the table's key and may cover an index's."""
 
@@ -136,6 +136,9 @@ class Entity:
         return Ref(field, tuple(field.split(".")))
 
 
+Link = tuple[tuple[str, Ref], ...]
+
+
 @dataclass(frozen=True)
 class Find:
     """How a source finds the targets that point to it: one Query, of the base table or of an index.
@@ -177,7 +180,7 @@ class KeyConditions:
     begins_with: tuple[str, str] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CopyRule:
     """One copy rule: attributes of a source kept equal on every target that points to it.
 
@@ -189,7 +192,7 @@ class CopyRule:
     source: Entity
     target: Entity
     mapping: tuple[tuple[Path, Path], ...]
-    link: tuple[tuple[str, Ref], ...]
+    link: Link
     find: Find
     where: Where | None = None
     mode: Literal["live", "snapshot"] = "live"

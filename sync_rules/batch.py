@@ -1,0 +1,135 @@
+"""One batch of stream records from event to answer, and one message from the queue; the same for Lambda and `run`.
+
+Law: an item whose work failed is reported by its first record in the batch, everything else goes on, and nothing is
+reported as done before its effect. Records of one item are one piece of work, so none overtakes another.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sync_rules.errors import StoreError
+from sync_rules.fanout import pull, push
+from sync_rules.limits import Limits
+from sync_rules.messages import Message, PullMessage
+from sync_rules.model import Change, Failure, ItemKey
+from sync_rules.plan import plan_batch, pull_of, push_of
+from sync_rules.reconcile import Pace, Report
+from sync_rules.records import changes_of, read_event
+from sync_rules.rules import Rules
+from sync_rules.store import Park, Work, World, drive
+from sync_rules.telemetry import Telemetry
+
+TIME_RESERVED_MS = 2_000  # to answer, and for the last requests to return (their read timeout is cut short by Lambda)
+
+
+def process(changes: Sequence[Change], rules: Rules, pace: Pace) -> Work[Report]:
+    """The work of a batch: pulls, whose images the records brought, then pushes."""
+    plan = plan_batch(changes, rules)
+    report = yield from pull(plan.pulls, pace)
+    report.add((yield from push(plan.pushes, rules, pace)))
+    return report
+
+
+def process_message(message: Message, rules: Rules, pace: Pace) -> Work[Report]:
+    """The work of a message from the queue. A message about rules that are gone asks for nothing."""
+    if isinstance(message, PullMessage):
+        one = pull_of(message.target, rules, attempt=message.attempt)
+        return (yield from pull([one] if one else [], pace))
+    rest = push_of(message, rules)
+    return (yield from push([rest] if rest else [], rules, pace))
+
+
+@dataclass
+class Breaker:
+    """Counts writes per target in a sliding window, for the targets written last: what is fixed without end is parked,
+    because something else keeps writing the same attribute back.
+    """
+
+    limits: Limits
+    clock: Callable[[], float] = time.monotonic
+    targets_max: int = 10_000
+    _windows: OrderedDict[ItemKey, tuple[float, int]] = field(default_factory=OrderedDict)
+
+    def may_write(self, key: ItemKey) -> bool:
+        """Count a write of a target; False when it has had its share of this window."""
+        now = self.clock()
+        since, count = self._windows.pop(key, (now, 0))
+        if now - since >= self.limits.fixes_window_seconds:
+            since, count = now, 0
+        self._windows[key] = (since, count + 1)
+        if len(self._windows) > self.targets_max:
+            self._windows.popitem(last=False)
+        return count < self.limits.fixes_per_target_max_writes
+
+
+class Consumer:
+    """Takes Lambda events and queue messages for one rules file. One per process; not for use by several threads."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        world: World,
+        telemetry: Telemetry | None = None,
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.rules = rules
+        self.world = world
+        self.telemetry = telemetry or Telemetry()
+        self.limits = limits or Limits()
+        self._clock = clock
+        self._breaker = Breaker(self.limits)
+
+    def handle_event(self, event: Mapping[str, Any], remaining_ms: Callable[[], int]) -> dict[str, Any]:
+        """Process a stream event. Returns Lambda's partial batch response, naming the lowest failed sequence number.
+
+        An empty identifier, which Lambda takes for a failure of the whole batch, stands for a record without a number.
+        https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html
+        """
+        changes, unreadable = changes_of(read_event(event, self.rules))
+        unkept = self._park(unreadable)
+        report = drive(process(changes, self.rules, self._pace(remaining_ms)), self.world)
+        self.telemetry.add(report, changes, self._clock())
+        first = lowest([*unkept, *(change.position for change in changes if change.key in report.failed)])
+        return {"batchItemFailures": [] if first is None else [{"itemIdentifier": first}]}
+
+    def handle_message(self, message: Message, remaining_ms: Callable[[], int] = lambda: 900_000) -> None:
+        """Process a message from the queue.
+
+        Raises:
+            StoreError: when some of it failed: the message must come again.
+        """
+        report = drive(process_message(message, self.rules, self._pace(remaining_ms)), self.world)
+        self.telemetry.add(report, (), self._clock())
+        if report.failed:
+            raise StoreError(next(iter(report.failed.values())), f"{len(report.failed)} items not finished")
+
+    def _pace(self, remaining_ms: Callable[[], int]) -> Pace:
+        return Pace(self.limits, lambda: remaining_ms() < TIME_RESERVED_MS, self._breaker.may_write)
+
+    def _park(self, unreadable: Iterable[Failure]) -> list[str]:
+        """Keep a failure record of each unreadable record. Returns the positions of those that could not be kept."""
+        lost = []
+        for failure in unreadable:
+            try:
+                drive(_park_one(failure), self.world)
+            except StoreError:
+                lost.append(failure.position)
+            self.telemetry.unreadable(failure)
+        return lost
+
+
+def _park_one(failure: Failure) -> Work[None]:
+    yield Park(failure)
+
+
+def lowest(positions: Iterable[str]) -> str | None:
+    """The lowest sequence number, by value: their width grows, so text order would be wrong. One that is empty or not
+    a number comes before all, since then nothing can be told apart.
+    """
+    return min(positions, key=lambda text: (text.isdecimal(), int(text) if text.isdecimal() else 0), default=None)

@@ -1,0 +1,202 @@
+"""Push and pull: which targets are looked at, in which order, and how much at a time.
+
+Law: pages are worked in rounds. In each round every image is read first, the sources then, so that no copy is judged by
+a source older than its image. An index row is never an image. The second look through an index is asked for after the
+last page, by whoever lists it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sync_rules.attributes import Item
+from sync_rules.errors import StoreError
+from sync_rules.model import ItemKey
+from sync_rules.plan import Pull, Push
+from sync_rules.reconcile import Pace, Report, Target, fix
+from sync_rules.rules import Rule, Rules
+from sync_rules.store import Later, List, Read, Work
+
+
+def pull(pulls: Sequence[Pull], pace: Pace) -> Work[Report]:
+    """Look at single targets. Those without an image are read first."""
+    report = Report()
+    unseen = [pull for pull in pulls if pull.image is None]
+    images: dict[ItemKey, Item | None] = {pull.key: pull.image for pull in pulls}
+    if unseen:
+        keys = tuple(dict.fromkeys(pull.key for pull in unseen))
+        try:
+            images.update(zip(keys, (yield Read(keys)), strict=True))
+        except StoreError as error:
+            for one in unseen:
+                report.fail(Target(one.key, {}, one.rules), error.reason)
+    targets = [
+        Target(one.key, image, one.rules, attempt=one.attempt)
+        for one in pulls
+        if (image := images[one.key]) is not None
+    ]
+    report.add((yield from fix(targets, pace)))
+    return report
+
+
+@dataclass
+class Listing:
+    """One push in progress: where its listing stands, how many rows it had, and what came of it."""
+
+    push: Push
+    cursor: Item | None
+    listed_items: int = 0
+    done: bool = False
+    handed_over: bool = False
+    wrote: bool = False
+    failed: str = ""
+
+    @property
+    def found(self) -> bool:
+        return self.push.found or self.wrote
+
+
+@dataclass
+class Look:
+    """A target listed in a round: its image once known, and the pushes that ask."""
+
+    image: Item | None = None
+    asked: list[Listing] = field(default_factory=list)
+
+
+def push(pushes: Sequence[Push], rules: Rules, pace: Pace) -> Work[Report]:
+    """Look at all targets of some sources, a bounded number at a time. What does not fit goes on as a message.
+
+    The report names as failed the sources of which some target, or the listing, could not be finished.
+    """
+    report = Report()
+    listings = [Listing(one, one.cursor) for one in pushes]
+    active = listings
+    while active:
+        looks = yield from _list_round(active, rules, pace)
+        done = yield from _look(looks, pace)
+        report.outcomes.update(done.outcomes)
+        for listing in active:
+            if listing.done and not listing.failed:
+                yield from _second_look(listing, pace)
+        # those that had no turn this time come first in the next round
+        active = sorted((one for one in active if not one.done), key=lambda one: one.listed_items)
+    report.failed = {listing.push.source: listing.failed for listing in listings if listing.failed}
+    return report
+
+
+def _list_round(active: Sequence[Listing], rules: Rules, pace: Pace) -> Work[dict[ItemKey, Look]]:
+    """A page of each push, until the round is full; images of index rows come from a consistent read after the last."""
+    looks: dict[ItemKey, Look] = {}
+    unseen: dict[ItemKey, None] = {}
+    room = pace.limits.fan_out_round_max_items
+    for listing in active:
+        if room <= 0:
+            break
+        if pace.out_of_time() or listing.listed_items >= pace.limits.fan_out_inline_max_items:
+            yield from _hand_over(listing)
+            continue
+        for key, image in (yield from _list_page(listing, rules, pace)):
+            look = looks.setdefault(key, Look())
+            look.asked.append(listing)
+            if image is None:
+                unseen[key] = None
+            else:
+                look.image = image
+            room -= 1
+    if unseen:
+        yield from _read_images(looks, tuple(unseen))
+    return looks
+
+
+def _read_images(looks: dict[ItemKey, Look], keys: tuple[ItemKey, ...]) -> Work[None]:
+    """The images of index rows, strongly consistent."""
+    try:
+        images = yield Read(keys)
+    except StoreError as error:
+        for key in keys:
+            _fail(looks.pop(key).asked, error.reason)
+    else:
+        for key, image in zip(keys, images, strict=True):
+            looks[key].image = image
+
+
+def _list_page(listing: Listing, rules: Rules, pace: Pace) -> Work[list[tuple[ItemKey, Item | None]]]:
+    """One page of a push: the keys of its targets, with their images if they may be used as such."""
+    rule = listing.push.rules[0]  # all rules of a push list alike
+    table, index = rule.target.table, rule.find.index
+    conditions = rule.find.conditions(rule.target_fields(listing.push.source))
+    if conditions is None:  # no target can name this source
+        listing.done = True
+        return []
+    try:
+        page = yield List(table.name, index, conditions, pace.limits.fan_out_page_max_items, listing.cursor)
+    except StoreError as error:
+        listing.done = True
+        listing.failed = error.reason
+        return []
+    listing.cursor = page.cursor
+    listing.done = page.cursor is None
+    listing.listed_items += len(page.items)
+    keys = ((table.key_of(item), item) for item in page.items)
+    return [
+        (key, item if index is None else None)
+        for key, item in keys
+        if key is not None and rules.entity_of(key) is rule.target  # else another entity's, in the same partition
+    ]
+
+
+def _look(looks: Mapping[ItemKey, Look], pace: Pace) -> Work[Report]:
+    """Fix each target of a round once, for all the rules that ask; tell the pushes what came of it."""
+    targets = []
+    for key, look in looks.items():
+        if look.image is None:
+            continue  # the index still shows what is gone
+        removed = {rule: one.push.removed for one in look.asked for rule in still_linked(one.push, look.image)}
+        if removed:
+            targets.append(Target(key, look.image, tuple(removed), tuple(rule for rule in removed if removed[rule])))
+    report = yield from fix(targets, pace)
+    for key in report.written:
+        for listing in looks[key].asked:
+            listing.wrote = True
+    for key, reason in report.failed.items():
+        _fail(looks[key].asked, reason)
+    return report
+
+
+def still_linked(push: Push, image: Item) -> tuple[Rule, ...]:
+    """The rules of a push by which this image still points to its source; a target that moved has its own record."""
+    return tuple(rule for rule in push.rules if rule.source_key(image) == push.source)
+
+
+def _fail(listings: Iterable[Listing], reason: str) -> None:
+    for listing in listings:
+        listing.failed = reason
+
+
+def _hand_over(listing: Listing) -> Work[None]:
+    """The rest of a push goes on as a message. If part of it failed, all of it comes again with its record instead."""
+    listing.done = listing.handed_over = True
+    if listing.failed:
+        return
+    try:
+        yield Later(replace(listing.push, cursor=listing.cursor, found=listing.found).message())
+    except StoreError as error:
+        listing.failed = error.reason
+
+
+def _second_look(listing: Listing, pace: Pace) -> Work[None]:
+    """After the last page of a listing through an index: look again once the index must have caught up, and again,
+    after twice the time, for as long as that still finds something.
+    """
+    push = listing.push
+    settle = max(rule.settle_seconds for rule in push.rules)
+    first = push.delay_seconds == 0
+    if push.rules[0].find.index is None or settle == 0 or not (first or listing.found) or listing.handed_over:
+        return
+    delay = settle if first else min(2 * push.delay_seconds, pace.limits.settle_max_seconds)
+    try:
+        yield Later(replace(push, cursor=None, delay_seconds=delay, found=False).message(), delay)
+    except StoreError as error:
+        listing.failed = error.reason

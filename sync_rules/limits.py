@@ -1,0 +1,40 @@
+"""Every limit of the pipeline, by name, with its unit last and its default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is done at once and how often something is tried."""
+
+    fan_out_page_max_items: int = 100
+    """Targets listed by one Query page; also what one consistent BatchGetItem can read (AWS limit: 100 keys)."""
+
+    fan_out_round_max_items: int = 1_000
+    """Targets of all pushes of a batch held in memory at once; several rules for one of them become one update."""
+
+    fan_out_inline_max_items: int = 10_000
+    """Targets one invocation looks at for one push before the rest goes on as a message."""
+
+    apply_max_writes: int = 100
+    """Writes handed to the store at once, between two looks at the clock."""
+
+    source_reads_max_tries: int = 4
+    """How often the source is read again when a transaction finds it changed, before the work is reported as failed."""
+
+    settle_max_seconds: int = 900
+    """Longest wait for a second look: the largest delay of an SQS message."""
+
+    parked_first_delay_seconds: int = 60
+    """First wait before a parked target is looked at again; doubles up to `settle_max_seconds`."""
+
+    parked_max_looks: int = 12
+    """Looks at a parked target (about two and a half hours); after that, its own next change or verify finds it."""
+
+    fixes_per_target_max_writes: int = 200
+    """Writes of one target in one window before it is parked: something else writes the same attribute back."""
+
+    fixes_window_seconds: int = 60
+    """The window of `fixes_per_target_max_writes`."""

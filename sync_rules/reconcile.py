@@ -1,0 +1,258 @@
+"""The one road: look at targets, read what they point to, write what differs under a guard. Push and pull both take it.
+
+Law: the image of a target is seen FIRST, its source is read THEN (strongly consistent, once for all targets of a
+round), and the write is a compare-and-set on what was seen. A refused guard is an answer: the target changed since,
+and its own record brings it here again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sync_rules.attributes import Item
+from sync_rules.errors import StoreError
+from sync_rules.kinds import KINDS
+from sync_rules.limits import Limits
+from sync_rules.messages import PullMessage
+from sync_rules.model import (
+    Check,
+    Condition,
+    Delete,
+    Failure,
+    ItemKey,
+    Outcome,
+    Result,
+    Status,
+    Transaction,
+    Update,
+    Write,
+)
+from sync_rules.rules import Rule
+from sync_rules.store import Apply, Later, Park, Read, Work
+from sync_rules.updates import Desired, differences, distinct, misfit, target_exists, update_of
+
+Sources = Mapping[ItemKey, Item | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target as it was seen, and the rules to check. `removed`: those whose source, a record said, was removed."""
+
+    key: ItemKey
+    image: Item
+    rules: tuple[Rule, ...]
+    removed: tuple[Rule, ...] = ()
+    attempt: int = 0
+
+
+@dataclass
+class Report:
+    """What came of a piece of work: outcomes per rule, the items written, and those that could not be finished."""
+
+    outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
+    written: set[ItemKey] = field(default_factory=set)
+    failed: dict[ItemKey, str] = field(default_factory=dict)
+
+    def add(self, other: Report) -> None:
+        self.outcomes.update(other.outcomes)
+        self.written |= other.written
+        self.failed |= other.failed
+
+    def tally(self, rules: Iterable[Rule], outcome: Outcome) -> None:
+        for rule in rules:
+            self.outcomes[rule.name, outcome] += 1
+
+    def fail(self, target: Target, reason: str) -> None:
+        self.tally(target.rules, Outcome.FAILED)
+        self.failed[target.key] = reason
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What bounds a run: the limits, whether time is up, and whether one target is being written too often."""
+
+    limits: Limits = field(default_factory=Limits)
+    out_of_time: Callable[[], bool] = lambda: False
+    may_write: Callable[[ItemKey], bool] = lambda _key: True
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What should happen to one target: which rules have something to write, and the write."""
+
+    target: Target
+    rules: tuple[Rule, ...]
+    desired: Desired
+    write: Write
+
+
+def fix(targets: Sequence[Target], pace: Pace) -> Work[Report]:
+    """Bring targets, whose images are at hand, in line with their sources. The images must be older than this call."""
+    report = Report()
+    waiting: Sequence[Target] = targets
+    for _ in range(pace.limits.source_reads_max_tries):
+        if not waiting:
+            return report
+        try:
+            sources = yield from read_sources(waiting)
+        except StoreError as error:
+            for target in waiting:
+                report.fail(target, error.reason)
+            return report
+        intents = []
+        for target in waiting:
+            intent = yield from _decide(target, sources, pace, report)
+            if intent is not None:
+                intents.append(intent)
+        waiting = yield from _apply(intents, pace, report)
+    for target in waiting:  # its source changes faster than it can be copied: let the record come again
+        report.fail(target, "SourceChanging")
+    return report
+
+
+def read_sources(targets: Iterable[Target]) -> Work[Sources]:
+    """The sources these targets point to, each read once, strongly consistent, after the images."""
+    keys = [rule.source_key(target.image) for target in targets for rule in target.rules]
+    distinct = tuple(dict.fromkeys(key for key in keys if key is not None))
+    if not distinct:
+        return {}
+    items = yield Read(distinct)
+    return dict(zip(distinct, items, strict=True))
+
+
+# ------------------------------------------------------------------ what should happen
+def _decide(target: Target, sources: Sources, pace: Pace, report: Report) -> Work[Intent | None]:
+    """The write this target needs, if any; rules that have nothing to write are tallied at once."""
+    deletion = _deletion(target, sources)
+    if deletion is not None:
+        return deletion
+    wanted: dict[Rule, Desired] = {}
+    for rule in target.rules:
+        desired = KINDS[type(rule)].desired(rule, _source(rule, target.image, sources), target.image)
+        if desired is None:
+            report.tally([rule], Outcome.KEPT)
+            continue
+        changes = differences(target.image, desired)
+        if not changes:
+            report.tally([rule], Outcome.RIGHT)
+        elif reason := misfit(target.image, changes):  # parked alone: it must not hold up the other rules
+            yield from _park(target, [rule], reason, pace, report)
+        else:
+            wanted[rule] = desired
+    if not wanted:
+        return None
+    if not pace.may_write(target.key):
+        yield from _park(target, wanted, "Contended", pace, report)
+        return None
+    return intent_of(target, wanted, sources)
+
+
+def _source(rule: Rule, image: Item, sources: Sources) -> Item | None:
+    key = rule.source_key(image)
+    return None if key is None else sources[key]
+
+
+def intent_of(target: Target, wanted: Mapping[Rule, Desired], sources: Sources) -> Intent:
+    """One write for all rules of a target: an update, or a transaction when a rule is strict."""
+    desired = {path: value for paths in wanted.values() for path, value in paths.items()}
+    guard = [condition for rule in wanted for condition in KINDS[type(rule)].link_guard(rule, target.image)]
+    checks: dict[ItemKey, list[Condition]] = {}
+    for rule in wanted:
+        key = rule.source_key(target.image)
+        if rule.strict and key is not None:
+            still = KINDS[type(rule)].source_guard(rule, sources[key])
+            checks.setdefault(key, []).extend(still)
+    guard += checks.pop(target.key, [])  # a transaction may name an item once: an item that is its own source
+    update = update_of(target.key, target.image, differences(target.image, desired), guard)
+    sources_unchanged = tuple(Check(key, distinct(still)) for key, still in checks.items())
+    write = Transaction((*sources_unchanged, update)) if sources_unchanged else update
+    return Intent(target, tuple(wanted), desired, write)
+
+
+def _deletion(target: Target, sources: Sources) -> Intent | None:
+    """The delete of `on_delete: delete`: only on a REMOVE record, only while the source is absent, and comparing only
+    the link, because a late write of the copy must not save an orphan.
+    """
+    for rule in target.removed:
+        source = rule.source_key(target.image)
+        if rule.on_delete != "delete" or source is None or source == target.key or sources[source] is not None:
+            continue
+        link = KINDS[type(rule)].link_guard(rule, target.image)
+        source_absent = Check(source, KINDS[type(rule)].source_guard(rule, None))
+        return Intent(
+            target, (rule,), {}, Transaction((source_absent, Delete(target.key, (target_exists(target.key), *link))))
+        )
+    return None
+
+
+# --------------------------------------------------------------- making it happen
+def _apply(intents: Sequence[Intent], pace: Pace, report: Report) -> Work[list[Target]]:
+    """Write. Returns the targets whose source changed under a transaction: they need another read of it."""
+    again: list[Target] = []
+    for start in range(0, len(intents), pace.limits.apply_max_writes):
+        some = intents[start : start + pace.limits.apply_max_writes]
+        if pace.out_of_time():
+            for intent in some:
+                report.fail(replace(intent.target, rules=intent.rules), "OutOfTime")
+            continue
+        results = yield Apply(tuple(intent.write for intent in some))
+        for intent, result in zip(some, results, strict=True):
+            target = replace(intent.target, rules=intent.rules)
+            if result.status is Status.WRITTEN:
+                deleted = isinstance(intent.write, Transaction) and isinstance(intent.write.actions[-1], Delete)
+                report.tally(intent.rules, Outcome.DELETED if deleted else Outcome.COPIED)
+                report.written.add(target.key)
+            elif result.status is Status.FAILED:
+                report.fail(target, result.reason)
+            elif result.status is Status.REJECTED:
+                yield from _rejected(intent, result, pace, report)
+            elif source_changed(intent.write, result):
+                again.append(target)
+            else:
+                report.tally(intent.rules, refusal(intent, result.item))
+    return again
+
+
+def source_changed(write: Write, result: Result) -> bool:
+    """Whether it was a source, not the target, that no longer was as seen."""
+    target_action = len(write.actions) - 1 if isinstance(write, Transaction) else 0
+    return bool(result.refused) and target_action not in result.refused
+
+
+def refusal(intent: Intent, item: Item | None) -> Outcome:
+    """What a refused guard says, read from the item that the refusal returned."""
+    if item is None:
+        return Outcome.GONE
+    if any(rule.source_key(item) != rule.source_key(intent.target.image) for rule in intent.rules):
+        return Outcome.RELINKED
+    if intent.desired and not differences(item, intent.desired):
+        return Outcome.RIGHT  # written by somebody else, or by ourselves when the first answer was lost
+    return Outcome.SUPERSEDED
+
+
+def _rejected(intent: Intent, result: Result, pace: Pace, report: Report) -> Work[None]:
+    """A write that can never succeed. If several rules share it, each is tried alone before it is parked."""
+    if len(intent.rules) == 1 or not isinstance(intent.write, Update):
+        yield from _park(intent.target, intent.rules, result.reason, pace, report)
+        return
+    for rule in intent.rules:
+        report.add((yield from fix([replace(intent.target, rules=(rule,))], pace)))
+
+
+def _park(target: Target, rules: Iterable[Rule], reason: str, pace: Pace, report: Report) -> Work[None]:
+    """Keep a failure record per rule and look again later; the rest goes on. Never holds up a shard."""
+    rules = tuple(rules)
+    delay = pace.limits.parked_first_delay_seconds << min(target.attempt, 10)
+    try:
+        if target.attempt == 0:
+            for rule in rules:
+                yield Park(Failure(rule.name, target.key, reason))
+        if target.attempt < pace.limits.parked_max_looks:
+            message = PullMessage(target.key, target.attempt + 1)
+            yield Later(message, min(delay, pace.limits.settle_max_seconds))
+    except StoreError as error:
+        report.fail(replace(target, rules=rules), error.reason)
+    else:
+        report.tally(rules, Outcome.PARKED)

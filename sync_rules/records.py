@@ -1,0 +1,154 @@
+"""Stream records as they reach a Lambda function, read into `Change` values.
+
+Law: be strict about what a change means and lenient about everything else. The event's source, name, size and time are
+advice; keys and images are what counts. What cannot be read is handed back as a failure, never dropped silently.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from sync_rules.attributes import AttributeValue, Item
+from sync_rules.errors import RecordError
+from sync_rules.model import Change, Failure
+from sync_rules.rules import Rules, Table
+
+STREAM_ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/([^/]+)/stream/")
+SECONDS_MAX = 10**11  # a later number of seconds is the year 5138: it is milliseconds
+MILLISECONDS_MAX = 10**14  # and beyond that microseconds, which Kinesis Data Streams can be set to
+
+
+def read_event(event: Mapping[str, Any], rules: Rules) -> Iterator[Change | Failure]:
+    """Each record of a Lambda event that is of a table of the rules, in order; a Failure where one is unreadable."""
+    records = event.get("Records")
+    if not isinstance(records, list):
+        yield Failure("", None, "the event has no list of Records: expected what a stream's event source mapping sends")
+        return
+    for record in records:
+        position = position_of(record)
+        try:
+            change = _read_record(record, position, rules)
+        except RecordError as error:
+            yield Failure("", None, str(error), position)
+        else:
+            if change is not None:
+                yield change
+
+
+def position_of(record: object) -> str:
+    """The sequence number by which Lambda knows a record, "" when it has none."""
+    match record:
+        case {"kinesis": {"sequenceNumber": str(number)}} | {"dynamodb": {"SequenceNumber": str(number)}}:
+            return number
+    return ""
+
+
+def _read_record(record: object, position: str, rules: Rules) -> Change | None:
+    if not isinstance(record, Mapping):
+        raise RecordError("a record is not a map")
+    wrapped = "kinesis" in record
+    body = _unwrap(record["kinesis"]) if wrapped else record
+    data = body.get("dynamodb")
+    keys = data.get("Keys") if isinstance(data, Mapping) else None
+    if not isinstance(data, Mapping) or not isinstance(keys, Mapping) or not keys:
+        raise RecordError("a record has no dynamodb.Keys")
+    keys = _read_image(keys)
+    table = _table_of(body, keys, rules)
+    if table is None:
+        return None
+    key = table.key_of(keys)
+    if key is None:
+        expected = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in table.key)
+        raise RecordError(f"the keys of a record are not those of table {table.name}: expected {expected}")
+    new, old = (_read_image(data[name]) if data.get(name) else None for name in ("NewImage", "OldImage"))
+    if new is None and body.get("eventName") in ("INSERT", "MODIFY"):
+        view = data.get("StreamViewType", "unknown")
+        raise RecordError(
+            f"a record of table {table.name} lacks its new image (stream view type {view}):"
+            " the table's stream must have NEW_AND_OLD_IMAGES"
+        )
+    if new is not None:
+        new = {**new, **keys}
+    return Change(key, old, new, position, _milliseconds(data.get("ApproximateCreationDateTime")), in_order=not wrapped)
+
+
+def _unwrap(kinesis: object) -> Mapping[str, Any]:
+    """The DynamoDB record inside a Kinesis one: base64 of JSON, in which binary attributes are base64 once more."""
+    try:
+        body = json.loads(base64.b64decode(kinesis["data"]))  # type: ignore[index]  # a wrong shape is caught below
+    except (TypeError, KeyError, ValueError) as error:
+        raise RecordError("the data of a Kinesis record is not base64 of a DynamoDB record") from error
+    if not isinstance(body, Mapping):
+        raise RecordError("the data of a Kinesis record is not a DynamoDB record")
+    return body
+
+
+def _table_of(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | None:
+    """By the stream's ARN or, in Kinesis, the table's name. Without either, the one table whose key it could be."""
+    arn = STREAM_ARN.match(str(body.get("eventSourceARN", "")))
+    name = arn[1] if arn else body.get("tableName")
+    if name is not None:
+        return rules.by_physical_name.get(name)
+    fitting = [t for t in rules.streamed_tables if {a.name for a in t.key} == keys.keys() and t.key_of(keys)]
+    if len(fitting) > 1:
+        names = ", ".join(table.name for table in fitting)
+        raise RecordError(f"a record names no table and its keys could be of {names}")
+    return fitting[0] if fitting else None
+
+
+def _milliseconds(stamp: object) -> int | None:
+    if not isinstance(stamp, int | float) or isinstance(stamp, bool):
+        return None
+    if stamp < SECONDS_MAX:
+        return int(stamp * 1000)
+    return int(stamp) if stamp < MILLISECONDS_MAX else int(stamp) // 1000
+
+
+def _read_image(image: object) -> dict[str, AttributeValue]:
+    if not isinstance(image, Mapping):
+        raise RecordError("an image of a record is not a map")
+    return {str(name): _read_value(value) for name, value in image.items()}
+
+
+def _read_value(value: object) -> AttributeValue:
+    """The value with binaries decoded from base64, as JSON has to carry them; any other value as it is."""
+    if not isinstance(value, Mapping) or len(value) != 1:
+        raise RecordError("an attribute of a record is not {type: value}")
+    match value:
+        case {"S": _} | {"N": _} | {"BOOL": _} | {"NULL": _} | {"SS": _} | {"NS": _}:
+            return value
+        case {"M": Mapping() as inner}:
+            return {"M": {name: _read_value(content) for name, content in inner.items()}}
+        case {"L": list() as inner}:
+            return {"L": [_read_value(content) for content in inner]}
+        case {"B": content}:
+            return {"B": _read_binary(content)}
+        case {"BS": list() as contents}:
+            return {"BS": [_read_binary(content) for content in contents]}
+    raise RecordError(f"an attribute of a record is of the unknown type {next(iter(value))!r}")
+
+
+def _read_binary(content: object) -> bytes:
+    if isinstance(content, bytes):
+        return content
+    try:
+        return base64.b64decode(str(content), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise RecordError("a binary attribute of a record is not base64") from error
+
+
+def changes_of(parsed: Iterable[Change | Failure]) -> tuple[list[Change], list[Failure]]:
+    """The readable and the unreadable, each in order."""
+    changes: list[Change] = []
+    failures: list[Failure] = []
+    for one in parsed:
+        if isinstance(one, Change):
+            changes.append(one)
+        else:
+            failures.append(one)
+    return changes, failures
