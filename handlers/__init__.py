@@ -1,1 +1,1 @@
-"""Lambda entry points. Each parses its event, calls the pipeline and answers; the rules are loaded once per cold start."""
+"""Lambda entry points: each parses its event, calls the pipeline and answers. Rules are loaded once per cold start."""

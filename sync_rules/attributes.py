@@ -22,6 +22,7 @@ TYPES = {
     "M": "map", "L": "list", "SS": "string set", "NS": "number set", "BS": "binary set",
 }  # fmt: skip
 SEGMENT = re.compile(r'"([^"]+)"|([^."\s]+)')
+UNQUOTED = re.compile(r'[^."\s]+')
 
 
 def parse_path(text: str) -> Path:
@@ -49,7 +50,7 @@ def parse_path(text: str) -> Path:
 
 def show_path(path: Path) -> str:
     """The path as the rules file spells it."""
-    return ".".join(f'"{name}"' if "." in name else name for name in path)
+    return ".".join(name if UNQUOTED.fullmatch(name) else f'"{name}"' for name in path)
 
 
 def get(item: Item | None, path: Path) -> AttributeValue | None:

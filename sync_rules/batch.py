@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 from sync_rules.errors import StoreError
@@ -32,6 +33,7 @@ def process(changes: Sequence[Change], rules: Rules, pace: Pace) -> Work[Report]
     plan = plan_batch(changes, rules)
     report = yield from pull(plan.pulls, pace)
     report.add((yield from push(plan.pushes, rules, pace)))
+    report.since_ms.update(plan.since_ms)
     return report
 
 
@@ -68,7 +70,7 @@ class Breaker:
 
 
 class Consumer:
-    """Takes Lambda events and queue messages for one rules file. One per process; not for use by several threads."""
+    """Takes Lambda events and queue messages for one rules file. One per process; may be used by several threads."""
 
     def __init__(
         self,
@@ -84,6 +86,7 @@ class Consumer:
         self.limits = limits or Limits()
         self._clock = clock
         self._breaker = Breaker(self.limits)
+        self._lock = Lock()
 
     def handle_event(self, event: Mapping[str, Any], remaining_ms: Callable[[], int]) -> dict[str, Any]:
         """Process a stream event. Returns Lambda's partial batch response, naming the lowest failed sequence number.
@@ -94,7 +97,7 @@ class Consumer:
         changes, unreadable = changes_of(read_event(event, self.rules))
         unkept = self._park(unreadable)
         report = drive(process(changes, self.rules, self._pace(remaining_ms)), self.world)
-        self.telemetry.add(report, changes, self._clock())
+        self._count(report, len(changes), len(unreadable))
         first = lowest([*unkept, *(change.position for change in changes if change.key in report.failed)])
         return {"batchItemFailures": [] if first is None else [{"itemIdentifier": first}]}
 
@@ -105,14 +108,14 @@ class Consumer:
             StoreError: when some of it failed: the message must come again.
         """
         report = drive(process_message(message, self.rules, self._pace(remaining_ms)), self.world)
-        self.telemetry.add(report, (), self._clock())
+        self._count(report)
         if report.failed:
             raise StoreError(next(iter(report.failed.values())), f"{len(report.failed)} items not finished")
 
     def _pace(self, remaining_ms: Callable[[], int]) -> Pace:
-        return Pace(self.limits, lambda: remaining_ms() < TIME_RESERVED_MS, self._breaker.may_write)
+        return Pace(self.limits, lambda: remaining_ms() < TIME_RESERVED_MS, self._may_write)
 
-    def _park(self, unreadable: Iterable[Failure]) -> list[str]:
+    def _park(self, unreadable: Sequence[Failure]) -> list[str]:
         """Keep a failure record of each unreadable record. Returns the positions of those that could not be kept."""
         lost = []
         for failure in unreadable:
@@ -120,8 +123,16 @@ class Consumer:
                 drive(_park_one(failure), self.world)
             except StoreError:
                 lost.append(failure.position)
-            self.telemetry.unreadable(failure)
         return lost
+
+    def _count(self, report: Report, records: int = 0, unreadable: int = 0) -> None:
+        with self._lock:
+            self.telemetry.add(report, records, self._clock())
+            self.telemetry.unreadable_records += unreadable
+
+    def _may_write(self, key: ItemKey) -> bool:
+        with self._lock:
+            return self._breaker.may_write(key)
 
 
 def _park_one(failure: Failure) -> Work[None]:

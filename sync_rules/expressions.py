@@ -38,8 +38,8 @@ class Where:
             seen[self.source_name] = {name: plain(source[name]) for (name,) in self.source_paths if name in source}
         try:
             return self.compiled.search(seen) not in (None, False, "", [], {})
-        except JMESPathError:
-            return False  # such as length() of an attribute that is missing: the condition does not hold
+        except (JMESPathError, TypeError):
+            return False  # such as length() of a missing attribute, or text < number: the condition does not hold
 
 
 def compile_where(text: str, source_name: str) -> Where:
@@ -51,7 +51,7 @@ def compile_where(text: str, source_name: str) -> Where:
     try:
         compiled = jmespath.compile(text)
     except JMESPathError as error:
-        first = str(error).splitlines()[0]
+        first = str(error).splitlines()[0].removeprefix("Bad jmespath expression: ").rstrip(":")
         raise UserError(f"{text!r} is not a JMESPath expression: {first}") from error
     source: dict[Path, None] = {}
     target: dict[Path, None] = {}

@@ -49,10 +49,13 @@ class Push:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a batch asks for. The key of each piece is the item whose records it stems from."""
+    """What a batch asks for. The key of each piece is the item whose records it stems from. `since_ms` is, per rule,
+    the time of the oldest change that concerned it (milliseconds since the epoch): what lag is measured from.
+    """
 
     pulls: tuple[Pull, ...]
     pushes: tuple[Push, ...]
+    since_ms: Mapping[str, int]
 
 
 def plan_batch(changes: Iterable[Change], rules: Rules) -> Plan:
@@ -60,6 +63,7 @@ def plan_batch(changes: Iterable[Change], rules: Rules) -> Plan:
     newest: dict[ItemKey, Change] = {}
     pulled: dict[ItemKey, tuple[Rule, ...]] = {}
     pushed: dict[tuple[ItemKey, Rule], bool] = {}
+    since: dict[str, int] = {}
     for change in changes:
         entity = rules.entity_of(change.key)
         if entity is None:
@@ -68,12 +72,21 @@ def plan_batch(changes: Iterable[Change], rules: Rules) -> Plan:
         into = rules.into_target(entity)
         if any(KINDS[type(rule)].pulls(rule, change) for rule in into):
             pulled[change.key] = into
+            _note(since, into, change)
         for rule in rules.from_source(entity):
             if KINDS[type(rule)].pushes(rule, change):
                 removed = change.new is None or pushed.get((change.key, rule), False)
                 pushed[change.key, rule] = removed
+                _note(since, (rule,), change)
     pulls = tuple(pull for key, into in pulled.items() if (pull := _pull(newest[key], into)) is not None)
-    return Plan(pulls, group_pushes(pushed))
+    return Plan(pulls, group_pushes(pushed), since)
+
+
+def _note(since: dict[str, int], concerned: Iterable[Rule], change: Change) -> None:
+    """Remember the oldest change of each rule."""
+    if change.created_ms is not None:
+        for rule in concerned:
+            since[rule.name] = min(change.created_ms, since.get(rule.name, change.created_ms))
 
 
 def _pull(newest: Change, rules: tuple[Rule, ...]) -> Pull | None:

@@ -49,11 +49,14 @@ class Target:
 
 @dataclass
 class Report:
-    """What came of a piece of work: outcomes per rule, the items written, and those that could not be finished."""
+    """What came of a piece of work: outcomes per rule, the items written, those that could not be finished and why,
+    and per rule the time of the oldest change that was dealt with (milliseconds since the epoch).
+    """
 
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
     written: set[ItemKey] = field(default_factory=set)
     failed: dict[ItemKey, str] = field(default_factory=dict)
+    since_ms: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: Report) -> None:
         self.outcomes.update(other.outcomes)

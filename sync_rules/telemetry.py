@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sync_rules.model import Change, Failure, ItemKey, Outcome
+from sync_rules.model import ItemKey, Outcome
 from sync_rules.reconcile import Report
 
 
 @dataclass
 class Telemetry:
-    """Totals so far. `lag_ms` is the age of the oldest record of the last batch at the time it was done."""
+    """Totals so far. `lag_ms` is, per rule, the age of its oldest change in the last batch when that batch was done;
+    DynamoDB rounds the time of a change down to the second, so it may show up to a second too much.
+    """
 
     records: int = 0
     unreadable_records: int = 0
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
     failed: dict[ItemKey, str] = field(default_factory=dict)
-    lag_ms: int | None = None
+    lag_ms: dict[str, int] = field(default_factory=dict)
 
-    def add(self, report: Report, changes: Iterable[Change], now_seconds: float) -> None:
-        """Count a finished piece of work."""
-        changes = list(changes)
-        self.records += len(changes)
+    def add(self, report: Report, records: int, now_seconds: float) -> None:
+        """Count a finished piece of work. `failed` and `lag_ms` are those of the last one."""
+        self.records += records
         self.outcomes.update(report.outcomes)
-        self.failed |= report.failed
-        made = [change.created_ms for change in changes if change.created_ms is not None]
-        if made:
-            self.lag_ms = max(0, int(now_seconds * 1000) - min(made))
-
-    def unreadable(self, _failure: Failure) -> None:
-        """Count a record that could not be read."""
-        self.unreadable_records += 1
+        self.failed = report.failed
+        self.lag_ms = {rule: max(0, int(now_seconds * 1000) - since) for rule, since in report.since_ms.items()}
 
     def total(self, *outcomes: Outcome) -> int:
         """How often these outcomes occurred, over all rules."""
         return sum(count for (_, outcome), count in self.outcomes.items() if outcome in outcomes)
+
+    def clear(self) -> None:
+        """Start anew, after what was counted has been written out."""
+        self.records = self.unreadable_records = 0
+        self.outcomes.clear()
+        self.failed, self.lag_ms = {}, {}

@@ -1,0 +1,155 @@
+"""What the handlers share: rules, clients, logger and metrics, made once per cold start from environment variables.
+
+Law: nothing here decides anything. Values of items are never logged; keys only when SYNC_RULES_LOG_KEYS is 1, else a
+short digest stands for them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
+
+from sync_rules import aws
+from sync_rules.batch import Consumer
+from sync_rules.dynamodb import DynamoStore
+from sync_rules.errors import StoreError, UserError
+from sync_rules.messages import Message
+from sync_rules.model import Failure, ItemKey, Outcome
+from sync_rules.rulefile import load_rules
+from sync_rules.rules import Rules
+from sync_rules.sqs import SqsFailures, SqsQueue
+from sync_rules.store import Failures, Queue, World
+from sync_rules.telemetry import Telemetry
+
+RULES_FILE: Final = "SYNC_RULES_FILE"  # path of the rules file; default rules.yaml beside the handlers
+QUEUE_URL: Final = "SYNC_RULES_QUEUE_URL"  # messages for later: second looks, the rest of a large fan-out
+FAILURES_URL: Final = "SYNC_RULES_FAILURES_URL"  # failure records; without it they are only logged
+ENDPOINT_URL: Final = "SYNC_RULES_ENDPOINT_URL"  # an emulator's address; AWS when not set
+LOG_KEYS: Final = "SYNC_RULES_LOG_KEYS"
+
+METRIC_NAMES: Final[Mapping[Outcome, str]] = {
+    Outcome.COPIED: "Copied",
+    Outcome.DELETED: "Deleted",
+    Outcome.RIGHT: "AlreadyRight",
+    Outcome.KEPT: "Kept",
+    Outcome.SUPERSEDED: "RefusedSuperseded",
+    Outcome.RELINKED: "RefusedRelinked",
+    Outcome.GONE: "RefusedGone",
+    Outcome.FAILED: "Failed",
+    Outcome.PARKED: "Parked",
+}
+
+logger = Logger(service="sync-rules")
+
+
+class Context(Protocol):
+    """The part of Lambda's context object that is used."""
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Milliseconds until Lambda stops this invocation."""
+        ...
+
+
+class Deadline:
+    """How long the current invocation may still take; the one thing here that changes, once per invocation."""
+
+    def __init__(self) -> None:
+        self.context: Context | None = None
+
+    def remaining_ms(self) -> int:
+        return 60_000 if self.context is None else self.context.get_remaining_time_in_millis()
+
+    def remaining_seconds(self) -> float:
+        return self.remaining_ms() / 1000
+
+
+class NoQueue:
+    """Stands where no queue is set up: what would have to be done later is reported as failed instead."""
+
+    def send(self, _message: Message, _delay_seconds: int) -> None:
+        """Raises StoreError, always."""
+        raise StoreError("NoQueue", f"set {QUEUE_URL}: a fan-out did not fit into one invocation")
+
+
+class LoggedFailures:
+    """Failure records into the log, and onto the queue behind it when there is one."""
+
+    def __init__(self, behind: Failures | None) -> None:
+        self._behind = behind
+
+    def park(self, failure: Failure) -> None:
+        """Raises StoreError when the queue does not take the record."""
+        if self._behind is not None:
+            self._behind.park(failure)
+        item = None if failure.key is None else shown(failure.key)
+        logger.error("parked", rule=failure.rule, item=item, reason=failure.reason, position=failure.position)
+
+
+def shown(key: ItemKey) -> str:
+    """A key as the log may show it."""
+    return str(key) if os.environ.get(LOG_KEYS) == "1" else key.digest()
+
+
+deadline = Deadline()
+
+
+@cache
+def consumer() -> Consumer:
+    """The pipeline of this process.
+
+    Raises:
+        UserError: when the rules file is wrong, or needs a queue that is not set.
+    """
+    rules = load_rules(Path(os.environ.get(RULES_FILE, "rules.yaml")))
+    endpoint = os.environ.get(ENDPOINT_URL)
+    store = DynamoStore(aws.dynamodb(endpoint), rules.tables, remaining_seconds=deadline.remaining_seconds)
+    return Consumer(rules, World(store, _queue(rules, endpoint), _failures(endpoint)))
+
+
+def _queue(rules: Rules, endpoint: str | None) -> Queue:
+    url = os.environ.get(QUEUE_URL)
+    if url:
+        return SqsQueue(aws.sqs(endpoint), url)
+    looks_twice = [rule.name for rule in rules.rules.values() if rule.find.index is not None and rule.settle_seconds]
+    if looks_twice:
+        raise UserError(
+            f"{QUEUE_URL} is not set, but {', '.join(looks_twice)} find their targets through an index and need a queue"
+            " for the second look: set it to the URL of a standard SQS queue"
+        )
+    return NoQueue()
+
+
+def _failures(endpoint: str | None) -> Failures:
+    url = os.environ.get(FAILURES_URL)
+    return LoggedFailures(SqsFailures(aws.sqs(endpoint), url) if url else None)
+
+
+def emit(telemetry: Telemetry) -> None:
+    """Write what was counted as CloudWatch metrics (embedded metric format), one set per rule, and start anew."""
+    for rule in sorted({rule for rule, _ in telemetry.outcomes} | telemetry.lag_ms.keys()):
+        metrics = EphemeralMetrics(namespace="SyncRules", service="sync-rules")
+        metrics.add_dimension("rule", rule)
+        for outcome, name in METRIC_NAMES.items():
+            if count := telemetry.outcomes[rule, outcome]:
+                metrics.add_metric(name, MetricUnit.Count, count)
+        if rule in telemetry.lag_ms:
+            metrics.add_metric("Lag", MetricUnit.Milliseconds, telemetry.lag_ms[rule])
+        metrics.flush_metrics()
+    for key, reason in telemetry.failed.items():
+        logger.warning("not finished, comes again", item=shown(key), reason=reason)
+    if telemetry.unreadable_records:
+        metrics = EphemeralMetrics(namespace="SyncRules", service="sync-rules")
+        metrics.add_metric("UnreadableRecords", MetricUnit.Count, telemetry.unreadable_records)
+        metrics.flush_metrics()
+    telemetry.clear()
+
+
+def answer(failed: list[str]) -> dict[str, Any]:
+    """Lambda's partial batch response."""
+    return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in failed]}

@@ -1,0 +1,191 @@
+"""What becomes of a batch of stream records: who failed, what is tried again, what is given up. Pure decisions.
+
+Law: a record leaves a batch in one of two ways only: the function answered for it, or it went to the on-failure
+destination. The rules are those of a Lambda event source mapping, from the Lambda developer guide:
+"Configuring partial batch response with DynamoDB and Lambda" (services-ddb-batchfailurereporting), "Parameters for
+DynamoDB event source mappings" (services-ddb-params) and "Retaining discarded records" (services-dynamodb-errors).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+Answer = Mapping[str, Any] | None
+Condition = Literal["RetryAttemptsExhausted", "RecordAgeExceeded"]
+
+
+RANGES: Final[Mapping[str, tuple[int, int, int | None]]] = {  # lowest, highest, and the value that means: no limit
+    "batch_size": (1, 10_000, None),
+    "batch_window_seconds": (0, 300, None),
+    "parallelization_factor": (1, 10, None),
+    "maximum_retry_attempts": (0, 10_000, -1),
+    "maximum_record_age_seconds": (60, 604_800, -1),
+}
+
+
+@dataclass(frozen=True)
+class MappingSettings:
+    """The settings of an event source mapping, named as Lambda names them, and the limits Lambda does not show.
+
+    Defaults and ranges are those of services-ddb-params, except that retries are finite: with Lambda's own default (-1)
+    one record that always fails holds its shard for a day. `payload_max_bytes` is that of a synchronous invocation;
+    `poll_idle_ms` is Lambda's base rate of four polls a second and shard. The backoff between attempts is ours: AWS
+    documents none.
+    """
+
+    batch_size: int = 100
+    batch_window_seconds: float = 0.0
+    parallelization_factor: int = 1
+    maximum_retry_attempts: int = 10
+    maximum_record_age_seconds: int = -1
+    bisect_on_function_error: bool = False
+    payload_max_bytes: int = 6 * 1024 * 1024
+    poll_idle_ms: int = 250
+    shard_refresh_ms: int = 10_000
+    retry_first_ms: int = 500
+    retry_max_ms: int = 30_000
+    read_ahead_max_records: int = 2_000
+    idle_after_empty_reads: int = 3
+    function_arn: str = "local:sync-rules"
+
+    def __post_init__(self) -> None:
+        for name, (low, high, off) in RANGES.items():
+            value = getattr(self, name)
+            assert low <= value <= high or value == off, f"{name} must be {low} to {high}, got {value}"
+
+    def backoff_ms(self, attempts: int) -> int:
+        """How long to wait after this many failed attempts (1, 2, ...), in milliseconds."""
+        return int(min(self.retry_max_ms, self.retry_first_ms * 2.0 ** min(attempts - 1, 20)))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRecord:
+    """One record as it was read from a shard. `body` is the record in the shape of a Lambda event."""
+
+    position: str
+    body: Mapping[str, Any] = field(repr=False)  # holds values of an item
+    key: str = field(repr=False)
+    size_bytes: int
+    created_ms: int
+    read_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Records that are delivered together. `retries` counts against the quota; `invokes` is how often it was tried."""
+
+    records: tuple[StreamRecord, ...]
+    due_ms: int = 0
+    retries: int = 0
+    invokes: int = 0
+
+    def event(self) -> dict[str, Any]:
+        """The event the function is called with."""
+        return {"Records": [record.body for record in self.records]}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an attempt came to: records that are finished, batches to try (again) in order, and one that is given up."""
+
+    finished: tuple[StreamRecord, ...] = ()
+    again: tuple[Batch, ...] = ()
+    dropped: Batch | None = None
+    condition: Condition = "RetryAttemptsExhausted"
+
+
+def first_failed(batch: Batch, answer: Answer) -> int:
+    """The place in the batch from which records failed; its length when none did.
+
+    A null or empty answer or list is a success. An identifier that is missing, empty, null or of no record in the batch
+    makes the whole batch a failure. Of several, the lowest sequence number counts, compared as a number: sequence
+    numbers are strings of 21 to 40 digits whose width grows.
+    """
+    failures = answer.get("batchItemFailures") if isinstance(answer, Mapping) else None
+    if not failures:
+        return len(batch.records)
+    places = {record.position: place for place, record in reversed(list(enumerate(batch.records)))}
+    reported = [failure.get("itemIdentifier") if isinstance(failure, Mapping) else None for failure in failures]
+    known = [name for name in reported if isinstance(name, str) and name in places]
+    return places[min(known, key=int)] if len(known) == len(reported) else 0
+
+
+def judge(batch: Batch, answer: Answer, *, thrown: bool, settings: MappingSettings, now_ms: int) -> Verdict:
+    """What follows from an attempt.
+
+    Splitting does not consume the retry quota. A thrown error splits the batch in half; a partial failure splits it at
+    the lowest reported record, and the remainder starts with a full quota of its own: on AWS a record that always
+    fails, delivered third in a batch of three with three retries, is delivered five times in all.
+    """
+    tried = replace(batch, invokes=batch.invokes + 1)
+    place = 0 if thrown else first_failed(batch, answer)
+    if place == len(batch.records):
+        return Verdict(finished=batch.records)
+    if place > 0:
+        rest = Batch(batch.records[place:], due_ms=now_ms + settings.backoff_ms(1))
+        return Verdict(finished=batch.records[:place], again=(rest,))
+    if thrown and settings.bisect_on_function_error and len(batch.records) > 1:
+        middle = len(batch.records) // 2
+        halves = batch.records[:middle], batch.records[middle:]
+        return Verdict(again=tuple(replace(tried, records=half, due_ms=now_ms) for half in halves))
+    if 0 <= settings.maximum_retry_attempts <= batch.retries:
+        return Verdict(dropped=tried)
+    retries = batch.retries + 1
+    return Verdict(again=(replace(tried, retries=retries, due_ms=now_ms + settings.backoff_ms(retries)),))
+
+
+def expire(batch: Batch, settings: MappingSettings, now_ms: int) -> Verdict | None:
+    """Give up the records at the front of a batch that are too old to be sent; None when there are none."""
+    if settings.maximum_record_age_seconds < 0:
+        return None
+    oldest_ms = now_ms - settings.maximum_record_age_seconds * 1000
+    young = next((n for n, r in enumerate(batch.records) if r.created_ms >= oldest_ms), len(batch.records))
+    if young == 0:
+        return None
+    rest = (replace(batch, records=batch.records[young:]),) if young < len(batch.records) else ()
+    return Verdict(again=rest, dropped=replace(batch, records=batch.records[:young]), condition="RecordAgeExceeded")
+
+
+def invocation_record(
+    verdict: Verdict,
+    *,
+    shard_id: str,
+    stream_arn: str,
+    request_id: str,
+    thrown: bool,
+    settings: MappingSettings,
+    now_ms: int,
+) -> dict[str, Any]:
+    """What the on-failure destination is given, in the form S3 gets: with the payload, the whole event as JSON text."""
+    batch = verdict.dropped
+    assert batch is not None
+    invoked = {"statusCode": 200, "executedVersion": "$LATEST", **({"functionError": "Unhandled"} if thrown else {})}
+    return {
+        "requestContext": {
+            "requestId": request_id,
+            "functionArn": settings.function_arn,
+            "condition": verdict.condition,
+            "approximateInvokeCount": batch.invokes,
+        },
+        "responseContext": invoked if batch.invokes else None,
+        "version": "1.0",
+        "timestamp": _time(now_ms, "milliseconds"),
+        "DDBStreamBatchInfo": {
+            "shardId": shard_id,
+            "startSequenceNumber": batch.records[0].position,
+            "endSequenceNumber": batch.records[-1].position,
+            "approximateArrivalOfFirstRecord": _time(batch.records[0].created_ms, "seconds"),
+            "approximateArrivalOfLastRecord": _time(batch.records[-1].created_ms, "seconds"),
+            "batchSize": len(batch.records),
+            "streamArn": stream_arn,
+        },
+        "payload": json.dumps(batch.event()),
+    }
+
+
+def _time(ms: int, precision: str) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec=precision).replace("+00:00", "Z")

@@ -1,0 +1,176 @@
+"""The way to AWS: clients, what their errors mean, and how calls are tried again. The only importer of boto3.
+
+Law: tenacity is the one retry mechanism (botocore tries once), with full jitter and within the caller's deadline; what
+was refused on its merits is never tried again. Clients are made once per process: each costs tens of milliseconds.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as BotoConnectionError
+from botocore.parsers import ResponseParserError
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, stop_any, wait_random_exponential
+from tenacity.stop import stop_base
+
+from sync_rules import __version__
+from sync_rules.errors import UserError
+
+if TYPE_CHECKING:  # the stubs are a development dependency
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
+    from mypy_boto3_sqs import SQSClient
+
+RemainingSeconds = Callable[[], float]
+
+CONNECTIONS_MAX: Final = 16  # per client; above the writer's workers
+CONNECT_TIMEOUT_SECONDS: Final = 2
+READ_TIMEOUT_SECONDS: Final = 10
+ATTEMPTS_MAX: Final = 8
+FIRST_WAIT_SECONDS: Final = 0.025  # what the AWS SDKs start with for DynamoDB
+WAIT_MAX_SECONDS: Final = 2.0
+LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+# ---------------------------------------------------------------- clients
+def dynamodb(endpoint_url: str | None = None, region: str | None = None) -> DynamoDBClient:
+    """The DynamoDB client of this process. Raises UserError when no region or profile can be found."""
+    client: DynamoDBClient = _client("dynamodb", endpoint_url, region)
+    return client
+
+
+def dynamodbstreams(endpoint_url: str | None = None, region: str | None = None) -> DynamoDBStreamsClient:
+    """The DynamoDB Streams client of this process. Raises UserError like `dynamodb`."""
+    client: DynamoDBStreamsClient = _client("dynamodbstreams", endpoint_url, region)
+    return client
+
+
+def sqs(endpoint_url: str | None = None, region: str | None = None) -> SQSClient:
+    """The SQS client of this process. Raises UserError like `dynamodb`."""
+    client: SQSClient = _client("sqs", endpoint_url, region)
+    return client
+
+
+@cache
+def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
+    config = Config(
+        retries={"mode": "standard", "total_max_attempts": 1},
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        read_timeout=READ_TIMEOUT_SECONDS,
+        tcp_keepalive=True,
+        max_pool_connections=CONNECTIONS_MAX,
+        account_id_endpoint_mode="disabled",  # emulators do not know hosts that begin with an account
+        user_agent_extra=f"sync-rules/{__version__}",
+    )
+    credentials: tuple[str, str] | tuple[None, None] = (None, None)  # found where AWS's tools find them
+    if endpoint_url is not None and urlsplit(endpoint_url).hostname in LOOPBACK:
+        # An emulator on this machine takes any credentials, and is never shown real ones.
+        credentials = ("local", "local")
+        region = region or "us-east-1"
+    try:
+        make: Callable[..., Any] = boto3.session.Session(
+            aws_access_key_id=credentials[0], aws_secret_access_key=credentials[1], region_name=region
+        ).client
+        return make(service, endpoint_url=endpoint_url, config=config)
+    except (BotoCoreError, ValueError) as error:
+        raise UserError(
+            f"no {service} client could be made: {error} Set AWS_REGION and credentials, or give an endpoint."
+        ) from error
+
+
+# ---------------------------------------------------------------- errors
+class UnprocessedError(Exception):
+    """A batch came back with keys that were not read: a throttle in the shape of an answer."""
+
+
+ERRORS: Final = (ClientError, BotoCoreError, ResponseParserError, UnprocessedError)  # all that a call may raise
+CONNECTION_ERRORS: Final = (HTTPClientError, BotoConnectionError, ResponseParserError, UnprocessedError)
+TRANSIENT: Final = frozenset({
+    "InternalServerError", "KmsThrottled", "ProvisionedThroughputExceededException", "ReplicatedWriteConflictException",
+    "RequestLimitExceeded", "RequestThrottled", "RequestTimeout", "ServiceUnavailable", "Throttling",
+    "ThrottlingException", "TransactionConflictException", "TransactionInProgressException",
+})  # fmt: skip
+DECIDED: Final = frozenset({"ConditionalCheckFailed", "ItemCollectionSizeLimitExceeded", "ValidationError"})
+REASONS: Final = {
+    "ResourceNotFoundException": "TableNotFound",
+    "UnprocessedError": "ThrottlingException",
+    "AWS.SimpleQueueService.NonExistentQueue": "QueueNotFound",
+    "QueueDoesNotExist": "QueueNotFound",
+}
+
+
+def code(error: BaseException) -> str:
+    """The service's error code, or the name of the error when no service answered."""
+    return str(error.response["Error"].get("Code", "")) if isinstance(error, ClientError) else type(error).__name__
+
+
+def message(error: BaseException) -> str:
+    """What the service said. It may quote values, so it is read here and never shown."""
+    return str(error.response["Error"].get("Message", "")) if isinstance(error, ClientError) else ""
+
+
+def reason(error: BaseException) -> str:
+    """The error as a short reason for results and failure records."""
+    undecided = [entry["Code"] for entry in cancellations(error) if entry.get("Code", "None") != "None"]
+    return undecided[0] if undecided else REASONS.get(code(error), code(error))
+
+
+def cancellations(error: BaseException) -> list[dict[str, Any]]:
+    """Why each action of a cancelled transaction failed, by position; code "None" where it did not."""
+    if not isinstance(error, ClientError):
+        return []
+    return [dict(entry) for entry in error.response.get("CancellationReasons") or []]
+
+
+def transient(error: BaseException) -> bool:
+    """Whether the same call may succeed a moment later; a cancelled transaction, unless a guard or a value decided."""
+    if isinstance(error, CONNECTION_ERRORS):
+        return True
+    if not isinstance(error, ClientError):
+        return False
+    if code(error) == "TransactionCanceledException":
+        return DECIDED.isdisjoint(entry.get("Code", "None") for entry in cancellations(error))
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return code(error) in TRANSIENT or status >= 500  # noqa: PLR2004 -- server errors begin at 500
+
+
+# ---------------------------------------------------------------- tried again
+def no_deadline() -> float:
+    """Remaining seconds where nobody waits."""
+    return math.inf
+
+
+class _BeforeDeadline(stop_base):
+    """Stops when the next wait would outlast the deadline."""
+
+    def __init__(self, remaining_seconds: RemainingSeconds) -> None:
+        self._remaining_seconds = remaining_seconds
+
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        return retry_state.upcoming_sleep >= self._remaining_seconds()
+
+
+def retrying(
+    remaining_seconds: RemainingSeconds = no_deadline,
+    attempts_max: int = ATTEMPTS_MAX,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Retrying:
+    """Calls a function until it answers: full jitter from 25 ms doubling to 2 s, while the next wait fits the deadline.
+
+    The last error is raised as it is. May be shared by threads.
+    """
+    return Retrying(
+        retry=retry_if_exception(transient),
+        wait=wait_random_exponential(multiplier=FIRST_WAIT_SECONDS, max=WAIT_MAX_SECONDS),
+        stop=stop_any(stop_after_attempt(attempts_max), _BeforeDeadline(remaining_seconds)),
+        sleep=sleep,
+        reraise=True,
+    )

@@ -1,0 +1,151 @@
+"""`sync-rules run`: consume the streams of all tables from a terminal or a container until stopped, and resume later.
+
+Exit code 0 when stopped or, with --once, when everything was read; 2 when a table, index or stream is missing, or the
+checkpoint is another's. Ctrl-C or SIGTERM finishes the batches in flight and saves; a second one stops at once, and
+what was in flight comes again at the next start.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeVar
+
+import typer
+from rich.console import Console
+from tenacity import Retrying
+
+from sync_rules import aws
+from sync_rules.attempts import MappingSettings
+from sync_rules.batch import Consumer
+from sync_rules.checkpoint import locked
+from sync_rules.display import Display, display_on
+from sync_rules.dynamodb import DynamoStore
+from sync_rules.errors import UserError
+from sync_rules.local_run import Files, LocalRun
+from sync_rules.mapping import Concurrently, serially
+from sync_rules.preflight import describe, preflight
+from sync_rules.pump import WAIT_SECONDS
+from sync_rules.rulefile import load_rules
+from sync_rules.rules import Rules
+from sync_rules.streams import DynamoDBStreams
+
+INTERRUPTED: Final = 130
+SHOW_CURSOR: Final = "\x1b[?25h"
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+def run(
+    rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules file.")] = Path("rules.yaml"),
+    *,
+    endpoint_url: Annotated[str | None, typer.Option(help="Another DynamoDB than AWS's, such as an emulator.")] = None,
+    region: Annotated[str | None, typer.Option(help="The AWS region.")] = None,
+    checkpoint: Annotated[Path, typer.Option(help="Where to keep how far everything is done.")] = Files.checkpoint,
+    failures: Annotated[Path, typer.Option(help="Where to append what cannot succeed.")] = Files.failures,
+    batch_size: Annotated[int, typer.Option(min=1, max=10_000, help="Records per batch.")] = 100,
+    parallelization: Annotated[int, typer.Option(min=1, max=10, help="Batches of a shard at the same time.")] = 1,
+    once: Annotated[bool, typer.Option("--once", help="Stop when everything there is was read.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the status as JSON lines.")] = False,
+) -> int:
+    """Consume the streams and keep the copies true, until Ctrl-C; start again to resume."""
+    rules = load_rules(rules_file)
+    client = aws.dynamodb(endpoint_url, region)
+    arns = stream_arns(client, rules)
+    files = Files(checkpoint, failures)
+    settings = MappingSettings(
+        batch_size=batch_size, parallelization_factor=parallelization, bisect_on_function_error=True
+    )
+    with ExitStack() as stack:
+        stack.enter_context(locked(files.checkpoint))
+        local = LocalRun(
+            stream_arns=arns,
+            rules_fingerprint=rules.fingerprint,
+            reader=DynamoDBStreams(aws.dynamodbstreams(endpoint_url, region)),
+            store=DynamoStore(client, rules.tables),
+            make_consumer=lambda world: Consumer(rules, world),
+            files=files,
+            settings=settings,
+            concurrently=stack.enter_context(threads(parallelization)),
+        )
+        display = stack.enter_context(display_on(Console(), as_json=as_json))
+        for notice in local.notices:
+            display.say(notice)
+        loop(local, display, stopping=stack.enter_context(stop_signals()), once=once)
+        display.summary(local.status, files)
+    return 0
+
+
+def stream_arns(client: Any, rules: Rules) -> list[str]:
+    """The streams to read, as they are now: a stream that was enabled again has a new ARN.
+
+    Raises:
+        UserError: with every table, index and stream that is not as the rules need it.
+    """
+    problems = preflight(client, rules)
+    if problems:
+        raise UserError("the tables are not as the rules need them:\n" + "\n".join(f"  {each}" for each in problems))
+    retrying: Retrying = aws.retrying()
+    descriptions = [describe(client, table, retrying) for table in rules.streamed_tables]
+    return [str(found["LatestStreamArn"]) for found in descriptions if found]
+
+
+@contextmanager
+def threads(parallelization: int) -> Iterator[Concurrently]:
+    """As many threads as batches may run at the same time; none when it is one at a time."""
+    if parallelization == 1:
+        yield serially
+        return
+    with ThreadPoolExecutor(parallelization) as pool:
+
+        def together(function: Callable[[A], B], things: Sequence[A], /) -> Iterable[B]:
+            return list(pool.map(function, things))
+
+        yield together
+
+
+@contextmanager
+def stop_signals() -> Iterator[Callable[[], bool]]:
+    """Gives a function that says whether SIGINT or SIGTERM came. The second one ends the process at once."""
+    came: list[int] = []
+
+    def note(number: int, _frame: object) -> None:
+        if came:
+            sys.stdout.write(SHOW_CURSOR if sys.stdout.isatty() else "")
+            sys.stdout.flush()
+            os._exit(INTERRUPTED)
+        came.append(number)  # no lock: the handler may run while this very thread holds it
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(came)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def loop(
+    local: LocalRun,
+    display: Display,
+    *,
+    stopping: Callable[[], bool],
+    once: bool,
+    sleep: Callable[[float], object] = time.sleep,
+) -> None:
+    """Step until told to stop, or with `once` until everything was read; then save."""
+    try:
+        while not stopping():
+            progressed = local.step().progressed
+            display.update(lambda: local.status)
+            if once and local.pump.idle:
+                return
+            if not progressed:
+                sleep(WAIT_SECONDS)
+    finally:
+        local.save()

@@ -1,0 +1,35 @@
+"""`sync-rules schema`: the JSON Schema of rules files, so that editors complete and check while one types."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sync_rules.errors import UserError
+from sync_rules.schema import FileForm
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema(
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it to a file, not to the terminal.")] = None,
+) -> int:
+    """Write the JSON Schema of rules files, for editors."""
+    text = json.dumps(document(), indent=2, ensure_ascii=False) + "\n"
+    if out is None:
+        print(text, end="")
+        return 0
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{out}: cannot be written: {error.strerror}") from error
+    print(f"wrote {out}. First line of your rules file: # yaml-language-server: $schema={out}")
+    return 0
+
+
+def document() -> dict[str, Any]:
+    """The schema, made from the very models that validate rules files."""
+    return {"$schema": DIALECT, **FileForm.model_json_schema(by_alias=True), "title": "sync-rules: rules file"}

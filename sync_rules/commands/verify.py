@@ -1,0 +1,175 @@
+"""`sync-rules verify`: is every copy what its rule says? Looks twice before it calls anything drift; can repair.
+
+Exit code 0 when there is no drift, or none left after --repair; 1 when there is; 2 for the user's mistake.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table as Grid
+
+from sync_rules import aws
+from sync_rules.attributes import AttributeValue, show_path
+from sync_rules.dynamodb import DynamoStore
+from sync_rules.errors import UserError
+from sync_rules.failure_log import FailureLog
+from sync_rules.local_run import Files, wall_clock_ms
+from sync_rules.messages import Message
+from sync_rules.model import ItemKey
+from sync_rules.problems import unknown
+from sync_rules.rulefile import load_rules
+from sync_rules.rules import Rules, Table
+from sync_rules.store import World
+from sync_rules.verify import GRACE_SECONDS, Finding, Tally, Verifier
+
+
+def verify(
+    rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules file.")] = Path("rules.yaml"),
+    *,
+    rule: Annotated[list[str] | None, typer.Option(help="Only this rule; may be given again.")] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="JSON", help='Only the item with this key: \'{"PK": "USER#1", "SK": "..."}\'.')
+    ] = None,
+    table: Annotated[str | None, typer.Option(help="The table of --key, where its attributes do not tell.")] = None,
+    repair: Annotated[bool, typer.Option("--repair", help="Mend what drifted; never over a newer write.")] = False,
+    grace_seconds: Annotated[
+        float, typer.Option(min=0, help="How long a copy may differ before it is drift and not lag.")
+    ] = GRACE_SECONDS,
+    endpoint_url: Annotated[str | None, typer.Option(help="Another DynamoDB than AWS's, such as an emulator.")] = None,
+    region: Annotated[str | None, typer.Option(help="The AWS region.")] = None,
+    failures: Annotated[Path, typer.Option(help="Where to append what cannot be repaired.")] = Files.failures,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON line per drift, then one with the totals.")] = False,
+) -> int:
+    """Compare every copy with its source; with --repair, mend what differs."""
+    rules = load_rules(rules_file)
+    only = chosen(rules, rule or [])
+    item = None if key is None else parse_key(key, table, rules)
+    store = DynamoStore(aws.dynamodb(endpoint_url, region), rules.tables)
+    console = Console(stderr=True)
+    with console.status("verifying", spinner="dots") as status:
+        verifier = Verifier(
+            rules,
+            World(store, NoQueue(), FailureLog(failures, wall_clock_ms)),
+            only,
+            repair=repair,
+            grace_seconds=grace_seconds,
+            on_progress=lambda tally, doing: status.update(f"{doing} · {tally.items} items"),
+        )
+        findings = verifier.sweep() if item is None else verifier.one(item)
+        show(findings, verifier.tally, only, as_json=as_json)
+    return 1 if verifier.tally.left else 0
+
+
+class NoQueue:
+    """A repair that cannot succeed is in the failures file; there is nobody to try it again later."""
+
+    def send(self, _message: Message, _delay_seconds: int) -> None:
+        """Does nothing: verify reports what is left."""
+
+
+def chosen(rules: Rules, names: list[str]) -> frozenset[str]:
+    """The rules to verify: all, or those named. Raises UserError for a name that is no rule's."""
+    for name in names:
+        if name not in rules.rules:
+            raise UserError(unknown("rule", name, rules.rules))
+    return frozenset(names or rules.rules)
+
+
+def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
+    """The key a user gave as JSON, typed by the key schema of its table.
+
+    Raises:
+        UserError: when it is not JSON, or its attributes are those of no table, or of several.
+    """
+    try:
+        given = json.loads(text)
+    except ValueError:
+        given = None
+    if not isinstance(given, dict) or not given:
+        raise UserError(f'{text!r} is not a key: expected a JSON object of key attributes, such as {{"book_id": "b1"}}')
+    if table is not None and table not in rules.tables:
+        raise UserError(unknown("table", table, rules.tables))
+    candidates = [rules.tables[table]] if table is not None else list(rules.tables.values())
+    fitting = [one for one in candidates if {attribute.name for attribute in one.key} == given.keys()]
+    if len(fitting) != 1:
+        keys = "; ".join(f"{one.name}: {', '.join(a.name for a in one.key)}" for one in candidates)
+        cure = "say which with --table" if fitting else f"the keys are {keys}"
+        raise UserError(f"a key with {', '.join(given)} is of {'several tables' if fitting else 'no table'}: {cure}")
+    return _typed(given, fitting[0])
+
+
+def _typed(given: dict[str, Any], table: Table) -> ItemKey:
+    item: dict[str, AttributeValue] = {}
+    for attribute in table.key:
+        value = given[attribute.name]
+        try:
+            item[attribute.name] = {attribute.type: bytes.fromhex(value) if attribute.type == "B" else str(value)}
+        except (TypeError, ValueError) as error:
+            raise UserError(f"{attribute.name} is a binary key attribute: expected hexadecimal digits") from error
+    key = table.key_of(item)
+    assert key is not None
+    return key
+
+
+# ---------------------------------------------------------------- output
+def show(findings: Iterable[Finding], tally: Tally, only: frozenset[str], *, as_json: bool) -> None:
+    """Each drift as it is found, the totals at the end."""
+    for finding in findings:
+        print(json.dumps(as_row(finding)) if as_json else as_line(finding), flush=True)
+    if as_json:
+        print(json.dumps({"items": tally.items, "rules": {name: totals(tally, name) for name in sorted(only)}}))
+        return
+    Console().print(grid(tally, only))
+
+
+def totals(tally: Tally, rule: str) -> dict[str, int]:
+    """The figures of one rule, in (rule, target) pairs."""
+    columns = {"right": tally.right, "kept": tally.kept, "lag": tally.lag, "drift": tally.drift}
+    return {name: counter[rule] for name, counter in {**columns, "repaired": tally.repaired}.items()}
+
+
+def grid(tally: Tally, only: frozenset[str]) -> Grid:
+    """The figures of all rules for people."""
+    table = Grid(box=None, header_style="bold", pad_edge=False)
+    table.add_column("rule", no_wrap=True)
+    names = ("right", "kept", "lag", "drift", "repaired")
+    for name in names:
+        table.add_column(name, justify="right")
+    for rule in sorted(only):
+        figures = totals(tally, rule)
+        style = "red" if figures["drift"] > figures["repaired"] else None
+        table.add_row(rule, *(str(figures[name]) for name in names), style=style)
+    return table
+
+
+def as_row(finding: Finding) -> dict[str, Any]:
+    """A drift for machines: keys and paths, never a value."""
+    found = finding.difference
+    return {
+        "rule": found.rule,
+        "drift": found.drift.value,
+        "target": _key(found.target),
+        "source": None if found.source is None else _key(found.source),
+        "paths": [show_path(path) for path in found.paths],
+        "repaired": finding.repaired,
+    }
+
+
+def _key(key: ItemKey) -> dict[str, Any]:
+    values = {name: value.hex() if isinstance(value, bytes) else value for name, _, value in key.values}
+    return {"table": key.table, "key": values}
+
+
+def as_line(finding: Finding) -> str:
+    """A drift for people."""
+    found = finding.difference
+    paths = ", ".join(show_path(path) for path in found.paths)
+    source = f" from {found.source}" if found.source else ""
+    mended = " · repaired" if finding.repaired else ""
+    return f"{found.drift.value}: {found.target} {paths}{source} · rule {found.rule}{mended}"

@@ -1,0 +1,134 @@
+"""The other end of the road: look at targets as reconcile does, but say what differs instead of writing it.
+
+Law: nothing is called drift on one look. A scan may show an old image and a record may still be on its way, so what
+differs is looked at again, strongly consistent, after a grace period; what is right by then was lag.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from sync_rules.attributes import Item, Path, get
+from sync_rules.kinds import KINDS
+from sync_rules.model import ItemKey
+from sync_rules.reconcile import Sources, Target, read_sources
+from sync_rules.rules import Rule, Rules, Table
+from sync_rules.store import Read, Scan, Work
+from sync_rules.updates import Desired, differences
+
+
+class Drift(Enum):
+    """In which way a copy differs from what its rule says."""
+
+    WRONG = "wrong"  # it holds another value than its source
+    MISSING = "missing"  # it is not there, its source is
+    EXTRA = "extra"  # it is there, its source has no such value
+    ORPHAN = "orphan"  # a target under `on_delete: delete` whose source does not exist
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One rule's copies on one target that are not as they should be. Keys and paths, never a value."""
+
+    rule: str
+    drift: Drift
+    target: ItemKey
+    source: ItemKey | None
+    paths: tuple[Path, ...]
+
+
+@dataclass
+class Comparison:
+    """What a look at some targets came to, in (rule, target) pairs."""
+
+    right: Counter[str] = field(default_factory=Counter)
+    kept: Counter[str] = field(default_factory=Counter)
+    different: list[Difference] = field(default_factory=list)
+    gone: int = 0
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One page of a sweep over a table: what it came to, how many items it had, and where the scan goes on."""
+
+    comparison: Comparison
+    items: int
+    cursor: Item | None
+
+
+def sweep_page(table: Table, rules: Rules, only: frozenset[str], cursor: Item | None, limit: int) -> Work[Sweep]:
+    """Scan a page and compare the targets on it for the rules in `only` with their sources, which are read after it."""
+    page = yield Scan(table.name, limit, cursor)
+    targets = [target for item in page.items if (target := target_of(item, table, rules, only)) is not None]
+    return Sweep((yield from compare(targets)), len(page.items), page.cursor)
+
+
+def target_of(item: Item, table: Table, rules: Rules, only: frozenset[str]) -> Target | None:
+    """An item as the target of the rules in `only`, or None when it is of none."""
+    key = table.key_of(item)
+    entity = rules.entity_of(key) if key is not None else None
+    if key is None or entity is None:
+        return None
+    asked = tuple(rule for rule in rules.into_target(entity) if rule.name in only)
+    return Target(key, item, asked) if asked else None
+
+
+def look_again(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
+    """The second look: consistent images first, their sources then. Only what still differs is drift."""
+    asked: dict[ItemKey, set[str]] = {}
+    for difference in found:
+        asked.setdefault(difference.target, set()).add(difference.rule)
+    keys = tuple(asked)
+    images = yield Read(keys)
+    present = [
+        target
+        for key, image in zip(keys, images, strict=True)
+        if image is not None
+        and (target := target_of(image, rules.tables[key.table], rules, frozenset(asked[key]))) is not None
+    ]
+    comparison = yield from compare(present)
+    comparison.gone = len(keys) - len(present)
+    return comparison
+
+
+def compare(targets: Sequence[Target]) -> Work[Comparison]:
+    """Compare targets, whose images are at hand, with their sources."""
+    sources = yield from read_sources(targets)
+    comparison = Comparison()
+    for target in targets:
+        for rule in target.rules:
+            _compare_one(rule, target, sources, comparison)
+    return comparison
+
+
+def _compare_one(rule: Rule, target: Target, sources: Sources, comparison: Comparison) -> None:
+    key = rule.source_key(target.image)
+    source = None if key is None else sources[key]
+    desired = KINDS[type(rule)].desired(rule, source, target.image)
+    if key is not None and source is None and rule.on_delete == "delete":
+        comparison.different.append(Difference(rule.name, Drift.ORPHAN, target.key, key, ()))
+    elif desired is None:
+        comparison.kept[rule.name] += 1
+    elif paths := differences(target.image, desired):
+        comparison.different.append(Difference(rule.name, _drift(target.image, paths), target.key, key, tuple(paths)))
+    else:
+        comparison.right[rule.name] += 1
+
+
+def _drift(image: Item, paths: Desired) -> Drift:
+    if all(get(image, path) is None for path in paths):
+        return Drift.MISSING
+    if all(value is None for value in paths.values()):
+        return Drift.EXTRA
+    return Drift.WRONG
+
+
+def by_target(found: Iterable[Difference]) -> Mapping[ItemKey, list[Difference]]:
+    """Differences grouped by the item they are on."""
+    grouped: dict[ItemKey, list[Difference]] = {}
+    for difference in found:
+        grouped.setdefault(difference.target, []).append(difference)
+    return grouped

@@ -1,0 +1,1 @@
+"""The demo: rules, sample data and a story, told on the embedded engine."""

@@ -1,0 +1,149 @@
+"""The store on DynamoDB: consistent reads, queries, scans, and writes through the writer.
+
+Law: tables go by their rules-file names on this side and by their physical names on the other; names and values are
+only ever placeholders; every answer is raw, as the service gave it. An error names table and index, never a value.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from sync_rules import aws
+from sync_rules.attributes import Item
+from sync_rules.conditions import Expressions, identity
+from sync_rules.errors import StoreError
+from sync_rules.model import ItemKey, Result
+from sync_rules.rules import Table
+from sync_rules.store import Apply, List, Page, Read, Scan
+from sync_rules.writer import Writer
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+BATCH_GET_MAX_KEYS: Final = 100  # quota of BatchGetItem
+WORKERS: Final = 4
+CURES: Final = {
+    "IndexNotFound": "create the index, or correct it in the rules file",
+    "TableNotFound": "create it, or correct its `name` in the rules file, the region or the endpoint",
+    "ValidationException": "the rules file and the table disagree about a key or an index; compare them with `check`",
+    "AccessDeniedException": "the role lacks this permission on the table and its indexes",
+}
+
+Place = tuple[str, tuple[Any, ...]]
+
+
+class DynamoStore:
+    """A store on one DynamoDB client.
+
+    `remaining_seconds` tells how long retries may still wait; `workers` is how many writes go out at once.
+    """
+
+    def __init__(
+        self,
+        client: DynamoDBClient,
+        tables: Mapping[str, Table],
+        *,
+        remaining_seconds: aws.RemainingSeconds = aws.no_deadline,
+        attempts_max: int = aws.ATTEMPTS_MAX,
+        workers: int = WORKERS,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._client = client
+        self._tables = tables
+        self._retrying = aws.retrying(remaining_seconds, attempts_max, sleep)
+        self._writer = Writer(client, tables, self._retrying, workers)
+
+    # ------------------------------------------------------------ reads
+    def read(self, request: Read) -> tuple[Item | None, ...]:
+        """GetItem for one key, else BatchGetItem in chunks of 100, strongly consistent."""
+        wanted: dict[Place, ItemKey] = {(key.table, identity(key)): key for key in request.keys}
+        distinct = list(wanted.values())
+        found: dict[Place, Item] = {}
+        if len(distinct) == 1:
+            found = self._get(distinct[0])
+        else:
+            for start in range(0, len(distinct), BATCH_GET_MAX_KEYS):
+                found |= self._batch_get(distinct[start : start + BATCH_GET_MAX_KEYS])
+        return tuple(found.get((key.table, identity(key))) for key in request.keys)
+
+    def _get(self, key: ItemKey) -> dict[Place, Item]:
+        parameters = {"TableName": self._physical(key.table), "Key": key.attributes(), "ConsistentRead": True}
+        item = self._ask(self._client.get_item, f"table {self._physical(key.table)}", parameters).get("Item")
+        return {(key.table, identity(key)): item} if item else {}
+
+    def _batch_get(self, keys: Sequence[ItemKey]) -> dict[Place, Item]:
+        pending: dict[str, Any] = {}
+        for key in keys:
+            entry = pending.setdefault(self._physical(key.table), {"Keys": [], "ConsistentRead": True})
+            entry["Keys"].append(key.attributes())
+        names = {self._physical(key.table): self._tables[key.table] for key in keys}
+        found: dict[Place, Item] = {}
+
+        def ask_for_the_rest(**_: Any) -> None:
+            nonlocal pending
+            answer = self._client.batch_get_item(RequestItems=pending)
+            for physical_name, items in answer["Responses"].items():
+                for item in items:
+                    key = names[physical_name].key_of(item)
+                    assert key is not None, "an item read by its key has that key"
+                    found[key.table, identity(key)] = item
+            pending = answer.get("UnprocessedKeys") or {}
+            if pending:
+                raise aws.UnprocessedError
+
+        self._ask(ask_for_the_rest, "tables " + ", ".join(names), {})
+        return found
+
+    # ------------------------------------------------------------ pages
+    def list(self, request: List) -> Page:
+        """One Query, strongly consistent on a base table."""
+        expressions = Expressions()
+        terms = [
+            f"{expressions.path((name,))} = {expressions.value(value)}" for name, value in request.conditions.equals
+        ]
+        if request.conditions.begins_with is not None:
+            name, prefix = request.conditions.begins_with
+            terms.append(f"begins_with({expressions.path((name,))}, {expressions.value({'S': prefix})})")
+        where = f"table {self._physical(request.table)}"
+        parameters: dict[str, Any] = {"KeyConditionExpression": " AND ".join(terms), **expressions.parameters()}
+        if request.index is None:
+            parameters["ConsistentRead"] = True
+        else:
+            parameters["IndexName"] = request.index
+            where = f"index {request.index} of {where}"
+        return self._page(self._client.query, where, request, parameters)
+
+    def scan(self, request: Scan) -> Page:
+        """One page of one segment of a Scan."""
+        parameters = {"Segment": request.segment, "TotalSegments": request.total_segments}
+        return self._page(self._client.scan, f"table {self._physical(request.table)}", request, parameters)
+
+    def _page(self, call: Callable[..., Any], where: str, request: List | Scan, parameters: Mapping[str, Any]) -> Page:
+        parameters = {**parameters, "TableName": self._physical(request.table), "Limit": request.limit}
+        if request.cursor is not None:
+            parameters["ExclusiveStartKey"] = request.cursor
+        answer = self._ask(call, where, parameters)
+        return Page(tuple(answer["Items"]), answer.get("LastEvaluatedKey") or None)
+
+    # ------------------------------------------------------------ writes
+    def apply(self, request: Apply) -> tuple[Result, ...]:
+        """Each write on its own, several at once."""
+        return self._writer.write_all(request.writes)
+
+    def _physical(self, table: str) -> str:
+        return self._tables[table].physical_name
+
+    def _ask(self, call: Callable[..., Any], where: str, parameters: Mapping[str, Any]) -> Any:
+        try:
+            return self._retrying(call, **parameters)
+        except aws.ERRORS as error:
+            reason = _reason(error)
+            cure = CURES.get(reason)
+            raise StoreError(reason, where if cure is None else f"{where}: {cure}") from error
+
+
+def _reason(error: BaseException) -> str:
+    missing_index = aws.code(error) == "ValidationException" and "specified index" in aws.message(error)
+    return "IndexNotFound" if missing_index else aws.reason(error)

@@ -1,0 +1,174 @@
+"""Where a target carries the fields that name its source, and by which Query a source finds its targets.
+
+Law: one answer, or an error that says what to add. A link field is read where the target's own key templates bind it,
+else from the attribute of that name; targets are listed by the first key whose partition those fields fill.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sync_rules.attributes import parse_path, show_path
+from sync_rules.keys import Template
+from sync_rules.rules import Entity, Find, Index, KeyAttribute, KeyType, Link, Ref
+
+Parts = tuple[tuple[KeyAttribute, Template], ...]
+NOT_IN_INDEX_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+def default_template(attribute: str) -> Template:
+    """The template of a key attribute that has none: the attribute is the field of its own name."""
+    return Template(f"{{{attribute}}}", ("", ""), (attribute,))
+
+
+def template_of(entity: Entity, attribute: KeyAttribute) -> Template:
+    """How an entity makes a key attribute of its table or of an index."""
+    return entity.templates.get(attribute.name) or default_template(attribute.name)
+
+
+def infer_link(source: Entity, target: Entity, given: Mapping[str, str]) -> Link:
+    """Pair each identity field of the source with its place on the target. `given` holds the names that differ.
+
+    Raises:
+        UserError: when a given place is not a path.
+    """
+    return tuple((field, _place(target, given.get(field, field))) for field in source.identity)
+
+
+def _place(target: Entity, text: str) -> Ref:
+    path = parse_path(text)
+    return Ref(text, path) if '"' in text else target.ref(text)
+
+
+def is_self_link(source: Entity, target: Entity, link: Link) -> bool:
+    """Whether every target is its own source: a copy within one item."""
+    return source is target and all(ref == target.ref(field) for field, ref in link)
+
+
+def field_types(entity: Entity) -> dict[str, KeyType]:
+    """The type of each identity field: its key attribute's where it is all of it, else text cut out of a key."""
+    types: dict[str, KeyType] = {}
+    for attribute in entity.table.key:
+        template = entity.templates[attribute.name]
+        for field in template.fields:
+            types.setdefault(field, attribute.type if template.whole else "S")
+    return types
+
+
+def mismatched(source: Entity, target: Entity, link: Link) -> Iterator[tuple[str, KeyType, KeyType]]:
+    """Link fields that are binary on one side and not on the other: (field, type on the source, type on the target)."""
+    attributes = [*target.table.key, *(a for index in target.table.indexes for a in index.attributes)]
+    declared = {attribute.name: attribute.type for attribute in attributes}
+    types = field_types(source)
+    for field, ref in link:
+        if len(ref.path) > 1 or ref.path[0] not in declared:
+            continue
+        there: KeyType = "S" if ref.template else declared[ref.path[0]]
+        if (there == "B") != (types[field] == "B"):
+            yield field, types[field], there
+
+
+# ---------------------------------------------------------------- finding
+@dataclass(frozen=True)
+class Way:
+    """One way to list targets. `narrow`: the Query depends on the source, and does not list everybody's targets."""
+
+    find: Find
+    narrow: bool
+
+
+def known_fields(source: Entity, link: Link) -> dict[str, KeyType]:
+    """The target's fields that are known when only the source is: names as on the target, types as on the source."""
+    types = field_types(source)
+    return {ref.field: types[field] for field, ref in link}
+
+
+def ways(source: Entity, target: Entity, link: Link) -> list[Way]:
+    """Every key of the target's table that the link fills, base table first, then the indexes in their order."""
+    known = known_fields(source, link)
+    table = target.table
+    base = Index("", (table.partition,), () if table.sort is None else (table.sort,))
+    found = ((index, _way(index, target, known)) for index in (base, *table.indexes))
+    return [Way(way.find, way.narrow or not known) for _, way in found if way is not None]
+
+
+def _way(index: Index, target: Entity, known: Mapping[str, KeyType]) -> Way | None:
+    partition = tuple((attribute, template_of(target, attribute)) for attribute in index.partition)
+    if not all(_fills(attribute, template, known) for attribute, template in partition):
+        return None
+    sort: list[tuple[KeyAttribute, Template]] = []
+    for attribute in index.sort:
+        template = template_of(target, attribute)
+        filled = _fills(attribute, template, known)
+        if filled or _begins(attribute, template, known):
+            sort.append((attribute, template))
+        if not filled:
+            break
+    narrow = any(field in known for _, template in (*partition, *sort) for field in _leading(template, known))
+    return Way(Find(index.name or None, partition, tuple(sort)), narrow)
+
+
+def choose(found: list[Way], via: str | None) -> Way | None:
+    """The way to take: the one through `via`, else the first that depends on the source, else the first."""
+    if via is not None:
+        return next((way for way in found if way.find.index == via), None)
+    return next((way for way in found if way.narrow), found[0] if found else None)
+
+
+def _fits(found: KeyType, attribute: KeyAttribute, template: Template) -> bool:
+    """Whether a value of one type can stand in a key attribute: text and numbers turn into each other, binary never."""
+    if "B" in (found, attribute.type):
+        return found == attribute.type and template.whole is not None
+    return True
+
+
+def _fills(attribute: KeyAttribute, template: Template, known: Mapping[str, KeyType]) -> bool:
+    return all(field in known and _fits(known[field], attribute, template) for field in template.fields)
+
+
+def _begins(attribute: KeyAttribute, template: Template, known: Mapping[str, KeyType]) -> bool:
+    """Whether the beginning of a string key is known: its literal, or its first field."""
+    if attribute.type != "S" or template.whole is not None:
+        return False
+    return bool(template.literals[0]) or (bool(template.fields) and template.fields[0] in known)
+
+
+def _leading(template: Template, known: Mapping[str, KeyType]) -> Iterator[str]:
+    """The fields of a template up to the first that is not known."""
+    for field in template.fields:
+        if field not in known:
+            return
+        yield field
+
+
+# ---------------------------------------------------------------- the index that is missing
+def missing_index(source: Entity, target: Entity, link: Link) -> str:
+    """What to add so that targets can be found, in the form the rules file takes."""
+    types = field_types(source)
+    where = f"tables.{target.table.name}.indexes"
+    if not link:
+        return f"let an index under {where} hold all items of {target.name!r} under one fixed key: by_kind: {{kind: S}}"
+    attributes: dict[str, KeyType] = {}
+    known = known_fields(source, link)
+    declared = {a.name: a.type for a in (*target.table.key, *(a for i in target.table.indexes for a in i.attributes))}
+    nested: list[Ref] = []
+    for field, ref in link:
+        attribute = KeyAttribute(ref.path[0], declared.get(ref.path[0], types[field]))
+        if len(ref.path) > 1:
+            nested.append(ref)
+        elif ref.template is None or _fills(attribute, ref.template, known):
+            attributes[attribute.name] = attribute.type
+        else:  # inside a key that holds other fields too: it must stand alone to be listed by
+            attributes[ref.field] = types[field]
+    for ref in nested:
+        attributes["_".join(name.strip("_") for name in ref.path)] = types[next(f for f, r in link if r == ref)]
+    name = NOT_IN_INDEX_NAMES.sub("_", "by_" + "_".join(attributes))
+    inner = ", ".join(f"{attribute}: {kind}" for attribute, kind in attributes.items())
+    short = f"{{{inner}}}" if len(attributes) == 1 else f"{{partition: {{{inner}}}}}"
+    advice = f"add an index under {where}: {name}: {short}"
+    if nested:
+        paths = ", ".join(show_path(ref.path) for ref in nested)
+        advice += f" (an index cannot reach into a map: keep {paths} in a top-level attribute too, and link by it)"
+    return advice

@@ -1,0 +1,295 @@
+"""A store in dictionaries, with DynamoDB's semantics: for the simulator, for tests, for users' own scenarios.
+
+Law: what it answers is what DynamoDB would (one contract suite runs on both), the same every time, and at once. Items
+are values: a write replaces an item and never changes it, so an image handed out stays what it was.
+"""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import islice
+
+from sync_rules.attributes import AttributeValue, Item, Path, same
+from sync_rules.conditions import InvalidUpdateError, Sets, comparable, holds, identity, updated
+from sync_rules.errors import StoreError
+from sync_rules.model import WRITTEN, Check, Delete, ItemKey, Result, Status, Transaction, Update, Write
+from sync_rules.rules import Index, KeyAttribute, KeyConditions, Table
+from sync_rules.sizes import ITEM_MAX_BYTES, item_bytes
+from sync_rules.store import Apply, List, Page, Read, Scan
+
+Values = tuple[str | bytes | Decimal, ...]
+OnChange = Callable[[ItemKey, Item | None, Item | None], None]
+Action = Check | Update | Delete
+
+
+class RejectedError(Exception):
+    """A write that can never succeed as it stands; its only argument is the reason."""
+
+
+@dataclass
+class Rows:
+    """Items sorted by a key: each partition is a sorted list of (sort key values, then primary key values)."""
+
+    partition: tuple[KeyAttribute, ...]
+    sort: tuple[KeyAttribute, ...]
+    items: dict[Values, Item] = field(default_factory=dict)
+    places: dict[Values, tuple[Values, Values]] = field(default_factory=dict)
+    partitions: dict[Values, list[Values]] = field(default_factory=dict)
+
+    def put(self, key: Values, item: Item | None) -> None:
+        """The item that now belongs to a primary key; one that lacks an attribute of these keys has no row."""
+        place = None if item is None else self._place(key, item)
+        before = self.places.get(key)
+        if place != before:
+            self._move(key, before, place)
+        if item is None or place is None:
+            self.items.pop(key, None)
+        else:
+            self.items[key] = item
+
+    def _place(self, key: Values, item: Item) -> tuple[Values, Values] | None:
+        partition, sort = key_values(item, self.partition), key_values(item, self.sort)
+        return None if partition is None or sort is None else (partition, sort + key)
+
+    def _move(self, key: Values, before: tuple[Values, Values] | None, after: tuple[Values, Values] | None) -> None:
+        if before is not None:
+            ranks = self.partitions[before[0]]
+            del ranks[bisect_left(ranks, before[1])]
+            if not ranks:
+                del self.partitions[before[0]]
+            del self.places[key]
+        if after is not None:
+            insort(self.partitions.setdefault(after[0], []), after[1])
+            self.places[key] = after
+
+    def after(self, conditions: KeyConditions, cursor: Values | None) -> Iterator[Item]:
+        """The rows that meet the conditions, from behind the cursor on."""
+        given = {name: comparable(*next(iter(value.items()))) for name, value in conditions.equals}
+        ranks = self.partitions.get(tuple(given.pop(attribute.name) for attribute in self.partition), [])
+        prefix: Values = tuple(given[attribute.name] for attribute in self.sort[: len(given)])
+        begins = "" if conditions.begins_with is None else conditions.begins_with[1]
+        start = bisect_left(ranks, (*prefix, begins) if begins else prefix)
+        if cursor is not None:
+            start = max(start, bisect_right(ranks, cursor))
+        for rank in islice(ranks, start, None):
+            if rank[: len(prefix)] != prefix or (begins and not str(rank[len(prefix)]).startswith(begins)):
+                return
+            yield self.items[rank[len(self.sort) :]]
+
+
+@dataclass
+class Stored:
+    """One table: its items by primary key, its indexes, and the order of a scan, made when one is asked for."""
+
+    table: Table
+    rows: Rows
+    indexes: dict[str, Rows]
+    order: list[tuple[int, Values]] | None = None
+
+
+class MemoryStore:
+    """Every table of the rules, in memory. `on_change` is called for each stream record: key, old image, new image."""
+
+    def __init__(self, tables: Mapping[str, Table], on_change: OnChange | None = None) -> None:
+        self.on_change = on_change
+        self._tables = {
+            name: Stored(
+                table,
+                Rows((table.partition,), () if table.sort is None else (table.sort,)),
+                {index.name: Rows(index.partition, index.sort) for index in table.indexes},
+            )
+            for name, table in tables.items()
+        }
+
+    # ------------------------------------------------------------ what the pipeline asks
+    def read(self, request: Read) -> tuple[Item | None, ...]:
+        return tuple(self.item(key) for key in request.keys)
+
+    def list(self, request: List) -> Page:
+        stored = self._stored(request.table)
+        rows = stored.rows if request.index is None else stored.indexes.get(request.index)
+        if rows is None:
+            raise StoreError("IndexNotFound", f"table {request.table} has no index {request.index}")
+        names = dict.fromkeys((*rows.partition, *rows.sort, *stored.table.key))
+        place = None if request.cursor is None else rows.sort + stored.table.key
+        cursor = None if place is None else key_values(request.cursor or {}, place)
+        items = tuple(islice(rows.after(request.conditions, cursor), request.limit))
+        return _page(items, request.limit, names)
+
+    def scan(self, request: Scan) -> Page:
+        stored = self._stored(request.table)
+        if stored.order is None:
+            stored.order = sorted((_spread(key[0]), key) for key in stored.rows.items)
+        start = 0
+        if request.cursor is not None:
+            key = key_values(request.cursor, stored.table.key) or ()
+            start = bisect_right(stored.order, (_spread(key[0]), key))
+        found = (
+            stored.rows.items[key]
+            for place, key in islice(stored.order, start, None)
+            if place % request.total_segments == request.segment
+        )
+        return _page(tuple(islice(found, request.limit)), request.limit, stored.table.key)
+
+    def apply(self, request: Apply) -> tuple[Result, ...]:
+        return tuple(self._write(write) for write in request.writes)
+
+    # ------------------------------------------------------------ what an application does
+    def item(self, key: ItemKey) -> Item | None:
+        """One item as it stands."""
+        return self._stored(key.table).rows.items.get(identity(key))
+
+    def items(self, table: str) -> tuple[Item, ...]:
+        """Every item of a table, in the order in which their keys were first written."""
+        return tuple(self._stored(table).rows.items.values())
+
+    def put(self, table: str, item: Item) -> ItemKey:
+        """Put a whole item, as an application would. Raises StoreError when DynamoDB would reject it."""
+        stored = self._stored(table)
+        key = stored.table.key_of(item)
+        if key is None:
+            raise StoreError("ValidationException", f"the item lacks a key attribute of table {table}")
+        self._store_or_raise(key, item)
+        return key
+
+    def update(self, key: ItemKey, sets: Sets = (), removes: Iterable[Path] = ()) -> None:
+        """Update without a condition, which creates the item when there is none, as UpdateItem does."""
+        try:
+            new = updated(self.item(key) or key.attributes(), sets, removes)
+        except InvalidUpdateError as error:
+            raise StoreError("ValidationException", str(error)) from error
+        self._store_or_raise(key, new)
+
+    def delete(self, key: ItemKey) -> None:
+        """Delete an item if it is there."""
+        self._store(key, None)
+
+    def propagate(self, table: str, index: Index, key: Values, item: Item | None) -> None:
+        """Bring one row of an index up to date with its item (None: deleted). Called inside every write.
+
+        Override it to make indexes lag: keep the arguments and call this later, in order for each key.
+        """
+        stored = self._stored(table)
+        stored.indexes[index.name].put(key, None if item is None else _projected(stored.table, index, item))
+
+    # ------------------------------------------------------------ writes
+    def _write(self, write: Write) -> Result:
+        actions: tuple[Action, ...] = write.actions if isinstance(write, Transaction) else (write,)
+        try:
+            items = [self.item(action.key) for action in actions]
+        except StoreError as error:
+            return Result(Status.FAILED, reason=error.reason)
+        assert all(action.guard for action in actions), "every write has a guard"
+        refused = {i for i, action in enumerate(actions) if not holds(action.guard, items[i])}
+        if refused:
+            target = len(actions) - 1
+            return Result(Status.REFUSED, items[target] if target in refused else None, frozenset(refused))
+        try:
+            news = self._news(actions, items)
+        except RejectedError as error:
+            return Result(Status.REJECTED, reason=str(error))
+        for action, new in zip(actions, news, strict=True):
+            if not isinstance(action, Check):
+                self._store(action.key, new)
+        return WRITTEN
+
+    def _news(self, actions: Sequence[Action], items: Sequence[Item | None]) -> Sequence[Item | None]:
+        if len({(action.key.table, identity(action.key)) for action in actions}) < len(actions):
+            raise RejectedError("ValidationException")  # one transaction may name an item once
+        return [self._new(action, item) for action, item in zip(actions, items, strict=True)]
+
+    def _new(self, action: Action, item: Item | None) -> Item | None:
+        """What an action makes of its item, checked as DynamoDB checks it."""
+        if not isinstance(action, Update):
+            return None
+        try:
+            new = updated(item or action.key.attributes(), action.sets, action.removes)
+        except InvalidUpdateError as error:
+            raise RejectedError("ValidationException") from error
+        self._check(action.key, new)
+        return new
+
+    def _check(self, key: ItemKey, item: Item) -> None:
+        table = self._stored(key.table).table
+        if any(not same(item.get(name), value) for name, value in key.attributes().items()):
+            raise RejectedError("ValidationException")  # a key cannot change
+        if not all(
+            _may_be_key(attribute, item.get(attribute.name)) for i in table.indexes for attribute in i.attributes
+        ):
+            raise RejectedError("ValidationException")  # an index key of another type, or empty
+        if item_bytes(item) > ITEM_MAX_BYTES:
+            raise RejectedError("ItemTooLarge")
+
+    def _store_or_raise(self, key: ItemKey, item: Item) -> None:
+        try:
+            self._check(key, item)
+        except RejectedError as error:
+            raise StoreError(str(error)) from error
+        self._store(key, item)
+
+    def _store(self, key: ItemKey, item: Item | None) -> None:
+        stored, place = self._stored(key.table), identity(key)
+        old = stored.rows.items.get(place)
+        if _same_item(old, item):
+            return  # a write that changes nothing leaves no stream record
+        if (old is None) != (item is None):
+            stored.order = None
+        stored.rows.put(place, item)
+        for index in stored.table.indexes:
+            self.propagate(key.table, index, place, item)
+        if self.on_change is not None:
+            self.on_change(key, old, item)
+
+    def _stored(self, table: str) -> Stored:
+        stored = self._tables.get(table)
+        if stored is None:
+            raise StoreError("TableNotFound", f"table {table}")
+        return stored
+
+
+def key_values(item: Item, attributes: Iterable[KeyAttribute]) -> Values | None:
+    """The values of key attributes as they sort; None when one is missing or of another type."""
+    values = []
+    for attribute in attributes:
+        value = item.get(attribute.name)
+        if value is None or attribute.type not in value:
+            return None
+        values.append(comparable(attribute.type, value[attribute.type]))
+    return tuple(values)
+
+
+def _may_be_key(attribute: KeyAttribute, value: AttributeValue | None) -> bool:
+    return value is None or value.get(attribute.type) not in (None, "", b"")
+
+
+def _same_item(old: Item | None, new: Item | None) -> bool:
+    if old is None or new is None:
+        return old is new
+    return old.keys() == new.keys() and all(same(value, new[name]) for name, value in old.items())
+
+
+def _projected(table: Table, index: Index, item: Item) -> Item:
+    """What an index shows of an item. An index whose projection is not said shows everything."""
+    if index.projection is None or index.projection == "all":
+        return item
+    extra = () if index.projection == "keys" else index.projection
+    names = {*extra, *(attribute.name for attribute in (*table.key, *index.attributes))}
+    return {name: value for name, value in item.items() if name in names}
+
+
+def _page(items: tuple[Item, ...], limit: int, names: Iterable[KeyAttribute]) -> Page:
+    """A full page always has a cursor, even when nothing follows: so does DynamoDB's."""
+    if len(items) < limit:
+        return Page(items)
+    return Page(items, {attribute.name: items[-1][attribute.name] for attribute in names})
+
+
+def _spread(partition: str | bytes | Decimal) -> int:
+    """Where a partition lies in a scan; not `hash`, which differs from run to run."""
+    if isinstance(partition, Decimal):
+        partition = str(partition.normalize())
+    return zlib.crc32(partition if isinstance(partition, bytes) else partition.encode())

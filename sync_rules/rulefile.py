@@ -1,0 +1,247 @@
+"""From the rules file to compiled `Rules`: read, shape, compile, lint; every problem at once, each with its spot.
+
+Law: whoever loads rules gets rules that can run, or an error that lists all that is wrong. What a variable of the
+environment holds is looked up here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sync_rules import lint
+from sync_rules.copyrules import Compiler
+from sync_rules.errors import UserError
+from sync_rules.keys import Template, parse_template
+from sync_rules.links import default_template
+from sync_rules.problems import Problem, Report, errors, unknown
+from sync_rules.rules import CopyRule, Entity, Index, KeyAttribute, KeyType, Rules, Table
+from sync_rules.schema import EntityForm, IndexForm, TableForm
+from sync_rules.shape import Shaped, shape
+from sync_rules.yamlspots import Document, read
+
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+PHYSICAL_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}|arn:[^\s:]+:dynamodb:[^\s]+")
+
+
+class RulesFileError(UserError):
+    """A rules file that cannot be used. `problems` are its errors, in the order of the file."""
+
+    def __init__(self, name: str, problems: list[Problem]) -> None:
+        super().__init__("\n".join(problem.render(name) for problem in problems))
+        self.problems = problems
+
+
+def load_rules(path: Path, environ: Mapping[str, str] = os.environ) -> Rules:
+    """The rules of a file, ready to run.
+
+    Raises:
+        RulesFileError: with every error in it; warnings are for `sync-rules check`.
+        UserError: when the file cannot be read.
+    """
+    return parse_rules(read_text(path), str(path), environ)
+
+
+def parse_rules(text: str, name: str = "rules.yaml", environ: Mapping[str, str] = os.environ) -> Rules:
+    """The rules in a text, ready to run; `name` stands in messages.
+
+    Raises:
+        RulesFileError: with every error in it.
+    """
+    rules, problems = _compile(text, environ, running=True)
+    if rules is None:
+        raise RulesFileError(name, errors(problems))
+    return rules
+
+
+def check_rules(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Rules | None, list[Problem]]:
+    """The rules in a text, None when there are errors, and every problem in the order of the file.
+
+    A variable of the environment that is not set is a warning here: a check runs where nothing is deployed.
+    """
+    return _compile(text, environ, running=False)
+
+
+def read_text(path: Path) -> str:
+    """The text of a rules file.
+
+    Raises:
+        UserError: when there is no such file, or it is not UTF-8 text.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file. Name your rules file, or write one: see `sync-rules schema`") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text (byte {error.start}). Save the file as UTF-8") from error
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[Rules | None, list[Problem]]:
+    report = Report()
+    document = read(text, report)
+    shaped = shape(document, report) if document is not None else None
+    if document is None or shaped is None:
+        return None, report.sorted()
+    tables = _tables(document, report, shaped, environ, running=running)
+    entities = _entities(document, report, shaped, tables)
+    declared = frozenset(shaped.form.entities) | shaped.broken["entities"]
+    compiler = Compiler(document, report, entities, declared - entities.keys())
+    compiled = {name: compiler.rule(name, entry) for name, entry in shaped.form.rules.items()}
+    sound = {name: rule for name, rule in compiled.items() if rule is not None}
+    rules = Rules(tables, entities, sound, fingerprint(tables, entities, sound))
+    lint.lint(rules, document, report)
+    problems = report.sorted()
+    return (None if errors(problems) else rules), problems
+
+
+# ---------------------------------------------------------------- tables
+def _tables(
+    document: Document, report: Report, shaped: Shaped, environ: Mapping[str, str], *, running: bool
+) -> dict[str, Table]:
+    tables: dict[str, Table] = {}
+    for name, form in shaped.form.tables.items():
+        physical = _physical_name(name, form, document, report, environ, running=running)
+        first = next((other for other in tables.values() if other.physical_name == physical), None)
+        if first is not None:
+            message = f"{physical!r} is the table {first.name!r} already"
+            report.add("SR007", document.value("tables", name, "name"), message)
+        partition, *sort = _attributes(form.key)
+        indexes = tuple(_index(index, entry) for index, entry in form.indexes.items())
+        tables[name] = Table(name, physical, partition, sort[0] if sort else None, indexes)
+        _one_type_each(document, report, tables[name])
+    return tables
+
+
+def _physical_name(
+    name: str, form: TableForm, document: Document, report: Report, environ: Mapping[str, str], *, running: bool
+) -> str:
+    """A table's name in DynamoDB. Like in a shell, an empty variable counts as not set."""
+    spot = document.value("tables", name, "name")
+    missing = False
+
+    def filled(match: re.Match[str]) -> str:
+        nonlocal missing
+        value = environ.get(match[1]) or match[2]
+        if not value:
+            missing = True
+            report.add("SR005" if running else "SR405", spot, f"the environment variable {match[1]} is not set")
+        return value or ""
+
+    physical = VARIABLE.sub(filled, form.name or name)
+    if missing:
+        return name
+    if not PHYSICAL_NAME.fullmatch(physical):
+        expected = "expected 3 to 255 of A-Z a-z 0-9 _ - ."
+        report.add("SR006", spot, f"{physical!r} is not a name of a DynamoDB table: {expected}")
+    return physical
+
+
+def _attributes(form: Mapping[str, KeyType]) -> tuple[KeyAttribute, ...]:
+    return tuple(KeyAttribute(name, kind) for name, kind in form.items())
+
+
+def _index(name: str, entry: Mapping[str, KeyType] | IndexForm) -> Index:
+    if not isinstance(entry, IndexForm):
+        partition, *sort = _attributes(entry)
+        return Index(name, (partition,), tuple(sort))
+    projection = tuple(entry.projection) if isinstance(entry.projection, list) else entry.projection
+    return Index(name, _attributes(entry.partition), _attributes(entry.sort), projection)
+
+
+def _one_type_each(document: Document, report: Report, table: Table) -> None:
+    types = {attribute.name: attribute.type for attribute in table.key}
+    for index in table.indexes:
+        for attribute in index.attributes:
+            first = types.setdefault(attribute.name, attribute.type)
+            if first != attribute.type:
+                message = f"{attribute.name!r} is of type {attribute.type} here and of type {first} before"
+                report.add("SR115", document.value("tables", table.name, "indexes", index.name), message)
+
+
+# ---------------------------------------------------------------- entities
+def _entities(document: Document, report: Report, shaped: Shaped, tables: Mapping[str, Table]) -> dict[str, Entity]:
+    entities: dict[str, Entity] = {}
+    for name, form in shaped.form.entities.items():
+        table = tables.get(form.table)
+        if table is not None:
+            entity = _entity(name, form, table, document, report)
+            if entity is not None:
+                entities[name] = entity
+        elif form.table not in shaped.broken["tables"]:
+            message = unknown("table", form.table, document.names("tables"))
+            report.add("SR102", document.value("entities", name, "table"), message)
+    return entities
+
+
+def _entity(name: str, form: EntityForm, table: Table, document: Document, report: Report) -> Entity | None:
+    attributes = {a.name: a for a in (*table.key, *(a for index in table.indexes for a in index.attributes))}
+    templates: dict[str, Template] = {}
+    sound = True
+    for attribute, text in form.key.items():
+        spot = document.value("entities", name, "key", attribute)
+        if attribute not in attributes:
+            message = unknown("key attribute", attribute, attributes, f"table {table.name!r}")
+            report.add("SR102", document.key("entities", name, "key", attribute), message)
+            sound = False
+            continue
+        try:
+            template = parse_template(text)
+        except UserError as error:
+            report.add("SR109", spot, str(error))
+            sound = False
+            continue
+        kind = attributes[attribute].type
+        if kind != "S" and template.whole is None:
+            message = f"{attribute!r} is of type {kind}: expected one field and no text, found {text!r}"
+            report.add("SR110", spot, message)
+            sound = False
+        templates[attribute] = template
+    for key in table.key:
+        templates.setdefault(key.name, default_template(key.name))
+    return Entity(name, table, templates) if sound else None
+
+
+# ---------------------------------------------------------------- fingerprint
+def fingerprint(tables: Mapping[str, Table], entities: Mapping[str, Entity], rules: Mapping[str, CopyRule]) -> str:
+    """A SHA-256 over what matters to the pipeline: not the order of entries, comments, or names in DynamoDB."""
+    body = {
+        "tables": {name: _table_body(table) for name, table in tables.items()},
+        "entities": {
+            name: {"table": entity.table.name, "key": {a: t.text for a, t in entity.templates.items()}}
+            for name, entity in entities.items()
+        },
+        "rules": {name: _rule_body(rule) for name, rule in rules.items()},
+    }
+    return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _table_body(table: Table) -> dict[str, Any]:
+    return {
+        "key": [(a.name, a.type) for a in table.key],
+        "indexes": {
+            index.name: [[(a.name, a.type) for a in part] for part in (index.partition, index.sort)]
+            for index in table.indexes
+        },
+    }
+
+
+def _rule_body(rule: CopyRule) -> dict[str, Any]:
+    return {
+        "source": rule.source.name,
+        "target": rule.target.name,
+        "mapping": sorted(rule.mapping),
+        "link": sorted((field, ref.path) for field, ref in rule.link),
+        "via": rule.find.index,
+        "where": rule.where and rule.where.text,
+        "mode": rule.mode,
+        "on_delete": rule.on_delete,
+        "strict": rule.strict,
+        "settle_seconds": rule.settle_seconds,
+    }

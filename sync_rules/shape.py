@@ -1,0 +1,205 @@
+"""From a YAML document to a file of the right shape: what pydantic finds wrong, in our words and at its spot.
+
+Law: one bad entry does not hide the others. A table, entity or rule of the wrong shape is reported and taken out, and
+the rest goes on to be compiled; `broken` keeps the names, so that who refers to one is not told it does not exist.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from sync_rules.problems import Report, unknown
+from sync_rules.schema import EntityForm, FileForm, IndexForm, RuleForm, TableForm
+from sync_rules.yamlspots import Document, Road, kind_of
+
+KINDS_TO_COME = ("embed", "collect", "derive", "path", "mirror", "count", "sum", "min", "max", "archive", "call")
+KINDS = ("copy", *KINDS_TO_COME)
+SECTIONS: Mapping[str, type[BaseModel]] = {"tables": TableForm, "entities": EntityForm, "rules": RuleForm}
+TAGS = {"short", "full", "sentence", "one", "several", "renamed", "word", "names"}
+EXPECTED = {
+    "string_type": "text",
+    "dict_type": "a map",
+    "model_type": "a map",
+    "list_type": "a list",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false",
+}
+FORMS = {
+    "rule_form()": "a sentence such as `copy user.name into order.user_name`, or a map with copy and into",
+    "copy_form()": "a path, a list of paths, or a map from path to new name",
+    "index_form()": "a map of key attributes and their types",
+    "projection_form()": "all, keys, or a list of attribute names",
+}
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """The sound part of a file, and the names in each section that are there but broken."""
+
+    form: FileForm
+    broken: Mapping[str, frozenset[str]]
+
+
+def shape(document: Document, report: Report) -> Shaped | None:
+    """The file as models; None when it is not even a map."""
+    if not isinstance(document.data, dict):
+        report.add(
+            "SR104",
+            document.value(),
+            f"expected a map with tables, entities and rules; found {kind_of(document.data)}",
+        )
+        return None
+    data = {name: document.data.get(name) for name in SECTIONS}
+    broken = _unknown_kinds(document, report, data["rules"])
+    for _ in range(2):  # once to find what is wrong, once more without it
+        try:
+            form = FileForm.model_validate(_without(document.data, broken))
+        except ValidationError as error:
+            for detail in error.errors(include_url=False):
+                _report(detail, document, report, broken)
+        else:
+            return Shaped(form, {name: frozenset(broken[name]) for name in SECTIONS})
+    raise AssertionError("what pydantic found wrong was not taken out")
+
+
+def _without(data: Mapping[str, Any], broken: Mapping[str, set[str]]) -> dict[str, Any]:
+    """The file's data without what is broken; a section that is broken as a whole is empty."""
+    kept = {name: value for name, value in data.items() if name in SECTIONS or "" not in broken}
+    for section in SECTIONS:
+        if "*" in broken[section]:
+            kept[section] = {}
+        elif isinstance(data.get(section), dict):
+            kept[section] = {name: value for name, value in data[section].items() if name not in broken[section]}
+    return kept
+
+
+def _unknown_kinds(document: Document, report: Report, rules: Any) -> dict[str, set[str]]:
+    """Take out the rules of kinds that are reserved or unknown, before their other keys are looked at."""
+    broken: dict[str, set[str]] = {name: set() for name in SECTIONS}
+    for name, value in rules.items() if isinstance(rules, dict) else ():
+        if isinstance(value, str) and value.split():
+            word, spot = value.split()[0], document.value("rules", name)
+        elif isinstance(value, dict) and value and "copy" not in value:
+            # The kind is the key that no copy rule has.
+            word = next((key for key in value if key in KINDS_TO_COME), "") or next(
+                (key for key in value if key not in _keys(RuleForm)), ""
+            )
+            spot = document.key("rules", name, word) if word else document.value("rules", name)
+        else:
+            continue
+        if word in ("", "copy"):
+            continue
+        broken["rules"].add(name)
+        if word in KINDS_TO_COME:
+            report.add("SR111", spot, f"rules of kind {word!r} are not supported yet. Supported: copy.")
+        else:
+            report.add("SR112", spot, unknown("kind of rule", word, KINDS))
+    return broken
+
+
+def _report(detail: ErrorDetails, document: Document, report: Report, broken: dict[str, set[str]]) -> None:
+    """One finding of pydantic in our words."""
+    on_key = detail["loc"][-1:] == ("[key]",)
+    road = _road(detail["loc"][:-1] if on_key else detail["loc"], document.data)
+    kind, found = detail["type"], kind_of(detail["input"])
+    if road and road[0] in SECTIONS:
+        broken[str(road[0])].add(str(road[1]) if len(road) > 1 else "*")
+    elif road:
+        broken.setdefault("", set()).add(str(road[0]))
+    name = str(road[-1]) if road else ""
+    if kind == "missing":
+        report.add("SR103", document.key(*road[:-1]), f"{name!r} is missing", _missing_cure(road))
+    elif kind == "extra_forbidden":
+        report.add("SR101", document.key(*road), unknown("key", name, _keys(_model(road))))
+    elif on_key:
+        report.add(*_bad_name(kind, name, road, document))
+    elif kind in EXPECTED:
+        cure = None
+        if kind == "string_type" and found == "a map":
+            cure = "quote text that starts with a brace, such as " + _as_template(detail["input"])
+        report.add("SR104", document.value(*road), f"expected {EXPECTED[kind]}, found {found}", cure)
+    elif kind == "union_tag_not_found":
+        form = FORMS[detail["ctx"]["discriminator"]]
+        report.add("SR104", document.value(*road), f"expected {form}; found {found}")
+    else:
+        report.add("SR106", document.value(*road), _out_of_range(detail, road))
+
+
+def _road(loc: tuple[str | int, ...], data: Any) -> Road:
+    """Pydantic's location without the names of the forms it tried."""
+    road: list[str | int] = []
+    for part in loc:
+        if part in TAGS and not (isinstance(data, dict) and part in data):
+            continue
+        road.append(part)
+        try:
+            data = data[part]
+        except (KeyError, IndexError, TypeError):
+            data = None
+    return tuple(road)
+
+
+def _model(road: Road) -> type[BaseModel]:
+    if len(road) == 1:
+        return FileForm
+    return IndexForm if "indexes" in road[:-1] else SECTIONS[str(road[0])]
+
+
+def _keys(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _missing_cure(road: Road) -> str | None:
+    cures = {
+        "key": "key: {PK: S, SK: S}",
+        "table": "name the table that holds the items",
+        "into": "say where the copy goes: into: order.user_name",
+        "copy": "say what is copied: copy: user.name",
+    }
+    return cures.get(str(road[-1]))
+
+
+def _bad_name(kind: str, name: str, road: Road, document: Document) -> tuple[str, Any, str]:
+    spot = document.key(*road)
+    if kind == "string_pattern_mismatch" and "indexes" in road:
+        return "SR105", spot, f"{name!r} is not an index name: DynamoDB takes 3 to 255 letters, digits, _ - and ."
+    if kind == "string_pattern_mismatch":
+        return "SR105", spot, f"{name!r} is not a name: expected a letter, then letters, digits, _ or -, at most 64"
+    return "SR105", spot, f"{name!r} is not an attribute name: expected 1 to 255 letters"
+
+
+def _out_of_range(detail: ErrorDetails, road: Road) -> str:
+    context, value = detail.get("ctx", {}), detail["input"]
+    match detail["type"]:
+        case "literal_error":
+            choices = re.sub(r"'([^']*)'", r"\1", context["expected"])
+            return f"expected {choices}, found {value!r}"
+        case "greater_than_equal" | "less_than_equal":
+            return f"expected 0 to 900, found {value}"
+        case "string_too_short":
+            return "expected a name, found empty text"
+        case "too_short":
+            return "expected at least one entry, found none"
+        case "too_long" if "indexes" in road and road[-1] not in ("partition", "sort"):
+            return (
+                f"expected a partition key and at most one sort key, found {len(value)} attributes; "
+                "for more, write {partition: {...}, sort: {...}}"
+            )
+        case "too_long" if "indexes" in road:
+            return f"expected at most 4 attributes, found {len(value)}"
+        case "too_long":
+            return f"expected a partition key and at most one sort key, found {len(value)} attributes"
+    return str(detail["msg"])
+
+
+def _as_template(value: Any) -> str:
+    """A map that was meant as a template: {user_id} without quotes is a map in YAML."""
+    names = list(value) if isinstance(value, dict) else []
+    return '"{' + (str(names[0]) if len(names) == 1 else "user_id") + '}"'

@@ -1,0 +1,30 @@
+"""Fixtures for every test: the engines of the session, and the marker for what an engine is known not to do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.engines import Endpoints
+
+os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")  # a machine without credentials must not look for a network
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(capability): what an engine must do; a known gap is a strict xfail")
+
+
+@pytest.fixture(scope="session")
+def endpoints() -> Iterator[Endpoints]:
+    """The engines of this session (each xdist worker has its own), started when first asked for."""
+    with ExitStack() as stack:
+        yield Endpoints(stack)
+
+
+@pytest.fixture(scope="session")
+def engine(endpoints: Endpoints) -> str:
+    """The endpoint URL of the embedded engine."""
+    return endpoints.of("ministack")

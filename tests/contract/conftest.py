@@ -1,0 +1,104 @@
+"""The bench on which every store is tried: the same tables, puts and stream records on each engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+
+from sync_rules import aws
+from sync_rules.attributes import Item
+from sync_rules.dynamodb import DynamoStore
+from sync_rules.memory import MemoryStore
+from sync_rules.model import Change, ItemKey
+from sync_rules.rules import Table
+from sync_rules.store import Read, Store
+from tests.engines import GAPS, Endpoints, chosen, create, stream_records, unique_prefix, with_prefix
+
+
+class Bench:
+    """One store with tables of its own, and what an application and a stream reader would do beside it."""
+
+    store: Store
+
+    def __init__(self, tables: tuple[Table, ...]) -> None:
+        self.tables = {table.name: table for table in tables}
+
+    def put(self, table: Table, *items: Item) -> None:
+        raise NotImplementedError
+
+    def delete(self, key: ItemKey) -> None:
+        raise NotImplementedError
+
+    def records(self, table: Table) -> list[Change]:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+
+    def item(self, key: ItemKey) -> Item | None:
+        return self.store.read(Read((key,)))[0]
+
+
+class MemoryBench(Bench):
+    def __init__(self, tables: tuple[Table, ...]) -> None:
+        super().__init__(tables)
+        self.changes: list[Change] = []
+        self.store = self.memory = MemoryStore(self.tables, lambda *seen: self.changes.append(Change(*seen)))
+
+    def put(self, table: Table, *items: Item) -> None:
+        for item in items:
+            self.memory.put(table.name, item)
+
+    def delete(self, key: ItemKey) -> None:
+        self.memory.delete(key)
+
+    def records(self, table: Table) -> list[Change]:
+        return [change for change in self.changes if change.key.table == table.name]
+
+
+class EngineBench(Bench):
+    def __init__(self, tables: tuple[Table, ...], endpoint_url: str) -> None:
+        super().__init__(tables)
+        self.endpoint_url = endpoint_url
+        self.client = aws.dynamodb(endpoint_url)
+        self.tables = with_prefix(self.tables, unique_prefix())
+        create(endpoint_url, self.tables)
+        self.store = DynamoStore(self.client, self.tables)
+
+    def put(self, table: Table, *items: Item) -> None:
+        name = self.tables[table.name].physical_name
+        for start in range(0, len(items), 25):
+            requests = [{"PutRequest": {"Item": item}} for item in items[start : start + 25]]
+            assert not self.client.batch_write_item(RequestItems={name: requests})["UnprocessedItems"]
+
+    def delete(self, key: ItemKey) -> None:
+        self.client.delete_item(TableName=self.tables[key.table].physical_name, Key=key.attributes())
+
+    def close(self) -> None:
+        for table in self.tables.values():
+            with suppress(self.client.exceptions.ResourceNotFoundException):
+                self.client.delete_table(TableName=table.physical_name)
+
+    def records(self, table: Table) -> list[Change]:
+        return stream_records(self.endpoint_url, self.tables[table.name])
+
+
+@pytest.fixture(params=chosen())
+def bench(request: pytest.FixtureRequest, endpoints: Endpoints) -> Iterator[Callable[..., Bench]]:
+    """Makes a bench with the given tables on the engine this test runs on."""
+    name: str = request.param
+    for marker in request.node.iter_markers("needs"):
+        if name in GAPS[marker.args[0]]:
+            request.applymarker(pytest.mark.xfail(strict=True, reason=f"{name}: {marker.args[0]}"))
+
+    made: list[Bench] = []
+
+    def make(*tables: Table) -> Bench:
+        made.append(MemoryBench(tables) if name == "memory" else EngineBench(tables, endpoints.of(name)))
+        return made[-1]
+
+    yield make
+    for bench in made:
+        bench.close()

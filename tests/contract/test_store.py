@@ -1,0 +1,556 @@
+"""What every store promises, tried on each: see `Store` in sync_rules/store.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from sync_rules.attributes import get, same
+from sync_rules.errors import StoreError
+from sync_rules.model import Check, Condition, Delete, Status, Test, Transaction, Update, equals_seen
+from sync_rules.rules import KeyConditions
+from sync_rules.store import Apply, List, Page, Read, Scan
+from tests.builders import exists, index, key, m, n, of_partition, s, table, update
+from tests.contract.conftest import Bench
+
+Make = Callable[..., Bench]
+
+THINGS = table("things", {"PK": "S", "SK": "S"}, index("by_link", {"link": "S"}, {"SK": "S"}))
+NUMBERED = table("numbered", {"owner": "S", "number": "N"})
+BINARY = table("binary", {"owner": "B", "part": "B"})
+MANY = table("many", {"id": "S"}, index("by_place", {"country": "S", "zip": "N"}, {"city": "S", "street": "S"}))
+ONE = key(THINGS, "p", "1")
+TWO = key(THINGS, "p", "2")
+NULL = {"NULL": True}
+
+
+def thing(pk="p", sk="1", **values):
+    return {"PK": s(pk), "SK": s(sk), **values}
+
+
+def is_equal(path, value):
+    return Condition(Test.EQUALS, (path,), value)
+
+
+def one(bench, write):
+    """The result of a single write."""
+    (result,) = bench.store.apply(Apply((write,)))
+    return result
+
+
+def pages(ask, request, **changes) -> list[Page]:
+    """Every page from the first to the last."""
+    found = [ask(request(cursor=None, **changes))]
+    while found[-1].cursor is not None:
+        found.append(ask(request(cursor=found[-1].cursor, **changes)))
+    return found
+
+
+def items_of(found):
+    return [item for page in found for item in page.items]
+
+
+# ---------------------------------------------------------------- reads
+def test_read_answers_in_the_order_of_its_keys(bench: Make):
+    """A missing item is None and a key asked for twice is answered twice."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(sk="1", a=n(1)), thing(sk="2", a=n(2)))
+    missing = key(THINGS, "p", "none")
+    found = b.store.read(Read((TWO, missing, ONE, TWO)))
+    assert [get(item, ("a",)) for item in found] == [n(2), None, n(1), n(2)]
+
+
+def test_read_takes_any_number_of_keys(bench: Make):
+    """230 keys are more than one BatchGetItem takes."""
+    b = bench(THINGS)
+    b.put(THINGS, *(thing(sk=str(i)) for i in range(230)))
+    found = b.store.read(Read(tuple(key(THINGS, "p", str(i)) for i in range(231))))
+    assert [item and item["SK"]["S"] for item in found] == [*map(str, range(230)), None]
+
+
+def test_read_of_no_keys_is_empty(bench: Make):
+    """No key, no call."""
+    assert bench(THINGS).store.read(Read(())) == ()
+
+
+def test_read_spans_tables(bench: Make):
+    """Keys of several tables may stand in one request, even with the same values."""
+    b = bench(THINGS, MANY)
+    b.put(THINGS, thing(a=s("thing")))
+    b.put(MANY, {"id": s("1"), "a": s("many")})
+    found = b.store.read(Read((key(MANY, "1"), ONE)))
+    assert [get(item, ("a",)) for item in found] == [s("many"), s("thing")]
+
+
+def test_read_finds_a_number_key_by_value(bench: Make):
+    """1.0 and 1 are the same key, also when both are asked for."""
+    b = bench(NUMBERED)
+    b.put(NUMBERED, {"owner": s("o"), "number": n(1), "a": s("found")})
+    found = b.store.read(Read((key(NUMBERED, "o", "1.0"), key(NUMBERED, "o", "1"))))
+    assert [get(item, ("a",)) for item in found] == [s("found"), s("found")]
+
+
+def test_read_keeps_binaries_as_bytes(bench: Make):
+    """Keys, values and sets of binaries come back as the bytes they were."""
+    b = bench(BINARY)
+    item = {"owner": {"B": b"\x00\xff"}, "part": {"B": b"\x01"}, "a": {"B": b"\xfe"}, "b": {"BS": [b"\x00", b"\x80"]}}
+    b.put(BINARY, item)
+    (found,) = b.store.read(Read((key(BINARY, b"\x00\xff", b"\x01"),)))
+    assert same({"M": found}, {"M": item})
+
+
+# ---------------------------------------------------------------- lists
+def test_list_is_of_one_partition_in_order_of_strings(bench: Make):
+    """Strings sort by their UTF-8 bytes: upper case before lower, Latin before Greek before emoji."""
+    b = bench(THINGS)
+    names = ["Z", "a", "é", "ω", "\uffe0", "😀"]
+    b.put(THINGS, *(thing(sk=name) for name in reversed(names)), thing(pk="other", sk="b"))
+    page = b.store.list(List("things", None, of_partition("PK", s("p")), 100))
+    assert [item["SK"]["S"] for item in page.items] == names
+    assert page.cursor is None
+
+
+def test_list_is_in_order_of_numbers(bench: Make):
+    """Numbers sort by value: -2, 0.5, 9, 10, 1e3."""
+    b = bench(NUMBERED)
+    b.put(NUMBERED, *({"owner": s("o"), "number": n(text)} for text in ("10", "9", "1e3", "-2", "0.5")))
+    page = b.store.list(List("numbered", None, of_partition("owner", s("o")), 100))
+    assert [float(item["number"]["N"]) for item in page.items] == [-2, 0.5, 9, 10, 1000]
+
+
+def test_list_is_in_order_of_binaries(bench: Make):
+    """Binaries sort bytewise, unsigned, a prefix before what it begins."""
+    b = bench(BINARY)
+    parts = [b"\x00", b"\x00\x01", b"\x7f", b"\x80", b"\xff"]
+    b.put(BINARY, *({"owner": {"B": b"o"}, "part": {"B": part}} for part in reversed(parts)))
+    page = b.store.list(List("binary", None, of_partition("owner", {"B": b"o"}), 100))
+    assert [item["part"]["B"] for item in page.items] == parts
+
+
+@pytest.mark.parametrize("limit", [1, 3, 5, 10, 11])
+def test_list_pages_give_each_item_once(bench: Make, limit):
+    """Whatever the page size, also one that divides the number of items."""
+    b = bench(THINGS)
+    b.put(THINGS, *(thing(sk=f"{i:02}") for i in range(10)))
+
+    def request(cursor):
+        return List("things", None, of_partition("PK", s("p")), limit, cursor)
+
+    found = pages(b.store.list, request)
+    assert all(len(page.items) <= limit for page in found)
+    assert [item["SK"]["S"] for item in items_of(found)] == [f"{i:02}" for i in range(10)]
+
+
+def test_list_narrows_by_the_beginning_of_the_sort_key(bench: Make):
+    """begins_with, with pages that stop at its end."""
+    b = bench(THINGS)
+    b.put(THINGS, *(thing(sk=sk) for sk in ("A", "B#", "B#1", "B#2", "B$", "C")))
+
+    def request(cursor):
+        return List("things", None, of_partition("PK", s("p"), ("SK", "B#")), 2, cursor)
+
+    assert [item["SK"]["S"] for item in items_of(pages(b.store.list, request))] == ["B#", "B#1", "B#2"]
+
+
+def test_list_narrows_by_an_equal_sort_key(bench: Make):
+    """Both key attributes given name at most one item; a number by value."""
+    b = bench(NUMBERED)
+    b.put(NUMBERED, *({"owner": s("o"), "number": n(i)} for i in (1, 10, 2)))
+    conditions = KeyConditions((("owner", s("o")), ("number", n("1.0"))))
+    assert len(b.store.list(List("numbered", None, conditions, 10)).items) == 1
+
+
+def test_list_of_an_index_gives_the_keys_of_its_rows(bench: Make):
+    """Only items that have its key attributes, in its order, across partitions of the table, page by page."""
+    b = bench(THINGS)
+    b.put(THINGS, *(thing(pk=f"p{i}", sk=str(i % 3), link=s("x"), payload=s("-")) for i in range(7)))
+    b.put(THINGS, thing(pk="without", sk="0"), thing(pk="other", sk="0", link=s("y")))
+
+    def request(cursor):
+        return List("things", "by_link", of_partition("link", s("x")), 2, cursor)
+
+    rows = items_of(pages(b.store.list, request))
+    assert [row["SK"]["S"] for row in rows] == ["0", "0", "0", "1", "1", "2", "2"]
+    assert {row["PK"]["S"] for row in rows} == {f"p{i}" for i in range(7)}
+    assert all(row.keys() == {"PK", "SK", "link"} for row in rows)
+
+
+def test_list_of_an_index_follows_its_items(bench: Make):
+    """An item moves when its index key changes and leaves when it loses it or is deleted."""
+    b = bench(THINGS)
+    b.put(THINGS, *(thing(sk=sk, link=s("x")) for sk in "123"))
+    assert one(b, update(THINGS, ONE, link=s("y"))).status is Status.WRITTEN
+    assert one(b, update(THINGS, TWO, removes=("link",))).status is Status.WRITTEN
+    b.delete(key(THINGS, "p", "3"))
+    listed = {x: b.store.list(List("things", "by_link", of_partition("link", s(x)), 9)).items for x in "xy"}
+    assert {x: [row["SK"]["S"] for row in rows] for x, rows in listed.items()} == {"x": [], "y": ["1"]}
+
+
+@pytest.mark.needs("multi_attribute_gsi")
+def test_list_of_an_index_with_several_key_attributes(bench: Make):
+    """All partition attributes, then sort attributes from the left, of which the last may be a beginning."""
+    b = bench(MANY)
+    for i, (zip_code, city, street) in enumerate(
+        [(1, "B", "x1"), (1, "B", "x2"), (1, "B", "y"), (1, "C", "x"), (2, "B", "x")]
+    ):
+        b.put(MANY, {"id": s(str(i)), "country": s("c"), "zip": n(zip_code), "city": s(city), "street": s(street)})
+    b.put(MANY, {"id": s("incomplete"), "country": s("c"), "zip": n(1), "city": s("B")})
+    partition = (("country", s("c")), ("zip", n(1)))
+
+    def listed(conditions):
+        def request(cursor):
+            return List("many", "by_place", conditions, 2, cursor)
+
+        return [item["id"]["S"] for item in items_of(pages(b.store.list, request))]
+
+    assert listed(KeyConditions(partition)) == ["0", "1", "2", "3"]
+    assert listed(KeyConditions((*partition, ("city", s("B"))), ("street", "x"))) == ["0", "1"]
+
+
+def test_list_of_a_missing_index_says_so(bench: Make):
+    """The error names table and index."""
+    b = bench(THINGS)
+    with pytest.raises(StoreError, match=r"IndexNotFound: .*by_nothing") as caught:
+        b.store.list(List("things", "by_nothing", of_partition("link", s("x")), 1))
+    assert caught.value.reason == "IndexNotFound"
+
+
+# ---------------------------------------------------------------- scans
+@pytest.mark.parametrize("total", [1, 3])
+def test_scan_segments_are_disjoint_and_complete(bench: Make, total):
+    """All segments together give every item once, page by page."""
+    b = bench(THINGS)
+    b.put(THINGS, *(thing(pk=f"p{i}", sk=str(j)) for i in range(12) for j in range(3)))
+    seen = []
+    for segment in range(total):
+
+        def request(cursor, segment=segment):
+            return Scan("things", 4, cursor, segment, total)
+
+        seen += [(item["PK"]["S"], item["SK"]["S"]) for item in items_of(pages(b.store.scan, request))]
+    assert sorted(seen) == sorted((f"p{i}", str(j)) for i in range(12) for j in range(3))
+
+
+# ---------------------------------------------------------------- updates
+def test_update_writes_what_it_names_and_nothing_else(bench: Make):
+    """Paths set and removed; the rest of the item stays."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(a=s("old"), b=s("gone"), c=s("stays")))
+    assert (
+        one(b, update(THINGS, ONE, is_equal("a", s("old")), a=s("new"), d=n(1), removes=("b",))).status
+        is Status.WRITTEN
+    )
+    assert b.item(ONE) == thing(a=s("new"), c=s("stays"), d=n(1))
+
+
+def test_update_refused_hands_back_the_item(bench: Make):
+    """A refused guard changes nothing and answers with the item as it stands."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(a=s("newer")))
+    result = one(b, update(THINGS, ONE, is_equal("a", s("old")), a=s("mine")))
+    assert (result.status, result.item, result.refused) == (Status.REFUSED, thing(a=s("newer")), {0})
+    assert b.item(ONE) == thing(a=s("newer"))
+
+
+def test_update_never_creates_an_item(bench: Make):
+    """A guard that the item exists refuses without one, and nothing appears."""
+    b = bench(THINGS)
+    result = one(b, update(THINGS, ONE, equals_seen(("a",), None), a=s("x")))
+    assert (result.status, result.item) == (Status.REFUSED, None)
+    assert b.item(ONE) is None
+    assert b.records(THINGS) == []
+
+
+def test_update_without_a_guard_is_our_own_mistake(bench: Make):
+    """It could create an item, so it is not even sent."""
+    b = bench(THINGS)
+    with pytest.raises(AssertionError):
+        b.store.apply(Apply((Update(ONE, ((("a",), s("x")),), (), ()),)))
+
+
+@pytest.mark.parametrize(
+    ("stored", "condition", "expected"),
+    [
+        ({"a": NULL}, Condition(Test.ABSENT, ("a",)), False),
+        ({}, Condition(Test.ABSENT, ("a",)), True),
+        ({"a": NULL}, is_equal("a", NULL), True),
+        ({}, is_equal("a", NULL), False),
+        ({"a": NULL}, Condition(Test.EXISTS, ("a",)), True),
+        ({"a": n("1.0")}, is_equal("a", n(1)), True),
+        ({"a": n(1)}, is_equal("a", n("1e0")), True),
+        ({"a": n(1)}, is_equal("a", s("1")), False),
+        ({"a": n("12345678901234567890123456789012345678")}, is_equal("a", n("12345678901234567890123456789012345679")), False),
+        ({"a": {"SS": ["x", "y"]}}, is_equal("a", {"SS": ["y", "x"]}), True),
+        ({"a": {"NS": ["1", "2"]}}, is_equal("a", {"NS": ["2.0", "1"]}), True),
+        ({"a": {"BS": [b"\x00", b"\x01"]}}, is_equal("a", {"BS": [b"\x01", b"\x00"]}), True),
+        ({"a": {"L": [n(1), n(2)]}}, is_equal("a", {"L": [n(2), n(1)]}), False),
+        ({"a": m(x=n(1), y={"SS": ["p", "q"]})}, is_equal("a", m(y={"SS": ["q", "p"]}, x=n("1.0"))), True),
+        ({"a": m(x=n(1))}, Condition(Test.EQUALS, ("a", "x"), n(1)), True),
+        ({"a": m()}, Condition(Test.ABSENT, ("a", "x")), True),
+        ({"a": s("text")}, Condition(Test.ABSENT, ("a", "x")), True),
+        ({"a": s("text")}, Condition(Test.EXISTS, ("a", "x")), False),
+        ({"a": m()}, Condition(Test.IS_MAP, ("a",)), True),
+        ({"a": s("text")}, Condition(Test.IS_MAP, ("a",)), False),
+        ({}, Condition(Test.IS_MAP, ("a",)), False),
+        ({"a": s("")}, is_equal("a", s("")), True),
+        ({"a": s("é")}, is_equal("a", s("e\u0301")), False),
+    ],
+)  # fmt: skip
+def test_guard_compares_as_dynamodb_does(bench: Make, stored, condition, expected):
+    """Absent is not NULL, numbers are equal by value, sets without order, text byte for byte."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(**stored))
+    result = one(b, update(THINGS, ONE, condition, seen=s("yes")))
+    assert result.status is (Status.WRITTEN if expected else Status.REFUSED)
+
+
+def test_update_reaches_into_maps(bench: Make):
+    """A nested path is set and removed without touching its siblings."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(a=m(b=m(c=n(1), d=n(2)), e=n(3))))
+    write = Update(ONE, ((("a", "b", "c"), n(9)), (("a", "x"), s("new"))), (("a", "b", "d"),), (exists(THINGS),))
+    assert one(b, write).status is Status.WRITTEN
+    assert b.item(ONE) == thing(a=m(b=m(c=n(9)), e=n(3), x=s("new")))
+
+
+NO_MAPS = [{}, {"a": s("text")}, {"a": {"L": []}}]
+
+
+@pytest.mark.parametrize("stored", NO_MAPS)
+def test_update_under_a_parent_that_is_no_map_is_rejected(bench: Make, stored):
+    """The document path is invalid; but a guard that it is a map is refused first."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(**stored))
+    result = one(b, update(THINGS, ONE, a__b=n(1)))
+    assert (result.status, result.reason) == (Status.REJECTED, "ValidationException")
+    guarded = one(b, update(THINGS, ONE, Condition(Test.IS_MAP, ("a",)), a__b=n(1)))
+    assert guarded.status is Status.REFUSED
+    assert b.item(ONE) == thing(**stored)
+
+
+@pytest.mark.needs("checked_path_into_null")
+def test_update_under_null_is_rejected(bench: Make):
+    """NULL is a value like any other, and no map."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(a=NULL))
+    assert one(b, update(THINGS, ONE, a__b=n(1))).status is Status.REJECTED
+
+
+@pytest.mark.needs("checked_path_into_list")
+def test_transaction_under_a_list_is_rejected(bench: Make):
+    """A transaction checks paths as a single update does."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(a={"L": []}))
+    check = Check(TWO, (Condition(Test.ABSENT, ("PK",)),))
+    assert one(b, Transaction((check, update(THINGS, ONE, a__b=n(1))))).status is Status.REJECTED
+
+
+@pytest.mark.needs("checked_remove_path")
+@pytest.mark.parametrize("stored", NO_MAPS)
+def test_remove_under_a_parent_that_is_no_map_is_rejected(bench: Make, stored):
+    """REMOVE a.b needs a map `a`, although it needs no `b`."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(**stored))
+    assert one(b, update(THINGS, ONE, removes=("a.b",))).status is Status.REJECTED
+
+
+def test_update_removes_what_is_not_there(bench: Make):
+    """Removing a missing attribute succeeds and changes nothing."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(a=m()))
+    assert one(b, update(THINGS, ONE, removes=("zzz", "a.b"))).status is Status.WRITTEN
+    assert b.item(ONE) == thing(a=m())
+
+
+@pytest.mark.parametrize(
+    "name", ["name", "size", "a.b", "with space", "#hash", ":colon", "1st", "ümläut", "a[0]", '"quoted"']
+)
+def test_update_takes_any_name(bench: Make, name):
+    """Reserved words and odd characters are only ever placeholders, at the top and inside a map."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(parent=m()))
+    write = Update(
+        ONE, (((name,), n(1)), (("parent", name), n(2))), (), (exists(THINGS), Condition(Test.ABSENT, (name,)))
+    )
+    assert one(b, write).status is Status.WRITTEN
+    assert b.item(ONE) == thing(**{name: n(1), "parent": {"M": {name: n(2)}}})
+
+
+@pytest.mark.needs("overlapping_paths")
+def test_update_with_overlapping_paths_is_rejected(bench: Make):
+    """One expression may not name a path twice, nor a path inside another."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(a=m()))
+    write = Update(ONE, ((("a",), m()), (("a", "b"), n(1))), (), (exists(THINGS),))
+    assert one(b, write).status is Status.REJECTED
+
+
+def test_update_over_400_kb_is_rejected(bench: Make):
+    """The item stays as it was and the other writes of the same request are made."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(sk="1", big=s("x" * 300_000)), thing(sk="2"))
+    first, second = b.store.apply(Apply((update(THINGS, ONE, more=s("y" * 150_000)), update(THINGS, TWO, more=s("y")))))
+    assert (first.status, first.reason, second.status) == (Status.REJECTED, "ItemTooLarge", Status.WRITTEN)
+    assert "more" not in (b.item(ONE) or {})
+
+
+def test_update_up_to_400_kb_is_written(bench: Make):
+    """Names and values together may have 409,600 bytes; engines count a few bytes differently."""
+    b = bench(THINGS)
+    b.put(THINGS, thing())
+    assert one(b, update(THINGS, ONE, a=s("x" * 400 * 1024))).reason == "ItemTooLarge"
+    assert one(b, update(THINGS, ONE, a=s("x" * (400 * 1024 - 64)))).status is Status.WRITTEN
+
+
+@pytest.mark.parametrize("change", [{"SK": s("2")}, {"link": n(1)}, {"link": s("")}])
+def test_update_of_a_key_is_rejected(bench: Make, change):
+    """A primary key cannot change, and an index key takes no other type and no empty value."""
+    b = bench(THINGS)
+    b.put(THINGS, thing())
+    result = one(b, update(THINGS, ONE, **change))
+    assert (result.status, result.reason) == (Status.REJECTED, "ValidationException")
+
+
+def test_results_are_in_the_order_of_the_writes(bench: Make):
+    """Forty writes, every third refused."""
+    b = bench(THINGS)
+    b.put(THINGS, *(thing(sk=str(i), a=n(i % 3)) for i in range(40)))
+    writes = tuple(
+        update(THINGS, key(THINGS, "p", str(i)), Condition(Test.EQUALS, ("a",), n(i % 3 or 7)), b=n(1))
+        for i in range(40)
+    )
+    expected = [Status.WRITTEN if i % 3 else Status.REFUSED for i in range(40)]
+    assert [result.status for result in b.store.apply(Apply(writes))] == expected
+
+
+def test_writes_that_race_have_one_winner(bench: Make):
+    """Each is atomic: of twelve that expect the copy to be absent one is made, and the others see it."""
+    b = bench(THINGS)
+    b.put(THINGS, thing())
+    results = b.store.apply(Apply(tuple(update(THINGS, ONE, equals_seen(("a",), None), a=n(i)) for i in range(12))))
+    (winner,) = [i for i, result in enumerate(results) if result.status is Status.WRITTEN]
+    assert b.item(ONE) == thing(a=n(winner))
+    assert {get(r.item, ("a",))["N"] for r in results if r.status is Status.REFUSED} == {str(winner)}
+
+
+def test_writes_to_a_missing_table_fail(bench: Make):
+    """FAILED with a reason, and a read says which table; nothing is lost of the rest."""
+    b = bench(THINGS)
+    nowhere = table("nowhere", {"id": "S"}, prefix="no-such-")
+    b.tables[nowhere.name] = nowhere
+    b.put(THINGS, thing())
+    lost, written = b.store.apply(Apply((update(nowhere, key(nowhere, "1"), a=n(1)), update(THINGS, ONE, a=n(1)))))
+    assert (lost.status, lost.reason, written.status) == (Status.FAILED, "TableNotFound", Status.WRITTEN)
+    with pytest.raises(StoreError, match="nowhere"):
+        b.store.read(Read((key(nowhere, "1"),)))
+
+
+# ---------------------------------------------------------------- transactions
+def test_transaction_writes_all_of_it(bench: Make):
+    """A check of the source and an update of the target, in two tables."""
+    b = bench(THINGS, MANY)
+    b.put(MANY, {"id": s("src"), "v": n(1)})
+    b.put(THINGS, thing())
+    check = Check(key(MANY, "src"), (is_equal("v", n(1)),))
+    assert one(b, Transaction((check, update(THINGS, ONE, copy=n(1))))).status is Status.WRITTEN
+    assert b.item(ONE) == thing(copy=n(1))
+
+
+def test_transaction_deletes_a_target_whose_source_is_gone(bench: Make):
+    """The check that the source is absent holds of a missing item."""
+    b = bench(THINGS, MANY)
+    b.put(THINGS, thing(link=s("src")))
+    check = Check(key(MANY, "src"), (Condition(Test.ABSENT, ("id",)),))
+    delete = Delete(ONE, (exists(THINGS), is_equal("link", s("src"))))
+    assert one(b, Transaction((check, delete))).status is Status.WRITTEN
+    assert b.item(ONE) is None
+
+
+@pytest.mark.parametrize(
+    ("source_holds", "target_holds", "refused"),
+    [(False, True, {0}), (True, False, {1}), (False, False, {0, 1})],
+)
+def test_transaction_refused_says_where(bench: Make, source_holds, target_holds, refused):
+    """The positions of the guards that failed; the target as it stands if its own did; nothing written."""
+    b = bench(THINGS, MANY)
+    b.put(MANY, {"id": s("src"), "v": n(1)})
+    b.put(THINGS, thing(copy=n(5)))
+    check = Check(key(MANY, "src"), (is_equal("v", n(1 if source_holds else 2)),))
+    write = update(THINGS, ONE, is_equal("copy", n(5 if target_holds else 6)), copy=n(1))
+    result = one(b, Transaction((check, write)))
+    assert (result.status, result.refused) == (Status.REFUSED, refused)
+    assert result.item == (None if target_holds else thing(copy=n(5)))
+    assert b.item(ONE) == thing(copy=n(5))
+
+
+def test_transaction_refused_without_a_target(bench: Make):
+    """A missing target refuses with no item, and is not created."""
+    b = bench(THINGS, MANY)
+    check = Check(key(MANY, "src"), (Condition(Test.ABSENT, ("id",)),))
+    result = one(b, Transaction((check, update(THINGS, ONE, copy=n(1)))))
+    assert (result.status, result.refused, result.item) == (Status.REFUSED, {1}, None)
+    assert b.item(ONE) is None
+
+
+def test_transaction_over_400_kb_is_rejected(bench: Make):
+    """With the reason of the action that cannot be."""
+    b = bench(THINGS, MANY)
+    b.put(THINGS, thing(big=s("x" * 300_000)))
+    check = Check(key(MANY, "src"), (Condition(Test.ABSENT, ("id",)),))
+    result = one(b, Transaction((check, update(THINGS, ONE, more=s("y" * 150_000)))))
+    assert (result.status, result.reason) == (Status.REJECTED, "ItemTooLarge")
+
+
+def test_transaction_names_an_item_once(bench: Make):
+    """A check and an update of the same item are rejected."""
+    b = bench(THINGS)
+    b.put(THINGS, thing())
+    assert one(b, Transaction((Check(ONE, (exists(THINGS),)), update(THINGS, ONE, a=n(1))))).status is Status.REJECTED
+
+
+# ---------------------------------------------------------------- stream records
+def test_records_carry_both_images(bench: Make):
+    """Insert, update and delete each leave one record, in order; a refused write leaves none."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(a=n(1)))
+    one(b, update(THINGS, ONE, is_equal("a", n(7)), a=n(8)))
+    one(b, update(THINGS, ONE, a=n(2)))
+    b.delete(ONE)
+    seen = [(change.key, change.old, change.new) for change in b.records(THINGS)]
+    assert seen == [
+        (ONE, None, thing(a=n(1))),
+        (ONE, thing(a=n(1)), thing(a=n(2))),
+        (ONE, thing(a=n(2)), None),
+    ]
+
+
+@pytest.mark.needs("silent_no_op")
+def test_records_of_a_write_that_changes_nothing(bench: Make):
+    """None: neither of a put, nor of an update to the same value, nor of a delete of nothing."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(a=n(1)))
+    b.put(THINGS, thing(a=n("1.0")))
+    one(b, update(THINGS, ONE, a=n(1), removes=("zzz",)))
+    b.delete(TWO)
+    assert len(b.records(THINGS)) == 1
+
+
+@pytest.mark.needs("silent_set_reorder")
+def test_records_of_a_set_in_another_order(bench: Make):
+    """None: a set has no order."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(a={"SS": ["x", "y"]}))
+    one(b, update(THINGS, ONE, a={"SS": ["y", "x"]}))
+    assert len(b.records(THINGS)) == 1
+
+
+def test_records_of_a_transaction(bench: Make):
+    """One for each item written and none for a check."""
+    b = bench(THINGS, MANY)
+    b.put(THINGS, thing(sk="1"), thing(sk="2"))
+    before = len(b.records(THINGS))
+    check = Check(key(MANY, "src"), (Condition(Test.ABSENT, ("id",)),))
+    one(b, Transaction((check, update(THINGS, ONE, a=n(1)), update(THINGS, TWO, a=n(1)))))
+    assert len(b.records(THINGS)) == before + 2
+    assert b.records(MANY) == []

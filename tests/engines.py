@@ -1,0 +1,149 @@
+"""Engines for tests: which ones run, how they are started, what each is known not to do, tables of a test's own.
+
+TEST_ENGINE chooses: memory, ministack, dynoxide, a URL, or all (the default). A missing engine skips its tests, and
+fails them under REQUIRE_ENGINES=1, so that CI cannot go green having tested nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import boto3
+import pytest
+from botocore.config import Config
+
+from infra.tables import table_parameters
+from sync_rules import aws
+from sync_rules import engine as embedded
+from sync_rules.errors import UserError
+from sync_rules.model import Change
+from sync_rules.rules import Table
+
+ROOT = Path(__file__).resolve().parent.parent
+DYNOXIDE = ROOT / ".engines/node_modules/@dynoxide/linux-x64/dynoxide"
+
+# Capabilities a test may need, and the engines known to lack them. A marked test is a strict xfail there, so that an
+# engine that improves, or a wrong entry, fails the run.
+GAPS: dict[str, frozenset[str]] = {
+    "multi_attribute_gsi": frozenset({"dynoxide"}),
+    "silent_no_op": frozenset({"dynoxide"}),  # a write that changes nothing leaves no stream record
+    "silent_set_reorder": frozenset({"dynoxide", "ministack"}),
+    "overlapping_paths": frozenset({"ministack"}),  # refused as invalid
+    "checked_path_into_list": frozenset({"ministack"}),  # SET a.b in a transaction is invalid where `a` is a list
+    "checked_path_into_null": frozenset({"dynoxide"}),  # SET a.b is invalid where `a` is NULL
+    "checked_remove_path": frozenset({"dynoxide", "ministack"}),  # REMOVE a.b is invalid where `a` is no map
+}
+
+# A server without a life line of its own: it ends when the standard input of this process does.
+SUPERVISE = """
+import os, subprocess, sys, threading
+server = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+threading.Thread(target=lambda: (sys.stdin.buffer.read(), server.kill()), daemon=True).start()
+os._exit(server.wait() & 255)
+"""
+
+
+def chosen() -> tuple[str, ...]:
+    """The engines that TEST_ENGINE names."""
+    choice = os.environ.get("TEST_ENGINE", "all")
+    return ("memory", "ministack", "dynoxide") if choice == "all" else (choice,)
+
+
+@contextmanager
+def dynoxide() -> Iterator[str]:
+    """Run dynoxide; gives its endpoint URL. Raises UserError when its binary is not there."""
+    binary = Path(os.environ.get("DYNOXIDE_BIN", DYNOXIDE))
+    if not binary.is_file():
+        raise UserError(f"no dynoxide at {binary}: npm i --no-save --prefix .engines @dynoxide/linux-x64@1.2.1")
+    port = embedded.free_port()
+    command = [sys.executable, "-c", SUPERVISE, str(binary), "--host", embedded.LOOPBACK, "--port", str(port)]
+    with ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="dynoxide-", ignore_cleanup_errors=True))
+        server = embedded.Server("dynoxide", command, port, "/", Path(directory), os.environ)
+        yield stack.enter_context(embedded.running(server))
+
+
+class Endpoints:
+    """The engines of one session, each started when first asked for; one that is missing is not tried again."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._found: dict[str, str | UserError] = {}
+
+    def of(self, name: str) -> str:
+        """The endpoint URL of an engine. Skips the test when it is missing, or fails it where all are required."""
+        if name not in self._found:
+            try:
+                self._found[name] = self._stack.enter_context(started(name))
+            except UserError as error:
+                self._found[name] = error
+        found = self._found[name]
+        if isinstance(found, str):
+            return found
+        if os.environ.get("REQUIRE_ENGINES") == "1":
+            pytest.fail(str(found))
+        pytest.skip(str(found))
+
+
+@contextmanager
+def started(name: str) -> Iterator[str]:
+    """The endpoint of a named engine, started if need be. Raises UserError when it is missing."""
+    if name.startswith("http"):
+        yield name
+        return
+    with {"ministack": embedded.ministack, "dynoxide": dynoxide}[name]() as url:
+        yield url
+
+
+def unique_prefix() -> str:
+    """A prefix for physical table names, so that tests share an engine and not a table."""
+    return f"t{uuid.uuid4().hex[:12]}-"
+
+
+def with_prefix(tables: Mapping[str, Table], prefix: str) -> dict[str, Table]:
+    """The tables under physical names of a test's own."""
+    return {name: replace(table, physical_name=prefix + name) for name, table in tables.items()}
+
+
+def create(endpoint_url: str, tables: Mapping[str, Table]) -> None:
+    """Create tables with streams on an engine. Emulators have them ready at once."""
+    client = aws.dynamodb(endpoint_url)
+    for table in tables.values():
+        client.create_table(**table_parameters(table, stream=True))
+
+
+def stream_records(endpoint_url: str, table: Table) -> list[Change]:
+    """Every record of a table's stream so far, in the order of its shards."""
+    # dynoxide's shard ids are shorter than the API model says, which botocore would refuse
+    config = Config(parameter_validation=False, account_id_endpoint_mode="disabled")
+    client = boto3.client(
+        "dynamodbstreams",
+        endpoint_url=endpoint_url,
+        region_name="us-east-1",
+        aws_access_key_id="local",
+        aws_secret_access_key="local",
+        config=config,
+    )
+    arn = aws.dynamodb(endpoint_url).describe_table(TableName=table.physical_name)["Table"]["LatestStreamArn"]
+    changes: list[Change] = []
+    for shard in client.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]:
+        iterator = client.get_shard_iterator(StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON")[
+            "ShardIterator"
+        ]
+        while iterator:
+            answer = client.get_records(ShardIterator=iterator)
+            if not answer["Records"]:
+                break
+            for record in (entry["dynamodb"] for entry in answer["Records"]):
+                key = table.key_of(record["Keys"])
+                assert key is not None
+                changes.append(Change(key, record.get("OldImage"), record.get("NewImage"), record["SequenceNumber"]))
+            iterator = answer.get("NextShardIterator")
+    return changes

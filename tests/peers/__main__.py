@@ -1,0 +1,33 @@
+"""`python -m tests.peers DIR`: the table of all scenarios of a directory. Exit 0 well, 1 when any failed, 2 no files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from sync_rules.errors import UserError
+from tests.peers.cases import entries
+from tests.peers.report import rows_of, show
+from tests.peers.scenarios import load
+
+USAGE = "usage: python -m tests.peers DIR"
+
+
+def main(arguments: list[str]) -> int:
+    """Run the scenarios of the directory given; returns the exit code."""
+    if len(arguments) != 1:
+        sys.stderr.write(f"{USAGE}\n")
+        return 2
+    try:
+        scenarios = load(Path(arguments[0]))
+    except UserError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    wide = None if sys.stdout.isatty() else 200  # in a file or a log, lines need not fit a screen
+    return 0 if show(rows_of(entries(scenarios)), Console(width=wide)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

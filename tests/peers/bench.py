@@ -1,0 +1,221 @@
+"""The world a scenario plays in: tables, what an application writes, and the records their streams give.
+
+Law: records reach the runner as a Lambda event has them, whoever made them; nothing else about a change does. The store
+that the pipeline gets is metered: it counts writes, and can die in the middle of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import boto3
+from botocore.config import Config
+
+from sync_rules import aws, messages
+from sync_rules.attributes import Item, Path
+from sync_rules.dynamodb import DynamoStore
+from sync_rules.local_queue import LocalQueue
+from sync_rules.memory import MemoryStore
+from sync_rules.model import WRITTEN, Failure, ItemKey, Result, Status, Transaction, Update, Write
+from sync_rules.rulefile import parse_rules
+from sync_rules.rules import Rules, Table
+from sync_rules.store import Apply, List, Page, Read, Scan, Store
+from sync_rules.streams import PAGE_MAX_RECORDS, DynamoDBStreams, as_event_record
+from tests.engines import create, unique_prefix
+
+State = Mapping[ItemKey, Item]
+Record = dict[str, Any]
+STREAM_ARN: Final = "arn:aws:dynamodb:us-east-1:000000000000:table/{}/stream/2026-01-01T00:00:00.000"
+FIRST_SEQUENCE_NUMBER: Final = 99_999_999_999_999_999_990  # their width grows within a scenario
+CREATED_SECONDS: Final = 1_767_225_600
+
+
+class Bench(Protocol):
+    """Tables of one run."""
+
+    rules: Rules
+    store: Store
+
+    def put(self, table: Table, item: Item) -> None: ...
+    def delete(self, key: ItemKey) -> None: ...
+
+    def records(self) -> list[tuple[str, Record]]:
+        """The stream records since the last call, each with its table, in order."""
+        ...
+
+
+MakeBench = Callable[[str], Bench]  # given the text of a rules file
+
+
+class MemoryBench:
+    """Tables in memory."""
+
+    def __init__(self, text: str) -> None:
+        self.rules = parse_rules(text, environ={"PEER_PREFIX": "peer-"})
+        self._records: list[tuple[str, Record]] = []
+        self._numbers = itertools.count(FIRST_SEQUENCE_NUMBER)
+        self._memory = MemoryStore(self.rules.tables, self._on_change)
+        self.store: Store = self._memory
+
+    def put(self, table: Table, item: Item) -> None:
+        self._memory.put(table.name, item)
+
+    def delete(self, key: ItemKey) -> None:
+        self._memory.delete(key)
+
+    def records(self) -> list[tuple[str, Record]]:
+        taken, self._records = self._records, []
+        return taken
+
+    def _on_change(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
+        table = self.rules.tables[key.table]
+        if table not in self.rules.streamed_tables:
+            return
+        number = next(self._numbers)
+        name = "INSERT" if old is None else "REMOVE" if new is None else "MODIFY"
+        change = {"Keys": key.attributes(), "SequenceNumber": str(number), "StreamViewType": "NEW_AND_OLD_IMAGES"}
+        change |= {"ApproximateCreationDateTime": CREATED_SECONDS, "SizeBytes": 1}
+        change |= {image: item for image, item in (("OldImage", old), ("NewImage", new)) if item is not None}
+        record = {"eventID": f"{number:x}", "eventName": name, "eventVersion": "1.1", "dynamodb": change}
+        self._records.append((key.table, as_event_record(record, STREAM_ARN.format(table.physical_name))))
+
+
+class EngineBench:
+    """Tables of one run's own on an engine, and their streams as the engine gives them."""
+
+    def __init__(self, text: str, endpoint_url: str) -> None:
+        self.rules = parse_rules(text, environ={"PEER_PREFIX": unique_prefix()})
+        self._client = aws.dynamodb(endpoint_url)
+        create(endpoint_url, self.rules.tables)
+        self.store: Store = DynamoStore(self._client, self.rules.tables)
+        self._reader = DynamoDBStreams(_streams(endpoint_url))
+        names = {table.name: table.physical_name for table in self.rules.streamed_tables}
+        describe = self._client.describe_table
+        self._arns = {t: describe(TableName=name)["Table"]["LatestStreamArn"] for t, name in names.items()}
+        self._iterators: dict[tuple[str, str], str | None] = {}
+
+    def put(self, table: Table, item: Item) -> None:
+        self._client.put_item(TableName=table.physical_name, Item=item)
+
+    def delete(self, key: ItemKey) -> None:
+        self._client.delete_item(TableName=self.rules.tables[key.table].physical_name, Key=key.attributes())
+
+    def records(self) -> list[tuple[str, Record]]:
+        return [(table, record) for table, arn in self._arns.items() for record in self._new(arn)]
+
+    def _new(self, arn: str) -> Iterator[Record]:
+        for shard in self._reader.shards(arn):
+            place = (arn, shard.shard_id)
+            iterator = self._iterators.setdefault(place, self._reader.iterator(arn, shard.shard_id, None))
+            while iterator is not None:
+                page = self._reader.records(arn, iterator, PAGE_MAX_RECORDS)
+                iterator = self._iterators[place] = page.iterator
+                yield from map(dict, page.records)
+                if not page.records:
+                    break
+
+
+def _streams(endpoint_url: str) -> Any:
+    # dynoxide's shard ids are shorter than the API model says, which botocore would refuse
+    config = Config(parameter_validation=False, account_id_endpoint_mode="disabled")
+    keys = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+    return boto3.client(
+        "dynamodbstreams", endpoint_url=endpoint_url, region_name="us-east-1", config=config, **keys
+    )
+
+
+# ---------------------------------------------------------------- what the pipeline gets
+class DiedError(Exception):
+    """The function died in the middle of its writes."""
+
+
+@dataclass
+class Meter:
+    """A store that counts the writes made through it. `dies_after` that many more, it raises DiedError, once.
+
+    A write of nothing but helper attributes is bookkeeping of the translation, and not counted.
+    """
+
+    store: Store
+    helpers: frozenset[tuple[str, Path]]
+    writes: int = 0
+    dies_after: int | None = None
+
+    def read(self, request: Read) -> tuple[Item | None, ...]:
+        return self.store.read(request)
+
+    def list(self, request: List) -> Page:
+        return self.store.list(request)
+
+    def scan(self, request: Scan) -> Page:
+        return self.store.scan(request)
+
+    def apply(self, request: Apply) -> tuple[Result, ...]:
+        return tuple(self._write(write) for write in request.writes)  # one by one, to die between two of them
+
+    def _write(self, write: Write) -> Result:
+        if self.dies_after == 0:
+            self.dies_after = None
+            raise DiedError
+        result = self._send(write)
+        if result.status is Status.WRITTEN:
+            self.writes += not is_bookkeeping(write, self.helpers)
+            self.dies_after = None if self.dies_after is None else self.dies_after - 1
+        return result
+
+    def _send(self, write: Write) -> Result:
+        return self.store.apply(Apply((write,)))[0]
+
+
+class DryMeter(Meter):
+    """Counts the writes that would be made, and makes none."""
+
+    def _send(self, write: Write) -> Result:  # noqa: ARG002 - that is the point
+        return WRITTEN
+
+
+def is_bookkeeping(write: Write, helpers: frozenset[tuple[str, Path]]) -> bool:
+    """Whether a write touches helper attributes only."""
+    action = write.actions[-1] if isinstance(write, Transaction) else write
+    if not isinstance(action, Update):
+        return False
+    paths = [*(path for path, _ in action.sets), *action.removes]
+    return all((action.key.table, path) in helpers for path in paths)
+
+
+class Queue:
+    """The queue: messages travel as text, and time passes only when nothing else is left to do."""
+
+    def __init__(self) -> None:
+        self._now_ms = 0
+        self._local = LocalQueue(lambda: self._now_ms)
+
+    def send(self, message: messages.Message, delay_seconds: int) -> None:
+        self._local.send(messages.decode(messages.encode(message)), delay_seconds)
+
+    def next(self) -> messages.Message | None:
+        """The message that is due first, however long that takes; None when there is none."""
+        pending = self._local.pending
+        if not pending:
+            return None
+        self._now_ms = max(self._now_ms, min(one.due_ms for one in pending))
+        (taken,) = self._local.take(1)
+        self._local.acknowledge(taken)
+        return taken.message
+
+
+class Nowhere:
+    """Takes messages and failures of a dry run."""
+
+    def send(self, message: messages.Message, delay_seconds: int) -> None: ...
+    def park(self, failure: Failure) -> None: ...
+
+
+class Failures(list[Failure]):
+    """The failures that were parked. There must be none."""
+
+    def park(self, failure: Failure) -> None:
+        self.append(failure)

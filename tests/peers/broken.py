@@ -1,0 +1,125 @@
+"""Scenarios that say: loading these rules must fail. Each class of mistake is made in a rules file of ours.
+
+Law: it is not enough that loading fails; the error must be the one that fits, told by its code or its words.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from sync_rules.errors import UserError
+from sync_rules.rulefile import load_rules, parse_rules
+from tests.peers.scenarios import Scenario
+from tests.peers.translate import Builder, UnsupportedError, translate
+
+HEAD: Final = """\
+tables:
+  things: {key: {id: S}}
+entities:
+  thing: {table: things}
+rules:
+"""
+ENVIRON: Final = {"PEER_PREFIX": "peer-"}
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One broken rules file: how it is loaded, and a word of the error that fits."""
+
+    load: Callable[[], object]
+    fitting: str
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A scenario whose rules must be refused. `allowed`, if given, is the text of a file that must not be."""
+
+    scenario: Scenario
+    attempts: tuple[Attempt, ...]
+    allowed: str | None = None
+
+    @property
+    def id(self) -> str:
+        return self.scenario.id
+
+    def check(self) -> None:
+        """Raises AssertionError when something loads that must not, or fails for another reason."""
+        for attempt in self.attempts:
+            try:
+                attempt.load()
+            except UserError as error:
+                assert attempt.fitting in str(error), f"expected an error with {attempt.fitting!r}, found: {error}"
+            else:
+                raise AssertionError(f"expected an error with {attempt.fitting!r}, but the rules file was loaded")
+        if self.allowed is not None:
+            parse_rules(self.allowed, environ=ENVIRON)
+
+
+def refusal(scenario: Scenario) -> Refusal | None:
+    """The broken files of a scenario; None when its text names no class of mistake that is known here."""
+    for words, make in CLASSES.items():
+        if words in f"{scenario.title} {scenario.notes}":
+            return make(scenario)
+    return None
+
+
+def _unknown_kind(scenario: Scenario) -> Refusal:
+    quoted = re.search(r"'([^']+)'", scenario.title)
+    kind = quoted[1] if quoted else "BAD_RULE"
+    text = f"{HEAD}  rule: {{{kind}: thing.name, into: thing.title}}\n"
+    return Refusal(scenario, (_text(text, "SR112"), Attempt(lambda: _load_file(text), "SR112")))
+
+
+def _number(scenario: Scenario) -> Refusal:
+    return Refusal(scenario, (_text("42\n", "SR104"), _text(f"{HEAD}  rule: 42\n", "SR104")))
+
+
+def _no_file(scenario: Scenario) -> Refusal:
+    def load() -> object:
+        with tempfile.TemporaryDirectory() as directory:
+            return load_rules(Path(directory) / "rules.yaml")
+
+    return Refusal(scenario, (Attempt(load, "no such file"),))
+
+
+def _cycle(scenario: Scenario) -> Refusal | None:
+    """Each copy of one hop turned round. The same rules said twice are no cycle, and no conflict."""
+    attempts = []
+    for rule in scenario.rules:
+        path = rule.get("copy", {}).get("path", ())
+        if len(path) != 1 or "to" not in path[0]:
+            continue
+        builder = Builder(scenario)
+        there, back = tuple(rule["attr"].split(".")), tuple(rule["copy"]["attr"].split("."))
+        try:
+            builder.copy(rule["table"], there, path, back)
+            builder.copy(path[0]["to"], back, [{"to": rule["table"], "by": f"{rule['table']}_id"}], there)
+        except UnsupportedError:
+            continue
+        attempts.append(_text(builder.text(), "SR305"))
+    twice = Scenario(**{**vars(scenario), "rules": scenario.rules * 2})
+    return Refusal(scenario, tuple(attempts), translate(twice).text) if attempts else None
+
+
+def _text(text: str, fitting: str) -> Attempt:
+    return Attempt(lambda: parse_rules(text, environ=ENVIRON), fitting)
+
+
+def _load_file(text: str) -> object:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "rules.yaml"
+        path.write_text(text, encoding="utf-8")
+        return load_rules(path, ENVIRON)
+
+
+CLASSES: Final[Mapping[str, Callable[[Scenario], Refusal | None]]] = {
+    "unknown rule kind": _unknown_kind,
+    "input must be rule or config": _number,
+    "rules file not found": _no_file,
+    "cyclic rules": _cycle,
+}

@@ -1,0 +1,396 @@
+"""Plays one scenario under one schedule of delivery, and checks what must hold each time the pipeline has settled.
+
+Law: the pipeline is the real one, from the Lambda event to the guarded write; only the world around it is ours. What is
+checked at each stop, and there is one after every step unless the schedule lags:
+
+- the expectations of the step. Where several steps lie between two stops (a lagging schedule), of all that was expected
+  of one attribute the last counts, and only if the reference (variant 1, checked step by step) still shows it at this
+  stop: a later step may have changed what it did not speak of;
+- the whole state, which is the reference's at the same step. Maps that are left empty around a copy that is gone do
+  not count: whether they were ever made depends on when the pipeline looked;
+- `max_target_writes`, counting all that this step caused, duplicates, retries and second looks included, but not writes
+  of helper attributes alone. Not in lagging schedules, where no write can be laid at one step's door;
+- `expect_fixed` and `expect_fixed_count` of a repair;
+- that no failure was reported or parked, and, at the end, that a repair finds nothing to fix.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+from sync_rules.attributes import AttributeValue, Item, Path, get, plain, same
+from sync_rules.batch import Consumer
+from sync_rules.fanout import pull
+from sync_rules.model import ItemKey
+from sync_rules.plan import Pull
+from sync_rules.reconcile import Pace
+from sync_rules.rules import Rule, Table
+from sync_rules.store import Read, Scan, World, drive
+from tests.peers.bench import Bench, DiedError, DryMeter, Failures, MakeBench, Meter, Nowhere, Queue, Record, State
+from tests.peers.scenarios import ABSENT, NO_ITEM, Expectation, Scenario, Step, attribute_value, item_of, key_of, key_text
+from tests.peers.translate import Translation
+from tests.peers.variants import Schedule
+
+SETTLE_MAX_DELIVERIES: Final = 5_000
+REPAIR_MAX_ROUNDS: Final = 20
+SCAN_PAGE_ITEMS: Final = 100
+LAG_MAX_DELIVERIES: Final = 4  # between two writes of an application, drawn
+
+
+class MismatchError(AssertionError):
+    """Something a scenario expects does not hold. Carries the first difference."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A scenario with its translation: what can be run."""
+
+    scenario: Scenario
+    translation: Translation
+    id: str
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """One attribute that a repair put right."""
+
+    key: ItemKey
+    path: Path
+    wrong: AttributeValue | None
+    right: AttributeValue | None
+
+    def __str__(self) -> str:
+        return f"{self.key.table} {key_text(self.key)} {'.'.join(self.path)}: {show(self.wrong)} -> {show(self.right)}"
+
+
+def run(case: Case, schedule: Schedule, make: MakeBench, reference: Mapping[int, State] | None) -> dict[int, State]:
+    """Play a case; gives the state after each step at which it stopped, 0 being the start.
+
+    Raises:
+        MismatchError: with the first difference.
+    """
+    return Run(case, schedule, make(case.translation.text), reference).play()
+
+
+class Run:
+    """One scenario being played."""
+
+    def __init__(
+        self, case: Case, schedule: Schedule, bench: Bench, reference: Mapping[int, State] | None = None
+    ) -> None:
+        self.case, self.schedule, self.bench, self.reference = case, schedule, bench, reference
+        self.rules = bench.rules
+        self.meter = Meter(bench.store, case.translation.helpers)
+        self.queue, self.failures = Queue(), Failures()
+        self.consumer = Consumer(self.rules, World(self.meter, self.queue, self.failures))
+        self.random = None if schedule.seed is None else random.Random(schedule.seed)
+        self.waiting: deque[tuple[str, Record]] = deque()  # in order of arrival, of all tables
+        self.seen: list[tuple[str, Record]] = []  # since the last step began
+        self.states: dict[int, State] = {}
+
+    def play(self) -> dict[int, State]:
+        scenario = self.case.scenario
+        self._start()
+        self._check_stop(0, scenario.expect_initial, filtered=False)
+        stale = [] if scenario.initial_is_drifted else self.seen
+        for stretch in stretches(scenario.steps, lagging=self.schedule.lagging):
+            self.seen = []
+            writes_before = self.meter.writes
+            fixed = [fixed for step in stretch for fixed in self._take(step)]
+            self._settle()
+            if self.schedule.stale:
+                again, stale = stale, [] if stretch[-1].unseen else list(self.seen)
+                self.waiting.extend(again)
+                self._settle()
+            last = stretch[-1]
+            self._check_fixed(last, fixed)
+            expected = [expectation for step in stretch for expectation in step.expect]
+            self._check_stop(last.number, expected, filtered=len(stretch) > 1)
+            allowed, made = last.max_target_writes, self.meter.writes - writes_before
+            if not self.schedule.lagging and allowed is not None and made > allowed:
+                raise MismatchError(f"step {last.number}: expected at most {allowed} target writes, found {made}")
+        if not scenario.steps or not scenario.steps[-1].unseen:
+            self._check_nothing_left()
+        return self.states
+
+    # ------------------------------------------------------------ steps
+    def _start(self) -> None:
+        """Load the initial items, and let the pipeline bring their copies right; drifted ones get helpers only."""
+        for table, items in self.case.scenario.initial.items():
+            for item in items:
+                self.bench.put(self.rules.tables[table], item_of(item))
+        if self.case.scenario.initial_is_drifted:
+            helping = [rule for rule in self.rules.rules.values() if self._helps(rule)]
+            repair(self.bench, self.meter, helping)
+            self.bench.records()
+        else:
+            self._settle()
+
+    def _take(self, step: Step) -> list[Fixed]:
+        """The step's own writes, and some of what they cause when the pipeline lags behind."""
+        for verb, write in step.writes:
+            self._write(verb, write)
+        if step.unseen:
+            self.bench.records()  # nobody reads them
+        elif self.schedule.lagging and self.random is not None:
+            self._deliver_some(self.random.randrange(LAG_MAX_DELIVERIES))
+        return [] if step.repair is None else self._repair(step.repair)
+
+    def _write(self, verb: str, write: Mapping[str, Any]) -> None:
+        table = self.rules.tables[write["table"]]
+        if "item" in write:
+            self.bench.put(table, item_of(write["item"]))
+            return
+        key = key_of(table, write["key"])
+        if verb == "delete":
+            self.bench.delete(key)
+            return
+        (old,) = self.bench.store.read(Read((key,)))
+        sets = {tuple(str(name).split(".")): attribute_value(value) for name, value in write.get("set", {}).items()}
+        removes = [tuple(str(name).split(".")) for name in write.get("remove", ())]
+        self.bench.put(table, changed_item(old or key.attributes(), {**sets, **dict.fromkeys(removes)}))
+
+    def _repair(self, limits: Mapping[str, Any]) -> list[Fixed]:
+        attributes, keys = limits.get("attrs"), limits.get("keys")
+        rules = [
+            rule
+            for rule in self.rules.rules.values()
+            if attributes is None or self._helps(rule) or any(".".join(copy) in attributes for copy in rule.copies)
+        ]
+        return repair(self.bench, self.meter, rules, None if keys is None else {str(key) for key in keys})
+
+    def _helps(self, rule: Rule) -> bool:
+        return all((rule.target.table.name, copy) in self.case.translation.helpers for copy in rule.copies)
+
+    # ------------------------------------------------------------ delivery
+    def _collect(self) -> None:
+        records = self.bench.records()
+        self.waiting.extend(records)
+        self.seen.extend(records)
+
+    def _settle(self) -> None:
+        """Deliver until nothing waits: records first, then messages."""
+        for _ in range(SETTLE_MAX_DELIVERIES):
+            self._collect()
+            if self.waiting:
+                self._deliver_next()
+                continue
+            message = self.queue.next()
+            if message is None:
+                return
+            self.consumer.handle_message(message)
+            self._check_failures("a message")
+        raise MismatchError(f"the pipeline has not settled after {SETTLE_MAX_DELIVERIES} deliveries")
+
+    def _deliver_some(self, deliveries: int) -> None:
+        for _ in range(deliveries):
+            self._collect()
+            if self.waiting:
+                self._deliver_next()
+
+    def _deliver_next(self) -> None:
+        """One event of the table whose turn it is: all that waits there, or its oldest record."""
+        tables = list(dict.fromkeys(table for table, _ in self.waiting))
+        turn = tables[0] if self.random is None else self.random.choice(sorted(tables))
+        mine = [entry for entry in self.waiting if entry[0] == turn]
+        now = mine if self.schedule.batched else mine[:1]
+        for entry in now:
+            self.waiting.remove(entry)
+        event = json.loads(json.dumps({"Records": [record for _, record in now]}))
+        if self.schedule.dies:
+            self._die_over(event)
+        for _ in range(self.schedule.times):
+            answer = self.consumer.handle_event(event, lambda: 900_000)
+            if answer["batchItemFailures"]:
+                raise MismatchError(f"records of {turn} were reported as failed: {self.consumer.telemetry.failed}")
+            self._check_failures(f"records of {turn}")
+
+    def _die_over(self, event: Mapping[str, Any]) -> None:
+        """A first attempt that dies once half of its target writes, rounded up, are made."""
+        dry = DryMeter(self.bench.store, frozenset())
+        Consumer(self.rules, World(dry, Nowhere(), Nowhere())).handle_event(event, lambda: 900_000)
+        self.meter.dies_after = (dry.writes + 1) // 2 if dry.writes else None
+        try:
+            self.consumer.handle_event(event, lambda: 900_000)
+        except DiedError:
+            pass
+        finally:
+            self.meter.dies_after = None
+
+    # ------------------------------------------------------------ checks
+    def _check_failures(self, what: str) -> None:
+        if self.failures:
+            found = ", ".join(f"{one.rule} on {one.key}: {one.reason}" for one in self.failures)
+            raise MismatchError(f"{what} left failure records: {found}")
+
+    def _check_stop(self, number: int, expected: Sequence[Expectation], *, filtered: bool) -> None:
+        state = self.states[number] = state_of(self.bench)
+        reference = None if self.reference is None else self.reference[number]
+        last = {(one.table, one.key, one.path): one for one in expected}
+        for expectation in last.values():
+            if filtered and reference is not None and unmet(expectation, reference, self.rules.tables):
+                continue
+            difference = unmet(expectation, state, self.rules.tables)
+            if difference:
+                raise MismatchError(f"step {number}: {expectation}: {difference}")
+        if reference is not None:
+            difference = next(self._differences(state, reference), None)
+            if difference:
+                raise MismatchError(f"step {number}: not as under variant 1: {difference}")
+
+    def _differences(self, state: State, reference: State) -> Iterator[str]:
+        copies: dict[str, set[Path]] = {}
+        for rule in self.rules.rules.values():
+            copies.setdefault(rule.target.table.name, set()).update(rule.copies)
+        for key in {**reference, **state}:
+            found, expected = state.get(key), reference.get(key)
+            where = f"{key.table} {key_text(key)}"
+            if found is None or expected is None:
+                yield f"{where}: expected {'no item' if expected is None else 'an item'}"
+                continue
+            paths = copies.get(key.table, set())
+            found, expected = without_empty_maps(found, paths), without_empty_maps(expected, paths)
+            for name in {**expected, **found}:
+                if not same(found.get(name), expected.get(name)):
+                    yield f"{where} {name}: expected {show(expected.get(name))}, found {show(found.get(name))}"
+
+    def _check_fixed(self, step: Step, fixed: Sequence[Fixed]) -> None:
+        found = "; ".join(map(str, fixed)) or "nothing"
+        if step.fixed_count is not None and len(fixed) != step.fixed_count:
+            raise MismatchError(f"step {step.number}: expected {step.fixed_count} discrepancies, found {found}")
+        if step.fixed is None:
+            return
+        tables = self.rules.tables
+        expected = [
+            Fixed(
+                key_of(tables[one["table"]], one["key"]),
+                tuple(one["attr"].split(".")),
+                *(None if one[side] == ABSENT else attribute_value(one[side]) for side in ("wrong", "right")),
+            )
+            for one in step.fixed
+        ]
+        if sorted(map(str, expected)) != sorted(map(str, fixed)):
+            raise MismatchError(f"step {step.number}: expected {'; '.join(map(str, expected))}, found {found}")
+
+    def _check_nothing_left(self) -> None:
+        before = self.meter.writes
+        fixed = repair(self.bench, self.meter, list(self.rules.rules.values()))
+        if fixed or self.meter.writes != before:
+            raise MismatchError(f"at the end a repair still finds {'; '.join(map(str, fixed)) or 'something'}")
+
+
+def stretches(steps: Iterable[Step], *, lagging: bool) -> Iterator[list[Step]]:
+    """The steps between two stops: each by itself, or as many as a lagging pipeline may fall behind."""
+    for alone, group in groupby(steps, key=lambda step: step.alone or not lagging):
+        if alone:
+            yield from ([step] for step in group)
+        else:
+            yield list(group)
+
+
+# ---------------------------------------------------------------- repair
+def repair(bench: Bench, meter: Meter, rules: Sequence[Rule], keys: Collection[str] | None = None) -> list[Fixed]:
+    """Verify and repair: pull every target until nothing is written. Gives each attribute that is another now.
+
+    A rule may feed another, so one round is not enough; helper attributes are not told.
+    """
+    before = state_of(bench)
+    failures = Failures()
+    world = World(meter, Nowhere(), failures)
+    for _ in range(REPAIR_MAX_ROUNDS):
+        pulls = [
+            Pull(key, None, into)
+            for key in before
+            if (keys is None or key_text(key) in keys)
+            and (into := tuple(rule for rule in rules if rule.target is bench.rules.entity_of(key)))
+        ]
+        report = drive(pull(pulls, Pace()), world)
+        if report.failed or failures:
+            raise MismatchError(f"a repair failed: {report.failed or failures}")
+        if not report.written:
+            break
+    else:
+        raise MismatchError(f"a repair still writes after {REPAIR_MAX_ROUNDS} rounds")
+    after = state_of(bench)
+    copies = {(rule.target.table.name, copy): None for rule in rules for copy in rule.copies}
+    return [
+        Fixed(key, path, get(item, path), get(after.get(key), path))
+        for key, item in before.items()
+        for table, path in copies
+        if table == key.table and (table, path) not in meter.helpers
+        if not same(get(item, path), get(after.get(key), path))
+    ]
+
+
+# ---------------------------------------------------------------- states
+def state_of(bench: Bench) -> State:
+    """Every item of every table."""
+    return {key: item for table in bench.rules.tables.values() for key, item in _items(bench, table)}
+
+
+def _items(bench: Bench, table: Table) -> Iterator[tuple[ItemKey, Item]]:
+    cursor: Item | None = None
+    while True:
+        page = bench.store.scan(Scan(table.name, SCAN_PAGE_ITEMS, cursor))
+        for item in page.items:
+            key = table.key_of(item)
+            assert key is not None, "a scanned item has its key"
+            yield key, item
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+def unmet(expectation: Expectation, state: State, tables: Mapping[str, Table]) -> str | None:
+    """Why an expectation does not hold of a state, None when it does."""
+    item = state.get(key_of(tables[expectation.table], expectation.key))
+    if not expectation.path:
+        missing = expectation.value == NO_ITEM
+        return None if missing == (item is None) else f"expected {'no' if missing else 'an'} item"
+    if item is None:
+        return f"expected {show_plain(expectation.value)}, found no item"
+    found = get(item, expectation.path)
+    absent = isinstance(expectation.value, str) and expectation.value == ABSENT
+    wanted = None if absent else attribute_value(expectation.value)
+    return None if same(found, wanted) else f"expected {show(wanted)}, found {show(found)}"
+
+
+def changed_item(item: Item, changes: Mapping[Path, AttributeValue | None]) -> Item:
+    """The item with paths set, or removed where None. Maps on the way are made, as the peers' databases do."""
+    new = dict(item)
+    for path, value in changes.items():
+        inner = new
+        if value is None and get(item, path) is None:
+            continue
+        for name in path[:-1]:
+            inner[name] = {"M": dict(inner.get(name, {}).get("M", {}))}
+            inner = inner[name]["M"]
+        if value is None:
+            inner.pop(path[-1], None)
+        else:
+            inner[path[-1]] = value
+    return new
+
+
+def without_empty_maps(item: Item, copies: Iterable[Path]) -> Item:
+    """The item without maps on the way to a copy that hold nothing."""
+    for copy in copies:
+        for length in range(len(copy) - 1, 0, -1):
+            if get(item, copy[:length]) == {"M": {}}:
+                item = changed_item(item, {copy[:length]: None})
+    return item
+
+
+def show(value: AttributeValue | None) -> str:
+    """A value in a message of a test."""
+    return ABSENT if value is None else show_plain(plain(value))
+
+
+def show_plain(value: Any) -> str:
+    return repr(value)

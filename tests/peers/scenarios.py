@@ -1,0 +1,226 @@
+"""Scenario files: read, and their plain YAML values turned into items, keys and expectations.
+
+Law: what is read here is the neutral format and nothing of ours; `translate` makes rules of it, `runner` plays it. What
+a file says wrongly is an error that names file and scenario, never a scenario that passes because it says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from sync_rules.attributes import AttributeValue, Item
+from sync_rules.attributes import Path as AttributePath
+from sync_rules.errors import UserError
+from sync_rules.model import ItemKey
+from sync_rules.rules import Table
+
+ABSENT = "<absent>"
+NO_ITEM = "<no item>"
+WRITES = ("put", "update", "delete", "corrupt")
+STEP_WORDS = {
+    *WRITES, "repair", "paused", "expect", "expect_fixed", "expect_fixed_count", "max_target_writes", "notes", "note",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What one item must show: `value` at `path`, or ABSENT there; with the empty path NO_ITEM, or any item at all."""
+
+    table: str
+    key: str
+    path: AttributePath
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.table} {self.key}" + (f" {'.'.join(self.path)}" if self.path else "")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: application writes, or a repair, and what must hold once the pipeline has settled."""
+
+    number: int
+    writes: tuple[tuple[str, Mapping[str, Any]], ...]
+    repair: Mapping[str, Any] | None
+    paused: bool
+    expect: tuple[Expectation, ...]
+    fixed: tuple[Mapping[str, Any], ...] | None
+    fixed_count: int | None
+    max_target_writes: int | None
+
+    @property
+    def alone(self) -> bool:
+        """Whether everything must have settled before and after it, whatever the delivery."""
+        return self.repair is not None or self.unseen
+
+    @property
+    def unseen(self) -> bool:
+        """Whether the pipeline never gets its records."""
+        return self.paused or any(verb == "corrupt" for verb, _ in self.writes)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One scenario as its file has it."""
+
+    file: str
+    id: str
+    title: str
+    notes: str
+    tables: Mapping[str, tuple[str, ...]]
+    rules: tuple[Mapping[str, Any], ...]
+    references: tuple[Mapping[str, Any], ...]
+    initial: Mapping[str, tuple[Mapping[str, Any], ...]]
+    initial_is_drifted: bool
+    expect_initial: tuple[Expectation, ...]
+    steps: tuple[Step, ...]
+    config_error: bool | str
+
+    def items(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Every item, or part of one, that the scenario writes, with its table."""
+        for table, items in self.initial.items():
+            yield from ((table, item) for item in items)
+        for step in self.steps:
+            for _, write in step.writes:
+                yield write["table"], write.get("item", {})
+                yield write["table"], unfolded(write.get("set", {}))
+
+
+def load(directory: Path) -> tuple[Scenario, ...]:
+    """The scenarios of every YAML file of a directory, in the order of their names.
+
+    Raises:
+        UserError: when there is no such directory or file, or a file is not of the format.
+    """
+    files = sorted(path for path in directory.glob("*") if path.suffix in (".yaml", ".yml"))
+    if not files:
+        raise UserError(f"{directory}: expected a directory with scenario files (*.yaml), found none")
+    return tuple(scenario for path in files for scenario in read(path.read_text(encoding="utf-8"), path.stem))
+
+
+def read(text: str, file: str) -> tuple[Scenario, ...]:
+    """The scenarios of one file's text. Raises UserError."""
+    try:
+        data = YAML(typ="safe", pure=True).load(text)
+    except YAMLError as error:
+        raise UserError(f"{file}: not YAML: {error}") from error
+    found = []
+    for position, entry in enumerate(data.get("scenarios", ()) if isinstance(data, dict) else (), 1):
+        name = entry.get("id", f"scenario {position}") if isinstance(entry, dict) else f"scenario {position}"
+        try:
+            found.append(_scenario(file, entry))
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise UserError(f"{file} {name}: not of the scenario format: {type(error).__name__} {error}") from error
+    if not found:
+        raise UserError(f"{file}: expected a list of `scenarios`, found none")
+    return tuple(found)
+
+
+def _scenario(file: str, entry: Mapping[str, Any]) -> Scenario:
+    tables = {name: (key,) if isinstance(key, str) else tuple(key) for name, key in entry["tables"].items()}
+    return Scenario(
+        file,
+        entry["id"],
+        entry.get("title", ""),
+        str(entry.get("notes", "")),
+        tables,
+        tuple(entry.get("rules") or ()),
+        tuple(entry.get("references") or ()),
+        {table: tuple(items) for table, items in (entry.get("initial") or {}).items()},
+        bool(entry.get("initial_is_drifted")),
+        expectations(entry.get("expect_initial")),
+        tuple(_step(number, step) for number, step in enumerate(entry.get("steps") or (), 1)),
+        entry.get("config_error", False),
+    )
+
+
+def _step(number: int, step: Mapping[str, Any]) -> Step:
+    unknown = step.keys() - STEP_WORDS
+    if unknown:
+        raise ValueError(f"step {number} has {', '.join(map(str, unknown))}")
+    repair = step.get("repair")
+    return Step(
+        number,
+        tuple((verb, step[verb]) for verb in WRITES if verb in step),
+        (repair if isinstance(repair, dict) else {}) if repair else None,
+        bool(step.get("paused")),
+        expectations(step.get("expect")),
+        tuple(step["expect_fixed"]) if "expect_fixed" in step else None,
+        step.get("expect_fixed_count"),
+        step.get("max_target_writes"),
+    )
+
+
+def expectations(expect: Mapping[str, Any] | None) -> tuple[Expectation, ...]:
+    """The expectations of a step, one per attribute; an item of which no attribute is named must at least exist."""
+    found = []
+    for table, items in (expect or {}).items():
+        for key, values in items.items():
+            if values == NO_ITEM or not values:
+                found.append(Expectation(table, str(key), (), values or None))
+                continue
+            found += [Expectation(table, str(key), tuple(str(a).split(".")), v) for a, v in values.items()]
+    return tuple(found)
+
+
+def unfolded(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted names as nested maps."""
+    item: dict[str, Any] = {}
+    for name, value in values.items():
+        *parents, last = name.split(".")
+        inner = item
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+        inner[last] = value
+    return item
+
+
+# ---------------------------------------------------------------- values
+def attribute_value(value: Any) -> AttributeValue:
+    """A plain YAML value as DynamoDB holds it. Numbers keep the digits they print with; dates are their ISO text."""
+    match value:
+        case None:
+            return {"NULL": True}
+        case bool():
+            return {"BOOL": value}
+        case int() | float() | Decimal():
+            return {"N": str(value)}
+        case str():
+            return {"S": value}
+        case date():
+            return {"S": value.isoformat()}
+        case bytes():
+            return {"B": value}
+        case list() | tuple():
+            return {"L": [attribute_value(inner) for inner in value]}
+        case set() | frozenset():
+            return {"SS": sorted(map(str, value))}
+        case Mapping():
+            return {"M": {str(name): attribute_value(inner) for name, inner in value.items()}}
+    raise TypeError(f"a {type(value).__name__} is no attribute value")
+
+
+def item_of(values: Mapping[str, Any]) -> Item:
+    """A plain YAML map as an item."""
+    return {str(name): attribute_value(value) for name, value in values.items()}
+
+
+def key_of(table: Table, text: object) -> ItemKey:
+    """The key that a scenario writes as one value, or as several joined by `|`."""
+    parts = str(text).split("|", len(table.key) - 1)
+    if len(parts) != len(table.key):
+        raise UserError(f"{text!r} is no key of table {table.name}: expected {len(table.key)} parts joined by |")
+    return ItemKey(table.name, tuple((a.name, a.type, part) for a, part in zip(table.key, parts, strict=True)))
+
+
+def key_text(key: ItemKey) -> str:
+    """A key as a scenario writes it."""
+    return "|".join(str(value) for _, _, value in key.values)

@@ -1,0 +1,103 @@
+"""The checkpoint file: whole or not at all, refused when it is another's, held by one run at a time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sync_rules import checkpoint
+from sync_rules.checkpoint import Checkpoint, load, locked, save
+from sync_rules.errors import UserError
+from sync_rules.local_queue import Pending
+from sync_rules.messages import PullMessage, PushMessage
+from sync_rules.model import ItemKey
+from sync_rules.shards import ShardProgress
+from tests.fake_stream import ARN
+
+KEY = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "B", b"\x00\xff")))
+PENDING = (Pending(PullMessage(KEY), 5, 1), Pending(PushMessage(("r",), KEY, cursor={"PK": {"B": b"\x01"}}), 900_000))
+SHARDS = [ShardProgress("shard-0", None, "123", done=True), ShardProgress("shard-1", "shard-0", None)]
+FULL = Checkpoint("f1", {ARN: SHARDS}, checkpoint.stored(PENDING), parked=3)
+
+
+def test_checkpoint_gives_back_what_was_saved(tmp_path):
+    """Positions, messages with binary keys, and counts come back as they were."""
+    path = tmp_path / "c.json"
+    save(path, FULL)
+    found = load(path, [ARN])
+    assert found == FULL
+    assert found is not None
+    assert found.pending() == PENDING
+
+
+def test_checkpoint_is_none_when_there_is_no_file(tmp_path):
+    """A first run has no checkpoint, which is not an error."""
+    assert load(tmp_path / "c.json", [ARN]) is None
+
+
+def test_checkpoint_stays_whole_when_a_save_fails(tmp_path, monkeypatch):
+    """A save that dies before the rename leaves the old checkpoint."""
+    path = tmp_path / "c.json"
+    save(path, FULL)
+    monkeypatch.setattr(os, "fsync", lambda _file: (_ for _ in ()).throw(OSError("power cut")))
+    with pytest.raises(OSError, match="power cut"):
+        save(path, Checkpoint("f2", {}, []))
+    assert load(path, [ARN]) == FULL
+
+
+@given(cut=st.integers(0, 400))
+def test_checkpoint_refuses_a_file_that_is_not_one(tmp_path_factory, cut):
+    """Anything else in the file is a mistake of the user's with a cure, never a crash or a silent new start."""
+    path = tmp_path_factory.mktemp("c") / "c.json"
+    save(path, FULL)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: min(cut, len(whole) - 1)])
+    with pytest.raises(UserError, match="--checkpoint"):
+        load(path, [ARN])
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", "[]", '{"version":2}', "\x00", '{"messages":[{"due_ms":1,"receives":0,"body":"x"}]}']
+)
+def test_checkpoint_refuses_other_json(tmp_path, text):
+    """JSON of another shape or version is refused too."""
+    path = tmp_path / "c.json"
+    path.write_text(text)
+    with pytest.raises(UserError, match="expected a checkpoint"):
+        load(path, [ARN])
+
+
+def test_checkpoint_refuses_the_streams_of_another_table(tmp_path):
+    """A checkpoint that names a table which is not among ours is another's: both are named."""
+    path = tmp_path / "c.json"
+    save(path, FULL)
+    with pytest.raises(UserError, match=r"table/other.*table/shop"):
+        load(path, [ARN.replace("table/shop", "table/other")])
+
+
+def test_checkpoint_accepts_a_new_stream_of_the_same_table(tmp_path):
+    """A stream that was enabled again has a new label; the table is the same, so the checkpoint is ours."""
+    path = tmp_path / "c.json"
+    save(path, FULL)
+    assert load(path, [ARN[:-4] + "9.99", ARN.replace("table/shop", "table/more")]) == FULL
+
+
+def test_checkpoint_is_held_by_one_run_at_a_time(tmp_path):
+    """A second process is refused while the first has the checkpoint, and welcome after it died."""
+    path = tmp_path / "c.json"
+    code = f"from pathlib import Path; from sync_rules.checkpoint import locked\nwith locked(Path({str(path)!r})): pass"
+    with locked(path):
+        second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert "another `sync-rules run` uses this checkpoint" in second.stderr
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_checkpoint_says_where_it_may_not_write(tmp_path):
+    """A directory that does not exist is the user's mistake."""
+    with pytest.raises(UserError, match="lock file"), locked(tmp_path / "missing" / "c.json"):
+        pass

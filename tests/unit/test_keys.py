@@ -1,0 +1,122 @@
+"""Key templates: one way to parse a key, the same key again from its fields."""
+
+from itertools import product
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from sync_rules.errors import UserError
+from sync_rules.keys import Template, as_key, may_overlap, parse_template
+
+LITERALS = st.text("#ab", min_size=1, max_size=3)
+VALUES = st.text("#ab1", min_size=1, max_size=4)
+EVERY_SHORT_KEY = [{"S": "".join(letters)} for size in range(1, 6) for letters in product("#ab", repeat=size)]
+NAMES = st.sampled_from(["x", "y", "z"])  # few, so that templates name a field twice
+
+
+@st.composite
+def templates(draw: st.DrawFn) -> Template:
+    text = draw(st.sampled_from(["", "#", "ab", "a#"]))
+    for index in range(draw(st.integers(0, 3))):
+        text += (draw(LITERALS) if index else "") + f"{{{draw(NAMES)}}}"
+    return parse_template((text + draw(st.sampled_from(["", "#", "b"]))) or "#")
+
+
+FIELDS = st.fixed_dictionaries({name: VALUES.map(lambda text: {"S": text}) for name in "xyz"})
+
+
+@given(templates(), FIELDS)
+def test_template_parses_back_what_it_built(template, fields):
+    """A key that is built parses into exactly the fields it was built from."""
+    key = template.build(fields, "S")
+    assume(key is not None)
+    assert template.parse(key) == {name: fields[name] for name in template.fields}
+
+
+@given(templates())
+def test_template_builds_back_what_it_parsed(template):
+    """A key that parses is built again from its fields, letter for letter."""
+    for key in EVERY_SHORT_KEY:
+        fields = template.parse(key)
+        assert fields is None or template.build(fields, "S") == key
+
+
+@given(templates(), FIELDS, FIELDS)
+def test_template_gives_different_fields_different_keys(template, one, other):
+    """Two sources never share a key."""
+    named = [(one[name], other[name]) for name in template.fields]
+    assume(any(left != right for left, right in named))
+    key = template.build(one, "S")
+    assume(key is not None)
+    assert key != template.build(other, "S")
+
+
+@given(templates(), FIELDS, st.sets(NAMES))
+def test_template_prefix_begins_every_key_of_the_known_fields(template, fields, unknown):
+    """A Query by the prefix misses no key with the known fields."""
+    key = template.build(fields, "S")
+    assume(key is not None)
+    assert key["S"].startswith(template.prefix({name: value for name, value in fields.items() if name not in unknown}))
+
+
+@given(templates(), templates())
+def test_may_overlap_never_denies_a_shared_key(left, right):
+    """When some key is of both templates, they may overlap, whichever is asked first."""
+    shared = any(left.parse(key) is not None and right.parse(key) is not None for key in EVERY_SHORT_KEY)
+    assert not shared or (may_overlap(left, right) and may_overlap(right, left))
+
+
+def test_may_overlap_tells_entities_of_one_table_apart():
+    """Different text at the start or the end is enough."""
+    user, order, profile = map(parse_template, ("USER#{id}", "ORDER#{id}", "PROFILE"))
+    assert not may_overlap(user, order)
+    assert not may_overlap(user, profile)
+    assert not may_overlap(parse_template("{id}#A"), parse_template("{id}#B"))
+
+
+@pytest.mark.parametrize("text", ["", "{", "A{a", "A}", "{}", "{a}{b}", "{a b}", "{{a}}"])
+def test_template_refuses_what_could_parse_in_two_ways(text):
+    """A mistake in a template is the user's, and is said."""
+    with pytest.raises(UserError):
+        parse_template(text)
+
+
+def test_template_repeats_a_field_only_with_one_value():
+    """`{a}#{a}` is a key whose two parts agree."""
+    template = parse_template("{a}#{a}")
+    assert template.parse({"S": "1#1"}) == {"a": {"S": "1"}}
+    assert template.parse({"S": "1#2"}) is None
+
+
+@pytest.mark.parametrize("value", [None, {"N": "1"}, {"B": b"USER#1"}, {"S": "user#1"}, {"S": "USER#"}])
+def test_template_leaves_what_is_not_its_own(value):
+    """Another type, another beginning or an empty field is another entity's item."""
+    assert parse_template("USER#{user_id}").parse(value) is None
+
+
+def test_template_of_one_field_takes_every_key_type():
+    """`{id}` is the attribute itself: number and binary keys stay what they are."""
+    template = parse_template("{id}")
+    for value in ({"S": "a"}, {"N": "1"}, {"B": b"a"}):
+        (kind,) = value
+        assert template.build({"id": value}, kind) == value
+        assert template.parse(value) == {"id": value}
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "key"),
+    [
+        ({"S": "12"}, "N", {"N": "12"}),
+        ({"S": "-1.5"}, "N", {"N": "-1.5"}),
+        ({"S": "012"}, "N", None),
+        ({"S": "1.50"}, "N", None),
+        ({"S": "twelve"}, "N", None),
+        ({"N": "12"}, "S", {"S": "12"}),
+        ({"B": b"12"}, "S", None),
+        ({"S": "12"}, "B", None),
+    ],
+)
+def test_as_key_turns_text_and_numbers_into_each_other_only_one_to_one(value, kind, key):
+    """Text that is not how DynamoDB writes a number never becomes one: two texts would be one key."""
+    assert as_key(value, kind) == key

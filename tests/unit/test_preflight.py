@@ -1,0 +1,102 @@
+"""The account compared with the rules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from botocore.exceptions import ClientError
+
+from infra.tables import create_tables, table_parameters
+from sync_rules import aws
+from sync_rules.errors import StoreError
+from sync_rules.preflight import preflight
+from tests.builders import index, library, shop, table
+from tests.engines import unique_prefix
+
+
+@pytest.fixture
+def client(engine):
+    return aws.dynamodb(engine)
+
+
+def test_preflight_finds_nothing_where_all_is_well(client):
+    """Tables made from the rules fit the rules."""
+    for make in (shop, library):
+        rules = make(prefix=unique_prefix())
+        create_tables(client, rules)
+        assert preflight(client, rules) == ()
+
+
+def test_preflight_names_each_missing_table(client):
+    """All of them at once, with the cure."""
+    prefix = unique_prefix()
+    problems = preflight(client, library(prefix=prefix))
+    assert [str(problem) for problem in problems] == [
+        f"table {prefix}{name}: it does not exist. "
+        "Create it, or correct its `name` in the rules file, the region or the endpoint."
+        for name in ("authors", "books")
+    ]
+
+
+def test_preflight_compares_keys(client):
+    """Names and types, as found and as the rules file has them."""
+    rules = shop(prefix=unique_prefix())
+    other = table("shop", {"PK": "S", "SK": "N"})
+    client.create_table(
+        **table_parameters(replace(other, physical_name=rules.tables["shop"].physical_name), stream=True)
+    )
+    (problem,) = preflight(client, rules)
+    assert problem.found == (
+        "its key is partition key PK (S), sort key SK (N), "
+        "and the rules file says partition key PK (S), sort key SK (S)"
+    )
+
+
+NO_INDEX = "it has no index by_author, by which rule author-on-books finds its targets"
+OTHER_INDEX = (
+    "index by_author has partition key author_id (S), "
+    "and the rules file says partition key author_id (S), sort key book_id (S)"
+)
+
+
+@pytest.mark.parametrize(
+    ("indexes", "expected"), [((), NO_INDEX), ((index("by_author", {"author_id": "S"}),), OTHER_INDEX)]
+)
+def test_preflight_compares_the_indexes_that_rules_use(client, indexes, expected):
+    """A rule that finds its targets through an index needs it as it says."""
+    rules = library(prefix=unique_prefix())
+    client.create_table(**table_parameters(rules.tables["authors"], stream=True))
+    client.create_table(**table_parameters(replace(rules.tables["books"], indexes=indexes), stream=True))
+    (problem,) = preflight(client, rules)
+    assert problem.found == expected
+
+
+@pytest.mark.parametrize(
+    ("stream", "expected"),
+    [
+        (None, "it has no stream, so changes would not be seen"),
+        (
+            {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"},
+            "its stream shows KEYS_ONLY, and both images are needed",
+        ),
+    ],
+)
+def test_preflight_needs_a_stream_with_both_images(client, stream, expected):
+    """On every table that holds a source or a target."""
+    rules = shop(prefix=unique_prefix())
+    parameters = table_parameters(rules.tables["shop"], stream=False)
+    client.create_table(**parameters, **({"StreamSpecification": stream} if stream else {}))
+    (problem,) = preflight(client, rules)
+    assert problem.found == expected
+
+
+def test_preflight_that_cannot_look_raises():
+    """Not being allowed to describe a table is the world's mistake, not a problem of the table."""
+
+    class Client:
+        def describe_table(self, **_):
+            raise ClientError({"Error": {"Code": "AccessDeniedException"}}, "DescribeTable")
+
+    with pytest.raises(StoreError, match="AccessDeniedException: DescribeTable of shop"):
+        preflight(Client(), shop())

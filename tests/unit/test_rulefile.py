@@ -1,0 +1,186 @@
+"""From YAML to compiled rules: the good forms of the grammar, and what makes two files the same."""
+
+import pytest
+
+from sync_rules.errors import UserError
+from sync_rules.rulefile import RulesFileError, check_rules, load_rules, parse_rules
+
+BASE = """
+tables:
+  shop:    {name: "${SHOP_TABLE:-shop-dev}", key: {PK: S, SK: S}, indexes: {GSI1: {GSI1PK: S, GSI1SK: S}}}
+  authors: {key: {author_id: S}}
+  books:   {key: {book_id: N}, indexes: {by_author: {partition: {author_id: S}, sort: {year: N}, projection: keys}}}
+entities:
+  user:   {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  order:  {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
+  author: {table: authors}
+  book:   {table: books}
+rules:
+"""
+RULES = ("a: copy user.name into order.user_name", "b: {copy: [author.name, author.bio], into: book.author}")
+
+
+def parsed(*rules, base=BASE, **environ):
+    return parse_rules(base + "".join(f"  {rule}\n" for rule in rules or RULES), environ=environ)
+
+
+def mapping(form):
+    (rule,) = parsed(f"r: {form}").rules.values()
+    return {".".join(source): ".".join(target) for source, target in rule.mapping}
+
+
+@pytest.mark.parametrize(
+    ("form", "pairs"),
+    [
+        ("copy user.name into order.user_name", {"name": "user_name"}),
+        ("{copy: user.name, into: order.user_name}", {"name": "user_name"}),
+        ("{copy: user.home, into: order.user.home}", {"home": "user.home"}),
+        ("copy user.name, user.email into order.user", {"name": "user.name", "email": "user.email"}),
+        ("copy user.name, user.email into order", {"name": "name", "email": "email"}),
+        ("{copy: [user.name], into: order.user}", {"name": "user.name"}),
+        ("{copy: [user.home.city, user.name], into: order}", {"home.city": "city", "name": "name"}),
+        ("{copy: {user.name: user_name}, into: order}", {"name": "user_name"}),
+        ("{copy: {user.home.city: town.name}, into: order.to}", {"home.city": "to.town.name"}),
+    ],
+)
+def test_copy_says_what_goes_where(form, pairs):
+    """One path takes the whole path of its copy; several land in an entity or a map of it, under their last or new name."""
+    assert mapping(form) == pairs
+
+
+def test_copy_takes_quoted_names():
+    """A dot or a blank inside a name is quoted."""
+    (rule,) = parsed("""r: 'copy user."full.name", user."nick name" into order."the user"'""").rules.values()
+    assert rule.mapping == ((("full.name",), ("the user", "full.name")), (("nick name",), ("the user", "nick name")))
+
+
+def test_rule_defaults_are_live_keep_and_a_minute():
+    """What a sentence does not say."""
+    (rule,) = parsed("r: copy user.name into order.user_name").rules.values()
+    assert (rule.mode, rule.on_delete, rule.strict, rule.settle_seconds, rule.where) == (
+        "live",
+        "keep",
+        False,
+        60,
+        None,
+    )
+
+
+def test_rule_options_reach_the_pipeline():
+    """The long form says all of them."""
+    (rule,) = parsed(
+        "r: {copy: author.name, into: book.by, on_delete: delete, strict: true, settle_seconds: 5, via: by_author,"
+        " where: \"author.public && status == 'OPEN'\"}"
+    ).rules.values()
+    assert (rule.on_delete, rule.strict, rule.settle_seconds, rule.find.index) == ("delete", True, 5, "by_author")
+    assert rule.where.source_paths == (("public",),)
+    assert rule.where.target_paths == (("status",),)
+
+
+def test_yaml_words_stay_words():
+    """YAML 1.2: `on`, `yes` and `no` are names like any other."""
+    (rule,) = parsed("on: copy user.yes into order.no").rules.values()
+    assert (rule.name, rule.mapping) == ("on", ((("yes",), ("no",)),))
+
+
+def test_anchors_save_writing():
+    """Plain YAML aliases work as everywhere."""
+    rules = parsed(
+        "a: {copy: user.name, into: order.a, where: &w status}", "b: {copy: user.name, into: order.b, where: *w}"
+    )
+    assert rules.rules["b"].where == rules.rules["a"].where
+
+
+def test_table_forms_say_keys_indexes_and_projection():
+    """Short: partition key first, then the sort key. In full: up to four attributes in each."""
+    rules = parsed()
+    shop, books = rules.tables["shop"], rules.tables["books"]
+    assert [(a.name, a.type) for a in (*shop.key, *shop.index("GSI1").attributes)] == [
+        ("PK", "S"), ("SK", "S"), ("GSI1PK", "S"), ("GSI1SK", "S"),
+    ]  # fmt: skip
+    assert (books.partition.type, books.sort, books.index("by_author").projection) == ("N", None, "keys")
+    assert [a.name for a in books.index("by_author").sort] == ["year"]
+
+
+def test_table_name_comes_from_the_environment():
+    """The variable, else its default, else the name in the file; an empty variable counts as not set."""
+    names = [parsed(SHOP_TABLE=value).tables["shop"].physical_name for value in ("shop-prod", "")]
+    assert names == ["shop-prod", "shop-dev"]
+    assert parsed().tables["authors"].physical_name == "authors"
+    part = BASE.replace("${SHOP_TABLE:-shop-dev}", "${STAGE}-shop")
+    assert parsed(base=part, STAGE="prod").tables["shop"].physical_name == "prod-shop"
+
+
+def test_unset_variable_stops_a_run_but_not_a_check():
+    """A check runs where nothing is deployed; a run with a wrong table would not."""
+    text = BASE.replace(":-shop-dev", "") + "  r: copy user.name into order.user_name\n"
+    with pytest.raises(RulesFileError, match=r"SHOP_TABLE is not set +\[SR005\]"):
+        parse_rules(text, environ={})
+    rules, problems = check_rules(text, environ={})
+    assert rules.tables["shop"].physical_name == "shop"
+    assert "SR405" in [problem.code for problem in problems]
+
+
+def test_error_carries_every_problem_and_no_warning():
+    """All at once, in the order of the file."""
+    text = (
+        BASE
+        + "  a: copy usr.name into order.a\n  b: copy user.name into ordr.b\n  c: {copy: user.c, into: order.c, strict: true}\n"
+    )
+    with pytest.raises(RulesFileError) as caught:
+        parse_rules(text, "my.yaml", {})
+    assert [(problem.code, problem.spot.line) for problem in caught.value.problems] == [("SR102", 12), ("SR102", 13)]
+    assert str(caught.value).startswith("my.yaml:12:11 · rule a · copy\n")
+
+
+def test_file_is_read_with_or_without_a_byte_order_mark(tmp_path):
+    """Windows editors add one."""
+    file = tmp_path / "rules.yaml"
+    file.write_text(BASE + "  r: copy user.name into order.user_name\n", encoding="utf-8-sig")
+    assert list(load_rules(file, {}).rules) == ["r"]
+
+
+def test_missing_file_is_the_users_mistake(tmp_path):
+    """The path is named."""
+    with pytest.raises(UserError, match=r"none\.yaml: no such file"):
+        load_rules(tmp_path / "none.yaml", {})
+
+
+# ---------------------------------------------------------------- fingerprint
+
+
+def test_fingerprint_does_not_depend_on_order_comments_or_names_in_dynamodb():
+    """The same rules, written otherwise or run in another account."""
+    same = [
+        parsed(*RULES),
+        parsed(*reversed(RULES)),
+        parsed(*RULES, "# a remark"),
+        parsed(*RULES, SHOP_TABLE="shop-prod"),
+        parsed("a: {into: order.user_name, copy: user.name}", RULES[1].replace("name, author.bio", "bio, author.name")),
+    ]
+    assert len({rules.fingerprint for rules in same}) == 1
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        (RULES[0],),
+        (RULES[0].replace("user.name", "user.nick"), RULES[1]),
+        (RULES[0].replace("user_name", "user_nick"), RULES[1]),
+        (RULES[0], RULES[1].replace("}", ", on_delete: clear}")),
+        (RULES[0], RULES[1].replace("}", ", mode: snapshot}")),
+        (RULES[0], RULES[1].replace("}", ", strict: true}")),
+        (RULES[0], RULES[1].replace("}", ", settle_seconds: 61}")),
+        (RULES[0], RULES[1].replace("}", ", where: year}")),
+        (RULES[0].replace("a:", "c:"), RULES[1]),
+    ],
+)
+def test_fingerprint_changes_with_what_matters(changed):
+    """What the pipeline would do otherwise."""
+    assert parsed(*changed).fingerprint != parsed(*RULES).fingerprint
+
+
+def test_fingerprint_changes_with_keys_and_templates():
+    """Another key is another item."""
+    for old, new in (("USER#{user_id}", "U#{user_id}"), ("{book_id: N}", "{book_id: S}"), ("year: N", "age: N")):
+        assert parsed(*RULES, base=BASE.replace(old, new)).fingerprint != parsed(*RULES).fingerprint

@@ -1,0 +1,357 @@
+"""`sync-rules run`: it saves after the effect, stops when told, resumes with nothing lost, and says what it does."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from io import StringIO
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from sync_rules import checkpoint, cli
+from sync_rules.attempts import MappingSettings
+from sync_rules.commands.run import loop, stop_signals, threads
+from sync_rules.display import JsonDisplay, LineDisplay, display_on, line, summary_lines
+from sync_rules.errors import StoreError
+from sync_rules.local_run import Files, LocalRun, Status
+from sync_rules.messages import PullMessage
+from sync_rules.model import Failure, ItemKey, Outcome
+from sync_rules.telemetry import Telemetry
+from tests.fake_stream import ARN, NOON_MS, Clock, FakeShard, FakeStream, failed, positions, record
+
+NEW_ARN = ARN.replace("2026-11-21", "2026-11-22")
+
+
+def pull(number: int) -> PullMessage:
+    return PullMessage(ItemKey("shop", (("PK", "S", f"item-{number}"),)))
+
+
+class FakeConsumer:
+    """Leaves a message for later with every record; remembers what was done."""
+
+    def __init__(self, world, bench: Bench, delay_seconds: int = 60) -> None:
+        self.world = world
+        self.bench = bench
+        self.delay_seconds = delay_seconds
+        self.telemetry = Telemetry()
+
+    def handle_event(self, event, remaining_ms):
+        assert remaining_ms() > 0
+        self.bench.before("event")
+        for number in positions(event):
+            self.world.queue.send(pull(number), self.delay_seconds)
+            self.bench.done.append(number)
+            self.telemetry.outcomes["names", Outcome.COPIED] += 1
+            self.telemetry.lag_ms = self.bench.clock.ms - NOON_MS
+        self.bench.before("answer")
+
+    def handle_message(self, message, remaining_ms):
+        assert remaining_ms() > 0
+        self.bench.before("message")
+        self.bench.done.append(message)
+
+
+class Bench:
+    """A stream, files, a clock; runs that come and go."""
+
+    def __init__(self, directory, *numbers: int) -> None:
+        self.clock = Clock()
+        self.stream = FakeStream({"shard-0": FakeShard(records=[record(n, f"item-{n % 3}") for n in numbers])})
+        self.files = Files(directory / "c.json", directory / "f.jsonl")
+        self.done: list = []
+        self.before = lambda _what: None
+
+    def start(self, arns=(ARN,), fingerprint="f1", **given) -> LocalRun:
+        return LocalRun(
+            stream_arns=list(arns),
+            rules_fingerprint=fingerprint,
+            reader=self.stream,
+            store=None,
+            make_consumer=lambda world: FakeConsumer(world, self),
+            files=self.files,
+            settings=MappingSettings(**given),
+            now_ms=self.clock.now_ms,
+            sleep=self.clock.sleep,
+        )
+
+    def run(self, local: LocalRun, *, stopping=lambda: False, once=True) -> None:
+        loop(local, Quiet(), stopping=stopping, once=once, sleep=self.clock.sleep)
+
+
+class Quiet:
+    def say(self, text):
+        pass
+
+    def update(self, status):
+        status()
+
+    def summary(self, status, files):
+        pass
+
+
+def test_run_once_ends_when_everything_was_read(tmp_path):
+    """--once reads all streams to their end, keeps delayed messages for the next run, and saves."""
+    bench = Bench(tmp_path, 1, 2, 3)
+    bench.run(bench.start())
+    assert bench.done == [1, 2, 3]
+    found = checkpoint.load(bench.files.checkpoint, [ARN])
+    assert found is not None
+    assert [p.after for p in found.streams[ARN]] == ["3"]
+    assert len(found.messages) == 3
+
+
+def test_run_resumes_where_it_stopped_with_its_messages(tmp_path):
+    """A new run goes on behind the last finished record, and handles the messages that the old one left."""
+    bench = Bench(tmp_path, 1)
+    bench.run(bench.start())
+    bench.stream.held["shard-0"].records.append(record(2))
+    bench.clock.ms += 60_000
+    bench.run(bench.start())
+    assert sorted(map(str, bench.done)) == sorted(map(str, [1, 2, pull(1)]))
+
+
+def test_run_stops_when_told_and_saves_what_is_done(tmp_path):
+    """A stop ends the loop after the step in hand; the checkpoint has everything that was done."""
+    bench = Bench(tmp_path, 1, 2, 3, 4)
+    bench.run(bench.start(batch_size=2), stopping=lambda: len(bench.done) >= 2, once=False)
+    assert bench.done == [1, 2]
+    bench.run(bench.start())
+    assert bench.done == [1, 2, 3, 4]
+
+
+def test_run_saves_after_a_message_too(tmp_path):
+    """A message that was handled is not handled again by the next run, though no record was read since."""
+    bench = Bench(tmp_path, 1)
+    local = bench.start()
+    local.step()
+    bench.clock.ms += 60_000
+    local.step()
+    assert checkpoint.load(bench.files.checkpoint, [ARN]).messages == []
+
+
+def test_run_saves_even_when_a_step_raises(tmp_path):
+    """Whatever ends the loop, what was done before is kept."""
+    bench = Bench(tmp_path, 1)
+    local = bench.start()
+    bench.stream.faults["shards"] = []
+    local.step()
+
+    def broken():
+        raise AssertionError("ours")
+
+    local.pump.step = broken
+    with pytest.raises(AssertionError):
+        bench.run(local)
+    assert checkpoint.load(bench.files.checkpoint, [ARN]).streams[ARN][0].after == "1"
+
+
+def test_run_says_when_the_checkpoint_cannot_be_written(tmp_path):
+    """A disk that is full is the world's fault and says which file."""
+    bench = Bench(tmp_path / "missing", 1)
+    with pytest.raises(StoreError, match=r"CheckpointNotWritten.*c\.json"):
+        bench.start().step()
+
+
+class DeadError(BaseException):
+    """The process is killed here."""
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), records=st.integers(1, 12), factor=st.integers(1, 3))
+def test_run_loses_nothing_when_killed_anywhere(tmp_path_factory, seed, records, factor):
+    """Killed before or after any effect and started again, every record is done and every message it left is handled."""
+    chance = random.Random(seed)
+    bench = Bench(tmp_path_factory.mktemp("run"), *range(1, records + 1))
+
+    def maybe_die(_what):
+        if chance.random() < 0.15:
+            raise DeadError
+
+    def life(*, mortal: bool) -> bool:
+        local = bench.start(parallelization_factor=factor, batch_size=chance.randint(1, 4))
+        bench.before = maybe_die if mortal else lambda _what: None
+        for _ in range(400):
+            try:
+                local.step()
+                maybe_die("step") if mortal else None
+            except DeadError:
+                return False
+            bench.clock.ms += chance.choice([10, 600, 61_000])
+            if local.pump.idle and not local.pump.queue.pending:
+                local.save()
+                return True
+        return False
+
+    for _ in range(12):
+        life(mortal=True)
+    assert life(mortal=False)
+    assert set(range(1, records + 1)) <= {d for d in bench.done if isinstance(d, int)}
+    assert {pull(n) for n in range(1, records + 1)} <= {d for d in bench.done if isinstance(d, PullMessage)}
+
+
+def test_run_starts_a_new_stream_of_a_known_table_at_its_beginning(tmp_path):
+    """A stream that was enabled again is read from its beginning, with a notice; pending messages stay."""
+    bench = Bench(tmp_path, 1)
+    bench.run(bench.start())
+    local = bench.start(arns=[NEW_ARN])
+    assert [notice for notice in local.notices if "new stream" in notice and "verify --repair" in notice]
+    assert len(local.pump.queue.pending) == 1
+    bench.run(local)
+    assert bench.done == [1, 1]
+    assert list(checkpoint.load(bench.files.checkpoint, [NEW_ARN]).streams) == [NEW_ARN]
+
+
+def test_run_says_when_the_rules_changed(tmp_path):
+    """Other rules than those of the checkpoint are taken up, with a notice about what was there before."""
+    bench = Bench(tmp_path, 1)
+    bench.run(bench.start())
+    assert bench.start().notices == ()
+    assert ["rules changed" in notice for notice in bench.start(fingerprint="f2").notices] == [True]
+
+
+def test_run_counts_outcomes_and_lag(tmp_path):
+    """The status groups outcomes as the display names them; lag is the age of the oldest record when it was done."""
+    bench = Bench(tmp_path, 1, 2)
+    bench.clock.ms += 1_500
+    local = bench.start()
+    local.step()
+    local.consumer.telemetry.outcomes.update({("names", Outcome.RELINKED): 2, ("other", Outcome.DELETED): 1})
+    status = local.status
+    assert (status.records, status.copied, status.refused, status.lag_ms, status.shards) == (2, 3, 2, 1_500, 1)
+    assert (status.messages_due, status.messages_waiting) == (0, 2)
+
+
+def test_run_appends_given_up_batches_beside_the_failures(tmp_path):
+    """A batch that is given up stands, with its records, in a file of its own beside the failure records."""
+    bench = Bench(tmp_path, 1, 2)
+    local = bench.start(maximum_retry_attempts=0)
+    local.pump.mappings[0]._invoke = lambda event: failed(*positions(event))
+    local._failures.park(Failure("names", pull(1).target, "ItemTooLarge"))
+    bench.run(local)
+    (given_up,) = [json.loads(text) for text in (tmp_path / "f.batches.jsonl").read_text().splitlines()]
+    assert positions(json.loads(given_up["payload"])) == [1, 2]
+    assert (local.status.given_up, local.status.parked) == (2, 1)
+    assert checkpoint.load(bench.files.checkpoint, [ARN]).parked == 1
+
+
+def test_run_hears_signals_and_gives_the_handlers_back():
+    """The first SIGINT or SIGTERM is noted; the handlers of before are back afterwards."""
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with stop_signals() as stopping:
+        assert not stopping()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stopping()
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_run_ends_at_once_on_a_second_signal():
+    """Two signals end the process whatever it is in the middle of; what was in flight comes again."""
+    code = (
+        "import os, signal\n"
+        "from sync_rules.commands.run import stop_signals\n"
+        "with stop_signals():\n"
+        "    for _ in range(2): os.kill(os.getpid(), signal.SIGINT)\n"
+        "    print('still here')\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout) == (130, b"")
+
+
+@pytest.mark.parametrize("parallelization", [1, 4])
+def test_run_gives_answers_in_the_order_of_the_batches(parallelization):
+    """With threads or without, answers come in the order of what was asked."""
+    with threads(parallelization) as together:
+        assert list(together(lambda n: n * n, range(20))) == [n * n for n in range(20)]
+
+
+# ---------------------------------------------------------------- what is shown
+BUSY = Status(
+    seconds=2.0,
+    records=4_100,
+    copied=3_020,
+    right=44,
+    refused=3,
+    lag_ms=850,
+    messages_due=1,
+    messages_waiting=12,
+    shards=2,
+)
+
+
+def test_run_shows_the_status_in_one_line():
+    """The line has rate, outcomes, lag, messages and shards, and no warnings when all is well."""
+    assert line(BUSY, 340.4) == (
+        "340 records/s · 4,100 records · copied 3,020 · right 44 · refused 3 · failed 0 · parked 0 · lag 850 ms · "
+        "later 1 due, 12 waiting · 2 shards"
+    )
+
+
+def test_run_shouts_about_lost_records():
+    """Records trimmed before they were read, given-up batches and errors are in the line and in the summary."""
+    bad = Status(trimmed=1, given_up=3, read_errors=2, parked=1, errors={"KeyError": 4})
+    for text in (line(bad, 0), "\n".join(summary_lines(bad, Files()))):
+        assert "RECORDS LOST" in text
+        assert "verify --repair" in text
+        assert "3 records given up" in text
+        assert "KeyError 4" in text
+    assert ".sync-rules-failures.batches.jsonl" in "\n".join(summary_lines(bad, Files()))
+
+
+def test_run_prints_plain_lines_off_a_terminal():
+    """Without a terminal the status is a plain line, not more often than every few seconds."""
+    out = StringIO()
+    with display_on(Console(file=out, width=40), as_json=False) as display:
+        assert type(display) is LineDisplay
+        display.update(lambda: BUSY)
+        display.update(lambda: BUSY)
+        display.summary(BUSY, Files())
+    lines = out.getvalue().splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith("2,050 records/s")
+
+
+def test_run_shows_one_live_line_on_a_terminal():
+    """On a terminal the line is written over, and the summary stays."""
+    out = StringIO()
+    console = Console(file=out, force_terminal=True, width=200)
+    with display_on(console, as_json=False) as display:
+        display.update(lambda: BUSY)
+        display.summary(BUSY, Files())
+    assert "\x1b[" in out.getvalue()
+    assert "4,100 records in 2.0 s" in out.getvalue()
+
+
+def test_run_prints_json_lines_when_asked(capsys):
+    """--json gives one object per line, for machines."""
+    with display_on(Console(), as_json=True) as display:
+        assert type(display) is JsonDisplay
+        display.say("a notice")
+        display.update(lambda: BUSY)
+        display.summary(BUSY, Files())
+    notice, status, summary = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert notice == {"notice": "a notice"}
+    assert status["status"]["lag_ms"] == 850
+    assert summary["summary"]["checkpoint"] == ".sync-rules-checkpoint.json"
+
+
+def test_run_is_a_verb_with_help(capsys):
+    """`sync-rules run --help` names its options."""
+    assert cli.main(["run", "--help"]) == 0
+    shown = capsys.readouterr().out
+    for option in ("--endpoint-url", "--region", "--checkpoint", "--failures", "--batch-size", "--parallelization"):
+        assert option in shown
+    assert "--once" in shown
+    assert "--json" in shown
+
+
+def test_run_refuses_a_batch_size_out_of_range(capsys):
+    """Sizes that Lambda would refuse are refused."""
+    assert cli.main(["run", "--batch-size", "10001"]) == 2
+    assert "10000" in capsys.readouterr().err

@@ -1,0 +1,151 @@
+"""Reading a stream through a client: pages, places, errors; and records in the shape Lambda gives them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+
+from sync_rules.errors import StoreError
+from sync_rules.streams import (
+    DynamoDBStreams,
+    IteratorExpiredError,
+    RecordsTrimmedError,
+    Shard,
+    ShardGoneError,
+    as_event_record,
+    region_of,
+    table_of,
+)
+from tests.fake_stream import ARN
+
+
+class Client:
+    """Answers calls from a list, and remembers them."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.calls: list[tuple[str, dict]] = []
+
+    def __getattr__(self, operation: str):
+        def call(**parameters):
+            self.calls.append((operation, parameters))
+            answer = self.answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return call
+
+
+def refused(code: str) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": "m"}}, "GetRecords")
+
+
+def described(*shards: dict, last: str | None = None) -> dict:
+    return {"StreamDescription": {"Shards": list(shards), **({"LastEvaluatedShardId": last} if last else {})}}
+
+
+def test_streams_lists_the_shards_of_every_page():
+    """DescribeStream gives at most 100 shards at a time; all pages are read."""
+    client = Client(
+        described({"ShardId": "s1"}, last="s1"),
+        described({"ShardId": "s2", "ParentShardId": "s1"}),
+    )
+    assert DynamoDBStreams(client).shards(ARN) == (Shard("s1"), Shard("s2", "s1"))
+    assert client.calls[1] == ("describe_stream", {"StreamArn": ARN, "ExclusiveStartShardId": "s1"})
+
+
+@pytest.mark.parametrize(
+    ("after", "place"),
+    [
+        (None, {"ShardIteratorType": "TRIM_HORIZON"}),
+        ("7", {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": "7"}),
+    ],
+)
+def test_streams_starts_after_a_position_or_at_the_horizon(after, place):
+    """Without a position reading starts at the oldest record."""
+    client = Client({"ShardIterator": "it"})
+    assert DynamoDBStreams(client).iterator(ARN, "s1", after) == "it"
+    assert client.calls == [("get_shard_iterator", {"StreamArn": ARN, "ShardId": "s1", **place})]
+
+
+def test_streams_says_when_a_shard_is_read_to_its_end():
+    """No next iterator means that the shard is closed and has no more records."""
+    client = Client({"Records": [], "NextShardIterator": "it2"}, {"Records": []})
+    reader = DynamoDBStreams(client)
+    assert reader.records(ARN, "it", 10).iterator == "it2"
+    assert reader.records(ARN, "it2", 5_000).iterator is None
+    assert [parameters["Limit"] for _, parameters in client.calls] == [10, 1_000]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (refused("ExpiredIteratorException"), IteratorExpiredError),
+        (refused("TrimmedDataAccessException"), RecordsTrimmedError),
+        (refused("ResourceNotFoundException"), ShardGoneError),
+        (refused("LimitExceededException"), StoreError),
+        (EndpointConnectionError(endpoint_url="http://127.0.0.1:1"), StoreError),
+    ],
+)
+def test_streams_tells_errors_apart(error, kind):
+    """What a mapping must act on has a name of its own; the rest is the world's and comes again."""
+    with pytest.raises(kind):
+        DynamoDBStreams(Client(error)).records(ARN, "it", 10)
+
+
+def test_streams_takes_a_missing_stream_for_an_error_of_the_world():
+    """A stream that is not there is not the same as a shard that was trimmed."""
+    with pytest.raises(StoreError, match="ResourceNotFoundException"):
+        DynamoDBStreams(Client(refused("ResourceNotFoundException"))).shards(ARN)
+
+
+def test_streams_shapes_a_record_as_lambda_does():
+    """Binary at any depth becomes base64 text, the time a number, userIdentity is respelled, the stream is named."""
+    api = {
+        "eventID": "e1",
+        "eventName": "REMOVE",
+        "eventVersion": "1.1",
+        "eventSource": "aws:dynamodb",
+        "awsRegion": "us-west-2",
+        "userIdentity": {"PrincipalId": "dynamodb.amazonaws.com", "Type": "Service"},
+        "dynamodb": {
+            "ApproximateCreationDateTime": datetime(2026, 11, 21, tzinfo=UTC),
+            "Keys": {"PK": {"B": b"\x00\xff"}},
+            "OldImage": {
+                "PK": {"B": b"\x00\xff"},
+                "deep": {"M": {"list": {"L": [{"B": b"x"}, {"BS": [b"y"]}, {"N": "1.50"}, {"BOOL": True}]}}},
+            },
+            "SequenceNumber": "800000000003126276362",
+            "SizeBytes": 10,
+            "StreamViewType": "NEW_AND_OLD_IMAGES",
+        },
+    }
+    found = as_event_record(api, ARN)
+    assert json.loads(json.dumps(found)) == found
+    assert found["dynamodb"]["Keys"] == {"PK": {"B": "AP8="}}
+    assert found["dynamodb"]["OldImage"]["deep"] == {
+        "M": {"list": {"L": [{"B": "eA=="}, {"BS": ["eQ=="]}, {"N": "1.50"}, {"BOOL": True}]}}
+    }
+    assert found["dynamodb"]["ApproximateCreationDateTime"] == 1795219200
+    assert found["userIdentity"] == {"principalId": "dynamodb.amazonaws.com", "type": "Service"}
+    assert (found["eventSource"], found["eventSourceARN"], found["awsRegion"]) == ("aws:dynamodb", ARN, "us-west-2")
+    assert api["dynamodb"]["Keys"] == {"PK": {"B": b"\x00\xff"}}
+
+
+def test_streams_fills_in_what_an_engine_leaves_out():
+    """Without region, time or identity a record is still whole; the region is the stream's."""
+    found = as_event_record({"eventName": "INSERT", "dynamodb": {"Keys": {}, "SequenceNumber": "1"}}, ARN)
+    assert found["awsRegion"] == region_of(ARN) == "eu-west-1"
+    assert "userIdentity" not in found
+    assert "ApproximateCreationDateTime" not in found["dynamodb"]
+    assert region_of("stream-1") == ""
+
+
+def test_streams_names_the_table_of_a_stream():
+    """The table's ARN is what stays when a stream is enabled again."""
+    assert table_of(ARN) == "arn:aws:dynamodb:eu-west-1:111122223333:table/shop"

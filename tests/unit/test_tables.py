@@ -1,0 +1,58 @@
+"""Rules to CreateTable parameters, and tables created from them."""
+
+from __future__ import annotations
+
+import pytest
+
+from infra.tables import all_parameters, create_tables, table_parameters
+from sync_rules import aws
+from sync_rules.errors import StoreError
+from tests.builders import index, library, shop, table
+from tests.engines import unique_prefix
+
+
+def test_table_parameters_of_a_single_table():
+    """Key, on-demand capacity, and a stream with both images."""
+    (parameters,) = all_parameters(shop(prefix="p-"))
+    assert parameters == {
+        "TableName": "p-shop",
+        "AttributeDefinitions": [
+            {"AttributeName": "PK", "AttributeType": "S"},
+            {"AttributeName": "SK", "AttributeType": "S"},
+        ],
+        "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
+        "BillingMode": "PAY_PER_REQUEST",
+        "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+    }
+
+
+def test_table_parameters_of_an_index_with_several_attributes():
+    """Each attribute in order, defined once even where two keys share it."""
+    place = index("by_place", {"country": "S", "zip": "N"}, {"city": "S", "id": "S"}, ("note",))
+    parameters = table_parameters(table("many", {"id": "S"}, place), stream=False)
+    (found,) = parameters["GlobalSecondaryIndexes"]
+    assert [(e["AttributeName"], e["KeyType"]) for e in found["KeySchema"]] == [
+        ("country", "HASH"), ("zip", "HASH"), ("city", "RANGE"), ("id", "RANGE"),
+    ]  # fmt: skip
+    assert found["Projection"] == {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["note"]}
+    assert [(a["AttributeName"], a["AttributeType"]) for a in parameters["AttributeDefinitions"]] == [
+        ("id", "S"), ("country", "S"), ("zip", "N"), ("city", "S"),
+    ]  # fmt: skip
+    assert "StreamSpecification" not in parameters
+
+
+@pytest.mark.parametrize(("projection", "expected"), [("all", "ALL"), ("keys", "KEYS_ONLY"), (None, "ALL")])
+def test_table_parameters_of_a_projection(projection, expected):
+    """Where the rules do not say, everything is projected."""
+    parameters = table_parameters(table("t", {"id": "S"}, index("i", {"x": "S"}, None, projection)), stream=False)
+    assert parameters["GlobalSecondaryIndexes"][0]["Projection"] == {"ProjectionType": expected}
+
+
+def test_create_tables_makes_them_active(engine):
+    """Both tables of the library, with its index; a second time says that they exist."""
+    client, rules = aws.dynamodb(engine), library(prefix=unique_prefix())
+    create_tables(client, rules)
+    for made in rules.tables.values():
+        assert client.describe_table(TableName=made.physical_name)["Table"]["TableStatus"] == "ACTIVE"
+    with pytest.raises(StoreError, match=r"ResourceInUseException: CreateTable of .*authors"):
+        create_tables(client, rules)
