@@ -13,7 +13,7 @@ from typing import Literal
 
 from sync_rules.attributes import AttributeValue, Item, Path, get
 from sync_rules.expressions import Where
-from sync_rules.keys import Fields, Template, as_key
+from sync_rules.keys import Fields, Template
 from sync_rules.model import ItemKey
 
 KeyType = Literal["S", "N", "B"]
@@ -125,7 +125,7 @@ class Entity:
         return ItemKey(self.table.name, tuple(values))
 
     def ref(self, field: str) -> Ref:
-        """Where items of this entity carry a field: base key templates first, then index templates, else the attribute."""
+        """Where items of this entity hold a field: base key templates first, then index templates, else an attribute."""
         base = [attribute.name for attribute in self.table.key]
         for name in (*base, *(name for name in self.templates if name not in base)):
             template = self.templates[name]
@@ -297,9 +297,3 @@ class Rules:
         """The tables that hold a source or a target: each needs a stream with both images."""
         names = {entity.table.name for rule in self.rules.values() for entity in (rule.source, rule.target)}
         return tuple(table for name, table in self.tables.items() if name in names)
-
-
-__all__ = [
-    "CopyRule", "Entity", "Find", "Index", "KeyAttribute", "KeyConditions", "KeyType", "Ref", "Rule", "Rules",
-    "Table", "Where", "as_key",
-]  # fmt: skip

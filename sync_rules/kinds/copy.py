@@ -14,11 +14,20 @@ from sync_rules.rules import CopyRule
 
 
 def pushes(rule: CopyRule, change: Change) -> bool:
-    """A source came, went, or changed in what the rule reads of it. A snapshot is never pushed."""
-    if rule.mode == "snapshot" or (change.new is None and rule.on_delete == "keep"):
-        return False
-    appeared_or_gone = change.old is None or change.new is None
-    return appeared_or_gone or changed(change.old, change.new, rule.source_paths)
+    """A source came, went, or changed in what the rule reads of it. A snapshot is pushed only to be filled."""
+    if change.new is None:
+        return rule.mode == "live" and rule.on_delete != "keep"
+    if change.old is None:
+        return True
+    if rule.mode == "snapshot":
+        return _may_fill(rule, change.old, change.new)
+    return changed(change.old, change.new, rule.source_paths)
+
+
+def _may_fill(rule: CopyRule, old: Item, new: Item) -> bool:
+    """Whether something appeared in the source that targets which came before it still lack."""
+    appeared = any(get(old, path) is None and get(new, path) is not None for path, _ in rule.mapping)
+    return appeared or (rule.where is not None and changed(old, new, rule.where.source_paths))
 
 
 def pulls(rule: CopyRule, change: Change) -> bool:

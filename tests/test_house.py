@@ -1,0 +1,130 @@
+"""The house: who may import whom, written down as data, and what every file owes its reader."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted(path for package in ("sync_rules", "handlers", "infra") for path in (ROOT / package).rglob("*.py"))
+
+# From the pure core outwards. A module may import modules of its own line and of the lines above it, none below.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("sync_rules",),  # its version
+    ("errors", "attributes", "limits"),
+    ("keys", "model", "expressions"),
+    ("rules", "messages"),
+    ("store", "updates", "kinds", "kinds.copy"),
+    ("plan", "reconcile", "compare", "fanout"),
+    ("telemetry", "records"),
+    ("batch", "verify"),
+    # the rules file: beside the pipeline, which never reads it
+    ("codes", "yamlspots", "problems", "schema", "shape", "links", "lint", "copyrules", "rulefile"),
+    # the world
+    ("aws", "sizes", "conditions"),
+    ("memory", "writer", "dynamodb", "sqs", "preflight"),
+    # the pump
+    ("streams", "shards", "attempts", "failure_log", "local_queue"),
+    ("mapping", "checkpoint"),
+    ("pump",),
+    ("local_run", "engine"),
+    ("display", "demo", "demo.samples", "demo.story"),
+    # the mouths
+    ("infra", "infra.tables"),
+    ("handlers", "handlers.runtime", "handlers.stream", "handlers.fanout"),
+    ("commands", "commands.check", "commands.schema", "commands.run", "commands.verify", "commands.demo"),
+    ("cli", "__main__"),
+)
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+# The core decides; it reads no store, no file, no clock. What it may import beside itself:
+PURE = ("attributes", "keys", "model", "expressions", "rules", "messages", "updates", "kinds", "kinds.copy", "plan")
+PURE += ("reconcile", "compare", "fanout", "records", "store", "telemetry", "limits", "errors")
+PURE_MAY_IMPORT = frozenset({
+    "__future__", "base64", "binascii", "collections", "dataclasses", "decimal", "enum", "functools", "hashlib",
+    "jmespath", "json", "re", "types", "typing",
+})  # fmt: skip
+
+# Third-party packages with one way in.
+ONLY_IN = {
+    "boto3": {"aws"},
+    "ruamel": {"yamlspots", "rulefile"},
+    "typer": {"cli", *(name for name in RANK if name.startswith("commands."))},
+    "aws_lambda_powertools": {"handlers.runtime"},
+    "rich": {"display", "commands.run", "commands.verify", "commands.demo"},
+}
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    parts = parts[:-1] if parts[-1] == "__init__" else parts
+    return ".".join(parts[1:] if parts[0] == "sync_rules" and len(parts) > 1 else parts)
+
+
+def imports_of(path: Path) -> set[str]:
+    """Every module imported anywhere in a file, functions and type-checking blocks included, by its full name."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            base = node.module or ""
+            inside = {f"{base}.{alias.name}" for alias in node.names if module_exists(f"{base}.{alias.name}")}
+            found |= inside or {base}
+    return found
+
+
+def module_exists(dotted: str) -> bool:
+    place = ROOT.joinpath(*dotted.split("."))
+    return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
+
+
+def ours(dotted: str) -> str | None:
+    if dotted.split(".", maxsplit=1)[0] in ("handlers", "infra"):
+        return dotted
+    return dotted.removeprefix("sync_rules.") if dotted.startswith("sync_rules") else None
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_house_a_module_imports_only_what_stands_above_it(path):
+    """Left never imports right: the table above is the whole truth, and every module is in it."""
+    name = name_of(path)
+    assert name in RANK, f"{name} is in no layer of the import table"
+    below = sorted(m for m in map(ours, imports_of(path)) if m is not None and RANK[m] > RANK[name])
+    assert not below, f"{name} imports {below}, which stand below it"
+
+
+@pytest.mark.parametrize("path", [path for path in SOURCES if name_of(path) in PURE], ids=name_of)
+def test_house_the_core_touches_no_world(path):
+    """The core imports nothing that could read a clock, a file or a network."""
+    foreign = {dotted.split(".")[0] for dotted in imports_of(path) if ours(dotted) is None}
+    assert foreign <= PURE_MAY_IMPORT
+
+
+@pytest.mark.parametrize("package", ONLY_IN)
+def test_house_a_library_has_one_way_in(package):
+    """Each of these libraries is imported by the modules named for it and by no other."""
+    users = {name_of(path) for path in SOURCES if any(m.split(".")[0] == package for m in imports_of(path))}
+    assert users <= ONLY_IN[package]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_house_a_file_opens_with_what_it_is_for(path):
+    """The first thing in a file is a sentence that says what it is for."""
+    docstring = ast.get_docstring(ast.parse(path.read_text()))
+    assert docstring
+    assert docstring.splitlines()[0].rstrip().endswith((".", ":", ",", "?")) or len(docstring.splitlines()) > 1
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_house_a_module_stays_small(path):
+    """A module over 300 lines has a room that wants to be split off."""
+    assert len(path.read_text().splitlines()) <= 300
+
+
+def test_house_every_layer_entry_exists():
+    """The import table names no module that is gone."""
+    assert set(RANK) == {name_of(path) for path in SOURCES}
