@@ -57,7 +57,8 @@ class Files:
 @dataclass(frozen=True)
 class Status:
     """A run at one moment, in counts since its start. `lag_ms`: the age of the oldest record of the last batch when it
-    was done, on a clock that DynamoDB rounds down to the second; None while there is nothing to do.
+    was done, of the rule that lags most; DynamoDB rounds times down to the second. None while there is nothing
+    to do.
     """
 
     seconds: float = 0.0
@@ -80,7 +81,7 @@ class Status:
 class LocalRun:
     """Everything `sync-rules run` drives. Use it inside `checkpoint.locked`.
 
-    `make_consumer` is given the world to work in. `notices` says, in words for the user, what the found checkpoint means.
+    `make_consumer` is given the world to work in. `notices` says, in words for the user, what the checkpoint means.
     """
 
     def __init__(
@@ -171,7 +172,7 @@ class LocalRun:
             given_up=self._total.records_dropped,
             trimmed=self._total.records_trimmed,
             read_errors=self._total.read_errors,
-            lag_ms=None if self.pump.idle else telemetry.lag_ms,
+            lag_ms=None if self.pump.idle else max(telemetry.lag_ms.values(), default=None),
             messages_due=self.pump.queue.due,
             messages_waiting=self.pump.queue.waiting,
             shards=sum(mapping.shards_open for mapping in self.pump.mappings),

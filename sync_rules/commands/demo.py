@@ -34,6 +34,7 @@ from sync_rules.streams import DynamoDBStreams
 from sync_rules.verify import Verifier
 
 BATCH_SIZE: Final = 500
+POLL_IDLE_MS: Final = 20
 OLD_RECORDS_MAX: Final = 100  # per stream
 GRACE_SECONDS: Final = 2.0
 RULES: Final = files("sync_rules.demo").joinpath("rules.yaml")
@@ -75,7 +76,7 @@ class LocalPipeline:
             store=self.store,
             make_consumer=lambda world: Consumer(rules, world),
             files=Files(directory / "checkpoint.json", directory / "failures.jsonl"),
-            settings=MappingSettings(batch_size=BATCH_SIZE),
+            settings=MappingSettings(batch_size=BATCH_SIZE, poll_idle_ms=POLL_IDLE_MS),
         )
         self.failures = FailureLog(directory / "verify.jsonl", wall_clock_ms)
         self.world = World(self.store, self._local.pump.queue, self.failures)

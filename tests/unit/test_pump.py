@@ -275,6 +275,14 @@ def test_pump_takes_an_exception_for_a_complete_failure():
     assert h.mapping.thrown == {"RuntimeError": 2}
 
 
+def test_pump_holds_a_lane_while_its_first_batch_pauses():
+    """What is behind a batch that is tried again neither overtakes it nor cuts its pause short."""
+    h = Harness(shard(1, 2, 3), answer=fails_at(1), batch_size=1)
+    for _ in range(5):
+        h.mapping.poll()
+    assert h.delivered == [[1]]
+
+
 def test_pump_waits_longer_after_each_attempt():
     """The pause between attempts doubles up to a limit."""
     s = MappingSettings(retry_first_ms=500, retry_max_ms=4_000)

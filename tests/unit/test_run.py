@@ -49,7 +49,7 @@ class FakeConsumer:
             self.world.queue.send(pull(number), self.delay_seconds)
             self.bench.done.append(number)
             self.telemetry.outcomes["names", Outcome.COPIED] += 1
-            self.telemetry.lag_ms = self.bench.clock.ms - NOON_MS
+            self.telemetry.lag_ms["names"] = self.bench.clock.ms - NOON_MS
         self.bench.before("answer")
 
     def handle_message(self, message, remaining_ms):
