@@ -33,7 +33,7 @@ class Limits:
     parked_max_looks: int = 12
     """Looks at a parked target (about two and a half hours); after that, its own next change or verify finds it."""
 
-    fixes_per_target_max_writes: int = 200
+    fixes_per_target_max_writes: int = 600
     """Writes of one target in one window before it is parked: something else writes the same attribute back."""
 
     fixes_window_seconds: int = 60

@@ -41,7 +41,7 @@ RULES: Final = files("sync_rules.demo").joinpath("rules.yaml")
 
 
 def demo() -> int:
-    """Show the whole story on an engine of its own: rules, changes, copies, verify."""
+    """Show the whole story on an embedded engine: no account, no docker."""
     console = Console()
     rules = parse_rules(RULES.read_text(), name="sync_rules/demo/rules.yaml", environ={})
     console.print(

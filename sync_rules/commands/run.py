@@ -54,7 +54,7 @@ def run(
     once: Annotated[bool, typer.Option("--once", help="Stop when everything there is was read.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the status as JSON lines.")] = False,
 ) -> int:
-    """Consume the streams and keep the copies true, until Ctrl-C; start again to resume."""
+    """Consume the streams and keep the copies true, until stopped. Start it again to resume."""
     rules = load_rules(rules_file)
     client = aws.dynamodb(endpoint_url, region)
     arns = stream_arns(client, rules)

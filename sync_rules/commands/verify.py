@@ -125,7 +125,17 @@ def show(findings: Iterable[Finding], tally: Tally, only: frozenset[str], *, as_
     if as_json:
         print(json.dumps({"items": tally.items, "rules": {name: totals(tally, name) for name in sorted(only)}}))
         return
-    Console().print(grid(tally, only))
+    console = Console()
+    console.print(grid(tally, only))
+    console.print(summary(tally), highlight=False)
+
+
+def summary(tally: Tally) -> str:
+    """The last word, for people."""
+    if tally.left:
+        cure = "" if tally.repaired else ": --repair mends it"
+        return f"{tally.items} items checked, {tally.left} drift left{cure}"
+    return f"{tally.items} items checked, no drift left" if tally.drift else f"{tally.items} items checked, no drift"
 
 
 def totals(tally: Tally, rule: str) -> dict[str, int]:

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from sync_rules import aws
 from sync_rules.attributes import AttributeValue, Item
-from sync_rules.demo.samples import AUTHORS, CUSTOMERS, ORDERS_PER_USER, USERS, items, order_item, text
+from sync_rules.demo.samples import ORDERS_PER_USER, items, order_item, text
 from sync_rules.errors import SyncRulesError
 from sync_rules.local_run import wall_clock_ms
 from sync_rules.rules import Rules
@@ -132,7 +132,7 @@ def _delete_author(application: Application) -> None:
     application.delete("authors", {"author_id": text("a5")})
 
 
-LOAD: Final = f"load {USERS} users, {AUTHORS} authors, {CUSTOMERS} customers and what is theirs, without copies"
+LOAD: Final = "load the sample data, all copies missing"
 STEPS: Final = (
     Step("rename a user", _rename_user),
     Step("edit an author's bio", _edit_bio),
