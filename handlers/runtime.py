@@ -7,6 +7,7 @@ short digest stands for them.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -19,7 +20,8 @@ from sync_rules import aws
 from sync_rules.batch import Consumer
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import StoreError, UserError
-from sync_rules.messages import Message
+from sync_rules.limits import Limits
+from sync_rules.messages import Message, PushMessage
 from sync_rules.model import Failure, ItemKey, Outcome
 from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
@@ -70,11 +72,14 @@ class Deadline:
 
 
 class NoQueue:
-    """Stands where no queue is set up: what would have to be done later is reported as failed instead."""
+    """Stands where no queue is set up. A parked target has its failure record and is left to its next change, or to
+    verify; the rest of a fan-out that did not fit into one invocation is reported as failed instead.
+    """
 
-    def send(self, _message: Message, _delay_seconds: int) -> None:
-        """Raises StoreError, always."""
-        raise StoreError("NoQueue", f"set {QUEUE_URL}: a fan-out did not fit into one invocation")
+    def send(self, message: Message, _delay_seconds: int) -> None:
+        """Raises StoreError for anything but another look at a parked target."""
+        if isinstance(message, PushMessage):
+            raise StoreError("NoQueue", f"set {QUEUE_URL}: a fan-out did not fit into one invocation")
 
 
 class LoggedFailures:
@@ -109,7 +114,9 @@ def consumer() -> Consumer:
     rules = load_rules(Path(os.environ.get(RULES_FILE, "rules.yaml")))
     endpoint = os.environ.get(ENDPOINT_URL)
     store = DynamoStore(aws.dynamodb(endpoint), rules.tables, remaining_seconds=deadline.remaining_seconds)
-    return Consumer(rules, World(store, _queue(rules, endpoint), _failures(endpoint)))
+    queue = _queue(rules, endpoint)
+    limits = Limits() if isinstance(queue, SqsQueue) else Limits(fan_out_inline_max_items=sys.maxsize)
+    return Consumer(rules, World(store, queue, _failures(endpoint)), limits=limits)
 
 
 def _queue(rules: Rules, endpoint: str | None) -> Queue:
@@ -119,8 +126,8 @@ def _queue(rules: Rules, endpoint: str | None) -> Queue:
     looks_twice = [rule.name for rule in rules.rules.values() if rule.find.index is not None and rule.settle_seconds]
     if looks_twice:
         raise UserError(
-            f"{QUEUE_URL} is not set, but {', '.join(looks_twice)} find their targets through an index and need a queue"
-            " for the second look: set it to the URL of a standard SQS queue"
+            f"{QUEUE_URL} is not set, but rules that find their targets through an index need a queue for the second"
+            f" look ({', '.join(looks_twice)}): set it to the URL of a standard SQS queue"
         )
     return NoQueue()
 

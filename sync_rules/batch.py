@@ -18,7 +18,7 @@ from sync_rules.fanout import pull, push
 from sync_rules.limits import Limits
 from sync_rules.messages import Message, PullMessage
 from sync_rules.model import Change, Failure, ItemKey
-from sync_rules.plan import plan_batch, pull_of, push_of
+from sync_rules.plan import plan_batch, pull_of, pushes_of
 from sync_rules.reconcile import Pace, Report
 from sync_rules.records import changes_of, read_event
 from sync_rules.rules import Rules
@@ -42,8 +42,7 @@ def process_message(message: Message, rules: Rules, pace: Pace) -> Work[Report]:
     if isinstance(message, PullMessage):
         one = pull_of(message.target, rules, attempt=message.attempt)
         return (yield from pull([one] if one else [], pace))
-    rest = push_of(message, rules)
-    return (yield from push([rest] if rest else [], rules, pace))
+    return (yield from push(pushes_of(message, rules), rules, pace))
 
 
 @dataclass

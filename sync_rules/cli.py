@@ -24,7 +24,7 @@ VERBS: dict[str, str] = {
     "check": "Say what is wrong with a rules file, why, and what cures it.",
     "schema": "Write the JSON Schema of rules files, for editors.",
     "demo": "Show the whole story on an embedded engine: no account, no docker.",
-    "verify": "Compare every copy with its source; with --repair, mend what differs.",
+    "verify": "Compare every copy with its source; mend it with --repair.",
     "run": "Consume the streams and keep the copies true, until stopped.",
 }
 
@@ -65,7 +65,7 @@ def _our_bug(error: Exception) -> int:
 
 
 def _application(given: list[str]) -> Callable[..., Any]:
-    """The typer application, with the real function for the verb that is called and a name and a line for the others."""
+    """The typer application: the real function for the verb that is called, a name and a line for the others."""
     app = typer.Typer(
         help="Keeps copied data in DynamoDB true: rules say what every copy must equal.",
         no_args_is_help=True,
@@ -102,8 +102,9 @@ def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
 
 
 def _common(
+    *,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
-    ] = False,  # noqa: FBT002 - a flag is off unless given
+    ] = False,
 ) -> None:
     pass

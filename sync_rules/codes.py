@@ -177,6 +177,11 @@ CODES: dict[str, Code] = {
         "An item's key must be of one entity only; the rules of the other would never see it.",
         "start the templates of one key attribute with different text, such as USER# and ORDER#",
     ),
+    "SR307": Code(
+        "a delete that asks its source",
+        "When a source was deleted, nothing can be read of it any more: the rule could never tell what to delete.",
+        "let `where` read the target only, or choose on_delete: keep or clear",
+    ),
     # ------------------------------------------------------------ warnings
     "SR401": warning(
         "a copied attribute in an index",

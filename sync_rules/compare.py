@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from sync_rules.attributes import Item, Path, get
+from sync_rules.errors import StoreError
 from sync_rules.kinds import KINDS
 from sync_rules.model import ItemKey
-from sync_rules.reconcile import Sources, Target, read_sources
+from sync_rules.reconcile import Sources, Target, read_sources, source_of
 from sync_rules.rules import Rule, Rules, Table
 from sync_rules.store import Read, Scan, Work
 from sync_rules.updates import Desired, differences
@@ -106,9 +107,11 @@ def compare(targets: Sequence[Target]) -> Work[Comparison]:
 
 def _compare_one(rule: Rule, target: Target, sources: Sources, comparison: Comparison) -> None:
     key = rule.source_key(target.image)
-    source = None if key is None else sources[key]
+    source = source_of(rule, target.image, sources)
+    if isinstance(source, StoreError):
+        raise source
     desired = KINDS[type(rule)].desired(rule, source, target.image)
-    if key is not None and source is None and rule.on_delete == "delete":
+    if key is not None and source is None and KINDS[type(rule)].deletes(rule, target.image):
         comparison.different.append(Difference(rule.name, Drift.ORPHAN, target.key, key, ()))
     elif desired is None:
         comparison.kept[rule.name] += 1

@@ -37,9 +37,10 @@ class Where:
         if self.source_paths:
             seen[self.source_name] = {name: plain(source[name]) for (name,) in self.source_paths if name in source}
         try:
-            return self.compiled.search(seen) not in (None, False, "", [], {})
-        except (JMESPathError, TypeError):
+            found = self.compiled.search(seen)
+        except (JMESPathError, TypeError, ValueError, ArithmeticError):
             return False  # such as length() of a missing attribute, or text < number: the condition does not hold
+        return not (found is None or found is False or found in ("", [], {}))
 
 
 def compile_where(text: str, source_name: str) -> Where:

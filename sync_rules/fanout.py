@@ -12,30 +12,24 @@ from dataclasses import dataclass, field, replace
 
 from sync_rules.attributes import Item
 from sync_rules.errors import StoreError
-from sync_rules.model import ItemKey
+from sync_rules.model import ItemKey, Outcome
 from sync_rules.plan import Pull, Push
-from sync_rules.reconcile import Pace, Report, Target, fix
+from sync_rules.reconcile import Pace, Report, Target, fix, read_all
 from sync_rules.rules import Rule, Rules
-from sync_rules.store import Later, List, Read, Work
+from sync_rules.store import Later, List, Work
 
 
 def pull(pulls: Sequence[Pull], pace: Pace) -> Work[Report]:
     """Look at single targets. Those without an image are read first."""
     report = Report()
-    unseen = [pull for pull in pulls if pull.image is None]
-    images: dict[ItemKey, Item | None] = {pull.key: pull.image for pull in pulls}
-    if unseen:
-        keys = tuple(dict.fromkeys(pull.key for pull in unseen))
-        try:
-            images.update(zip(keys, (yield Read(keys)), strict=True))
-        except StoreError as error:
-            for one in unseen:
-                report.fail(Target(one.key, {}, one.rules), error.reason)
-    targets = [
-        Target(one.key, image, one.rules, attempt=one.attempt)
-        for one in pulls
-        if (image := images[one.key]) is not None
-    ]
+    unseen = yield from read_all(one.key for one in pulls if one.image is None)
+    targets = []
+    for one in pulls:
+        image = unseen[one.key] if one.image is None else one.image
+        if isinstance(image, StoreError):
+            report.fail(Target(one.key, {}, one.rules), str(image))
+        elif image is not None:
+            targets.append(Target(one.key, image, one.rules, attempt=one.attempt))
     report.add((yield from fix(targets, pace)))
     return report
 
@@ -51,6 +45,7 @@ class Listing:
     handed_over: bool = False
     wrote: bool = False
     failed: str = ""
+    targets_failed: bool = False
 
     @property
     def found(self) -> bool:
@@ -82,7 +77,11 @@ def push(pushes: Sequence[Push], rules: Rules, pace: Pace) -> Work[Report]:
                 yield from _second_look(listing, pace)
         # those that had no turn this time come first in the next round
         active = sorted((one for one in active if not one.done), key=lambda one: one.listed_items)
-    report.failed = {listing.push.source: listing.failed for listing in listings if listing.failed}
+    for listing in listings:
+        if listing.failed:
+            report.failed[listing.push.source] = listing.failed
+        if listing.failed and not listing.targets_failed:  # its own failure, which no target stands for
+            report.tally(listing.push.rules, Outcome.FAILED)
     return report
 
 
@@ -112,13 +111,10 @@ def _list_round(active: Sequence[Listing], rules: Rules, pace: Pace) -> Work[dic
 
 def _read_images(looks: dict[ItemKey, Look], keys: tuple[ItemKey, ...]) -> Work[None]:
     """The images of index rows, strongly consistent."""
-    try:
-        images = yield Read(keys)
-    except StoreError as error:
-        for key in keys:
-            _fail(looks.pop(key).asked, error.reason)
-    else:
-        for key, image in zip(keys, images, strict=True):
+    for key, image in (yield from read_all(keys)).items():
+        if isinstance(image, StoreError):
+            _fail(looks.pop(key).asked, str(image))
+        else:
             looks[key].image = image
 
 
@@ -134,7 +130,7 @@ def _list_page(listing: Listing, rules: Rules, pace: Pace) -> Work[list[tuple[It
         page = yield List(table.name, index, conditions, pace.limits.fan_out_page_max_items, listing.cursor)
     except StoreError as error:
         listing.done = True
-        listing.failed = error.reason
+        listing.failed = str(error)
         return []
     listing.cursor = page.cursor
     listing.done = page.cursor is None
@@ -162,6 +158,8 @@ def _look(looks: Mapping[ItemKey, Look], pace: Pace) -> Work[Report]:
             listing.wrote = True
     for key, reason in report.failed.items():
         _fail(looks[key].asked, reason)
+        for listing in looks[key].asked:
+            listing.targets_failed = True
     return report
 
 
@@ -176,14 +174,12 @@ def _fail(listings: Iterable[Listing], reason: str) -> None:
 
 
 def _hand_over(listing: Listing) -> Work[None]:
-    """The rest of a push goes on as a message. If part of it failed, all of it comes again with its record instead."""
+    """The rest of a push goes on as a message. If part of it failed, all of it comes again with its record as well."""
     listing.done = listing.handed_over = True
-    if listing.failed:
-        return
     try:
         yield Later(replace(listing.push, cursor=listing.cursor, found=listing.found).message())
     except StoreError as error:
-        listing.failed = error.reason
+        listing.failed = str(error)
 
 
 def _second_look(listing: Listing, pace: Pace) -> Work[None]:
@@ -199,4 +195,4 @@ def _second_look(listing: Listing, pace: Pace) -> Work[None]:
     try:
         yield Later(replace(push, cursor=None, delay_seconds=delay, found=False).message(), delay)
     except StoreError as error:
-        listing.failed = error.reason
+        listing.failed = str(error)

@@ -78,6 +78,16 @@ def own_reads(rules: Rules, document: Document) -> Iterator[Problem]:
                 yield Problem("SR304", f"{what} is what `where` decides by", spot)
 
 
+def deletes(rules: Rules, document: Document) -> Iterator[Problem]:
+    """No rule asks a source that is gone whether its targets go too."""
+    for rule in rules.rules.values():
+        if rule.on_delete == "delete" and rule.where is not None and rule.where.source_paths:
+            read = attribute(rule.source, rule.where.source_paths[0])
+            yield Problem(
+                "SR307", f"{read} cannot be read once it is deleted", document.value("rules", rule.name, "where")
+            )
+
+
 # ---------------------------------------------------------------- cycles
 Node = tuple[str, int]  # one pair of a rule's mapping
 
@@ -170,4 +180,4 @@ def costs(rules: Rules, document: Document) -> Iterator[Problem]:
             yield Problem("SR404", message, document.value("rules", rule.name, "strict"))
 
 
-LINTS: tuple[Lint, ...] = (same_items, two_writers, key_writers, own_reads, cycles, costs)
+LINTS: tuple[Lint, ...] = (same_items, two_writers, key_writers, own_reads, deletes, cycles, costs)

@@ -16,7 +16,7 @@ from sync_rules.attributes import AttributeValue, Item, Path
 
 @dataclass(frozen=True, slots=True)
 class ItemKey:
-    """The primary key of an item: its table as the rules name it, then (attribute, type, value), partition key first."""
+    """The primary key of an item: its table in the rules, then (attribute, type, value), partition key first."""
 
     table: str
     values: tuple[tuple[str, str, str | bytes], ...]

@@ -107,14 +107,30 @@ def group_pushes(pushed: Mapping[tuple[ItemKey, Rule], bool]) -> tuple[Push, ...
 
 def pull_of(key: ItemKey, rules: Rules, image: Item | None = None, attempt: int = 0) -> Pull | None:
     """A pull of a target by its key, as a scan, a message or a repair asks for; None when no rule writes such items."""
-    entity = rules.entity_of(key)
+    entity = rules.entity_of(key) if key.table in rules.tables else None
     into = rules.into_target(entity) if entity is not None else ()
     return Pull(key, image, into, attempt) if into else None
 
 
-def push_of(message: PushMessage, rules: Rules) -> Push | None:
-    """The push a message asks for; None when none of its rules exists any more."""
-    known = tuple(rules.rules[name] for name in message.rules if name in rules.rules)
-    if not known:
-        return None
-    return Push(message.source, known, message.removed, message.cursor, message.delay_seconds, message.found)
+def pushes_of(message: PushMessage, rules: Rules) -> tuple[Push, ...]:
+    """The pushes a message asks for. The rules may have changed since: what they no longer say is not asked for, what
+    is listed in another way now is listed from the start.
+    """
+    entity = rules.entity_of(message.source) if message.source.table in rules.tables else None
+    known = [rule for name in message.rules if (rule := rules.rules.get(name)) is not None and rule.source is entity]
+    return tuple(
+        replace(
+            push,
+            cursor=message.cursor if _fits(message.cursor, push.rules[0]) else None,
+            delay_seconds=message.delay_seconds,
+            found=message.found,
+        )
+        for push in group_pushes({(message.source, rule): message.removed for rule in known})
+    )
+
+
+def _fits(cursor: Item | None, rule: Rule) -> bool:
+    """Whether a cursor is of the Query this rule lists by now."""
+    table = rule.target.table
+    keys = table.key + (table.index(rule.find.index).attributes if rule.find.index is not None else ())
+    return cursor is not None and cursor.keys() == {attribute.name for attribute in keys}

@@ -102,7 +102,7 @@ def errors(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def unknown(what: str, name: str, known: Iterable[str], of: str = "") -> str:
-    """The message for a name that nothing bears: what is known, and the likeliest meant. `of` is what it should be in."""
+    """The message for a name that nothing bears: what is known, and the likeliest meant. `of`: what it should be in."""
     names = list(known)
     text = f"no {what} {name!r}{of and ' in '}{of}. Known: {', '.join(names) or 'none'}."
     folded = {one.lower(): one for one in names}

@@ -26,14 +26,13 @@ from sync_rules.model import (
     Result,
     Status,
     Transaction,
-    Update,
     Write,
 )
 from sync_rules.rules import Rule
 from sync_rules.store import Apply, Later, Park, Read, Work
 from sync_rules.updates import Desired, differences, distinct, misfit, target_exists, update_of
 
-Sources = Mapping[ItemKey, Item | None]
+Sources = Mapping[ItemKey, Item | StoreError | None]  # an error stands for a source that could not be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +88,7 @@ class Intent:
     rules: tuple[Rule, ...]
     desired: Desired
     write: Write
+    deletes: bool = False
 
 
 def fix(targets: Sequence[Target], pace: Pace) -> Work[Report]:
@@ -98,12 +98,7 @@ def fix(targets: Sequence[Target], pace: Pace) -> Work[Report]:
     for _ in range(pace.limits.source_reads_max_tries):
         if not waiting:
             return report
-        try:
-            sources = yield from read_sources(waiting)
-        except StoreError as error:
-            for target in waiting:
-                report.fail(target, error.reason)
-            return report
+        sources = yield from read_sources(waiting)
         intents = []
         for target in waiting:
             intent = yield from _decide(target, sources, pace, report)
@@ -118,11 +113,21 @@ def fix(targets: Sequence[Target], pace: Pace) -> Work[Report]:
 def read_sources(targets: Iterable[Target]) -> Work[Sources]:
     """The sources these targets point to, each read once, strongly consistent, after the images."""
     keys = [rule.source_key(target.image) for target in targets for rule in target.rules]
-    distinct = tuple(dict.fromkeys(key for key in keys if key is not None))
-    if not distinct:
-        return {}
-    items = yield Read(distinct)
-    return dict(zip(distinct, items, strict=True))
+    return (yield from read_all(key for key in keys if key is not None))
+
+
+def read_all(keys: Iterable[ItemKey]) -> Work[Sources]:
+    """Items by key, each once, strongly consistent, table by table: one that fails holds up no other."""
+    tables: dict[str, dict[ItemKey, None]] = {}
+    for key in keys:
+        tables.setdefault(key.table, {})[key] = None
+    found: dict[ItemKey, Item | StoreError | None] = {}
+    for wanted in map(tuple, tables.values()):
+        try:
+            found.update(zip(wanted, (yield Read(wanted)), strict=True))
+        except StoreError as error:
+            found.update(dict.fromkeys(wanted, error))
+    return found
 
 
 # ------------------------------------------------------------------ what should happen
@@ -133,7 +138,11 @@ def _decide(target: Target, sources: Sources, pace: Pace, report: Report) -> Wor
         return deletion
     wanted: dict[Rule, Desired] = {}
     for rule in target.rules:
-        desired = KINDS[type(rule)].desired(rule, _source(rule, target.image, sources), target.image)
+        source = source_of(rule, target.image, sources)
+        if isinstance(source, StoreError):
+            report.fail(replace(target, rules=(rule,)), str(source))
+            continue
+        desired = KINDS[type(rule)].desired(rule, source, target.image)
         if desired is None:
             report.tally([rule], Outcome.KEPT)
             continue
@@ -152,7 +161,8 @@ def _decide(target: Target, sources: Sources, pace: Pace, report: Report) -> Wor
     return intent_of(target, wanted, sources)
 
 
-def _source(rule: Rule, image: Item, sources: Sources) -> Item | None:
+def source_of(rule: Rule, image: Item, sources: Sources) -> Item | StoreError | None:
+    """The source a target points to by a rule, as it was read."""
     key = rule.source_key(image)
     return None if key is None else sources[key]
 
@@ -165,7 +175,9 @@ def intent_of(target: Target, wanted: Mapping[Rule, Desired], sources: Sources) 
     for rule in wanted:
         key = rule.source_key(target.image)
         if rule.strict and key is not None:
-            still = KINDS[type(rule)].source_guard(rule, sources[key])
+            source = sources[key]
+            assert not isinstance(source, StoreError), "a rule whose source was not read wants nothing"
+            still = KINDS[type(rule)].source_guard(rule, source)
             checks.setdefault(key, []).extend(still)
     guard += checks.pop(target.key, [])  # a transaction may name an item once: an item that is its own source
     update = update_of(target.key, target.image, differences(target.image, desired), guard)
@@ -180,13 +192,14 @@ def _deletion(target: Target, sources: Sources) -> Intent | None:
     """
     for rule in target.removed:
         source = rule.source_key(target.image)
-        if rule.on_delete != "delete" or source is None or source == target.key or sources[source] is not None:
+        if source is None or source == target.key or sources[source] is not None:
+            continue
+        if not KINDS[type(rule)].deletes(rule, target.image):
             continue
         link = KINDS[type(rule)].link_guard(rule, target.image)
         source_absent = Check(source, KINDS[type(rule)].source_guard(rule, None))
-        return Intent(
-            target, (rule,), {}, Transaction((source_absent, Delete(target.key, (target_exists(target.key), *link))))
-        )
+        delete = Delete(target.key, (target_exists(target.key), *link))
+        return Intent(target, (rule,), {}, Transaction((source_absent, delete)), deletes=True)
     return None
 
 
@@ -204,15 +217,14 @@ def _apply(intents: Sequence[Intent], pace: Pace, report: Report) -> Work[list[T
         for intent, result in zip(some, results, strict=True):
             target = replace(intent.target, rules=intent.rules)
             if result.status is Status.WRITTEN:
-                deleted = isinstance(intent.write, Transaction) and isinstance(intent.write.actions[-1], Delete)
-                report.tally(intent.rules, Outcome.DELETED if deleted else Outcome.COPIED)
+                report.tally(intent.rules, Outcome.DELETED if intent.deletes else Outcome.COPIED)
                 report.written.add(target.key)
             elif result.status is Status.FAILED:
                 report.fail(target, result.reason)
             elif result.status is Status.REJECTED:
                 yield from _rejected(intent, result, pace, report)
             elif source_changed(intent.write, result):
-                again.append(target)
+                again.append(intent.target if intent.deletes else target)
             else:
                 report.tally(intent.rules, refusal(intent, result.item))
     return again
@@ -237,7 +249,7 @@ def refusal(intent: Intent, item: Item | None) -> Outcome:
 
 def _rejected(intent: Intent, result: Result, pace: Pace, report: Report) -> Work[None]:
     """A write that can never succeed. If several rules share it, each is tried alone before it is parked."""
-    if len(intent.rules) == 1 or not isinstance(intent.write, Update):
+    if len(intent.rules) == 1:
         yield from _park(intent.target, intent.rules, result.reason, pace, report)
         return
     for rule in intent.rules:
@@ -256,6 +268,6 @@ def _park(target: Target, rules: Iterable[Rule], reason: str, pace: Pace, report
             message = PullMessage(target.key, target.attempt + 1)
             yield Later(message, min(delay, pace.limits.settle_max_seconds))
     except StoreError as error:
-        report.fail(replace(target, rules=rules), error.reason)
+        report.fail(replace(target, rules=rules), str(error))
     else:
         report.tally(rules, Outcome.PARKED)

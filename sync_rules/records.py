@@ -9,8 +9,10 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from sync_rules.attributes import AttributeValue, Item
@@ -25,7 +27,7 @@ MILLISECONDS_MAX = 10**14  # and beyond that microseconds, which Kinesis Data St
 
 def read_event(event: Mapping[str, Any], rules: Rules) -> Iterator[Change | Failure]:
     """Each record of a Lambda event that is of a table of the rules, in order; a Failure where one is unreadable."""
-    records = event.get("Records")
+    records = event.get("Records") if isinstance(event, Mapping) else None
     if not isinstance(records, list):
         yield Failure("", None, "the event has no list of Records: expected what a stream's event source mapping sends")
         return
@@ -92,8 +94,8 @@ def _table_of(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | None
     """By the stream's ARN or, in Kinesis, the table's name. Without either, the one table whose key it could be."""
     arn = STREAM_ARN.match(str(body.get("eventSourceARN", "")))
     name = arn[1] if arn else body.get("tableName")
-    if name is not None:
-        return rules.by_physical_name.get(name)
+    if isinstance(name, str):
+        return rules.by_physical_name.get(name.rpartition("/")[2])
     fitting = [t for t in rules.streamed_tables if {a.name for a in t.key} == keys.keys() and t.key_of(keys)]
     if len(fitting) > 1:
         names = ", ".join(table.name for table in fitting)
@@ -102,7 +104,7 @@ def _table_of(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | None
 
 
 def _milliseconds(stamp: object) -> int | None:
-    if not isinstance(stamp, int | float) or isinstance(stamp, bool):
+    if not isinstance(stamp, int | float) or isinstance(stamp, bool) or not math.isfinite(stamp):
         return None
     if stamp < SECONDS_MAX:
         return int(stamp * 1000)
@@ -120,7 +122,13 @@ def _read_value(value: object) -> AttributeValue:
     if not isinstance(value, Mapping) or len(value) != 1:
         raise RecordError("an attribute of a record is not {type: value}")
     match value:
-        case {"S": _} | {"N": _} | {"BOOL": _} | {"NULL": _} | {"SS": _} | {"NS": _}:
+        case {"S": str()} | {"BOOL": bool()} | {"NULL": bool()}:
+            return value
+        case {"N": str(number)} if _is_number(number):
+            return value
+        case {"SS": list(texts)} if all(isinstance(text, str) for text in texts):
+            return value
+        case {"NS": list(numbers)} if all(isinstance(text, str) and _is_number(text) for text in numbers):
             return value
         case {"M": Mapping() as inner}:
             return {"M": {name: _read_value(content) for name, content in inner.items()}}
@@ -130,15 +138,22 @@ def _read_value(value: object) -> AttributeValue:
             return {"B": _read_binary(content)}
         case {"BS": list() as contents}:
             return {"BS": [_read_binary(content) for content in contents]}
-    raise RecordError(f"an attribute of a record is of the unknown type {next(iter(value))!r}")
+    raise RecordError("an attribute of a record is of no type that DynamoDB has")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return Decimal(text).is_finite()
+    except InvalidOperation:
+        return False
 
 
 def _read_binary(content: object) -> bytes:
     if isinstance(content, bytes):
         return content
     try:
-        return base64.b64decode(str(content), validate=True)
-    except (binascii.Error, ValueError) as error:
+        return base64.b64decode(content, validate=True)  # type: ignore[arg-type]  # what is no text is caught below
+    except (TypeError, binascii.Error, ValueError) as error:
         raise RecordError("a binary attribute of a record is not base64") from error
 
 

@@ -125,7 +125,7 @@ class Entity:
         return ItemKey(self.table.name, tuple(values))
 
     def ref(self, field: str) -> Ref:
-        """Where items of this entity hold a field: base key templates first, then index templates, else an attribute."""
+        """Where items of this entity hold a field: base key templates, then index templates, else an attribute."""
         base = [attribute.name for attribute in self.table.key]
         for name in (*base, *(name for name in self.templates if name not in base)):
             template = self.templates[name]
@@ -260,7 +260,8 @@ class Rules:
 
     @cached_property
     def by_physical_name(self) -> Mapping[str, Table]:
-        return {table.physical_name: table for table in self.tables.values()}
+        """Tables by their name in DynamoDB, which may be given as an ARN."""
+        return {table.physical_name.rpartition("/")[2]: table for table in self.tables.values()}
 
     @cached_property
     def _by_table(self) -> Mapping[str, tuple[Entity, ...]]:

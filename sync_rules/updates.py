@@ -61,6 +61,8 @@ def update_of(
         else:
             sets[missing] = _merged(sets.get(missing), nest(path[len(missing) :], value))
             conditions.append(equals_seen(missing, None))
+            if len(missing) > 1:
+                conditions.append(Condition(Test.IS_MAP, missing[:-1]))
     return Update(key, tuple(sets.items()), tuple(removes), distinct(conditions))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sync_rules.attributes import Item
@@ -136,7 +136,11 @@ class Verifier:
         unmended: set[tuple[str, ItemKey]] = {(one.rule, one.target) for one in drifted}
         if mendable:
             keys = dict.fromkeys(one.target for one in mendable)
-            pulls = [again for key in keys if (again := pull_of(key, self._rules)) is not None]
+            pulls = [
+                replace(again, rules=tuple(rule for rule in again.rules if rule.name in self._only))
+                for key in keys
+                if (again := pull_of(key, self._rules)) is not None
+            ]
             drive(pull(pulls, Pace()), self._world)
             after = drive(look_again(mendable, self._rules), self._world)
             unmended -= {(one.rule, one.target) for one in mendable}

@@ -6,9 +6,10 @@ Exit code 0 when there is no drift, or none left after --repair; 1 when there is
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -46,7 +47,7 @@ def verify(
     failures: Annotated[Path, typer.Option(help="Where to append what cannot be repaired.")] = Files.failures,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON line per drift, then one with the totals.")] = False,
 ) -> int:
-    """Compare every copy with its source; with --repair, mend what differs."""
+    """Compare every copy with its source; mend it with --repair."""
     rules = load_rules(rules_file)
     only = chosen(rules, rule or [])
     item = None if key is None else parse_key(key, table, rules)
@@ -104,14 +105,31 @@ def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
     return _typed(given, fitting[0])
 
 
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or not Decimal(str(value)).is_finite():
+        raise TypeError
+    return str(value)
+
+
+AS_KEY: Final[Mapping[str, Callable[[Any], str | bytes]]] = {"S": _text, "N": _number, "B": bytes.fromhex}
+EXPECTED: Final = {"S": "text", "N": "a number", "B": "hexadecimal digits"}
+
+
 def _typed(given: dict[str, Any], table: Table) -> ItemKey:
     item: dict[str, AttributeValue] = {}
     for attribute in table.key:
-        value = given[attribute.name]
         try:
-            item[attribute.name] = {attribute.type: bytes.fromhex(value) if attribute.type == "B" else str(value)}
-        except (TypeError, ValueError) as error:
-            raise UserError(f"{attribute.name} is a binary key attribute: expected hexadecimal digits") from error
+            item[attribute.name] = {attribute.type: AS_KEY[attribute.type](given[attribute.name])}
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise UserError(
+                f"{attribute.name} is of type {attribute.type}: expected {EXPECTED[attribute.type]}"
+            ) from error
     key = table.key_of(item)
     assert key is not None
     return key

@@ -31,6 +31,10 @@ class Kind(Protocol):
         """What the target must hold at each path (None: nothing there); None in all when the rule says nothing."""
         ...
 
+    def deletes(self, rule: Rule, target: Item) -> bool:
+        """Whether this target is deleted when its source is."""
+        ...
+
     def link_guard(self, rule: Rule, image: Item) -> tuple[Condition, ...]:
         """Still the same source, and still a target `where` speaks of."""
         ...

@@ -31,8 +31,21 @@ def _may_fill(rule: CopyRule, old: Item, new: Item) -> bool:
 
 
 def pulls(rule: CopyRule, change: Change) -> bool:
-    """A target came, or changed in its link, its copies, what `where` reads, or its place in the listing index."""
-    return change.new is not None and (change.old is None or changed(change.old, change.new, rule.relevant_paths))
+    """A target came, or changed in anything a guard compares or a listing goes by: its link, its copies and the maps
+    they stand in, what `where` reads, its place in the listing index.
+    """
+    if change.new is None or change.old is None:
+        return change.new is not None
+    if changed(change.old, change.new, rule.relevant_paths):
+        return True
+    maps = (copy[:length] for copy in rule.copies for length in range(1, len(copy)))
+    return any(_standing(change.old, path) != _standing(change.new, path) for path in maps)
+
+
+def _standing(item: Item, path: Path) -> str:
+    """What stands where a copy needs a map."""
+    value = get(item, path)
+    return "nothing" if value is None else "a map" if "M" in value else "something else"
 
 
 def desired(rule: CopyRule, source: Item | None, target: Item) -> Mapping[Path, AttributeValue | None] | None:
@@ -50,6 +63,13 @@ def _says_nothing(_rule: CopyRule) -> None:
 
 def _says_absent(rule: CopyRule) -> Mapping[Path, None]:
     return dict.fromkeys(rule.copies)
+
+
+def deletes(rule: CopyRule, target: Item) -> bool:
+    """Whether a target goes with its source. Where `where` does not hold, the rule says nothing of it; `check` sees to
+    it that it reads no attribute of a source that is gone.
+    """
+    return rule.on_delete == "delete" and (rule.where is None or rule.where.holds({}, target))
 
 
 ABSENT = {

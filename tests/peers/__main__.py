@@ -21,12 +21,12 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"{USAGE}\n")
         return 2
     try:
-        scenarios = load(Path(arguments[0]))
+        found = entries(load(Path(arguments[0])))
     except UserError as error:
         sys.stderr.write(f"{error}\n")
         return 2
     wide = None if sys.stdout.isatty() else 200  # in a file or a log, lines need not fit a screen
-    return 0 if show(rows_of(entries(scenarios)), Console(width=wide)) else 1
+    return 0 if show(rows_of(found), Console(width=wide)) else 1
 
 
 if __name__ == "__main__":

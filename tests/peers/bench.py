@@ -76,7 +76,11 @@ class MemoryBench:
             return
         number = next(self._numbers)
         name = "INSERT" if old is None else "REMOVE" if new is None else "MODIFY"
-        change = {"Keys": key.attributes(), "SequenceNumber": str(number), "StreamViewType": "NEW_AND_OLD_IMAGES"}
+        change: dict[str, Any] = {
+            "Keys": key.attributes(),
+            "SequenceNumber": str(number),
+            "StreamViewType": "NEW_AND_OLD_IMAGES",
+        }
         change |= {"ApproximateCreationDateTime": CREATED_SECONDS, "SizeBytes": 1}
         change |= {image: item for image, item in (("OldImage", old), ("NewImage", new)) if item is not None}
         record = {"eventID": f"{number:x}", "eventName": name, "eventVersion": "1.1", "dynamodb": change}
@@ -121,9 +125,13 @@ class EngineBench:
 def _streams(endpoint_url: str) -> Any:
     # dynoxide's shard ids are shorter than the API model says, which botocore would refuse
     config = Config(parameter_validation=False, account_id_endpoint_mode="disabled")
-    keys = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
     return boto3.client(
-        "dynamodbstreams", endpoint_url=endpoint_url, region_name="us-east-1", config=config, **keys
+        "dynamodbstreams",
+        endpoint_url=endpoint_url,
+        region_name="us-east-1",
+        aws_access_key_id="local",
+        aws_secret_access_key="local",
+        config=config,
     )
 
 
@@ -173,7 +181,7 @@ class Meter:
 class DryMeter(Meter):
     """Counts the writes that would be made, and makes none."""
 
-    def _send(self, write: Write) -> Result:  # noqa: ARG002 - that is the point
+    def _send(self, write: Write) -> Result:
         return WRITTEN
 
 

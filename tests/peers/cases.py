@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from sync_rules.attributes import overlaps
+from sync_rules.errors import UserError
 from tests.peers import broken
 from tests.peers.runner import Case
 from tests.peers.scenarios import Expectation, Scenario, Step
@@ -38,7 +39,15 @@ def entries(scenarios: Iterable[Scenario]) -> list[Entry]:
 
 
 def of_scenario(scenario: Scenario) -> list[Entry]:
-    """One entry, or two when only the copies of a scenario can be run."""
+    """One entry, or two when only the copies of a scenario can be run. Raises UserError for a rule nobody can read."""
+    try:
+        return _of_scenario(scenario)
+    except (KeyError, TypeError, AttributeError) as error:
+        said = f"{type(error).__name__} {error}"
+        raise UserError(f"{scenario.file} {scenario.id}: a rule is not of the scenario format: {said}") from error
+
+
+def _of_scenario(scenario: Scenario) -> list[Entry]:
     if scenario.config_error:
         refusal = broken.refusal(scenario)
         return [refusal or Unsupported(scenario, "text only: no broken rules file follows from it")]
@@ -64,9 +73,7 @@ def copies_only(scenario: Scenario, translation: Translation) -> Scenario:
 
     def kept(expect: tuple[Expectation, ...]) -> tuple[Expectation, ...]:
         # an item that must (not) exist is only in doubt where a reference was left out, which has no path
-        return tuple(
-            one for one in expect if not touched((one.table, one.path)) or _is_item(one, translation)
-        )
+        return tuple(one for one in expect if not touched((one.table, one.path)) or _is_item(one, translation))
 
     def of_copies(step: Step) -> Step:
         fixed = step.fixed

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tests.peers.bench import MakeBench, MemoryBench
+from tests.peers.bench import MakeBench, MemoryBench, State
 from tests.peers.cases import Entry, Unsupported
-from tests.peers.runner import Case, State, run
+from tests.peers.runner import Case, run
 from tests.peers.variants import REFERENCE, VARIANTS, Variant
 
 
@@ -37,10 +37,9 @@ class Row:
 
 def check_variant(case: Case, variant: Variant, make: MakeBench = MemoryBench) -> None:
     """Play a case under each schedule of a variant. Raises what is wrong; an AssertionError when it is the outcome."""
-    reference = {} if variant.schedules == (REFERENCE,) else reference_of(case)
     for schedule in variant.schedules:
         try:
-            run(case, schedule, make, reference or None)
+            run(case, schedule, make, reference_of(case))
         except AssertionError as error:
             error.add_note(f"under {schedule}, with these rules:\n{case.translation.text}")
             raise
@@ -59,16 +58,20 @@ def row_of(entry: Entry, variants: Iterable[Variant] = VARIANTS, make: MakeBench
     if not isinstance(entry, Case):
         try:
             entry.check()
-        except AssertionError as error:
-            return Row(file, entry.id, Verdict.FAILED, str(error))
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong in one scenario is a line of the table
+            return Row(file, entry.id, Verdict.FAILED, _said(error))
         return Row(file, entry.id, Verdict.PASSED, "refused as it must be")
     for variant in variants:
         try:
             check_variant(entry, variant, make)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong in one scenario is a line of the table
-            said = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
-            return Row(file, entry.id, Verdict.FAILED, f"variant {variant.number} ({variant.name}): {said}")
+            why = f"variant {variant.number} ({variant.name}): {_said(error)}"
+            return Row(file, entry.id, Verdict.FAILED, why)
     return Row(file, entry.id, Verdict.PASSED)
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
 
 
 def rows_of(entries: Iterable[Entry]) -> Iterator[Row]:

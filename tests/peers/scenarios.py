@@ -66,6 +66,11 @@ class Step:
         """Whether the pipeline never gets its records."""
         return self.paused or any(verb == "corrupt" for verb, _ in self.writes)
 
+    @property
+    def leaves_drift(self) -> bool:
+        """Whether something may be wrong after this step on purpose: until a repair of everything."""
+        return bool(self.repair) or self.unseen
+
 
 @dataclass(frozen=True)
 class Scenario:

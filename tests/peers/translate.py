@@ -68,19 +68,24 @@ class Builder:
     def copy(self, table: str, to: Path, path: Sequence[Mapping[str, Any]], attribute: Path) -> None:
         """A copy over one hop or several."""
         hop, *rest = path
-        self._check_hop(table, hop)
         if rest:
             attribute = self._on_the_way(hop["to"], tuple(rest), attribute)
-        self._rule(table, to, hop["to"], attribute, self._link(table, hop), "clear")
+        self._rule((table, to), (hop["to"], attribute), self._link(table, hop), on_delete="clear")
+
+    def check(self, table: str, path: Sequence[Mapping[str, Any]]) -> None:
+        """Raises UnsupportedError for a path that cannot be followed to its end, before any rule is made of it."""
+        for hop in path:
+            self._check_hop(table, hop)
+            table = hop["to"]
 
     def cascade(self, table: str, by: str, to: str) -> None:
         """Delete items with what they refer to."""
         hop = {"to": to, "by": by}
-        self._check_hop(table, hop)
+        self.check(table, [hop])
         link = self._link(table, hop)
         identity = (self.scenario.tables[to][0],)
         helper = self._helper(table, ("cascade", by, to), (*by.split("."), "owner"))
-        self._rule(table, helper, to, identity, link, "delete")
+        self._rule((table, helper), (to, identity), link, on_delete="delete")
 
     def _check_hop(self, table: str, hop: Mapping[str, Any]) -> None:
         if "from" in hop:
@@ -105,7 +110,7 @@ class Builder:
             helper = self._helper(table, key, (*by, "ref"))
             if not known:
                 own = {name: name for name in self.scenario.tables[table]}
-                self._rule(table, helper, table, by, own, "keep")
+                self._rule((table, helper), (table, by), own, on_delete="keep")
             by = helper
         if by[0] != self.scenario.tables[table][0]:
             kind = self.types[table].get(by[0], kind)
@@ -128,9 +133,8 @@ class Builder:
             name += "_2"
         return self.helpers.setdefault((table, *key), (table, (name,)))[1]
 
-    def _rule(
-        self, table: str, to: Path, source: str, attribute: Path, link: Mapping[str, str], on_delete: str
-    ) -> None:
+    def _rule(self, into: Target, copied: Target, link: Mapping[str, str], *, on_delete: str) -> None:
+        (source, attribute), (table, to) = copied, into
         rule = {
             "copy": show_path((source, *attribute)),
             "into": show_path((table, *to)),
@@ -139,7 +143,7 @@ class Builder:
         }
         if rule in self.rules.values():
             return  # said twice: the same rule
-        name = NOT_IN_NAMES.sub("-", f"{table}-{'-'.join(to)}")[:60]
+        name = NOT_IN_NAMES.sub("-", f"{table}-{'-'.join(to)}")[:50]
         while name in self.rules:
             name += "-2"
         self.rules[name] = rule
@@ -198,6 +202,7 @@ def _copy(builder: Builder, target: Target, rule: Mapping[str, Any]) -> None:
         raise UnsupportedError(_kind_of(rule))
     if rule.get("missing", copy.get("missing", ABSENT)) != ABSENT:
         raise UnsupportedError("copy with a value for a missing source (`missing`, planned)")
+    builder.check(target[0], copy["path"])
     builder.copy(*target, copy["path"], tuple(copy["attr"].split(".")))
 
 

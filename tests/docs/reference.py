@@ -1,0 +1,136 @@
+"""The parts of the documentation that are made from the code. `python -m tests.docs.reference` writes them anew.
+
+Law: what the code says is never typed a second time by hand. `test_docs` compares; this module only renders.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import io
+import os
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from sync_rules import cli, limits
+from sync_rules.codes import CODES
+from tests.test_house import LAYERS
+
+ROOT = Path(__file__).parent.parent.parent
+COLUMNS = "80"
+
+CHECKS_HEAD = """# The codes of sync-rules check
+
+A code never changes its meaning and is never used again. `sync-rules check --explain SR201` shows one on the terminal. An
+error makes the file unusable; a warning (SR4xx) lets the rules run, and `--strict-warnings` makes it count.
+"""
+CHECK_SECTIONS = {
+    "SR0": "The file",
+    "SR1": "Names and shapes",
+    "SR2": "Links and finding targets",
+    "SR3": "Writers, cycles and keys",
+    "SR4": "Warnings",
+}
+CLI_HEAD = """# The command line
+
+`sync-rules VERB`, also `python -m sync_rules VERB`. Exit codes: 0 well; 1 drift, or a failed check; 2 your mistake, or a
+service that does not answer; 3 our bug. With `SYNC_RULES_DEBUG=1` an error also shows where it arose.
+"""
+
+
+def checks() -> str:
+    """docs/checks.md: every code with its title, why and cure."""
+    parts = [CHECKS_HEAD]
+    for prefix, title in CHECK_SECTIONS.items():
+        codes = {name: code for name, code in CODES.items() if name.startswith(prefix)}
+        parts.append(f"## {title}\n")
+        parts.append(table(("code", "problem", "why", "cure"), ((n, c.title, c.why, c.cure) for n, c in codes.items())))
+    return "\n".join(parts)
+
+
+def command_line() -> str:
+    """docs/cli.md: what --help says, and what each command's module says of its exit codes."""
+    parts = [CLI_HEAD, fenced(help_text())]
+    for verb in cli.VERBS:
+        parts.append(f"## sync-rules {verb}\n")
+        docstring = inspect.getdoc(import_module(f"sync_rules.commands.{verb}")) or ""
+        parts += [f"{paragraph}\n" for paragraph in docstring.split("\n\n")[1:]]
+        parts.append(fenced(help_text(verb)))
+    return "\n".join(parts)
+
+
+def help_text(*arguments: str) -> str:
+    """What `sync-rules ... --help` prints on a terminal of 80 columns."""
+    printed = io.StringIO()
+    with redirect_stdout(printed), patch.dict(os.environ, {"COLUMNS": COLUMNS}):
+        code = cli.main([*arguments, "--help"])
+    assert code == 0
+    return "\n".join(line.rstrip() for line in printed.getvalue().strip().splitlines())
+
+
+def pipeline_limits() -> str:
+    """The table of `Limits`, with the docstring under each field as its meaning."""
+    defaults = limits.Limits()
+    rows = ((f"`{name}`", shown(getattr(defaults, name)), meaning) for name, meaning in attribute_docstrings())
+    return table(("name", "default", "meaning"), rows)
+
+
+def attribute_docstrings() -> Iterator[tuple[str, str]]:
+    """Each field of `Limits` with the string below it."""
+    (body,) = (n.body for n in ast.parse(inspect.getsource(limits)).body if isinstance(n, ast.ClassDef))
+    for node, after in pairwise(body):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id, str(ast.literal_eval(after.value) if isinstance(after, ast.Expr) else "")
+
+
+def layers() -> str:
+    """The import table of tests/test_house.py."""
+    return fenced("\n".join(f"{rank:2}  {' · '.join(names)}" for rank, names in enumerate(LAYERS, start=1)))
+
+
+def shown(value: Any) -> str:
+    """A default as the documentation writes it: 10,000 and not 10000; 2 and not 2.0."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,.0f}" if float(value).is_integer() else str(value)
+
+
+def table(head: tuple[str, ...], rows: Any) -> str:
+    """A Markdown table."""
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines) + "\n"
+
+
+def fenced(text: str) -> str:
+    """A block of plain text."""
+    return f"```text\n{text}\n```\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {"docs/checks.md": checks, "docs/cli.md": command_line}
+BLOCKS: dict[tuple[str, str], Callable[[], str]] = {
+    ("docs/limits.md", "limits"): pipeline_limits,
+    ("ARCHITECTURE.md", "layers"): layers,
+}
+
+
+def expected() -> dict[str, str]:
+    """Each document with a generated part, as it should be now."""
+    texts = {name: page() for name, page in PAGES.items()}
+    for (name, block), render in BLOCKS.items():
+        text = texts.get(name) or (ROOT / name).read_text()
+        begin, end = f"<!-- generated: {block} -->\n", "<!-- end -->"
+        before, _, rest = text.partition(begin)
+        _, found, after = rest.partition(end)
+        assert found, f"{name} has no block {block}"
+        texts[name] = f"{before}{begin}\n{render()}\n{end}{after}"
+    return texts
+
+
+if __name__ == "__main__":
+    for name, text in expected().items():
+        (ROOT / name).write_text(text)

@@ -1,0 +1,367 @@
+"""The documentation cannot lie: its commands run, its rules are checked, its tables are compared with the code."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import dataclass, fields
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+import botocore.session
+import pytest
+from ruamel.yaml import YAML
+
+from handlers import runtime
+from sync_rules import cli
+from sync_rules.attempts import MappingSettings
+from sync_rules.batch import process
+from sync_rules.codes import CODES
+from sync_rules.commands.check import report
+from sync_rules.demo import story
+from sync_rules.limits import Limits
+from sync_rules.memory import MemoryStore
+from sync_rules.model import Change, Outcome
+from sync_rules.reconcile import Pace
+from sync_rules.rulefile import check_rules, parse_rules
+from sync_rules.schema import RuleForm
+from sync_rules.store import World, drive
+from tests.docs.reference import ROOT, expected, help_text, shown
+
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+TEXTS = {str(page.relative_to(ROOT)): page.read_text() for page in PAGES}
+ALL = "\n".join(TEXTS.values())
+FENCE = re.compile(r"^```(?P<language>\w+)(?: (?P<mark>\w+))?\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+UNUSED = {"SR406", "SR407"}  # a part of a file that adds to another may leave some of it unused
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block of a page."""
+
+    page: str
+    line: int
+    language: str
+    mark: str
+    body: str
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def blocks(page: str) -> list[Block]:
+    text = TEXTS[page]
+    return [
+        Block(page, text.count("\n", 0, m.start()) + 1, m["language"], m["mark"] or "", m["body"])
+        for m in FENCE.finditer(text)
+    ]
+
+
+def blocks_of(language: str) -> list[Block]:
+    return [block for page in TEXTS for block in blocks(page) if block.language == language]
+
+
+def is_whole(block: Block) -> bool:
+    return all(f"\n{section}:" in f"\n{block.body}" for section in ("tables", "entities", "rules"))
+
+
+def first_file(page: str) -> Block:
+    """The first block of a page that is a whole rules file: what its other examples add to."""
+    return next(block for block in blocks(page) if block.language == "yaml" and not block.mark and is_whole(block))
+
+
+def rows(page: str, *head: str) -> list[list[str]]:
+    """The rows of the tables of a page whose first columns have these heads."""
+    found: list[list[str]] = []
+    inside = False
+    for line in TEXTS[page].splitlines():
+        cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if not line.startswith("|"):
+            inside = False
+        elif inside and not set(cells[0]) <= set("-"):
+            found.append(cells)
+        elif [cell.strip("`") for cell in cells[: len(head)]] == list(head):
+            inside = True
+    assert found, f"{page} has no table {head}"
+    return found
+
+
+def named(cell: str) -> str:
+    match = re.match(r"`([^`]+)`", cell)
+    assert match, cell
+    return match[1]
+
+
+# ---------------------------------------------------------------- made from the code
+@pytest.mark.parametrize("page", list(expected()))
+def test_docs_the_generated_parts_are_those_of_the_code(page):
+    """Codes, commands, limits and the import table are what the code says: else run python -m tests.docs.reference."""
+    assert (ROOT / page).read_text() == expected()[page]
+
+
+def test_docs_list_the_settings_of_the_event_source_mapping():
+    """docs/limits.md has every setting of the pump with its default."""
+    table = {named(cells[0]): cells[1] for cells in rows("docs/limits.md", "name", "default") if len(cells) == 3}
+    said = {name: value for name, value in table.items() if name not in {f.name for f in fields(Limits)}}
+    assert said == {f.name: shown(f.default) for f in fields(MappingSettings) if f.name != "function_arn"}
+
+
+@pytest.mark.parametrize(
+    "cells", rows("docs/limits.md", "name", "default", "meaning", "in"), ids=lambda cells: cells[0]
+)
+def test_docs_give_a_constant_as_its_module_has_it(cells):
+    """A limit that is a constant has the value that stands in the table."""
+    name, value, _, module = cells
+    dotted = named(module).removesuffix(".py").replace("/", ".")
+    assert shown(getattr(import_module(dotted), named(name))) == value
+
+
+def test_docs_name_the_lambda_settings_as_lambda_does():
+    """Each setting in the README's table is a parameter of CreateEventSourceMapping."""
+    model = botocore.session.get_session().get_service_model("lambda").operation_model("CreateEventSourceMapping")
+    settings = [cells[0] for cells in rows("README.md", "setting of the event source mapping")]
+    assert {named(cell) for cell in settings if cell.startswith("`")} <= model.input_shape.members.keys()
+
+
+def test_docs_name_the_metrics_and_variables_of_the_handlers():
+    """The README names every metric and every environment variable of the handlers, and no other."""
+    variables = {named(cells[0]) for cells in rows("README.md", "environment variable")}
+    paragraph = re.search(r"Metrics per rule, in namespace.*?\n\n", TEXTS["README.md"], re.DOTALL)
+    assert paragraph
+    ours = {runtime.RULES_FILE, runtime.QUEUE_URL, runtime.FAILURES_URL, runtime.ENDPOINT_URL, runtime.LOG_KEYS}
+    assert variables == ours
+    assert set(re.findall(r"SYNC_RULES_\w+", ALL)) == ours | {cli.DEBUG}
+    assert set(re.findall(r"`(\w+)`", paragraph[0])) == {
+        *runtime.METRIC_NAMES.values(), "Lag", "SyncRules", "UnreadableRecords",
+    }  # fmt: skip
+
+
+def test_docs_name_every_outcome():
+    """docs/rules/copy.md explains each outcome."""
+    assert {named(cells[0]) for cells in rows("docs/rules/copy.md", "outcome")} == {o.value for o in Outcome}
+
+
+def test_docs_name_every_key_of_a_rule():
+    """docs/rules-file.md explains each key of the long form, with its default."""
+    keys = {f.alias or name: f for name, f in RuleForm.model_fields.items()}
+    table = {named(c[0]): c[2].strip("`") for c in rows("docs/rules-file.md", "key", "meaning", "default")}
+    assert keys.keys() <= table.keys()
+    for name, field in keys.items():
+        if isinstance(field.default, str | bool | int):
+            assert table[name] == str(field.default).lower()
+
+
+def test_docs_show_the_demo_as_it_is_told():
+    """Each step of the demo's story stands in the README's output."""
+    (output,) = (b.body for b in blocks("README.md") if b.body.startswith("what the application does"))
+    told = [line.split("  ")[0] for line in output.split("\n\n")[0].splitlines()[1:]]
+    assert told == [story.LOAD, *(step.what for step in story.STEPS), story.REDELIVER]
+
+
+# ---------------------------------------------------------------- rules
+@pytest.mark.parametrize("block", [b for b in blocks_of("yaml") if not b.mark], ids=str)
+def test_docs_rules_pass_check(block):
+    """A page's first whole file has nothing to complain of; what else it shows is sound as an addition to that."""
+    base = first_file(block.page)
+    if block == base:
+        assert report("rules.yaml", *check_rules(block.body, {})).endswith(": well")
+        return
+    yaml = YAML(typ="safe")
+    file, part = yaml.load(base.body), yaml.load(block.body)
+    merged = {name: {**file[name], **part.get(name, {})} for name in ("tables", "entities")}
+    compiled, problems = check_rules(json.dumps({**merged, "rules": part["rules"]}), {})
+    assert compiled is not None, report("rules.yaml", compiled, problems)
+    assert {problem.code for problem in problems} <= UNUSED
+
+
+@pytest.mark.parametrize("block", [b for b in blocks_of("yaml") if b.mark == "broken"], ids=str)
+def test_docs_broken_rules_fail_as_shown(block):
+    """Under a broken file stands what check says of it, to the letter."""
+    following = next(b for b in blocks(block.page) if b.line > block.line)
+    assert report("rules.yaml", *check_rules(block.body, {})) == following.body.rstrip("\n")
+
+
+# ---------------------------------------------------------------- commands
+COMMANDS = [
+    (block, line.split("  #")[0].split("   ")[0].strip())
+    for block in blocks_of("sh")
+    for line in block.body.splitlines()
+    if line.strip() and not line.startswith("#")
+]
+
+
+@pytest.mark.parametrize(("block", "line"), COMMANDS, ids=str)
+def test_docs_commands_work(block, line, tmp_path, monkeypatch, capsys):
+    """What can run offline runs, beside the page's rules file; of the rest, verb, options and targets exist."""
+    command, *arguments = shlex.split(line)
+    if command == "make":
+        assert re.search(rf"^{arguments[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    elif command == "sync-rules" and arguments[0] in ("run", "verify"):
+        app: Any = cli._application(arguments)
+        app.commands[arguments[0]].make_context(arguments[0], arguments[1:])
+    elif command == "sync-rules":
+        (tmp_path / "rules.yaml").write_text(first_file(block.page).body)
+        monkeypatch.chdir(tmp_path)
+        assert cli.main(arguments) == 0
+        assert capsys.readouterr().out
+    else:
+        assert line in ("python3 -m pip install .", "python3 -m pip install --target build .", "cp rules.yaml build/")
+
+
+def test_docs_editor_line_names_the_file_that_schema_writes():
+    """The first line of the README's rules file names what its schema command writes."""
+    named_files = set(re.findall(r"yaml-language-server: \$schema=\./(\S+)", ALL))
+    assert named_files == set(re.findall(r"sync-rules schema --out (\S+)", ALL)) == {"sync-rules.schema.json"}
+
+
+# ---------------------------------------------------------------- mentions
+def test_docs_mention_only_options_that_exist():
+    """Every --option is one of ours, or of pip in a command above."""
+    ours = "\n".join(help_text(*verb) for verb in [(), *((verb,) for verb in cli.VERBS)])
+    known = set(re.findall(r"--[a-z][a-z-]*", ours)) | {"--target"}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", ALL)) <= known
+
+
+def test_docs_mention_only_codes_that_exist():
+    """Every code is in the table of codes."""
+    assert set(re.findall(r"\bSR\d{3}\b", ALL)) <= CODES.keys()
+
+
+def test_docs_mention_only_limits_that_exist():
+    """Every name that ends like a limit is one."""
+    known = {f.name for kind in (Limits, MappingSettings) for f in fields(kind)} | RuleForm.model_fields.keys()
+    units = "items|seconds|ms|bytes|writes|records|tries|looks|reads|attempts"
+    assert set(re.findall(rf"`([a-z_]+_(?:{units}))`", ALL)) <= known
+
+
+def test_docs_mention_only_modules_that_exist():
+    """Every path or dotted name of our packages leads to something."""
+    for place in set(re.findall(r"`((?:sync_rules|handlers|tests|infra)/[\w./]*)`", ALL)):
+        assert (ROOT / place).exists(), place
+    for dotted in set(re.findall(r"\b((?:handlers|sync_rules\.kinds)\.\w+(?:\.\w+)*)\b", ALL)):
+        module, _, name = dotted.rpartition(".") if dotted.endswith(".handler") else (dotted, "", "")
+        assert not name or hasattr(import_module(module), name), dotted
+        assert name or import_module(module), dotted
+
+
+def anchor(heading: str) -> str:
+    """The anchor that GitHub gives to a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", list(TEXTS))
+def test_docs_links_lead_somewhere(page):
+    """Every link to a file of ours, and to a heading in it, has its end."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", TEXTS[page])):
+        if target.startswith("https://"):
+            continue
+        name, _, heading = target.partition("#")
+        file = (ROOT / page).parent / name if name else ROOT / page
+        assert file.exists(), target
+        if heading:
+            assert heading in {anchor(h) for h in re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE)}, target
+
+
+def test_docs_every_page_is_linked_from_the_readme():
+    """Who starts at the README finds every page."""
+    missing = [page for page in TEXTS if page != "README.md" and f"]({page})" not in TEXTS["README.md"]]
+    assert not missing
+
+
+def test_docs_architecture_stays_short():
+    """ARCHITECTURE.md has at most 200 lines."""
+    assert len(TEXTS["ARCHITECTURE.md"].splitlines()) <= 200
+
+
+@pytest.mark.parametrize("page", list(TEXTS))
+def test_docs_show_no_place_of_somebody_s_machine(page):
+    """No page names a path of the machine it was written on, or leaves something open."""
+    assert not re.search(r"/home/|/Users/|/tmp/|TODO|TBD", TEXTS[page])
+
+
+def test_docs_changelog_has_the_version():
+    """The version of the package heads the changelog."""
+    newest = re.search(r"^## (\S+)", TEXTS["CHANGELOG.md"], re.MULTILINE)
+    assert newest
+    assert newest[1] == import_module("sync_rules").__version__
+
+
+# ---------------------------------------------------------------- on_delete
+LINKED = """
+tables: {shop: {key: {PK: S, SK: S}, indexes: {GSI1: {GSI1PK: S}}}}
+entities:
+  user:  {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  order: {table: shop, key: {PK: "ORDER#{order_id}", SK: HEAD, GSI1PK: "USER#{user_id}"}}
+rules:
+  name: {copy: user.name, into: order.user_name, where: "status == 'OPEN'", on_delete: POLICY}
+"""
+SITUATIONS = {
+    "the source is deleted": lambda world: world.store.delete(world.user),
+    "the target points to a source that does not exist": lambda world: world.set(world.order, "GSI1PK", "USER#404"),
+    "the target points to no source: a link field is missing": lambda world: world.remove(world.order, "GSI1PK"),
+    "`where` does not hold": lambda world: world.set(world.order, "status", "CLOSED"),
+    "the source lacks the attribute": lambda world: world.remove(world.user, "name"),
+}
+ENDS = {
+    "the copy stays": lambda order: order is not None and order.get("user_name") == {"S": "Ann"},
+    "the copy is removed": lambda order: order is not None and "user_name" not in order,
+    "the target is deleted": lambda order: order is None,
+}
+
+
+class Shop:
+    """A user and an order in memory, with the pipeline behind every write."""
+
+    def __init__(self, policy: str) -> None:
+        self.rules = parse_rules(LINKED.replace("POLICY", policy), environ={})
+        self.changes: list[Change] = []
+        self.store = MemoryStore(self.rules.tables, lambda *seen: self.changes.append(Change(*seen)))
+        user = {"PK": "USER#1", "SK": "PROFILE", "name": "Ann"}
+        order = {"PK": "ORDER#1", "SK": "HEAD", "GSI1PK": "USER#1", "status": "OPEN"}
+        self.user, self.order = (
+            self.store.put("shop", {name: {"S": value} for name, value in item.items()}) for item in (user, order)
+        )
+        self.settle()
+
+    def settle(self) -> None:
+        later = SimpleNamespace(send=lambda _message, _delay: None, park=lambda _failure: None)
+        while self.changes:
+            batch, self.changes = self.changes, []
+            drive(process(batch, self.rules, Pace()), World(self.store, later, later))
+
+    def set(self, key, attribute, value):
+        self.store.update(key, [((attribute,), {"S": value})])
+
+    def remove(self, key, attribute):
+        self.store.update(key, removes=[(attribute,)])
+
+
+def test_docs_on_delete_table_has_the_situations_that_are_tried():
+    """The table of on_delete has every situation and policy, and no other."""
+    table = rows("docs/rules/copy.md", "situation", "keep", "clear", "delete")
+    assert [cells[0] for cells in table] == list(SITUATIONS)
+
+
+@pytest.mark.parametrize("column", [1, 2, 3], ids=["keep", "clear", "delete"])
+@pytest.mark.parametrize(
+    "cells", rows("docs/rules/copy.md", "situation", "keep", "clear", "delete"), ids=lambda c: c[0]
+)
+def test_docs_on_delete_does_what_the_table_says(cells, column):
+    """Each cell of the table is what happens to a copied name."""
+    shop = Shop(("keep", "clear", "delete")[column - 1])
+    assert ENDS["the copy stays"](shop.store.item(shop.order))
+    SITUATIONS[cells[0]](shop)
+    shop.settle()
+    assert ENDS[cells[column]](shop.store.item(shop.order))
+
+
+def test_docs_delete_does_not_ask_where():
+    """As the page on copy says, on_delete: delete takes targets with it for which `where` does not hold."""
+    shop = Shop("delete")
+    shop.set(shop.order, "status", "CLOSED")
+    shop.settle()
+    shop.store.delete(shop.user)
+    shop.settle()
+    assert shop.store.item(shop.order) is None
