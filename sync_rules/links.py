@@ -34,12 +34,16 @@ def infer_link(source: Entity, target: Entity, given: Mapping[str, str]) -> Link
     Raises:
         UserError: when a given place is not a path.
     """
-    return tuple((field, _place(target, given.get(field, field))) for field in source.identity)
+    return tuple(
+        (field, _place(target, given[field]) if field in given else target.ref(field)) for field in source.identity
+    )
 
 
 def _place(target: Entity, text: str) -> Ref:
     path = parse_path(text)
-    return Ref(text, path) if '"' in text else target.ref(text)
+    if '"' not in text:
+        return target.ref(text)
+    return Ref(path[0] if len(path) == 1 else text, path)
 
 
 def is_self_link(source: Entity, target: Entity, link: Link) -> bool:

@@ -45,6 +45,11 @@ class Target:
     removed: tuple[Rule, ...] = ()
     attempt: int = 0
 
+    def only(self, rules: Iterable[Rule]) -> Target:
+        """The same target for some of its rules."""
+        some = tuple(rules)
+        return replace(self, rules=some, removed=tuple(rule for rule in self.removed if rule in some))
+
 
 @dataclass
 class Report:
@@ -140,7 +145,7 @@ def _decide(target: Target, sources: Sources, pace: Pace, report: Report) -> Wor
     for rule in target.rules:
         source = source_of(rule, target.image, sources)
         if isinstance(source, StoreError):
-            report.fail(replace(target, rules=(rule,)), str(source))
+            report.fail(target.only([rule]), str(source))
             continue
         desired = KINDS[type(rule)].desired(rule, source, target.image)
         if desired is None:
@@ -211,11 +216,11 @@ def _apply(intents: Sequence[Intent], pace: Pace, report: Report) -> Work[list[T
         some = intents[start : start + pace.limits.apply_max_writes]
         if pace.out_of_time():
             for intent in some:
-                report.fail(replace(intent.target, rules=intent.rules), "OutOfTime")
+                report.fail(intent.target.only(intent.rules), "OutOfTime")
             continue
         results = yield Apply(tuple(intent.write for intent in some))
         for intent, result in zip(some, results, strict=True):
-            target = replace(intent.target, rules=intent.rules)
+            target = intent.target.only(intent.rules)
             if result.status is Status.WRITTEN:
                 report.tally(intent.rules, Outcome.DELETED if intent.deletes else Outcome.COPIED)
                 report.written.add(target.key)
@@ -253,7 +258,7 @@ def _rejected(intent: Intent, result: Result, pace: Pace, report: Report) -> Wor
         yield from _park(intent.target, intent.rules, result.reason, pace, report)
         return
     for rule in intent.rules:
-        report.add((yield from fix([replace(intent.target, rules=(rule,))], pace)))
+        report.add((yield from fix([intent.target.only([rule])], pace)))
 
 
 def _park(target: Target, rules: Iterable[Rule], reason: str, pace: Pace, report: Report) -> Work[None]:
@@ -268,6 +273,6 @@ def _park(target: Target, rules: Iterable[Rule], reason: str, pace: Pace, report
             message = PullMessage(target.key, target.attempt + 1)
             yield Later(message, min(delay, pace.limits.settle_max_seconds))
     except StoreError as error:
-        report.fail(replace(target, rules=rules), str(error))
+        report.fail(target.only(rules), str(error))
     else:
         report.tally(rules, Outcome.PARKED)

@@ -129,10 +129,10 @@ class Entity:
         base = [attribute.name for attribute in self.table.key]
         for name in (*base, *(name for name in self.templates if name not in base)):
             template = self.templates[name]
-            if template.whole != field and field in template.fields:
-                return Ref(field, (name,), template)
-            if template.whole == field and name in base:
+            if template.whole == field:
                 return Ref(field, (name,))
+            if field in template.fields:
+                return Ref(field, (name,), template)
         return Ref(field, tuple(field.split(".")))
 
 

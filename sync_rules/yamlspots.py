@@ -67,8 +67,10 @@ class Document:
 
 def read(text: str, report: Report) -> Document | None:
     """The document in a text; None, with the problem reported, when it is not one YAML document."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.composer.warn_double_anchors = False  # an anchor may be used again; the nearest before an alias counts
     try:
-        node = YAML(typ="safe", pure=True).compose(text)
+        node = yaml.compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark
         spot = Spot(mark.line + 1, mark.column + 1) if mark else Spot()
@@ -115,7 +117,11 @@ class _Reader:
         assert isinstance(node, ScalarNode)
         if node.start_mark.line == node.end_mark.line and node.style in (None, "", "'", '"'):
             self.document.text_at[road] = 1 if node.style else 0
-        return _scalar(node)
+        try:
+            return _scalar(node)
+        except (ValueError, KeyError):  # only an explicit tag can be wrong about its text
+            self.report.add("SR001", spot, f"not YAML: {node.value!r} is not of its tag {node.tag}")
+            return None
 
     def _map(self, pairs: Sequence[tuple[Node, Node]], road: Road) -> dict[str, Any]:
         values: dict[str, Any] = {}

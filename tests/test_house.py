@@ -44,7 +44,7 @@ PURE = ("attributes", "keys", "model", "expressions", "rules", "messages", "upda
 PURE += ("reconcile", "compare", "fanout", "records", "store", "telemetry", "limits", "errors")
 PURE_MAY_IMPORT = frozenset({
     "__future__", "base64", "binascii", "collections", "dataclasses", "decimal", "enum", "functools", "hashlib",
-    "jmespath", "json", "re", "types", "typing",
+    "jmespath", "json", "math", "re", "types", "typing",
 })  # fmt: skip
 
 # Third-party packages with one way in.

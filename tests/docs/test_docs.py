@@ -357,11 +357,11 @@ def test_docs_on_delete_does_what_the_table_says(cells, column):
     assert ENDS[cells[column]](shop.store.item(shop.order))
 
 
-def test_docs_delete_does_not_ask_where():
-    """As the page on copy says, on_delete: delete takes targets with it for which `where` does not hold."""
+def test_docs_delete_asks_where():
+    """As the page on copy says, on_delete: delete leaves targets alone for which `where` does not hold."""
     shop = Shop("delete")
     shop.set(shop.order, "status", "CLOSED")
     shop.settle()
     shop.store.delete(shop.user)
     shop.settle()
-    assert shop.store.item(shop.order) is None
+    assert shop.store.item(shop.order) is not None

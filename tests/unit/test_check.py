@@ -101,6 +101,15 @@ def test_check_explains_every_code(capsys):
     assert cli.main(["check", "--explain", "SR999"]) == 2
 
 
+@pytest.mark.parametrize(
+    "value", ["!!int x", "!!float x", "!!bool x", "!!binary x", "!own x", "2020-01-01", "1e9", ".inf"]
+)
+def test_check_survives_tags(value):
+    """A tag that is wrong about its text is a problem like any other."""
+    _, problems = check_rules(GOOD.replace("book.author_name", "book.author_name, odd: " + value), environ={})
+    assert problems
+
+
 @pytest.mark.parametrize("file", BROKEN, ids=lambda file: file.stem)
 def test_check_survives_a_file_cut_anywhere(file):
     """Half-written files, as editors send them, are answered with problems and never with an exception."""

@@ -71,6 +71,17 @@ def test_link_takes_other_names_and_nested_places():
     assert conditions(rule, _id="5") == ([("CPK", "C#5")], None)
 
 
+def test_link_takes_names_with_blanks_and_dots():
+    """Key attributes may be named as DynamoDB allows; a dot that is part of a name is quoted in `link`."""
+    rule = compiled(
+        'authors: {key: {"the author": S, "no.": S}}, books: {key: {id: S}, indexes: {one: {"by author": S}, two: {"a.no": S}}}',
+        "author: {table: authors}, book: {table: books}",
+        """{copy: author.name, into: book.author_name, link: {"no.": '"a.no"'}}""",
+    )
+    assert rule.link_paths == (("the author",), ("a.no",))
+    assert rule.find.index == "two"
+
+
 def test_find_takes_the_base_table_before_indexes_and_via_before_both():
     """The first key that the link fills; `via` chooses."""
     tables = "users: {key: {user_id: S}}, tasks: {key: {user_id: S, task_id: S}, indexes: {one: {task_id: S}, two: {user_id: S}}}"

@@ -69,10 +69,10 @@ def test_rule_defaults_are_live_keep_and_a_minute():
 def test_rule_options_reach_the_pipeline():
     """The long form says all of them."""
     (rule,) = parsed(
-        "r: {copy: author.name, into: book.by, on_delete: delete, strict: true, settle_seconds: 5, via: by_author,"
+        "r: {copy: author.name, into: book.by, on_delete: clear, strict: true, settle_seconds: 5, via: by_author,"
         " where: \"author.public && status == 'OPEN'\"}"
     ).rules.values()
-    assert (rule.on_delete, rule.strict, rule.settle_seconds, rule.find.index) == ("delete", True, 5, "by_author")
+    assert (rule.on_delete, rule.strict, rule.settle_seconds, rule.find.index) == ("clear", True, 5, "by_author")
     assert rule.where.source_paths == (("public",),)
     assert rule.where.target_paths == (("status",),)
 

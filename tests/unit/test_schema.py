@@ -1,0 +1,43 @@
+"""`sync-rules schema`: what editors are told is what `check` accepts."""
+
+import json
+
+from sync_rules import cli
+from sync_rules.schema import FileForm
+
+
+def keys(schema):
+    """Every property of every object in the schema, with its description."""
+    if isinstance(schema, dict):
+        yield from schema.get("properties", {}).items()
+        for inner in schema.values():
+            yield from keys(inner)
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from keys(inner)
+
+
+def test_schema_is_made_from_the_models(capsys):
+    """A key of the models is a key of the schema, under the name the file uses, and each one is described."""
+    assert cli.main(["schema"]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    assert schema["required"] == list(FileForm.model_fields)
+    described = {name: "description" in body for name, body in keys(schema)}
+    assert {"tables", "entities", "rules", "copy", "into", "where", "settle_seconds", "partition"} <= described.keys()
+    assert [name for name, has in described.items() if not has] == []
+
+
+def test_schema_is_written_to_a_file(tmp_path, monkeypatch, capsys):
+    """`--out` writes the same text, and says the line that makes an editor use it."""
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["schema"]) == 0
+    text = capsys.readouterr().out
+    assert cli.main(["schema", "--out", "s.json"]) == 0
+    assert (tmp_path / "s.json").read_text() == text
+    assert "# yaml-language-server: $schema=s.json" in capsys.readouterr().out
+
+
+def test_schema_that_cannot_be_written_is_the_users_mistake(tmp_path, capsys):
+    """A folder that does not exist is said."""
+    assert cli.main(["schema", "--out", str(tmp_path / "none" / "s.json")]) == 2
+    assert "cannot be written" in capsys.readouterr().err
