@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections import Counter
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -25,7 +26,8 @@ from sync_rules.demo.story import Application, tell
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.engine import ministack
 from sync_rules.failure_log import FailureLog
-from sync_rules.local_run import GROUPS, Files, LocalRun, wall_clock_ms
+from sync_rules.local_run import Files, LocalRun, wall_clock_ms
+from sync_rules.model import Outcome
 from sync_rules.pump import WAIT_SECONDS
 from sync_rules.rulefile import parse_rules
 from sync_rules.rules import Rules
@@ -83,7 +85,11 @@ class LocalPipeline:
         self._again = Consumer(rules, self.world)
 
     def drain(self, max_ms: int) -> bool:
-        """Work until nothing is to be done, second looks included."""
+        """Work until the streams are read to their end."""
+        return self._local.pump.drain(wall_clock_ms() + max_ms)
+
+    def settle(self, max_ms: int) -> bool:
+        """Work until no second look waits any more."""
         deadline_ms = wall_clock_ms() + max_ms
         while self._local.pump.drain(deadline_ms) and self._local.pump.queue.waiting:
             time.sleep(WAIT_SECONDS)
@@ -98,23 +104,25 @@ class LocalPipeline:
                 for _ in range(2):
                     self._again.handle_event(event, lambda: 60_000)
 
-    def figures(self) -> tuple[int, int]:
-        """Copies written and copies found right."""
-        status = self._local.status
-        written = status.copied + self._again.telemetry.total(*GROUPS["copied"])
-        return written, status.right + self._again.telemetry.total(*GROUPS["right"])
+    def figures(self) -> Counter[tuple[str, Outcome]]:
+        """How often each rule came to each outcome."""
+        return self._local.consumer.telemetry.outcomes + self._again.telemetry.outcomes
 
 
 def _show_story(console: Console, local: LocalPipeline) -> None:
     table = Grid(box=None, header_style="bold", pad_edge=False)
     table.add_column("what the application does")
-    for name in ("copies written", "already right", "ms"):
+    table.add_column("reached")
+    for name in ("writes", "already right", "lag ms"):
         table.add_column(name, justify="right")
     with Live(table, console=console, auto_refresh=False) as live:
         for told in tell(Application(local.client, local.rules), local):
-            table.add_row(told.what, str(told.written), str(told.right), str(told.took_ms))
+            reached = "\n".join(told.reached) or "nothing"
+            table.add_row(told.what, reached, str(told.writes), str(told.right), str(told.lag_ms))
             live.refresh()
     console.print()
+    if not console.is_terminal:
+        console.print()
 
 
 def _verify(console: Console, local: LocalPipeline) -> int:

@@ -6,6 +6,7 @@ the consumer, which reads the engine's real streams.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,9 +18,11 @@ from sync_rules.attributes import AttributeValue, Item
 from sync_rules.demo.samples import ORDERS_PER_USER, items, order_item, text
 from sync_rules.errors import SyncRulesError
 from sync_rules.local_run import wall_clock_ms
+from sync_rules.model import Outcome
 from sync_rules.rules import Rules
 
 BATCH_WRITE_MAX_ITEMS: Final = 25
+WRITES: Final = frozenset({Outcome.COPIED, Outcome.DELETED})
 STEP_MAX_MS: Final = 60_000
 
 
@@ -29,29 +32,34 @@ class StuckError(SyncRulesError):
 
 @dataclass(frozen=True)
 class Told:
-    """One line of the table: what was done, the copies written, those found right, and how long it took from the
-    application's write until the consumer had nothing left to do.
+    """One line of the table: what was done, which rules had to write, how many copies they wrote and how many they
+    found right, and the lag: from the application's write until the streams were read to their end.
     """
 
     what: str
-    written: int
+    reached: tuple[str, ...]
+    writes: int
     right: int
-    took_ms: int
+    lag_ms: int
 
 
 class Pipeline(Protocol):
     """The consumer as the story sees it."""
 
     def drain(self, max_ms: int) -> bool:
-        """Work until there is nothing to do. False when that took too long."""
+        """Work until the streams are read to their end. False when that took too long."""
+        ...
+
+    def settle(self, max_ms: int) -> bool:
+        """Work until no second look waits any more. False when that took too long."""
         ...
 
     def redeliver(self) -> None:
         """Deliver records that were delivered long ago, twice."""
         ...
 
-    def figures(self) -> tuple[int, int]:
-        """Copies written and copies found right, since the start."""
+    def figures(self) -> Counter[tuple[str, Outcome]]:
+        """How often each rule came to each outcome, since the start."""
         ...
 
 
@@ -157,13 +165,22 @@ def tell(application: Application, pipeline: Pipeline) -> Iterator[Told]:
 
 
 def _told(what: str, do: Callable[[], object], pipeline: Pipeline) -> Told:
-    written, right = pipeline.figures()
+    before = pipeline.figures()
     started_ms = wall_clock_ms()
     do()
-    if not pipeline.drain(STEP_MAX_MS):
+    drained = pipeline.drain(STEP_MAX_MS)
+    lag_ms = wall_clock_ms() - started_ms
+    if not drained or not pipeline.settle(STEP_MAX_MS):
         raise StuckError(
             f"the consumer did not finish within {STEP_MAX_MS // 1000} s after: {what}."
             " The machine may be very busy: try again."
         )
-    now_written, now_right = pipeline.figures()
-    return Told(what, now_written - written, now_right - right, wall_clock_ms() - started_ms)
+    done = pipeline.figures() - before
+    writes = {key: count for key, count in done.items() if key[1] in WRITES}
+    return Told(
+        what,
+        tuple(sorted({rule for rule, _ in writes})),
+        sum(writes.values()),
+        sum(count for (_, outcome), count in done.items() if outcome is Outcome.RIGHT),
+        lag_ms,
+    )
