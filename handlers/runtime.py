@@ -148,8 +148,10 @@ def emit(telemetry: Telemetry) -> None:
         if rule in telemetry.lag_ms:
             metrics.add_metric("Lag", MetricUnit.Milliseconds, telemetry.lag_ms[rule])
         metrics.flush_metrics()
-    for key, reason in telemetry.failed.items():
-        logger.warning("not finished, comes again", item=shown(key), reason=reason)
+    for key, unfinished in telemetry.failed.items():
+        logger.warning(
+            "not finished, comes again", item=shown(key), rules=list(unfinished.rules), reason=unfinished.reason
+        )
     if telemetry.unreadable_records:
         metrics = EphemeralMetrics(namespace="SyncRules", service="sync-rules")
         metrics.add_metric("UnreadableRecords", MetricUnit.Count, telemetry.unreadable_records)

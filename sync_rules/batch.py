@@ -109,7 +109,8 @@ class Consumer:
         report = drive(process_message(message, self.rules, self._pace(remaining_ms)), self.world)
         self._count(report)
         if report.failed:
-            raise StoreError(next(iter(report.failed.values())), f"{len(report.failed)} items not finished")
+            reason = next(iter(report.failed.values())).reason
+            raise StoreError(reason, f"{len(report.failed)} items not finished")
 
     def _pace(self, remaining_ms: Callable[[], int]) -> Pace:
         return Pace(self.limits, lambda: remaining_ms() < TIME_RESERVED_MS, self._may_write)

@@ -14,7 +14,7 @@ from sync_rules.attributes import Item
 from sync_rules.errors import StoreError
 from sync_rules.model import ItemKey, Outcome
 from sync_rules.plan import Pull, Push
-from sync_rules.reconcile import Pace, Report, Target, fix, read_all
+from sync_rules.reconcile import Pace, Report, Target, Unfinished, fix, read_all
 from sync_rules.rules import Rule, Rules
 from sync_rules.store import Later, List, Work
 
@@ -79,7 +79,9 @@ def push(pushes: Sequence[Push], rules: Rules, pace: Pace) -> Work[Report]:
         active = sorted((one for one in active if not one.done), key=lambda one: one.listed_items)
     for listing in listings:
         if listing.failed:
-            report.failed[listing.push.source] = listing.failed
+            report.note(
+                listing.push.source, Unfinished(tuple(rule.name for rule in listing.push.rules), listing.failed)
+            )
         if listing.failed and not listing.targets_failed:  # its own failure, which no target stands for
             report.tally(listing.push.rules, Outcome.FAILED)
     return report
@@ -156,8 +158,8 @@ def _look(looks: Mapping[ItemKey, Look], pace: Pace) -> Work[Report]:
     for key in report.written:
         for listing in looks[key].asked:
             listing.wrote = True
-    for key, reason in report.failed.items():
-        _fail(looks[key].asked, reason)
+    for key, unfinished in report.failed.items():
+        _fail(looks[key].asked, unfinished.reason)
         for listing in looks[key].asked:
             listing.targets_failed = True
     return report

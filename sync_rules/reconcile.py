@@ -51,6 +51,14 @@ class Target:
         return replace(self, rules=some, removed=tuple(rule for rule in self.removed if rule in some))
 
 
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Why an item's work must be done again, and for which rules. Names and error codes only."""
+
+    rules: tuple[str, ...]
+    reason: str
+
+
 @dataclass
 class Report:
     """What came of a piece of work: outcomes per rule, the items written, those that could not be finished and why,
@@ -59,13 +67,14 @@ class Report:
 
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
     written: set[ItemKey] = field(default_factory=set)
-    failed: dict[ItemKey, str] = field(default_factory=dict)
+    failed: dict[ItemKey, Unfinished] = field(default_factory=dict)
     since_ms: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: Report) -> None:
         self.outcomes.update(other.outcomes)
         self.written |= other.written
-        self.failed |= other.failed
+        for key, unfinished in other.failed.items():
+            self.note(key, unfinished)
 
     def tally(self, rules: Iterable[Rule], outcome: Outcome) -> None:
         for rule in rules:
@@ -73,7 +82,13 @@ class Report:
 
     def fail(self, target: Target, reason: str) -> None:
         self.tally(target.rules, Outcome.FAILED)
-        self.failed[target.key] = reason
+        self.note(target.key, Unfinished(tuple(rule.name for rule in target.rules), reason))
+
+    def note(self, key: ItemKey, unfinished: Unfinished) -> None:
+        """Remember an item that could not be finished; of several reasons the last."""
+        before = self.failed[key].rules if key in self.failed else ()
+        rules = tuple(dict.fromkeys([*before, *unfinished.rules]))
+        self.failed[key] = Unfinished(rules, unfinished.reason)
 
 
 @dataclass(frozen=True)

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Final
 
 from sync_rules.model import ItemKey, Outcome
-from sync_rules.reconcile import Report
+from sync_rules.reconcile import Report, Unfinished
+
+FAILED_KEPT_MAX_ITEMS: Final = 1_000
 
 
 @dataclass
 class Telemetry:
     """Totals so far. `lag_ms` is, per rule, the age of its oldest change in the last batch when that batch was done;
-    DynamoDB rounds the time of a change down to the second, so it may show up to a second too much.
+    DynamoDB rounds the time of a change down to the second, so it may show up to a second too much. `failed` holds the
+    last `FAILED_KEPT_MAX_ITEMS` items that could not be finished.
     """
 
     records: int = 0
     unreadable_records: int = 0
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
-    failed: dict[ItemKey, str] = field(default_factory=dict)
+    failed: dict[ItemKey, Unfinished] = field(default_factory=dict)
     lag_ms: dict[str, int] = field(default_factory=dict)
 
     def add(self, report: Report, records: int, now_seconds: float) -> None:
-        """Count a finished piece of work. `failed` and `lag_ms` are those of the last one."""
+        """Count a finished piece of work."""
         self.records += records
         self.outcomes.update(report.outcomes)
-        self.failed = report.failed
+        self.failed |= report.failed
+        for key in list(self.failed)[:-FAILED_KEPT_MAX_ITEMS]:
+            del self.failed[key]
         self.lag_ms = {rule: max(0, int(now_seconds * 1000) - since) for rule, since in report.since_ms.items()}
 
     def total(self, *outcomes: Outcome) -> int:

@@ -1,0 +1,160 @@
+"""The handlers on the embedded engine, as deployed: real tables, streams and queues, real answers of a real service."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from handlers import fanout, runtime, stream
+from sync_rules import aws
+from sync_rules.model import Change
+from sync_rules.rulefile import parse_rules
+from tests import engines
+from tests.builders import s
+from tests.worlds import Stdout, context, event_of
+
+RULES = """
+tables:
+  authors: {{name: {prefix}authors, key: {{author_id: S}}}}
+  books: {{name: {prefix}books, key: {{book_id: S}}, indexes: {{by_author: {{author_id: S, rank: S}}}}}}
+entities: {{author: {{table: authors}}, book: {{table: books}}}}
+rules:
+  names: {{copy: author.name, into: book.author.name, on_delete: clear}}
+  ranks: {{copy: author.rank, into: book.rank}}
+  covers: {{copy: author.cover, into: book.cover, strict: true}}
+"""
+MARK = "SECRETVALUE"
+
+
+class Deployed:
+    """The two functions with their tables and queues on an engine."""
+
+    def __init__(self, endpoint_url: str, monkeypatch, tmp_path) -> None:
+        prefix = engines.unique_prefix()
+        text = RULES.format(prefix=prefix)
+        self.rules = parse_rules(text)
+        engines.create(endpoint_url, self.rules.tables)
+        self.client, self.sqs, self.url = aws.dynamodb(endpoint_url), aws.sqs(endpoint_url), endpoint_url
+        self.queues = {n: self.sqs.create_queue(QueueName=prefix + n)["QueueUrl"] for n in ("later", "failures")}
+        (tmp_path / "rules.yaml").write_text(text)
+        monkeypatch.setenv(runtime.RULES_FILE, str(tmp_path / "rules.yaml"))
+        monkeypatch.setenv(runtime.ENDPOINT_URL, endpoint_url)
+        monkeypatch.setenv(runtime.QUEUE_URL, self.queues["later"])
+        monkeypatch.setenv(runtime.FAILURES_URL, self.queues["failures"])
+        monkeypatch.delenv(runtime.LOG_KEYS, raising=False)
+        self.seen: dict[str, int] = {}
+
+    def put(self, table: str, item: dict) -> None:
+        self.client.put_item(TableName=self.rules.tables[table].physical_name, Item=item)
+
+    def book(self, name: str) -> dict:
+        key = {"book_id": s(name)}
+        table = self.rules.tables["books"].physical_name
+        return self.client.get_item(TableName=table, Key=key, ConsistentRead=True)["Item"]
+
+    def new_records(self) -> list[Change]:
+        """What the streams of both tables hold that was not delivered yet."""
+        found: list[Change] = []
+        for name, table in self.rules.tables.items():
+            records = engines.stream_records(self.url, table)
+            found += records[self.seen.get(name, 0) :]
+            self.seen[name] = len(records)
+        return found
+
+    def deliver(self) -> list[dict]:
+        """Deliver batch after batch until the streams are empty. Returns the answers."""
+        answers = []
+        while records := self.new_records():
+            answers.append(stream.handler(event_of(self.rules, *records), context()))
+            assert len(answers) < 20, "the pipeline does not come to rest"
+        return answers
+
+    def messages(self, queue: str) -> list[str]:
+        answer = self.sqs.receive_message(QueueUrl=self.queues[queue], MaxNumberOfMessages=10)
+        return [message["Body"] for message in answer.get("Messages", [])]
+
+
+@pytest.fixture
+def deployed(engine, monkeypatch, tmp_path):
+    monkeypatch.setattr(runtime.logger.registered_handler, "stream", Stdout())
+    runtime.consumer.cache_clear()
+    yield Deployed(engine, monkeypatch, tmp_path)
+    runtime.consumer.cache_clear()
+    runtime.deadline.context = None
+
+
+DONE = {"batchItemFailures": []}
+
+
+def test_handler_engine_tells_the_whole_story(deployed):
+    """Insert, rename, move and delete reach every copy; the streams come to rest by themselves; redelivery writes nothing."""
+    deployed.put("authors", {"author_id": s("a1"), "name": s("Ada"), "rank": s("1"), "cover": {"B": b"\x00\xff"}})
+    deployed.put("authors", {"author_id": s("a2"), "name": s("Bea"), "rank": s("2")})
+    deployed.put("books", {"book_id": s("b1"), "author_id": s("a1")})
+    assert deployed.deliver()[0] == DONE
+    book = deployed.book("b1")
+    assert (book["author"], book["rank"], book["cover"]) == ({"M": {"name": s("Ada")}}, s("1"), {"B": b"\x00\xff"})
+    deployed.put("authors", {"author_id": s("a1"), "name": s("Eve"), "rank": s("1"), "cover": {"B": b"\x01"}})
+    deployed.deliver()
+    assert (deployed.book("b1")["author"]["M"]["name"], deployed.book("b1")["cover"]) == (s("Eve"), {"B": b"\x01"})
+    deployed.put("books", {**deployed.book("b1"), "author_id": s("a2")})
+    deployed.deliver()
+    moved = {"author_id": s("a2"), "author": {"M": {"name": s("Bea")}}, "rank": s("2")}
+    assert deployed.book("b1") == {"book_id": s("b1"), **moved}
+    table = deployed.rules.tables["authors"].physical_name
+    deployed.client.delete_item(TableName=table, Key={"author_id": s("a2")})
+    deployed.deliver()
+    assert deployed.book("b1")["author"] == {"M": {}}
+    last = deployed.book("b1")
+    deployed.seen.clear()
+    assert all(answer == DONE for answer in deployed.deliver())
+    assert deployed.book("b1") == last
+
+
+def test_handler_engine_finishes_through_the_queue(deployed):
+    """A push that has no time becomes a message on SQS, and the queue handler finishes it."""
+    for number in range(3):
+        deployed.put("books", {"book_id": s(f"b{number}"), "author_id": s("a1"), "rank": s("1")})
+    deployed.deliver()
+    deployed.put("authors", {"author_id": s("a1"), "name": s("Ada"), "rank": s("1")})
+    assert stream.handler(event_of(deployed.rules, *deployed.new_records()), context(1_000)) == DONE
+    records = [{"messageId": str(n), "body": body} for n, body in enumerate(deployed.messages("later"))]
+    assert records
+    assert fanout.handler({"Records": records}, context()) == DONE
+    assert {deployed.book(f"b{number}")["author"]["M"]["name"]["S"] for number in range(3)} == {"Ada"}
+
+
+def test_handler_engine_parks_what_the_service_refuses(deployed, capsys):
+    """What the service itself calls too large or of a wrong type is parked with rule, key and reason; the book beside
+    it is done; and the service's words, which quote values, are shown nowhere.
+    """
+    deployed.put("authors", {"author_id": s("a1"), "name": s(MARK * 2_000), "rank": s("1")})
+    deployed.put("authors", {"author_id": s("a2"), "name": s("Bea"), "rank": {"N": "5"}})
+    deployed.put("books", {"book_id": s("full"), "author_id": s("a1"), "text": s(MARK * 36_000)})
+    deployed.put("books", {"book_id": s("typed"), "author_id": s("a2"), "text": s(MARK)})
+    deployed.put("books", {"book_id": s("free"), "author_id": s("a1"), "text": s(MARK)})
+    assert all(answer == DONE for answer in deployed.deliver())
+    records = [json.loads(body) for body in deployed.messages("failures")]
+    found = {(record["rule"], record["key"]["book_id"]["S"]): record["reason"] for record in records}
+    assert found == {("names", "full"): "ItemTooLarge", ("ranks", "typed"): "ValidationException"}
+    assert deployed.book("full")["rank"] == s("1")
+    assert deployed.book("typed")["author"] == {"M": {"name": s("Bea")}}
+    assert deployed.book("free")["author"]["M"]["name"] == s(MARK * 2_000)
+    out, err = capsys.readouterr()
+    assert "ItemTooLarge" in out
+    assert MARK not in out + err + json.dumps(records)
+
+
+def test_handler_engine_a_missing_index_is_named(deployed, capsys):
+    """Where the listing index is missing, the record comes again, and the log names table, index and cure."""
+    physical = deployed.rules.tables["books"].physical_name
+    deployed.client.delete_table(TableName=physical)
+    engines.create(deployed.url, {"books": replace(deployed.rules.tables["books"], indexes=())})
+    deployed.put("authors", {"author_id": s("a1"), "name": s("Ada")})
+    answer = stream.handler(event_of(deployed.rules, *deployed.new_records()), context())
+    assert len(answer["batchItemFailures"]) == 1
+    out = capsys.readouterr().out
+    assert f"index by_author of table {physical}" in out
+    assert "create the index" in out

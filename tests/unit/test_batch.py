@@ -1,0 +1,184 @@
+"""A batch from event to answer: the lowest failed sequence number, everything else done, nothing forgotten."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sync_rules.batch import Breaker, Consumer, lowest
+from sync_rules.errors import StoreError
+from sync_rules.limits import Limits
+from sync_rules.messages import PullMessage
+from sync_rules.model import Failure, Outcome, Result, Status
+from sync_rules.store import World
+from tests.builders import author_item, book_item, key, library, order_item, s, shop, user_item
+from tests.worlds import Scene, event_of
+
+RULE = "author-on-books"
+
+
+def books(scene: Scene, count: int = 4) -> list:
+    """New books of one author, their records not processed yet; numbers of records grow from five digits to six."""
+    scene.there("authors", author_item("a1", name=s("Ada")))
+    return [scene.put("books", book_item(f"b{i}", "a1")) for i in range(count)]
+
+
+def fail(scene: Scene, *keys) -> None:
+    scene.tap.result = lambda write: Result(Status.FAILED, reason="Throttled") if write.key in keys else None
+
+
+def name_of(scene: Scene, at) -> str | None:
+    return scene.item(at).get("author_name", {}).get("S")
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 10**40), min_size=1), st.randoms())
+def test_batch_lowest_is_by_value(numbers, chance):
+    """Of sequence numbers of any width the lowest by value is named; one that is no number comes before all."""
+    texts = [str(number) for number in numbers]
+    chance.shuffle(texts)
+    assert lowest(texts) == str(min(numbers))
+    assert lowest([*texts, ""]) == ""
+    assert lowest([]) is None
+
+
+def test_batch_names_the_lowest_failed_record():
+    """Among records of five and six digits the first failed one is named, and every other item is done."""
+    scene = Scene(library())
+    keys = books(scene)
+    positions = [change.position for change in scene.records]
+    assert {len(position) for position in positions} == {5, 6}
+    fail(scene, keys[2], keys[1])
+    assert scene.deliver() == [positions[1]]
+    assert [name_of(scene, at) for at in keys] == ["Ada", None, None, "Ada"]
+
+
+def test_batch_reports_an_item_by_its_first_record():
+    """A failed item is reported by its first record in the batch, so that none of its records is passed over."""
+    scene = Scene(library())
+    first, second = books(scene, 2)
+    scene.put("books", {**scene.item(second), "author_name": s("x")}, {**scene.item(first), "author_name": s("y")})
+    positions = [change.position for change in scene.records]
+    fail(scene, first)
+    assert scene.deliver() == [positions[0]]
+
+
+def test_batch_delivered_again_from_the_failure_does_the_rest():
+    """What comes again after a failure is finished then, at the cost of no second write for what was done."""
+    scene = Scene(library(settle_seconds=0))
+    keys = books(scene)
+    records = list(scene.records)
+    fail(scene, keys[1])
+    (position,) = scene.deliver()
+    fail(scene)
+    written = len(scene.tap.writes)
+    again = [record for record in records if int(record.position) >= int(position)]
+    assert scene.deliver(again) == []
+    assert [name_of(scene, at) for at in keys] == ["Ada"] * 4
+    assert len(scene.tap.writes) == written + 3  # guards answer for the two that are right: their images are old
+    assert scene.outcomes()[Outcome.COPIED] == 4
+
+
+def test_batch_delivered_twice_changes_nothing():
+    """Old records, delivered again in any order and any number, leave every item as it is."""
+    scene = Scene(library())
+    books(scene)
+    scene.put("authors", author_item("a1", name=s("Eve")))
+    records = list(scene.records)
+    scene.rest()
+    before = [scene.item(key(scene.rules.tables["books"], f"b{i}")) for i in range(4)]
+    chance = random.Random(1)
+    for _ in range(5):
+        chance.shuffle(records)
+        scene.deliver(records)
+        assert scene.records == []
+    assert [scene.item(key(scene.rules.tables["books"], f"b{i}")) for i in range(4)] == before
+
+
+def test_batch_an_unreadable_record_is_parked_and_stops_nothing():
+    """A record that cannot be read leaves a failure record with its number and reason; the records around it are done."""
+    scene = Scene(library())
+    keys = books(scene)
+    event = event_of(scene.rules, *scene.records)
+    event["Records"][1] = {"dynamodb": {"SequenceNumber": "7"}}
+    assert scene.consumer.handle_event(event, lambda: 60_000) == {"batchItemFailures": []}
+    assert scene.parked.failures == [Failure("", None, "a record has no dynamodb.Keys", "7")]
+    assert scene.consumer.telemetry.unreadable_records == 1
+    assert [name_of(scene, at) for at in keys] == ["Ada", None, "Ada", "Ada"]
+
+
+@pytest.mark.parametrize(("body", "reported"), [({"dynamodb": {"SequenceNumber": "7"}}, "7"), ({}, "")])
+def test_batch_an_unreadable_record_that_cannot_be_parked_comes_again(body, reported):
+    """Where the failure record cannot be kept, the record is reported; without a number, the whole batch is."""
+    scene = Scene(library())
+    scene.parked.broken = "QueueNotFound"
+    (at,) = books(scene, 1)
+    event = event_of(scene.rules, *scene.records)
+    event["Records"].append(body)
+    answer = scene.consumer.handle_event(event, lambda: 60_000)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": reported}]}
+    assert name_of(scene, at) == "Ada"
+
+
+def test_batch_reports_a_failed_record_without_number_as_the_whole_batch():
+    """A failed record that has no sequence number is named by the empty text, which Lambda takes for all records."""
+    scene = Scene(library())
+    keys = books(scene, 2)
+    fail(scene, keys[1])
+    event = event_of(scene.rules, *scene.records)
+    del event["Records"][1]["dynamodb"]["SequenceNumber"]
+    assert scene.consumer.handle_event(event, lambda: 60_000) == {"batchItemFailures": [{"itemIdentifier": ""}]}
+
+
+def test_batch_a_message_that_is_not_finished_raises():
+    """A message of which something failed raises the reason, so that it stays in its queue."""
+    scene = Scene(library())
+    (at,) = books(scene, 1)
+    fail(scene, at)
+    with pytest.raises(StoreError, match="Throttled"):
+        scene.consumer.handle_message(PullMessage(at))
+    fail(scene)
+    scene.consumer.handle_message(PullMessage(at))
+    assert name_of(scene, at) == "Ada"
+
+
+def test_batch_counts_lag_on_its_own_clock():
+    """Lag is from the oldest change that mattered to the end of the batch, per rule, in milliseconds."""
+    scene = Scene(library())
+    consumer = Consumer(scene.rules, World(scene.tap, scene.queue, scene.parked), clock=lambda: 1_700_000_001.5)
+    books(scene)
+    consumer.handle_event(event_of(scene.rules, *scene.records), lambda: 60_000)
+    assert consumer.telemetry.lag_ms == {RULE: 1_500}
+    assert consumer.telemetry.records == 4
+
+
+# ---------------------------------------------------------------- the breaker
+def test_batch_a_fight_over_an_attribute_ends():
+    """Where another writer keeps setting a copy back, its item is parked after its share of writes; others go on."""
+    scene = Scene(shop(), limits=Limits(fixes_per_target_max_writes=5))
+    scene.there("shop", user_item("1", name=s("Ada")))
+    for turn in range(8):
+        fought = scene.put("shop", order_item("1", "1", user_name=s(f"legacy {turn}")))
+        scene.rest()
+    other = scene.put("shop", order_item("1", "2"))
+    scene.rest()
+    assert scene.item(fought)["user_name"] == s("legacy 7")
+    assert scene.item(other)["user_name"] == s("Ada")
+    assert {(failure.key, failure.reason) for failure in scene.parked.failures} == {(fought, "Contended")}
+    assert scene.outcomes()[Outcome.PARKED] == 3
+    assert {message for message, _ in scene.queue.messages} == {PullMessage(fought, 1)}
+
+
+def test_batch_breaker_gives_every_window_a_new_share():
+    """A target has its share in each window, on its own; the count of targets remembered is bounded."""
+    now = itertools.count()
+    breaker = Breaker(Limits(fixes_per_target_max_writes=2, fixes_window_seconds=10), lambda: float(next(now)), 3)
+    table = shop().tables["shop"]
+    one, *others = (key(table, f"USER#{i}", "ORDER#1") for i in range(5))
+    assert [breaker.may_write(one) for _ in range(12)] == [True, True, *([False] * 8), True, True]
+    assert all(breaker.may_write(other) for other in others)
+    assert len(breaker._windows) == 3

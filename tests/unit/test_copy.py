@@ -1,0 +1,75 @@
+"""The copy kind: what a copy must be, given the two items as they are now."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules.expressions import compile_where
+from sync_rules.kinds import copy
+from sync_rules.model import Change
+from tests.builders import book_item, key, library, m, mapping, order_item, s, shop, user_item
+
+USER = user_item("1", name=s("Ada"), address=m(city=s("Rome"), zip=s("1")))
+ORDER = order_item("1", "1", status=s("OPEN"), user_name=s("old"))
+NAME = ("user_name",)
+SAYS_NOTHING, ABSENT = None, {NAME: None}
+
+
+def rule(**given):
+    return shop(**given).rules["user-name-on-orders"]
+
+
+def where(text: str):
+    return compile_where(text, "user")
+
+
+@pytest.mark.parametrize(
+    ("given", "source", "expected"),
+    [
+        ({}, USER, {NAME: s("Ada")}),
+        ({}, user_item("1"), ABSENT),  # a removed attribute is removed from the copies
+        ({}, None, SAYS_NOTHING),
+        ({"on_delete": "clear"}, None, ABSENT),
+        ({"on_delete": "delete"}, None, SAYS_NOTHING),  # only a REMOVE record deletes
+        ({"where": where("status == 'OPEN'")}, USER, {NAME: s("Ada")}),
+        ({"where": where("status == 'DONE'")}, USER, SAYS_NOTHING),
+        ({"where": where("status == 'DONE'"), "on_delete": "clear"}, USER, ABSENT),
+        ({"where": where("user.name == 'Bea'")}, USER, SAYS_NOTHING),
+        ({"mode": "snapshot"}, USER, SAYS_NOTHING),  # it is there already
+        ({"mapping": mapping(address="home", address__city="city")}, USER, {("home",): USER["address"], ("city",): s("Rome")}),
+    ],
+)  # fmt: skip
+def test_copy_desires_what_the_source_holds_now(given, source, expected):
+    """The copies are the source's values; without a source, or where `where` says no, the delete policy decides."""
+    assert copy.desired(rule(**given), source, ORDER) == expected
+
+
+def test_copy_of_a_snapshot_is_filled_once():
+    """A snapshot is copied onto a target that has none of its copies, and never again."""
+    bare = order_item("1", "1")
+    assert copy.desired(rule(mode="snapshot"), USER, bare) == {NAME: s("Ada")}
+    assert copy.desired(rule(mode="snapshot"), None, bare) is None
+
+
+@pytest.mark.parametrize("attribute", ["author_id", "author_name", "author_bio", "book_id"])
+def test_copy_pulls_on_link_copy_and_place_in_the_index(attribute):
+    """A target is looked at when its link, any of its copies or its place in the listing index changes."""
+    rules = library()
+    (one,) = rules.rules.values()
+    old = {**book_item("b1", "a1", title=s("T")), attribute: s("before")}
+    changed = Change(key(rules.tables["books"], "b1"), old, {**old, attribute: s("after")})
+    assert copy.pulls(one, changed)
+    untouched = Change(changed.key, old, {**old, "title": s("U")})
+    assert not copy.pulls(one, untouched)
+
+
+def test_copy_watches_what_where_reads():
+    """What `where` reads of a source pushes, what it reads of a target pulls."""
+    one = rule(where=where("user.active && status == 'OPEN'"))
+    table = one.source.table
+    user = Change(key(table, "USER#1", "PROFILE"), USER, {**USER, "active": {"BOOL": True}})
+    order = Change(key(table, "USER#1", "ORDER#1"), ORDER, {**ORDER, "status": s("DONE")})
+    assert copy.pushes(one, user)
+    assert copy.pulls(one, order)
+    assert not copy.pushes(rule(), user)
+    assert not copy.pulls(rule(), order)

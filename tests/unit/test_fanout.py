@@ -1,0 +1,348 @@
+"""Push and pull: pages in rounds, index rows never as images, a second look after the last page, the rest as messages."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
+
+import pytest
+
+from sync_rules.attributes import Item
+from sync_rules.errors import StoreError
+from sync_rules.fanout import push
+from sync_rules.limits import Limits
+from sync_rules.messages import PushMessage
+from sync_rules.model import WRITTEN, Outcome, Result, Status
+from sync_rules.plan import Push
+from sync_rules.reconcile import Pace
+from sync_rules.rulefile import parse_rules
+from sync_rules.store import Apply, List, Page, Read, World, drive
+from tests.builders import author_item, book_item, key, library, n, order_item, s, shop, user_item
+from tests.worlds import Inbox, Parked, Scene
+
+RULE = "author-on-books"
+EVE = author_item("a1", name=s("Eve"))
+
+
+def scene_with(books: int, limits: Limits | None = None, **options) -> Scene:
+    """An author who was renamed, the record not processed yet, and a number of books that still have the old name."""
+    scene = Scene(library(**options), limits=limits)
+    scene.there("books", *(book_item(f"b{i:05}", "a1", author_name=s("Ada")) for i in range(books)))
+    scene.put("authors", EVE)
+    return scene
+
+
+def names(scene: Scene, books: int) -> set[str]:
+    table = scene.rules.tables["books"]
+    return {scene.item(key(table, f"b{i:05}"))["author_name"]["S"] for i in range(books)}
+
+
+# ---------------------------------------------------------------- listing
+def test_fanout_works_page_by_page():
+    """Every target is listed once and written once, in pages of a bounded size."""
+    scene = scene_with(25, Limits(fan_out_page_max_items=10))
+    assert scene.deliver() == []
+    assert [request.limit for request in scene.tap.seen(List)] == [10, 10, 10]
+    assert len(scene.tap.writes) == 25
+    assert names(scene, 25) == {"Eve"}
+
+
+def test_fanout_pages_are_as_large_as_one_batch_read():
+    """By default a page is 100 targets, whose images one request reads, and whose source is read once."""
+    scene = scene_with(250)
+    scene.deliver()
+    assert [len(r.keys) for r in scene.tap.seen(Read)] == [100, 1, 100, 1, 50, 1]
+
+
+def test_fanout_through_rounds_reaches_every_target_of_every_source():
+    """More sources and targets than a round may hold are all done, each target once, no round larger than allowed."""
+    limits = Limits(fan_out_page_max_items=3, fan_out_round_max_items=6)
+    scene = Scene(library(settle_seconds=0), limits=limits)
+    scene.there("books", *(book_item(f"b{i}", f"a{i % 5}") for i in range(40)))
+    scene.put("authors", *(author_item(f"a{i}", name=s(f"name of a{i}")) for i in range(5)))
+    scene.deliver()
+    rounds = [len(r.keys) for r in scene.tap.seen(Read) if r.keys[0].table == "books"]
+    assert max(rounds) <= 6 + 3
+    assert len(scene.tap.writes) == 40
+    assert scene.outcomes() == {Outcome.COPIED: 40}
+
+
+def test_fanout_never_touches_another_entity_in_the_same_partition():
+    """Under one partition key, items of other entities are neither written nor counted, whatever their keys begin with."""
+    rules = parse_rules("""
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
+  line: {table: shop, key: {PK: "USER#{user_id}", SK: "LINE#{order_id}#{line}"}}
+rules:
+  orders: copy user.name into order.user_name
+  lines: copy user.name into line.user_name
+""")
+    scene = Scene(rules)
+    foreign = [
+        {"PK": s("USER#1"), "SK": s(sort)} for sort in ("ORDER#", "ORDERS", "LINE#1", "NOTE#1", "PROFILES", "ORDER")
+    ]
+    keys = [scene.there("shop", item) for item in foreign]
+    mine = [scene.there("shop", {"PK": s("USER#1"), "SK": s(sort)}) for sort in ("ORDER#1", "LINE#1#1")]
+    scene.put("shop", user_item("1", name=s("Ada")))
+    scene.deliver()
+    assert {write.key for write in scene.tap.writes} == set(mine)
+    assert [scene.item(at) for at in keys] == foreign
+    assert scene.outcomes() == {Outcome.COPIED: 2}
+
+
+def test_fanout_never_takes_an_index_row_for_an_image():
+    """What an index still shows is not believed: a book that moved on or is gone is not written."""
+    scene = scene_with(3)
+    scene.memory.propagate = lambda *_: None  # from here on the index lags
+    table = scene.rules.tables["books"]
+    scene.put("books", book_item("b00000", "a2", author_name=s("Bea")))
+    scene.memory.delete(key(table, "b00001"))
+    scene.deliver(scene.records[:1])
+    assert [write.key for write in scene.tap.writes] == [key(table, "b00002")]
+    assert scene.item(key(table, "b00000"))["author_name"] == s("Bea")
+
+
+def test_fanout_of_a_source_that_no_key_can_name_lists_nothing():
+    """A source whose identity cannot stand in its targets' keys has no targets, and is no failure."""
+    scene = Scene(shop())
+    odd = {"PK": s("USER#"), "SK": s("PROFILE"), "name": s("Ada")}
+    scene.put("shop", odd, user_item("1", name=s("Bea")))
+    assert scene.deliver() == []
+
+
+# ---------------------------------------------------------------- the second look
+def test_fanout_looks_twice_through_an_index():
+    """After the last page of a listing, and only then, one second look is asked for, after the rule's time."""
+    scene = scene_with(25, Limits(fan_out_page_max_items=10), settle_seconds=70)
+    scene.deliver()
+    (((message, delay)),) = scene.queue.messages
+    author = key(scene.rules.tables["authors"], "a1")
+    assert (message, delay) == (PushMessage((RULE,), author, delay_seconds=70), 70)
+    assert isinstance(scene.tap.requests[-1], Apply)
+
+
+def test_fanout_second_looks_double_while_they_find_something():
+    """A second look that had to write asks for another after twice the time, at most 900 s; one that found nothing is
+    the last.
+    """
+    scene = scene_with(1)
+    scene.deliver()
+    delays = []
+    for round_ in range(20):
+        if not scene.queue.messages:
+            break
+        if round_ < 6:  # the index shows another book only now
+            scene.there("books", book_item(f"late{round_}", "a1"))
+        delays += scene.receive()
+    assert delays == [60, 120, 240, 480, 900, 900, 900]
+
+
+def test_fanout_heals_what_the_index_hid():
+    """A target that the index did not show at the first pass is right after the second."""
+    scene = scene_with(1)
+    hidden: list[tuple] = []
+    propagate = scene.memory.propagate
+    scene.memory.propagate = lambda *change: hidden.append(change)
+    renamed = list(scene.records)
+    late = scene.there("books", book_item("late", "a1", author_name=s("Ada")))
+    scene.deliver(renamed)
+    assert scene.item(late)["author_name"] == s("Ada")
+    scene.memory.propagate = propagate
+    for change in hidden:
+        propagate(*change)
+    scene.receive()
+    assert scene.item(late)["author_name"] == s("Eve")
+
+
+@pytest.mark.parametrize("scene", [scene_with(3, settle_seconds=0), Scene(shop())], ids=["settle-0", "base-table"])
+def test_fanout_looks_once_where_nothing_lags(scene):
+    """A listing of the base table, and one whose rule says 0, needs no second look."""
+    if "shop" in scene.rules.tables:
+        scene.there("shop", order_item("1", "1"))
+        scene.put("shop", user_item("1", name=s("Ada")))
+    scene.deliver()
+    assert scene.outcomes() == {Outcome.COPIED: 3 if "books" in scene.rules.tables else 1}
+    assert scene.queue.messages == []
+
+
+# ---------------------------------------------------------------- the rest as messages
+def test_fanout_beyond_the_inline_limit_goes_on_as_a_message():
+    """A push stops at its limit and hands over where it stands, and the messages finish it, second look included."""
+    scene = scene_with(25, Limits(fan_out_page_max_items=5, fan_out_inline_max_items=10))
+    assert scene.deliver() == []
+    assert len(scene.tap.writes) == 10
+    (((message, delay)),) = scene.queue.messages
+    assert isinstance(message, PushMessage)
+    assert (delay, message.cursor is None, message.found) == (0, False, True)
+    delays = []
+    while scene.queue.messages:
+        delays += scene.receive()
+    assert delays == [0, 0, 60, 0, 0]
+    assert len(scene.tap.writes) == 25
+    assert names(scene, 25) == {"Eve"}
+
+
+def test_fanout_out_of_time_hands_over_everything():
+    """Without time nothing is begun; the whole push becomes a message and the record is done."""
+    scene = scene_with(5)
+    assert scene.deliver(remaining_ms=1_000) == []
+    assert scene.tap.requests == []
+    scene.receive()
+    assert names(scene, 5) == {"Eve"}
+
+
+def test_fanout_that_cannot_be_handed_over_fails():
+    """Where the queue does not take the rest, the source's record comes again: nothing is lost."""
+    scene = scene_with(5)
+    scene.queue.broken = "QueueNotFound"
+    position = scene.records[0].position
+    assert scene.deliver(remaining_ms=1_000) == [position]
+
+
+def test_fanout_second_look_that_cannot_be_asked_for_fails():
+    """Where the queue does not take the second look, the record comes again, though all copies are right."""
+    scene = scene_with(5)
+    scene.queue.broken = "QueueNotFound"
+    position = scene.records[0].position
+    assert scene.deliver() == [position]
+    assert names(scene, 5) == {"Eve"}
+
+
+# ---------------------------------------------------------------- failures
+def test_fanout_a_target_that_fails_fails_its_source_alone():
+    """One target that cannot be written makes its source's record come again; the other targets and sources are done."""
+    scene = scene_with(3)
+    scene.there("books", book_item("other", "a2"))
+    table = scene.rules.tables["books"]
+    broken = key(table, "b00001")
+    scene.tap.result = lambda write: Result(Status.FAILED, reason="Throttled") if write.key == broken else None
+    scene.put("authors", {**EVE, "bio": s("...")}, author_item("a2", name=s("Bea")))
+    first = scene.records[0].position
+    assert scene.deliver() == [first]
+    assert scene.item(key(table, "other"))["author_name"] == s("Bea")
+    assert scene.item(key(table, "b00002"))["author_name"] == s("Eve")
+
+
+TWO_TARGETS = """
+tables:
+  authors: {key: {author_id: S}}
+  books: {key: {book_id: S}, indexes: {by_author: {author_id: S}}}
+  talks: {key: {talk_id: S}, indexes: {by_speaker: {author_id: S}}}
+  cities: {key: {city_id: S}}
+  fairs: {key: {city_id: S, fair_id: S}}
+entities: {author: {table: authors}, book: {table: books}, talk: {table: talks}, city: {table: cities}, fair: {table: fairs}}
+rules:
+  books: copy author.name into book.author_name
+  talks: copy author.name into talk.speaker
+  fairs: copy city.name into fair.city_name
+"""
+
+
+@pytest.mark.parametrize("missing", ["table", "index"])
+def test_fanout_without_table_or_index_fails_its_own_source_alone(missing):
+    """Where a target table or a listing index is missing, its source's record comes again; its other rules' targets
+    and other sources' are done.
+    """
+    rules = parse_rules(TWO_TARGETS)
+    tables = dict(rules.tables)
+    talks = tables.pop("talks")
+    if missing == "index":
+        tables["talks"] = replace(talks, indexes=())
+    scene = Scene(rules, tables=tables)
+    book = scene.there("books", book_item("b1", "a1"))
+    fair = scene.there("fairs", {"city_id": s("c1"), "fair_id": s("f1")})
+    scene.put("cities", {"city_id": s("c1"), "name": s("Rome")})
+    scene.put("authors", EVE)
+    author = scene.records[1].position
+    assert scene.deliver() == [author]
+    assert scene.item(book)["author_name"] == s("Eve")
+    assert scene.item(fair)["city_name"] == s("Rome")
+
+
+def test_fanout_counts_a_listing_that_fails_for_its_rule():
+    """A missing index counts as failed for the rule that needs it, so that an alarm can name it."""
+    rules = parse_rules(TWO_TARGETS)
+    scene = Scene(rules, tables={**rules.tables, "talks": replace(rules.tables["talks"], indexes=())})
+    scene.put("authors", EVE)
+    scene.deliver()
+    counted = scene.consumer.telemetry.outcomes
+    assert counted["talks", Outcome.FAILED] == 1
+    assert counted["books", Outcome.FAILED] == 0
+
+
+def test_fanout_whose_images_cannot_be_read_fails():
+    """Images that are throttled make the source's record come again."""
+    scene = scene_with(3)
+    position = scene.records[0].position
+
+    def throttled(request):
+        if isinstance(request, Read) and request.keys[0].table == "books":
+            raise StoreError("ThrottlingException")
+
+    scene.tap.before = throttled
+    assert scene.deliver() == [position]
+    assert scene.tap.writes == []
+
+
+def test_fanout_of_a_pull_reads_what_it_has_no_image_of():
+    """A pull without an image reads it first, strongly consistent, and does nothing where there is no item."""
+    scene = scene_with(1)
+    table = scene.rules.tables["books"]
+    assert scene.pull(key(table, "b00000")).written == {key(table, "b00000")}
+    assert not scene.pull(key(table, "nowhere")).outcomes
+
+
+# ---------------------------------------------------------------- memory
+class Endless:
+    """A store that has any number of targets of one source and keeps none of them."""
+
+    def __init__(self, targets: int) -> None:
+        self.targets = targets
+        self.written = 0
+        self.pages: set[int] = set()
+
+    def list(self, request: List) -> Page:
+        start = int(request.cursor["book_id"]["N"]) if request.cursor else 0
+        end = min(start + request.limit, self.targets)
+        self.pages.add(end - start)
+        items = tuple({"book_id": s(f"b{i}"), "author_id": s("a1")} for i in range(start, end))
+        return Page(items, {"book_id": n(end)} if end < self.targets else None)
+
+    def read(self, request: Read) -> tuple[Item | None, ...]:
+        if request.keys[0].table == "authors":
+            return (EVE,)
+        return tuple(
+            {**one.attributes(), "author_id": s("a1"), "author_name": s("Ada"), "text": s("x" * 1000)}
+            for one in request.keys
+        )
+
+    def apply(self, request: Apply) -> tuple[Result, ...]:
+        self.written += len(request.writes)
+        return (WRITTEN,) * len(request.writes)
+
+
+def peak_bytes(targets: int) -> int:
+    """The most memory that a push to some targets takes at any time."""
+    rules = library()
+    store = Endless(targets)
+    author = key(rules.tables["authors"], "a1")
+    world = World(store, Inbox(), Parked())  # it is never scanned
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        report = drive(push([Push(author, tuple(rules.rules.values()))], rules, Pace()), world)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert not report.failed
+    assert store.written == targets
+    assert store.pages == {100}
+    return peak - before
+
+
+def test_fanout_memory_does_not_grow_with_the_targets():
+    """Ten times the targets, 10,000 of them, take no more memory than 1,000 do: there are only pages, of 100 each."""
+    peak_bytes(100)  # what is made once, on first use
+    assert peak_bytes(10_000) < 1.5 * peak_bytes(1_000)

@@ -1,0 +1,352 @@
+"""The Lambda entry points, called as Lambda calls them: environment in, answers, metrics and logs out, no value in any."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from handlers import fanout, runtime, stream
+from sync_rules import aws
+from sync_rules.errors import StoreError, UserError
+from sync_rules.limits import Limits
+from sync_rules.messages import PullMessage, PushMessage, encode
+from sync_rules.model import Result, Status
+from sync_rules.rulefile import parse_rules
+from sync_rules.store import List, Read
+from tests.builders import s
+from tests.worlds import Scene, Stdout, context, event_of
+
+RULES = """
+tables:
+  authors: {key: {author_id: S}}
+  books: {key: {book_id: S}, indexes: {by_author: {author_id: S}}}
+entities: {author: {table: authors}, book: {table: books}}
+rules:
+  names: {copy: author.name, into: book.author.name}
+  bios: {copy: author.bio, into: book.bio}
+"""
+BASE_RULES = """
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
+rules: {names: {copy: user.name, into: order.user.name}}
+"""
+MARK, KEY_MARK = "SECRETVALUE", "secretkey"
+
+
+class Function:
+    """A deployed function: its rules and their store, its queues, what it printed."""
+
+    def __init__(self, monkeypatch, tmp_path, capsys, rules: str) -> None:
+        self.scene = Scene(parse_rules(rules))
+        self.capsys = capsys
+        self.made = 0
+        self.monkeypatch = monkeypatch
+        self.sqs = boto3.client("sqs")
+        self.urls = {name: self.sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("later", "failures")}
+        file = tmp_path / "rules.yaml"
+        file.write_text(rules)
+        self.environment = {
+            runtime.RULES_FILE: str(file),
+            runtime.QUEUE_URL: self.urls["later"],
+            runtime.FAILURES_URL: self.urls["failures"],
+        }
+        for name, value in self.environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(runtime, "DynamoStore", self._store)
+        monkeypatch.setattr(runtime.logger.registered_handler, "stream", Stdout())
+
+    def _store(self, *_args, **_options):
+        self.made += 1
+        return self.scene.tap
+
+    def stream(self, event: dict | None = None, remaining_ms: int = 60_000) -> dict:
+        if event is None:
+            event = event_of(self.scene.rules, *self.scene.records)
+            self.scene.records.clear()
+        return stream.handler(event, context(remaining_ms))
+
+    def fanout(self, *bodies: str, remaining_ms: int = 60_000) -> dict:
+        records = [{"messageId": f"m{i}", "body": body} for i, body in enumerate(bodies)]
+        return fanout.handler({"Records": records}, context(remaining_ms))
+
+    def received(self, queue: str) -> list[dict]:
+        """The messages of a queue, their delays notwithstanding, are counted; those that are due are read."""
+        answer = self.sqs.receive_message(QueueUrl=self.urls[queue], MaxNumberOfMessages=10)
+        return [json.loads(message["Body"]) for message in answer.get("Messages", [])]
+
+    def waiting(self, queue: str) -> int:
+        names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed"]
+        found = self.sqs.get_queue_attributes(QueueUrl=self.urls[queue], AttributeNames=names)["Attributes"]
+        return sum(map(int, found.values()))
+
+    def lines(self) -> list[dict]:
+        """What was printed since the last look: every line is JSON."""
+        return [json.loads(line) for line in self.capsys.readouterr().out.splitlines()]
+
+
+@pytest.fixture(autouse=True)
+def cold_start(monkeypatch):
+    """Each test is a process of its own: nothing loaded, no credentials but false ones, no endpoint."""
+    for name in (runtime.ENDPOINT_URL, runtime.LOG_KEYS, runtime.QUEUE_URL, runtime.FAILURES_URL, "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    for name in ("AWS_DEFAULT_REGION", "AWS_REGION"):
+        monkeypatch.setenv(name, "us-east-1")
+    with mock_aws():
+        runtime.consumer.cache_clear()
+        aws._client.cache_clear()
+        yield
+    runtime.consumer.cache_clear()
+    aws._client.cache_clear()
+    runtime.deadline.context = None
+
+
+@pytest.fixture
+def function(monkeypatch, tmp_path, capsys) -> Function:
+    return Function(monkeypatch, tmp_path, capsys, RULES)
+
+
+def author(**values) -> dict:
+    return {"author_id": s(KEY_MARK), **values}
+
+
+def book(number: int = 1, **values) -> dict:
+    return {"book_id": s(f"{KEY_MARK}{number}"), "author_id": s(KEY_MARK), "text": s(MARK), **values}
+
+
+ADA = author(name=s(f"{MARK} Ada"), bio=s(f"{MARK} bio"))
+
+
+# ---------------------------------------------------------------- the stream handler
+def test_handlers_stream_makes_copies_right(function):
+    """One event of source and targets is reconciled, the answer is empty, the second look waits in the queue."""
+    function.scene.put("authors", ADA)
+    at = function.scene.put("books", book())
+    assert function.stream() == {"batchItemFailures": []}
+    assert function.scene.item(at)["author"] == {"M": {"name": s(f"{MARK} Ada")}}
+    assert function.waiting("later") == 1
+    assert function.waiting("failures") == 0
+
+
+def test_handlers_load_rules_once_per_cold_start(function):
+    """The rules are read and clients made at the first call; later calls find them, whatever became of the file."""
+    for _ in range(3):
+        function.scene.put("books", book())
+        function.stream()
+        function.monkeypatch.setenv(runtime.RULES_FILE, "nowhere.yaml")
+    assert function.made == 1
+
+
+def test_handlers_stream_names_the_lowest_failed_record(function):
+    """What failed is answered as Lambda expects it, and logged with its reason."""
+    function.scene.there("authors", ADA)
+    keys = [function.scene.put("books", book(number)) for number in range(3)]
+    position = function.scene.records[1].position
+    function.scene.tap.result = lambda w: Result(Status.FAILED, reason="Throttled") if w.key in keys[1:] else None
+    assert function.stream() == {"batchItemFailures": [{"itemIdentifier": position}]}
+    warnings = [line for line in function.lines() if line.get("level") == "WARNING"]
+    assert [line["item"] for line in warnings] == [key.digest() for key in keys[1:]]
+    assert {line["reason"] for line in warnings} == {"Throttled"}
+
+
+def metrics(lines: list[dict]) -> dict[str, dict[str, float]]:
+    """Per rule, the metrics in embedded metric format, each declared with its unit."""
+    found: dict[str, dict[str, float]] = {}
+    for line in lines:
+        if "_aws" not in line:
+            continue
+        (directive,) = line["_aws"]["CloudWatchMetrics"]
+        assert directive["Namespace"] == "SyncRules"
+        for metric in directive["Metrics"]:
+            assert metric["Unit"] == ("Milliseconds" if metric["Name"] == "Lag" else "Count")
+            (found.setdefault(line.get("rule", ""), {})[metric["Name"]],) = line[metric["Name"]]
+        if "rule" in line:
+            assert any("rule" in dimensions for dimensions in directive["Dimensions"])
+    return found
+
+
+def test_handlers_stream_counts_per_rule(function):
+    """Copied, already right, refused by reason, failed, parked and lag come out per rule as CloudWatch metrics, and are
+    not counted again by the next call.
+    """
+    scene = function.scene
+    scene.there("authors", ADA)
+    fit, right, changed, moved, gone, fails, stuck = (scene.put("books", book(number)) for number in range(7))
+    scene.put("books", book(1, author={"M": {"name": ADA["name"]}}, bio=ADA["bio"]))
+    scene.put("books", book(6, author=s(MARK)))
+    records = list(scene.records)
+    scene.put("books", book(2, bio=s("newer")), book(3, author_id=s("else")))
+    scene.memory.delete(gone)
+    scene.tap.result = lambda write: Result(Status.FAILED, reason="Throttled") if write.key == fails else None
+    function.stream(event_of(scene.rules, *records))
+    counted = metrics(function.lines())
+    lag = counted["names"].pop("Lag")
+    assert lag > 0
+    assert counted["bios"].pop("Lag") == lag
+    refused = {"RefusedSuperseded": 1, "RefusedRelinked": 1, "RefusedGone": 1}
+    assert counted["names"] == {"Copied": 1, "AlreadyRight": 1, "Failed": 1, "Parked": 1, **refused}
+    assert counted["bios"] == {"Copied": 2, "AlreadyRight": 1, "Failed": 1, **refused}
+    assert scene.item(fit)["bio"] == scene.item(stuck)["bio"] == ADA["bio"]
+    assert {right, changed, moved} <= {record.key for record in records}
+    function.stream({"Records": []})
+    assert function.lines() == []
+
+
+def test_handlers_stream_emits_what_was_counted_before_a_crash(function):
+    """An unexpected error fails the whole batch, and what was counted so far is not left to the next one."""
+    function.scene.put("authors", ADA)
+    consumer = runtime.consumer()
+    function.monkeypatch.setattr(consumer, "handle_event", lambda *_: (_ for _ in ()).throw(RuntimeError("bug")))
+    consumer.telemetry.unreadable_records = 1
+    with pytest.raises(RuntimeError):
+        function.stream()
+    assert metrics(function.lines()) == {"": {"UnreadableRecords": 1}}
+
+
+# ---------------------------------------------------------------- the queue handler
+def test_handlers_fanout_finishes_what_the_stream_handed_over(function):
+    """What did not fit into the stream's time is in the queue, and the queue handler finishes it."""
+    at = function.scene.there("books", book())
+    function.scene.put("authors", ADA)
+    function.stream(remaining_ms=1_000)
+    bodies = [json.dumps(body) for body in function.received("later")]
+    assert len(bodies) == 1
+    assert function.fanout(*bodies) == {"batchItemFailures": []}
+    assert function.scene.item(at)["bio"] == ADA["bio"]
+
+
+def test_handlers_fanout_names_the_messages_that_must_come_again(function):
+    """One message that fails comes again alone; one that nobody can read is parked and done; the others are done."""
+    scene = function.scene
+    scene.there("authors", ADA)
+    keys = [scene.there("books", book(number)) for number in range(3)]
+    scene.tap.result = lambda write: Result(Status.FAILED, reason="Throttled") if write.key == keys[1] else None
+    bodies = [encode(PullMessage(key)) for key in keys]
+    assert function.fanout(*bodies[:2], "no message", bodies[2]) == {"batchItemFailures": [{"itemIdentifier": "m1"}]}
+    assert [scene.item(key).get("bio") for key in keys] == [ADA["bio"], None, ADA["bio"]]
+    (failure,) = function.received("failures")
+    assert failure["position"] == "m2"
+    assert "not a message of sync-rules" in failure["reason"]
+
+
+# ---------------------------------------------------------------- the environment
+def test_handlers_without_a_queue_refuse_rules_that_need_one(function):
+    """Rules that look twice through an index need a queue: without one the error names them, the variable and a cure."""
+    function.monkeypatch.delenv(runtime.QUEUE_URL)
+    with pytest.raises(UserError, match=rf"{runtime.QUEUE_URL} is not set.*names, bios.*standard SQS queue"):
+        function.stream({"Records": []})
+
+
+@pytest.fixture
+def bare(monkeypatch, tmp_path, capsys) -> Function:
+    """A function for rules that need no queue, with none."""
+    function = Function(monkeypatch, tmp_path, capsys, BASE_RULES)
+    monkeypatch.delenv(runtime.QUEUE_URL)
+    monkeypatch.delenv(runtime.FAILURES_URL)
+    return function
+
+
+def test_handlers_without_a_queue_park_without_holding_up(bare):
+    """Without a queue a target that cannot take its copy is logged and done with: it does not hold up its shard."""
+    bare.scene.there("shop", {"PK": s("USER#1"), "SK": s("PROFILE"), "name": s("Ada")})
+    bare.scene.put("shop", {"PK": s("USER#1"), "SK": s("ORDER#1"), "user": s(MARK)})
+    free = bare.scene.put("shop", {"PK": s("USER#1"), "SK": s("ORDER#2")})
+    assert bare.stream() == {"batchItemFailures": []}
+    (parked,) = [line for line in bare.lines() if line.get("message") == "parked"]
+    assert (parked["rule"], parked["reason"]) == ("names", "user is a string: expected a map to hold name")
+    assert "user" in bare.scene.item(free)
+
+
+def test_handlers_without_a_queue_do_not_split_a_fan_out(bare):
+    """Without a queue there is no inline limit, which nothing could go beyond; without time the record comes again."""
+    bare.scene.put("shop", {"PK": s("USER#1"), "SK": s("PROFILE"), "name": s("Ada")})
+    records = list(bare.scene.records)
+    limit = Limits().fan_out_inline_max_items
+    bare.scene.there("shop", {"PK": s("USER#1"), "SK": s(f"ORDER#{limit}")})
+    event = event_of(bare.scene.rules, *records)
+    assert bare.stream(event, remaining_ms=1_000)["batchItemFailures"] == [{"itemIdentifier": records[0].position}]
+    assert runtime.consumer().limits.fan_out_inline_max_items > limit
+    assert bare.stream(event) == {"batchItemFailures": []}
+
+
+def test_handlers_without_rules_say_what_to_do(function):
+    """A rules file that is not there is an error that names it, at every call."""
+    function.monkeypatch.setenv(runtime.RULES_FILE, "nowhere.yaml")
+    for _ in range(2):
+        with pytest.raises(UserError, match=r"nowhere.yaml: no such file"):
+            function.stream({"Records": []})
+
+
+# ---------------------------------------------------------------- secrecy
+def unhappy(function: Function) -> None:
+    """Every road of failure there is, with marked values in every item."""
+    scene = function.scene
+    scene.there("authors", ADA)
+
+    def send(*records, event=None) -> None:
+        function.stream(event or event_of(scene.rules, *records))
+
+    def new(**values):
+        scene.memory.delete(scene.there("books", book()))
+        scene.records.clear()
+        scene.put("books", book(**values))
+        return scene.records[-1]
+
+    send(new())  # copied
+    stuck = new(author=s(MARK))
+    send(stuck)  # parked: no map
+    scene.there("authors", {**ADA, "bio": s(MARK * 20_000)})
+    send(new(text=s(MARK * 20_000)))  # parked: too large
+    scene.there("authors", ADA)
+    late = new()
+    scene.there("books", book(bio=s(f"{MARK} late")))
+    send(late)  # refused
+    for status in (Status.FAILED, Status.REJECTED):
+        scene.tap.result = lambda _write, status=status: Result(status, reason="Reason")
+        send(new())
+    scene.tap.result = lambda _write: None
+    for kind in (Read, List):
+
+        def broken(request, kind=kind):
+            if isinstance(request, kind):
+                raise StoreError("ThrottlingException", "table books")
+
+        scene.tap.before = broken
+        scene.put("authors", {**ADA, "name": s(f"{MARK} {kind.__name__}")})
+        send(new(), scene.records[0])
+    scene.tap.before = lambda _request: None
+    whole = event_of(scene.rules, stuck)
+    for damage in ({"NewImage": {"mails": {MARK: MARK}}}, {"NewImage": None}, {"Keys": {"book_id": {"N": MARK}}}):
+        record = {**whole["Records"][0], "eventName": "INSERT"}
+        record["dynamodb"] = {**record["dynamodb"], **damage}
+        send(event={"Records": [record, {"dynamodb": MARK}, MARK, {"kinesis": {"data": MARK}}]})
+    function.fanout(MARK, json.dumps({"kind": "push", "source": MARK}), encode(PullMessage(stuck.key)))
+    function.fanout(encode(PushMessage(("names",), replace(stuck.key, table="gone"))), remaining_ms=100)
+
+
+def test_handlers_never_show_a_value_or_a_key(function):
+    """On every road, failures included, neither a value nor a key of an item is in a log line, a metric or a reason."""
+    unhappy(function)
+    out = function.capsys.readouterr().out
+    assert len({json.loads(line).get("reason") for line in out.splitlines()}) > 6
+    assert MARK not in out
+    assert KEY_MARK not in out
+    records = function.received("failures")
+    assert records
+    assert MARK not in json.dumps(records)
+
+
+def test_handlers_show_keys_when_asked(function):
+    """With SYNC_RULES_LOG_KEYS=1 a log line names the item; values are not shown even then."""
+    function.monkeypatch.setenv(runtime.LOG_KEYS, "1")
+    unhappy(function)
+    out = function.capsys.readouterr().out
+    assert f"books[{KEY_MARK}1]" in out
+    assert MARK not in out

@@ -1,0 +1,183 @@
+"""What a batch of changes asks for: any relevant change counts, only the image is the newest, all else costs nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sync_rules.batch import Consumer
+from sync_rules.messages import PullMessage, PushMessage
+from sync_rules.model import Change
+from sync_rules.plan import Pull, plan_batch, pull_of, pushes_of
+from sync_rules.rulefile import parse_rules
+from sync_rules.rules import Ref
+from sync_rules.store import World
+from tests.builders import author_item, book_item, key, library, mapping, n, order_item, rules_of, s, shop, user_item
+from tests.worlds import Inbox, Parked, Untouchable, event_of
+
+SHOP = shop()
+NAMES = SHOP.rules["user-name-on-orders"]
+USER = key(SHOP.tables["shop"], "USER#1", "PROFILE")
+ORDER = key(SHOP.tables["shop"], "USER#1", "ORDER#1")
+
+
+def user(old, new, **given) -> Change:
+    images = [None if name is None else user_item("1", name=s(name)) for name in (old, new)]
+    return Change(USER, *images, **given)
+
+
+def order(old, new, **given) -> Change:
+    images = [None if name is None else order_item("1", "1", user_name=s(name)) for name in (old, new)]
+    return Change(ORDER, *images, **given)
+
+
+# ---------------------------------------------------------------- what counts
+def test_plan_pushes_though_the_net_is_nothing():
+    """A source that changed and changed back within a batch is pushed: somebody may have acted on what was between."""
+    plan = plan_batch([user("Ada", "Bea"), user("Bea", "Ada")], SHOP)
+    assert [(push.source, push.rules) for push in plan.pushes] == [(USER, (NAMES,))]
+
+
+def test_plan_pulls_with_the_newest_image_though_the_net_is_nothing():
+    """A target whose copy changed and changed back is pulled once, with its newest image."""
+    later = replace(order("Bea", "Ada"), new=order_item("1", "1", user_name=s("Ada"), total=n(2)))
+    unrelated = replace(later, old=later.new, new={**later.new, "total": n(3)})
+    plan = plan_batch([order("Ada", "Bea"), later, unrelated], SHOP)
+    assert plan.pulls == (Pull(ORDER, unrelated.new, (NAMES,)),)
+
+
+def test_plan_pull_checks_all_rules_of_its_target():
+    """A change that concerns one rule re-checks every rule of that target, the others' copies included."""
+    emails = replace(NAMES, name="emails", mapping=mapping(email="user_email"))
+    rules = rules_of(NAMES, emails)
+    assert [pull.rules for pull in plan_batch([order("Ada", "Bea")], rules).pulls] == [(NAMES, emails)]
+
+
+def test_plan_pulls_what_moves_inside_its_listing_index():
+    """A change of a sort key of the listing index is relevant: the target may have slipped past a page."""
+    rules = parse_rules("""
+tables:
+  authors: {key: {author_id: S}}
+  books: {key: {book_id: S}, indexes: {by_author: {author_id: S, rank: N}}}
+entities: {author: {table: authors}, book: {table: books}}
+rules: {names: copy author.name into book.author_name}
+""")
+    at = key(rules.tables["books"], "b1")
+    moved = Change(at, book_item("b1", "a1", rank=n(1)), book_item("b1", "a1", rank=n(2)))
+    assert len(plan_batch([moved], rules).pulls) == 1
+
+
+def test_plan_forgets_a_target_that_is_gone():
+    """A target that came and went within a batch is not pulled; one that went and came is."""
+    came, went = order(None, "Ada"), order("Ada", None)
+    assert plan_batch([came, went], SHOP).pulls == ()
+    assert [pull.image for pull in plan_batch([went, came], SHOP).pulls] == [came.new]
+
+
+def test_plan_reads_a_target_again_when_records_may_overtake():
+    """The image of a Kinesis record may not be the newest, a removal neither: the target is read."""
+    plan = plan_batch([order(None, "Ada", in_order=False), order("Ada", None, in_order=False)], SHOP)
+    assert plan.pulls == (Pull(ORDER, None, (NAMES,)),)
+
+
+@pytest.mark.parametrize(("on_delete", "pushed"), [("keep", False), ("clear", True), ("delete", True)])
+def test_plan_pushes_a_removal_where_it_changes_something(on_delete, pushed):
+    """The removal of a source is pushed unless the rule keeps copies."""
+    pushes = plan_batch([user("Ada", None)], shop(on_delete=on_delete)).pushes
+    assert [push.removed for push in pushes] == [True] * pushed
+
+
+def test_plan_remembers_a_removal_within_a_batch():
+    """A source that was removed and came back in one batch is one push that knows of the removal."""
+    (push,) = plan_batch([user("Ada", None), user(None, "Bea")], shop(on_delete="delete")).pushes
+    assert push.removed
+
+
+def test_plan_fills_snapshots_and_never_changes_them():
+    """A snapshot is pushed when its source comes or gains what it copies, not when that changes or goes."""
+    rules = shop(mode="snapshot")
+    asked = [(None, "Ada"), ("Ada", "Bea"), ("Ada", None)]
+    assert [len(plan_batch([user(old, new)], rules).pushes) for old, new in asked] == [1, 0, 0]
+    gained = Change(USER, user_item("1"), user_item("1", name=s("Ada")))
+    assert len(plan_batch([gained], rules).pushes) == 1
+
+
+def test_plan_lists_the_targets_of_one_source_once():
+    """Rules that find the same targets in the same way share one push; those of another link have their own."""
+    emails = replace(NAMES, name="emails", mapping=mapping(email="user_email"))
+    payers = replace(NAMES, name="payers", mapping=mapping(name="payer"), link=(("user_id", Ref("payer", ("payer",))),))
+    pushes = plan_batch([user(None, "Ada")], rules_of(NAMES, payers, emails)).pushes
+    assert [push.rules for push in pushes] == [(NAMES, emails), (payers,)]
+
+
+def test_plan_measures_lag_from_the_oldest_change():
+    """Per rule, the time of the oldest change in the batch that concerned it; others do not count."""
+    changes = [user("Ada", "Bea", created_ms=20), user("Bea", "Cid", created_ms=30), user("Cid", "Cid", created_ms=10)]
+    assert plan_batch(changes, SHOP).since_ms == {NAMES.name: 20}
+
+
+# ---------------------------------------------------------------- what does not
+IRRELEVANT = {
+    "source-other-attribute": (SHOP, Change(USER, user_item("1", age=n(1)), user_item("1", age=n(2)))),
+    "target-other-attribute": (SHOP, Change(ORDER, order_item("1", "1", a=n(1)), order_item("1", "1", a=n(2)))),
+    "target-removed": (SHOP, order("Ada", None)),
+    "source-removed-and-kept": (SHOP, user("Ada", None)),
+    "source-of-a-snapshot": (shop(mode="snapshot"), user("Ada", "Bea")),
+    "equal-numbers": (
+        shop(mapping=mapping(age="user_age")),
+        Change(USER, user_item("1", age=n("1.0")), user_item("1", age=n("1"))),
+    ),
+    "key-of-no-entity": (
+        SHOP,
+        Change(key(SHOP.tables["shop"], "SHOP#1", "X"), None, {"PK": s("SHOP#1"), "SK": s("X"), "name": s("Ada")}),
+    ),
+}
+
+
+@pytest.mark.parametrize(("rules", "change"), IRRELEVANT.values(), ids=IRRELEVANT)
+def test_plan_irrelevant_records_cost_no_store_call(rules, change):
+    """A record that changes nothing a rule reads or writes is answered without a single request."""
+    queue, parked = Inbox(), Parked()
+    consumer = Consumer(rules, World(Untouchable(), queue, parked))
+    change = replace(change, position="1")
+    assert consumer.handle_event(event_of(rules, change), lambda: 60_000) == {"batchItemFailures": []}
+    assert (queue.messages, parked.failures) == ([], [])
+    assert not consumer.telemetry.outcomes
+
+
+# ---------------------------------------------------------------- from messages and scans
+def test_plan_of_messages_leaves_out_what_no_longer_exists():
+    """A message about rules that are gone asks for nothing; of those that remain, for these."""
+    message = PushMessage((NAMES.name, "gone"), USER, removed=True, delay_seconds=60, found=True)
+    (push,) = pushes_of(message, SHOP)
+    assert push.message() == replace(message, rules=(NAMES.name,))
+    assert pushes_of(replace(message, rules=("gone",)), SHOP) == ()
+    assert pull_of(USER, SHOP) is None
+
+
+def test_plan_of_messages_of_before_a_change_of_the_rules():
+    """A message whose rule has another source by now, or whose table is gone, asks for nothing; where the listing
+    changed, it starts from the beginning; rules that are listed apart now are two pushes.
+    """
+    rules = library()
+    author = key(rules.tables["authors"], "a1")
+    at = {"book_id": s("b1"), "author_id": s("a1")}
+    message = PushMessage(("author-on-books",), author, cursor=book_item("b1", "a1"))
+    consumer = Consumer(rules, World(Untouchable(), Inbox(), Parked()))
+    for source in (key(rules.tables["books"], "b1"), replace(author, table="gone")):
+        consumer.handle_message(replace(message, source=source))
+    consumer.handle_message(PullMessage(replace(author, table="gone")))
+    assert [push.cursor for push in pushes_of(message, rules)] == [at]
+    assert [push.cursor for push in pushes_of(replace(message, cursor={"other": s("x")}), rules)] == [None]
+    (one,) = rules.rules.values()
+    apart = rules_of(one, replace(one, name="apart", link=(("author_id", Ref("editor_id", ("editor_id",))),)))
+    assert len(pushes_of(replace(message, rules=(one.name, "apart")), apart)) == 2
+
+
+def test_plan_finds_work_by_key_alone():
+    """A scan, a parked target or a repair names a key: the pull has all rules of that item, and its image if any."""
+    rules = library()
+    at = key(rules.tables["books"], "b1")
+    assert pull_of(at, rules, attempt=3) == Pull(at, None, tuple(rules.rules.values()), 3)
+    assert pull_of(key(rules.tables["authors"], "a1"), rules, author_item("a1")) is None

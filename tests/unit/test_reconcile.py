@@ -1,0 +1,515 @@
+"""The one road: image first, source second, then compare-and-set; every outcome, every policy, nothing held up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sync_rules.errors import StoreError
+from sync_rules.expressions import compile_where
+from sync_rules.limits import Limits
+from sync_rules.messages import PullMessage
+from sync_rules.model import Check, Delete, Failure, Outcome, Result, Status, Transaction, Update
+from sync_rules.reconcile import Pace
+from sync_rules.rulefile import parse_rules
+from sync_rules.rules import CopyRule, Rules
+from sync_rules.store import Apply, Read
+from tests.builders import author_item, book_item, library, mapping, n, order_item, rules_of, s, shop, user_item
+from tests.worlds import Scene, event_of
+
+ADA = author_item("a1", name=s("Ada"), bio=s("..."))
+BEA = author_item("a2", name=s("Bea"), bio=s("---"))
+STALE = book_item("b1", "a1", author_name=s("old"), author_bio=s("..."))
+RIGHT = {**STALE, "author_name": s("Ada")}
+RULE = "author-on-books"
+
+
+@pytest.fixture
+def scene() -> Scene:
+    scene = Scene(library())
+    scene.there("authors", ADA, BEA)
+    return scene
+
+
+def outcomes(report) -> dict:
+    return {outcome: count for (_, outcome), count in report.outcomes.items()}
+
+
+def also(rules: Rules, **given) -> CopyRule:
+    """Another rule between the same two entities."""
+    (one,) = rules.rules.values()
+    return replace(one, **given)
+
+
+# ---------------------------------------------------------------- outcomes
+def test_reconcile_copied(scene):
+    """A copy that differs is written, and only that attribute."""
+    book = scene.there("books", STALE)
+    assert outcomes(scene.pull(book, STALE)) == {Outcome.COPIED: 1}
+    assert scene.item(book) == RIGHT
+    (write,) = scene.tap.writes
+    assert write.sets == ((("author_name",), s("Ada")),)
+
+
+def test_reconcile_right(scene):
+    """A copy that is right costs one read of its source and no write."""
+    book = scene.there("books", RIGHT)
+    assert outcomes(scene.pull(book, RIGHT)) == {Outcome.RIGHT: 1}
+    assert len(scene.tap.requests) == 1
+
+
+def test_reconcile_kept(scene):
+    """Where the source is gone and the rule keeps copies, nothing is said and nothing written."""
+    orphan = {**STALE, "author_id": s("nobody")}
+    book = scene.there("books", orphan)
+    assert outcomes(scene.pull(book, orphan)) == {Outcome.KEPT: 1}
+    assert scene.tap.writes == []
+
+
+@pytest.mark.parametrize(
+    ("now", "outcome"),
+    [
+        ({**STALE, "author_name": s("newer")}, Outcome.SUPERSEDED),
+        ({**STALE, "author_id": s("a2")}, Outcome.RELINKED),
+        (RIGHT, Outcome.RIGHT),  # written by another, or by ourselves with the answer lost
+        (None, Outcome.GONE),
+    ],
+)
+def test_reconcile_refused_says_why(scene, now, outcome):
+    """A target that changed after its image was seen is left as it is, and the refusal is told by what it became."""
+    book = scene.there("books", STALE)
+    scene.memory.delete(book) if now is None else scene.put("books", now)
+    assert outcomes(scene.pull(book, STALE)) == {outcome: 1}
+    assert scene.memory.item(book) == now
+
+
+def test_reconcile_failed_comes_again(scene):
+    """A write that failed names its target as unfinished, with the reason; the next one goes on."""
+    first, second = scene.there("books", STALE), scene.there("books", {**STALE, "book_id": s("b2")})
+    scene.tap.result = lambda write: Result(Status.FAILED, reason="Throttled") if write.key == first else None
+    scene.put("books", *({**scene.item(key), "author_name": s("older")} for key in (first, second)))
+    first_position = scene.records[0].position
+    assert scene.deliver() == [first_position]
+    assert scene.outcomes() == {Outcome.FAILED: 1, Outcome.COPIED: 1}
+
+
+def test_reconcile_a_removed_attribute_is_removed_from_copies(scene):
+    """What the source no longer has is removed from its targets."""
+    scene.there("authors", author_item("a1", name=s("Ada")))
+    book = scene.there("books", RIGHT)
+    assert outcomes(scene.pull(book, RIGHT)) == {Outcome.COPIED: 1}
+    assert "author_bio" not in scene.item(book)
+
+
+# ---------------------------------------------------------------- the order of things
+def test_reconcile_reads_images_first_and_sources_second(scene):
+    """In every batch, for pulls and pushes, each image is older than the source it is judged by."""
+    books = [scene.there("books", {**STALE, "book_id": s(f"b{i}")}) for i in range(5)]
+    scene.limits = Limits(fan_out_page_max_items=2)
+    scene.consumer.limits = scene.limits
+    scene.put("authors", {**ADA, "name": s("Eve")})
+    scene.deliver()
+    asked = ["images" if r.keys[0].table == "books" else "sources" for r in scene.tap.seen(Read)]
+    assert asked == ["images", "sources"] * 3
+    assert all(scene.item(book)["author_name"] == s("Eve") for book in books)
+
+
+@pytest.mark.parametrize("moment", [Read, Apply])
+def test_reconcile_never_replaces_a_newer_copy_by_an_older_one(scene, moment):
+    """Wherever the source changes meanwhile, before it is read or before the write, no copy goes back in time."""
+    scene.there("authors", {**ADA, "name": s("1")})
+    book = scene.there("books", {**STALE, "author_name": s("0")})
+    seen: list[str] = []
+
+    def meanwhile(request):
+        seen.append(scene.item(book)["author_name"]["S"])
+        if isinstance(request, moment):
+            scene.tap.before = lambda _request: None
+            scene.put("authors", {**ADA, "name": s("2")})
+            scene.deliver()
+
+    scene.put("books", {**STALE, "author_name": s("0"), "author_bio": s("x")})
+    scene.tap.before = meanwhile
+    scene.deliver()
+    scene.rest()
+    assert scene.item(book)["author_name"] == s("2")
+    assert seen == sorted(seen)
+
+
+def test_reconcile_reads_each_source_once(scene):
+    """Many targets of one source in a batch are one read of it, strongly consistent."""
+    for i in range(10):
+        scene.put("books", {**STALE, "book_id": s(f"b{i}")})
+    scene.deliver()
+    (read,) = scene.tap.seen(Read)
+    assert [str(key) for key in read.keys] == ["authors[a1]"]
+
+
+# ---------------------------------------------------------------- several rules
+def test_reconcile_several_rules_become_one_update():
+    """Rules that write one target are one update of it, also into one map that is not there yet."""
+    rules = library(mapping=mapping(name="author__name"))
+    bio = also(rules, name="bio", mapping=mapping(bio="author__bio"))
+    scene = Scene(rules_of(*rules.rules.values(), bio))
+    scene.there("authors", ADA)
+    book = scene.put("books", book_item("b1", "a1"))
+    scene.deliver()
+    (write,) = scene.tap.writes
+    assert isinstance(write, Update)
+    assert scene.item(book)["author"] == {"M": {"name": s("Ada"), "bio": s("...")}}
+    assert scene.outcomes() == {Outcome.COPIED: 2}
+
+
+TWO_SOURCES = """
+tables:
+  authors: {key: {author_id: S}}
+  houses: {key: {house_id: S}}
+  books: {key: {book_id: S}, indexes: {by_author: {author_id: S}, by_house: {house_id: S}}}
+entities: {author: {table: authors}, house: {table: houses}, book: {table: books}}
+rules:
+  author: copy author.name into book.author_name
+  house: copy house.name into book.house_name
+"""
+BOOK = {**book_item("b1", "a1"), "house_id": s("h1")}
+
+
+def test_reconcile_two_changed_sources_become_one_update():
+    """A target of two sources that both changed in one batch is written once."""
+    scene = Scene(parse_rules(TWO_SOURCES))
+    book = scene.there("books", BOOK)
+    scene.put("authors", ADA)
+    scene.put("houses", {"house_id": s("h1"), "name": s("Press")})
+    scene.deliver()
+    (write,) = scene.tap.writes
+    assert len(write.sets) == 2
+    assert (scene.item(book)["author_name"], scene.item(book)["house_name"]) == (s("Ada"), s("Press"))
+
+
+def test_reconcile_a_refused_combined_update_is_healed_by_its_record():
+    """Where one rule's copy changed meanwhile, the update for all is refused, and that record re-checks all of them."""
+    scene = Scene(parse_rules(TWO_SOURCES))
+    scene.there("authors", ADA)
+    scene.there("houses", {"house_id": s("h1"), "name": s("Press")})
+    book = scene.there("books", BOOK)
+    scene.put("books", {**BOOK, "house_name": s("late")})  # a dead worker's write lands
+    assert {o for _, o in scene.pull(book, BOOK).outcomes} == {Outcome.SUPERSEDED}
+    scene.rest()
+    assert (scene.item(book)["author_name"], scene.item(book)["house_name"]) == (s("Ada"), s("Press"))
+
+
+# ---------------------------------------------------------------- strict
+def test_reconcile_strict_reads_a_changed_source_again():
+    """A source that changed under a strict write is read again, and what is written is what it says by then."""
+    scene = Scene(library(strict=True))
+    scene.there("authors", ADA)
+    book = scene.there("books", STALE)
+
+    def rename(request):
+        if isinstance(request, Apply):
+            scene.tap.before = lambda _request: None
+            scene.put("authors", {**ADA, "name": s("Eve")})
+
+    scene.tap.before = rename
+    assert outcomes(scene.pull(book, STALE)) == {Outcome.COPIED: 1}
+    assert scene.item(book)["author_name"] == s("Eve")
+    first, second = scene.tap.writes
+    assert all(isinstance(write, Transaction) and isinstance(write.actions[0], Check) for write in (first, second))
+    assert len(scene.tap.seen(Read)) == 2
+
+
+def test_reconcile_strict_gives_up_on_a_source_that_never_rests():
+    """A source that changes under every try is reported as failed after a number of reads: its record comes again."""
+    scene = Scene(library(strict=True))
+    book = scene.there("books", STALE)
+    names = iter("abcdefghijkl")
+    scene.tap.before = lambda _request: scene.put("authors", {**ADA, "name": s(next(names))})
+    report = scene.pull(book, STALE)
+    assert report.failed[book].reason == "SourceChanging"
+    assert len(scene.tap.seen(Read)) == scene.limits.source_reads_max_tries
+
+
+def test_reconcile_strict_drops_only_the_target_that_moved():
+    """A target that moved away cancels its own transaction and no other's."""
+    scene = Scene(library(strict=True))
+    scene.there("authors", ADA, BEA)
+    moved, other = (scene.there("books", {**STALE, "book_id": s(name)}) for name in ("b1", "b2"))
+    image = scene.item(moved)
+    scene.there("books", {**image, "author_id": s("a2"), "author_name": s("Bea"), "author_bio": s("---")})
+    assert outcomes(scene.pull(moved, image)) == {Outcome.RELINKED: 1}
+    assert outcomes(scene.pull(other)) == {Outcome.COPIED: 1}
+
+
+def test_reconcile_strict_never_names_an_item_twice():
+    """A strict copy within one item has its checks in the update: a transaction may name an item only once."""
+    rules = shop()
+    user = rules.entities["user"]
+    own = also(rules, target=user, strict=True, mapping=mapping(name="shown"))
+    own = replace(own, link=(("user_id", user.ref("user_id")),))
+    scene = Scene(rules_of(own))
+    key = scene.there("shop", user_item("1", name=s("Ada")))
+    assert outcomes(scene.pull(key)) == {Outcome.COPIED: 1}
+    assert scene.item(key)["shown"] == s("Ada")
+
+
+# ---------------------------------------------------------------- deletion
+def removed(scene: Scene) -> None:
+    """The author is gone, and the record of it is not processed yet."""
+    scene.memory.delete(scene.there("authors", ADA))
+
+
+@pytest.mark.parametrize(
+    ("on_delete", "left"), [("keep", RIGHT), ("clear", book_item("b1", "a1")), ("delete", None)]
+)  # fmt: skip
+def test_reconcile_obeys_the_delete_policy(on_delete, left):
+    """When a source is deleted its copies are kept, cleared, or their items deleted; redelivery changes nothing more."""
+    scene = Scene(library(on_delete=on_delete))
+    book = scene.there("books", RIGHT)
+    removed(scene)
+    records = list(scene.records)
+    scene.rest()
+    assert scene.memory.item(book) == left
+    writes = len(scene.tap.writes)
+    scene.deliver(records)
+    assert scene.memory.item(book) == left
+    assert len(scene.tap.writes) == writes
+
+
+def test_reconcile_deletes_in_a_transaction_that_compares_only_the_link():
+    """A late write of the copy does not save an orphan; the delete checks that the source is absent."""
+    scene = Scene(library(on_delete="delete"))
+    book = scene.there("books", RIGHT)
+    removed(scene)
+
+    def late(request):
+        if isinstance(request, Apply):
+            scene.memory.put("books", {**RIGHT, "author_name": s("late")})
+
+    scene.tap.before = late
+    scene.deliver()
+    assert scene.memory.item(book) is None
+    (write,) = scene.tap.writes
+    assert [type(action) for action in write.actions] == [Check, Delete]
+    assert scene.outcomes() == {Outcome.DELETED: 1}
+
+
+def test_reconcile_does_not_delete_when_the_source_is_back():
+    """A source that came back between read and delete refuses the delete, and its new values are copied."""
+    scene = Scene(library(on_delete="delete"))
+    book = scene.there("books", RIGHT)
+    removed(scene)
+
+    def back(request):
+        if isinstance(request, Apply):
+            scene.tap.before = lambda _request: None
+            scene.put("authors", {**ADA, "name": s("Eve")})
+
+    scene.tap.before = back
+    scene.deliver()
+    scene.rest()
+    assert scene.item(book)["author_name"] == s("Eve")
+
+
+def test_reconcile_a_pull_never_deletes():
+    """A target attached to a source that is gone is left alone: only the source's own removal deletes."""
+    scene = Scene(library(on_delete="delete"))
+    book = scene.put("books", STALE)
+    scene.rest()
+    assert scene.item(book) == STALE
+
+
+def test_reconcile_does_not_delete_what_where_does_not_speak_of():
+    """A rule for open orders never deletes one that is closed."""
+    scene = Scene(shop(on_delete="delete", where=compile_where("status == 'OPEN'", "user")))
+    user = scene.there("shop", user_item("1", name=s("Ada")))
+    closed = scene.there("shop", order_item("1", "1", status=s("CLOSED")))
+    opened = scene.there("shop", order_item("1", "2", status=s("OPEN")))
+    scene.memory.delete(user)
+    scene.deliver()
+    assert scene.memory.item(opened) is None
+    assert scene.memory.item(closed) is not None
+
+
+TWO_POLICIES = TWO_SOURCES.replace(
+    "author: copy author.name into book.author_name",
+    "author: {copy: author.name, into: book.author_name, on_delete: delete}",
+)
+
+
+def test_reconcile_a_refused_delete_loses_no_other_rule():
+    """Where a source is back before its targets are deleted, the targets' other rules, asked for by the same batch, are
+    still followed.
+    """
+    scene = Scene(parse_rules(TWO_POLICIES))
+    house = {"house_id": s("h1"), "name": s("Press")}
+    author = scene.there("authors", ADA)
+    book = scene.there("books", {**BOOK, "author_name": s("Ada"), "house_name": s("old")})
+    scene.memory.delete(author)
+    scene.put("houses", house)
+
+    def back(request):
+        if isinstance(request, Apply):
+            scene.tap.before = lambda _request: None
+            scene.memory.put("authors", ADA)
+
+    scene.tap.before = back
+    scene.deliver()
+    assert scene.item(book)["house_name"] == s("Press")
+
+
+def test_reconcile_a_full_item_with_a_removed_source_is_parked_not_crashed_on():
+    """A source that went and came, and another's copy that does not fit: each rule is tried alone, and none crashes."""
+    scene = Scene(parse_rules(TWO_POLICIES))
+    author = scene.there("authors", ADA)
+    book = scene.there("books", {**BOOK, "text": s(FULL)})
+    scene.memory.delete(author)
+    scene.put("authors", {**ADA, "name": s("Eve")})
+    scene.put("houses", {"house_id": s("h1"), "name": s("P" * 1000)})
+    assert scene.deliver() == []
+    assert scene.item(book)["author_name"] == s("Eve")
+    assert scene.parked.failures == [Failure("house", book, "ItemTooLarge")]
+
+
+# ---------------------------------------------------------------- parked
+FULL = "x" * (400 * 1024 - 200)
+
+
+def in_map(**given) -> Scene:
+    """The name goes into a map; another rule's bio into an attribute of its own."""
+    rules = library(mapping=mapping(name="author__name"))
+    scene = Scene(rules_of(*rules.rules.values(), also(rules, name="bio", mapping=mapping(bio="author_bio"), **given)))
+    scene.there("authors", ADA)
+    return scene
+
+
+def test_reconcile_parks_what_cannot_be_placed_and_goes_on():
+    """Where something else stands on a copy's path, a failure record names rule, key and reason; the item's other
+    rules and all other items go on.
+    """
+    scene = in_map()
+    blocked = scene.put("books", book_item("b1", "a1", author=s("text")))
+    free = scene.put("books", book_item("b2", "a1"))
+    scene.rest()
+    reason = "author is a string: expected a map to hold name"
+    assert Failure(RULE, blocked, reason) in scene.parked.failures
+    assert {failure.rule for failure in scene.parked.failures} == {RULE}
+    assert scene.item(blocked)["author_bio"] == s("...")
+    assert scene.item(free)["author"] == {"M": {"name": s("Ada")}}
+
+
+def test_reconcile_looks_at_the_parked_again_less_and_less_often():
+    """A parked target is looked at after 60 s, then twice as long, at most 900 s, with one failure record in all; after
+    a number of looks it is left to its next change.
+    """
+    scene = in_map()
+    book = scene.there("books", book_item("b1", "a1", author=s("text"), author_bio=s("...")))
+    scene.pull(book)
+    delays = []
+    while scene.queue.messages:
+        assert [message for message, _ in scene.queue.messages] == [PullMessage(book, len(delays) + 1)]
+        delays += scene.receive()
+    assert delays == [60, 120, 240, 480, *([900] * (scene.limits.parked_max_looks - 4))]
+    assert len(scene.parked.failures) == 1
+
+
+def test_reconcile_parks_a_full_item_and_heals_it_later():
+    """A copy that would make its item pass 400 KB is parked; once the item shrank, the later look copies it."""
+    scene = Scene(library())
+    scene.there("authors", {**ADA, "bio": s("b" * 1000)})
+    full = scene.put("books", book_item("b1", "a1", text=s(FULL)))
+    other = scene.put("books", book_item("b2", "a1"))
+    assert scene.deliver() == []
+    assert scene.parked.failures == [Failure(RULE, full, "ItemTooLarge")]
+    assert scene.item(other)["author_name"] == s("Ada")
+    scene.there("books", book_item("b1", "a1", text=s("shorter")))
+    scene.receive()
+    assert scene.item(full)["author_name"] == s("Ada")
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_reconcile_parks_only_the_rule_that_does_not_fit(strict):
+    """Of several rules that share one write, the one whose copy is too large is parked, the others are copied."""
+    rules = library(mapping=mapping(name="author_name"))
+    bio = also(rules, name="bio", mapping=mapping(bio="author_bio"), strict=strict)
+    scene = Scene(rules_of(*rules.rules.values(), bio))
+    scene.there("authors", {**ADA, "bio": s("b" * 1000)})
+    book = scene.put("books", book_item("b1", "a1", text=s(FULL)))
+    scene.deliver()
+    assert scene.item(book).get("author_name") == s("Ada")
+    assert [failure.rule for failure in scene.parked.failures] == ["bio"]
+
+
+def test_reconcile_parks_a_copy_of_the_wrong_type_for_an_index():
+    """A copy into an index key that is of another type is parked with the service's reason; the rest goes on."""
+    rules = parse_rules("""
+tables:
+  authors: {key: {author_id: S}}
+  books: {key: {book_id: S}, indexes: {by_author: {author_id: S, book_rank: S}}}
+entities: {author: {table: authors}, book: {table: books}}
+rules: {author-on-books: {copy: {author.name: author_name, author.rank: book_rank}, into: book}}
+""")
+    scene = Scene(rules)
+    scene.there("authors", {**ADA, "rank": n(1)}, {**BEA, "rank": s("1")})
+    wrong, fitting = (scene.put("books", book_item(f"b-{author}", author)) for author in ("a1", "a2"))
+    assert scene.deliver() == []
+    assert scene.parked.failures == [Failure(RULE, wrong, "ValidationException")]
+    assert scene.item(fitting)["author_name"] == s("Bea")
+
+
+def test_reconcile_fails_what_cannot_be_parked(scene):
+    """Where the failure record cannot be kept, the target is reported as failed, so that nothing is forgotten."""
+    scene = in_map()
+    book = scene.there("books", book_item("b1", "a1", author=s("text"), author_bio=s("...")))
+    scene.parked.broken = "QueueNotFound"
+    assert scene.pull(book).failed[book].reason == "QueueNotFound"
+
+
+# ---------------------------------------------------------------- the world
+def test_reconcile_stops_writing_when_time_is_up(scene):
+    """Writes go out in slices; those that time does not allow are reported as failed, with none begun."""
+    scene.limits = scene.consumer.limits = Limits(apply_max_writes=2)
+    books = [scene.put("books", {**STALE, "book_id": s(f"b{i}")}) for i in range(5)]
+    left = iter([60_000])
+    event = event_of(scene.rules, *scene.records)
+    third = scene.records[2].position
+    answer = scene.consumer.handle_event(event, lambda: next(left, 100))
+    assert answer["batchItemFailures"] == [{"itemIdentifier": third}]
+    assert [scene.item(book)["author_name"]["S"] for book in books] == ["Ada", "Ada", "old", "old", "old"]
+    assert len(scene.tap.writes) == 2
+
+
+def test_reconcile_a_missing_source_table_fails_only_its_own_rules():
+    """Where one rule's source table is missing, the rules of other tables go on, on other items and on the same."""
+    rules = parse_rules(TWO_SOURCES)
+    tables = {name: table for name, table in rules.tables.items() if name != "houses"}
+    scene = Scene(rules, tables=tables)
+    scene.there("authors", ADA)
+    both = scene.put("books", BOOK)
+    only = scene.put("books", book_item("b2", "a1"))
+    first = scene.records[0].position
+    assert scene.deliver() == [first]
+    assert scene.item(only).get("author_name") == s("Ada")
+    assert scene.item(both).get("author_name") == s("Ada")
+    counted = scene.consumer.telemetry.outcomes
+    assert (counted["house", Outcome.FAILED], counted["author", Outcome.FAILED]) == (1, 0)
+
+
+def test_reconcile_a_source_that_cannot_be_read_fails_its_targets(scene):
+    """A read that is throttled makes the records of its targets come again, with the service's reason."""
+    book = scene.there("books", STALE)
+
+    def throttled(_request):
+        raise StoreError("ThrottlingException")
+
+    scene.tap.before = throttled
+    assert scene.pull(book, STALE).failed[book].reason == "ThrottlingException"
+    assert scene.tap.writes == []
+
+
+def test_reconcile_a_target_written_too_often_is_parked(scene):
+    """A target that something else keeps writing back is parked as contended; others are not."""
+    book = scene.there("books", STALE)
+    report = scene.pull(book, STALE, pace=Pace(may_write=lambda key: key != book))
+    assert outcomes(report) == {Outcome.PARKED: 1}
+    assert scene.parked.failures == [Failure(RULE, book, "Contended")]
+    assert scene.item(book) == STALE

@@ -1,0 +1,46 @@
+"""Telemetry: counts add up, lag is that of the last batch, nothing stays after it was written out."""
+
+from __future__ import annotations
+
+from sync_rules.model import Outcome
+from sync_rules.reconcile import Report, Unfinished
+from sync_rules.telemetry import Telemetry
+from tests.builders import key, shop
+
+USER = key(shop().tables["shop"], "USER#1", "PROFILE")
+
+
+def report(**given) -> Report:
+    one = Report(**given)
+    one.outcomes.update({("a", Outcome.COPIED): 2, ("b", Outcome.COPIED): 1, ("b", Outcome.RIGHT): 4})
+    return one
+
+
+def test_telemetry_adds_up_over_batches():
+    """Records and outcomes are totals, per rule and over all rules."""
+    telemetry = Telemetry()
+    for _ in range(2):
+        telemetry.add(report(), records=3, now_seconds=10)
+    assert telemetry.records == 6
+    assert telemetry.outcomes["a", Outcome.COPIED] == 4
+    assert telemetry.total(Outcome.COPIED) == 6
+    assert telemetry.total(Outcome.COPIED, Outcome.RIGHT) == 14
+
+
+def test_telemetry_lag_is_the_age_of_the_oldest_change():
+    """Lag is in milliseconds, per rule, of the last batch only, and never negative where clocks differ."""
+    telemetry = Telemetry()
+    telemetry.add(report(since_ms={"a": 9_000, "b": 11_000}), 1, now_seconds=10.25)
+    assert telemetry.lag_ms == {"a": 1_250, "b": 0}
+    telemetry.add(report(since_ms={"b": 10_000}), 1, now_seconds=10.25)
+    assert telemetry.lag_ms == {"b": 250}
+
+
+def test_telemetry_clear_starts_anew():
+    """Nothing that was written out is counted again, and a report handed in is not touched."""
+    telemetry, done = Telemetry(), report(failed={USER: Unfinished(("a",), "Throttled")}, since_ms={"a": 1})
+    telemetry.unreadable_records = 1
+    telemetry.add(done, 1, 10)
+    telemetry.clear()
+    assert telemetry == Telemetry()
+    assert done.failed == {USER: Unfinished(("a",), "Throttled")}

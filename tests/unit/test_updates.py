@@ -1,0 +1,129 @@
+"""One guarded update: makes every path right on the item it was made from, and does nothing to any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from sync_rules.attributes import Item, get, overlaps, same
+from sync_rules.memory import MemoryStore
+from sync_rules.model import Result, Status, Update
+from sync_rules.store import Apply
+from sync_rules.updates import as_seen, differences, misfit, update_of
+from tests.builders import key, m, n, s, table
+
+TABLE = table("items", {"id": "S"})
+KEY = key(TABLE, "1")
+NAMES = st.sampled_from("abc")
+LEAVES = st.one_of(st.sampled_from("xy").map(s), st.sampled_from([1, "1.0", 2]).map(n), st.just({"NULL": True}))
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.dictionaries(NAMES, inner, max_size=3).map(lambda v: {"M": v}), max_leaves=6
+)
+ITEMS = st.dictionaries(NAMES, VALUES, max_size=3).map(lambda item: {**item, "id": s("1")})
+
+
+def desired(depth: int) -> st.SearchStrategy:
+    """What some rules want: paths of which none overlaps another."""
+    paths = st.lists(NAMES, min_size=1, max_size=depth).map(tuple)
+    apart = st.dictionaries(paths, st.one_of(st.none(), VALUES), min_size=1, max_size=4)
+    return apart.filter(lambda all_: not any(overlaps(p, q) for p in all_ for q in all_ if p is not q))
+
+
+def applied(update: Update, item: Item | None) -> tuple[Result, Item | None]:
+    store = MemoryStore({"items": TABLE})
+    if item is not None:
+        store.put("items", item)
+    (result,) = store.apply(Apply((update,)))
+    return result, store.item(KEY)
+
+
+def leaves(value: Item, at: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Every path of an item that does not lead to a map with something in it."""
+    for name, inner in value.items():
+        if inner.get("M"):
+            yield from leaves(inner["M"], (*at, name))
+        else:
+            yield (*at, name), inner
+
+
+def made_from(image: Item, wanted) -> Update:
+    changes = differences(image, wanted)
+    assume(changes)
+    assume(misfit(image, changes) is None)
+    return update_of(KEY, image, changes, ())
+
+
+@settings(max_examples=150, deadline=None)
+@given(ITEMS, desired(3))
+def test_updates_make_every_path_right_and_change_nothing_else(image, wanted):
+    """On the item it was made from, an update is accepted, every path holds what it should, the rest stays."""
+    result, after = applied(made_from(image, wanted), image)
+    assert result.status is Status.WRITTEN
+    assert all(same(get(after, path), value) for path, value in wanted.items())
+    before, now = ({p: v for p, v in leaves(i) if not any(overlaps(p, w) for w in wanted)} for i in (image, after))
+    assert before == now
+
+
+@settings(max_examples=300, deadline=None)
+@given(ITEMS, st.one_of(st.none(), ITEMS), desired(3))
+def test_updates_are_refused_or_harmless_on_any_other_item(image, other, wanted):
+    """On an item that changed since, an update is refused, unless all it replaces still is what was seen."""
+    update = made_from(image, wanted)
+    result, after = applied(update, other)
+    if result.status is Status.REFUSED:
+        assert after == other
+        return
+    assert result.status is Status.WRITTEN
+    assert all(same(get(other, path), get(image, path)) for path in differences(image, wanted))
+
+
+def test_updates_of_a_map_in_a_map_that_is_gone_are_refused():
+    """Where the map above the one to be created is no map any more, the update is refused: the item changed."""
+    update = update_of(KEY, {"id": s("1"), "a": m()}, {("a", "b", "c"): s("x")}, ())
+    result, _ = applied(update, {"id": s("1"), "a": s("text")})
+    assert result.status is Status.REFUSED
+
+
+def test_updates_of_several_rules_make_one_missing_map():
+    """Copies of several rules into a map that is not there yet become one map, guarded by its absence."""
+    image = {"id": s("1")}
+    changes = {("author", "name"): s("Ada"), ("author", "bio"): s("..."), ("author", "home", "city"): s("X")}
+    update = update_of(KEY, image, changes, ())
+    assert update.sets == ((("author",), m(name=s("Ada"), bio=s("..."), home=m(city=s("X")))),)
+    assert applied(update, image)[0].status is Status.WRITTEN
+    assert applied(update, {**image, "author": m()})[0].status is Status.REFUSED
+
+
+def test_updates_never_create_an_item():
+    """An update of an item that is gone is refused and leaves nothing behind."""
+    update = update_of(KEY, {"id": s("1")}, {("a",): s("x")}, ())
+    assert applied(update, None) == (Result(Status.REFUSED), None)
+
+
+def test_updates_tell_null_from_nothing():
+    """A copy that was absent is guarded by absence, one that was NULL by NULL: neither passes for the other."""
+    absent, null = {"id": s("1")}, {"id": s("1"), "a": {"NULL": True}}
+    assert as_seen(absent, [("a",)]) != as_seen(null, [("a",)])
+    for seen, other in ((absent, null), (null, absent)):
+        update = update_of(KEY, seen, {("a",): s("x")}, ())
+        assert applied(update, seen)[0].status is Status.WRITTEN
+        assert applied(update, other)[0].status is Status.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        ({"a": s("x")}, "a is a string: expected a map to hold b"),
+        ({"a": {"L": []}}, "a is a list: expected a map to hold b"),
+        ({"a": {"NULL": True}}, "a is a null: expected a map to hold b"),
+        ({"a": m(b=n(1))}, "a.b is a number: expected a map to hold c"),
+        ({"a": m()}, None),
+        ({}, None),
+    ],
+)
+def test_updates_say_what_stands_in_the_way(item, reason):
+    """What is not a map on the way of a copy is named with its type, never with its value."""
+    assert misfit(item, [("a", "b", "c")]) == reason

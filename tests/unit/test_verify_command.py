@@ -1,0 +1,161 @@
+"""`sync-rules verify`: what it prints, for people and machines, and the codes it exits with."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sync_rules import cli
+from sync_rules.commands import verify
+from sync_rules.rulefile import parse_rules
+from tests.builders import s
+from tests.worlds import Scene
+
+RULES = """
+tables:
+  authors: {key: {author_id: S}}
+  books: {key: {book_id: S}, indexes: {by_author: {author_id: S}}}
+  houses: {key: {house_id: N}}
+  scans: {key: {scan_id: B}}
+  pages: {key: {book_id: S}}
+entities: {author: {table: authors}, book: {table: books}, house: {table: houses}, scan: {table: scans}, page: {table: pages}}
+rules:
+  names: copy author.name into book.author_name
+  bios: copy author.bio into book.author_bio
+  houses: {copy: author.name, into: house.author_name, link: {author_id: author_id}, via: by_author}
+"""
+RULES = RULES.replace(
+    "houses: {key: {house_id: N}}", "houses: {key: {house_id: N}, indexes: {by_author: {author_id: S}}}"
+)
+RIGHT = {"book_id": s("b1"), "author_id": s("a1"), "author_name": s("Ada"), "author_bio": s("...")}
+
+
+class Command:
+    """The command on a store in memory."""
+
+    def __init__(self, monkeypatch, tmp_path, capsys) -> None:
+        self.scene = Scene(parse_rules(RULES))
+        self.scene.there("authors", {"author_id": s("a1"), "name": s("Ada"), "bio": s("...")})
+        self.file = tmp_path / "rules.yaml"
+        self.file.write_text(RULES)
+        self.failures = tmp_path / "failures.jsonl"
+        self.capsys = capsys
+        monkeypatch.setattr(verify.aws, "dynamodb", lambda *_: None)
+        monkeypatch.setattr(verify, "DynamoStore", lambda *_: self.scene.tap)
+
+    def __call__(self, *options: str) -> tuple[int, str, str]:
+        fixed = ["verify", str(self.file), "--grace-seconds", "0", "--failures", str(self.failures)]
+        code = cli.main([*fixed, *options])
+        out, err = self.capsys.readouterr()
+        return code, out, err
+
+    def rows(self, *options: str) -> tuple[int, list[dict]]:
+        code, out, _ = self(*options, "--json")
+        return code, [json.loads(line) for line in out.splitlines()]
+
+
+@pytest.fixture
+def command(monkeypatch, tmp_path, capsys) -> Command:
+    return Command(monkeypatch, tmp_path, capsys)
+
+
+def test_verify_exits_0_without_drift(command):
+    """Where every copy is right, the exit code is 0 and the totals say how many were looked at."""
+    command.scene.there("books", RIGHT)
+    code, (totals,) = command.rows()
+    assert code == 0
+    assert totals["items"] == 1
+    assert totals["rules"]["names"] == {"right": 1, "kept": 0, "lag": 0, "drift": 0, "repaired": 0}
+
+
+def test_verify_exits_1_with_drift_and_0_once_it_is_mended(command):
+    """Drift is exit code 1, each on a line with rule, kind, keys and paths and no value; --repair mends it and is 0."""
+    book = command.scene.there("books", {**RIGHT, "author_name": s("SECRET")})
+    code, (row, totals) = command.rows()
+    assert code == 1
+    assert row == {
+        "rule": "names",
+        "drift": "wrong",
+        "target": {"table": "books", "key": {"book_id": "b1"}},
+        "source": {"table": "authors", "key": {"author_id": "a1"}},
+        "paths": ["author_name"],
+        "repaired": False,
+    }
+    assert totals["rules"]["names"]["drift"] == 1
+    code, (row, totals) = command.rows("--repair")
+    assert (code, row["repaired"], totals["rules"]["names"]["repaired"]) == (0, True, 1)
+    assert command.scene.item(book) == RIGHT
+    assert command.rows()[0] == 0
+
+
+def test_verify_tells_people_the_same(command):
+    """Without --json a line names kind, target, path, source and rule, a table the figures, and no value anywhere."""
+    command.scene.there("books", {**RIGHT, "author_name": s("SECRET")})
+    code, out, err = command("--repair")
+    assert code == 0
+    assert "wrong: books[b1] author_name from authors[a1] · rule names · repaired" in out
+    assert "drift" in out
+    assert "SECRET" not in out + err
+
+
+def test_verify_of_one_rule_leaves_the_others(command):
+    """--rule, given once or again, limits what is looked at, shown and mended."""
+    book = command.scene.there("books", {"book_id": s("b1"), "author_id": s("a1")})
+    code, rows = command.rows("--rule", "bios", "--repair")
+    assert code == 0
+    assert [row["rule"] for row in rows[:-1]] == ["bios"]
+    assert list(rows[-1]["rules"]) == ["bios"]
+    assert "author_name" not in command.scene.item(book)
+    assert [row["rule"] for row in command.rows("--rule", "bios", "--rule", "names")[1][:-1]] == ["names"]
+
+
+def test_verify_of_one_key(command):
+    """--key looks at one item of the table its attributes tell, in the type of that table's key."""
+    command.scene.there("books", {"book_id": s("b1"), "author_id": s("a1")}, {"book_id": s("b2"), "author_id": s("a1")})
+    code, rows = command.rows("--key", '{"book_id": "b2"}', "--table", "books")
+    assert code == 1
+    assert {row["target"]["key"]["book_id"] for row in rows[:-1]} == {"b2"}
+    command.scene.there("houses", {"house_id": {"N": "7"}, "author_id": s("a1"), "author_name": s("Ada")})
+    assert command.rows("--key", '{"house_id": 7}')[0] == 0
+    assert command.rows("--key", '{"house_id": "7.0"}')[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--rule", "name"], ["name", "names"]),
+        (["--key", "b1"], ["'b1' is not a key", "JSON object"]),
+        (["--key", "[]"], ["is not a key"]),
+        (["--key", '{"id": 1}'], ["of no table", "books: book_id"]),
+        (["--key", '{"book_id": "b1"}'], ["several tables", "--table"]),
+        (["--key", '{"book_id": "b1"}', "--table", "book"], ["book", "books"]),
+        (["--key", '{"book_id": 5}', "--table", "books"], ["book_id", "text"]),
+        (["--key", '{"house_id": "seven"}'], ["house_id", "number"]),
+        (["--key", '{"house_id": true}'], ["house_id", "number"]),
+        (["--key", '{"scan_id": "xyz"}'], ["scan_id", "hexadecimal"]),
+        (["--key", '{"author_id": "a1"}'], ["authors[a1]", "author"]),
+        (["--key", '{"author_id": "nobody"}'], ["no item authors[nobody]"]),
+        (["--grace-seconds", "-1"], ["grace-seconds"]),
+    ],
+)
+def test_verify_exits_2_for_the_users_mistakes(command, options, words):
+    """What was expected, what was found and what to do are said on standard error; the exit code is 2."""
+    code, out, err = command(*options)
+    assert code == 2
+    assert out == ""
+    assert all(word in err for word in words)
+
+
+def test_verify_keeps_a_record_of_what_cannot_be_mended(command, tmp_path):
+    """A repair that cannot succeed leaves exit code 1 and a line with rule, key and reason in the failures file."""
+    command.file.write_text(RULES.replace("book.author_name", "book.author.name"))
+    command.scene.rules = parse_rules(command.file.read_text())
+    command.scene.there("books", {**RIGHT, "author": s("SECRET")})
+    code, _, _ = command("--repair")
+    assert code == 1
+    line = command.failures.read_text()
+    record = json.loads(line)
+    assert (record["rule"], record["key"]) == ("names", {"book_id": {"S": "b1"}})
+    assert record["reason"] == "author is a string: expected a map to hold name"
+    assert "SECRET" not in line

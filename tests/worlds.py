@@ -1,0 +1,222 @@
+"""A pipeline on a store in memory, for tests: what an application writes, the records it leaves, the queue, what was parked.
+
+`Tap` stands between the pipeline and its store: it notes every request, and is where a test lets the world go wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from sync_rules import fanout
+from sync_rules.attributes import Item
+from sync_rules.batch import Consumer
+from sync_rules.errors import StoreError
+from sync_rules.limits import Limits
+from sync_rules.memory import MemoryStore
+from sync_rules.messages import Message, decode, encode
+from sync_rules.model import Change, Failure, ItemKey, Outcome, Result, Write
+from sync_rules.plan import pull_of
+from sync_rules.reconcile import Pace, Report
+from sync_rules.rules import Rules, Table
+from sync_rules.store import Apply, List, Page, Read, Request, Scan, Store, Work, World, drive
+from sync_rules.streams import as_json
+
+FIRST_POSITION = 99_996  # so that the width of sequence numbers grows within a test
+
+
+class Inbox:
+    """A Queue that keeps what it is sent, through the same JSON as the real one."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[Message, int]] = []
+        self.broken = ""
+
+    def send(self, message: Message, delay_seconds: int) -> None:
+        if self.broken:
+            raise StoreError(self.broken)
+        self.messages.append((decode(encode(message)), delay_seconds))
+
+
+class Parked:
+    """Failures that are kept."""
+
+    def __init__(self) -> None:
+        self.failures: list[Failure] = []
+        self.broken = ""
+
+    def park(self, failure: Failure) -> None:
+        if self.broken:
+            raise StoreError(self.broken)
+        self.failures.append(failure)
+
+
+class Tap:
+    """A store that notes what it is asked. `before` may raise StoreError or change the world; `result` may answer a
+    write in the store's stead.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.requests: list[Request] = []
+        self.before: Callable[[Request], object] = lambda _request: None
+        self.result: Callable[[Write], Result | None] = lambda _write: None
+
+    def read(self, request: Read) -> tuple[Item | None, ...]:
+        self._note(request)
+        return self._store.read(request)
+
+    def list(self, request: List) -> Page:
+        self._note(request)
+        return self._store.list(request)
+
+    def scan(self, request: Scan) -> Page:
+        self._note(request)
+        return self._store.scan(request)
+
+    def apply(self, request: Apply) -> tuple[Result, ...]:
+        self._note(request)
+        return tuple(self.result(write) or self._store.apply(Apply((write,)))[0] for write in request.writes)
+
+    def _note(self, request: Request) -> None:
+        self.requests.append(request)
+        self.before(request)
+
+    def seen(self, kind: type[Request]) -> list[Any]:
+        return [request for request in self.requests if isinstance(request, kind)]
+
+    @property
+    def writes(self) -> list[Write]:
+        return [write for request in self.seen(Apply) for write in request.writes]
+
+
+class Untouchable:
+    """A store that must not be asked anything."""
+
+    def __getattr__(self, name: str) -> Any:
+        pytest.fail(f"the store was asked to {name}")
+
+
+class Scene:
+    """One rules file at work. `records` are the changes not processed yet; `tables` are those that really exist."""
+
+    def __init__(
+        self, rules: Rules, *, limits: Limits | None = None, tables: Mapping[str, Table] | None = None
+    ) -> None:
+        self.rules = rules
+        self.limits = limits or Limits()
+        self.records: list[Change] = []
+        self.memory = MemoryStore(rules.tables if tables is None else tables, self._note)
+        self.tap = Tap(self.memory)
+        self.queue = Inbox()
+        self.parked = Parked()
+        self.world = World(self.tap, self.queue, self.parked)
+        self.consumer = Consumer(rules, self.world, limits=self.limits)
+        self._position = FIRST_POSITION
+
+    def _note(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
+        self._position += 1
+        self.records.append(Change(key, old, new, str(self._position), created_ms=1_700_000_000_000))
+
+    # ------------------------------------------------------------ the application
+    def put(self, table: str, *items: Item) -> ItemKey:
+        return [self.memory.put(table, item) for item in items][-1]
+
+    def there(self, table: str, *items: Item) -> ItemKey:
+        """Items that are there from before: their records are long gone."""
+        key = self.put(table, *items)
+        self.records.clear()
+        return key
+
+    def item(self, key: ItemKey) -> Item:
+        item = self.memory.item(key)
+        assert item is not None
+        return item
+
+    # ------------------------------------------------------------ the pipeline
+    def drive(self, work: Work[Any]) -> Any:
+        return drive(work, self.world)
+
+    def pull(self, key: ItemKey, image: Item | None = None, attempt: int = 0, pace: Pace | None = None) -> Report:
+        """Look at one target, with an image that may be old."""
+        one = pull_of(key, self.rules, image, attempt)
+        assert one is not None
+        report: Report = self.drive(fanout.pull([one], pace or Pace(self.limits)))
+        return report
+
+    def deliver(self, changes: Iterable[Change] | None = None, remaining_ms: int = 60_000) -> list[str]:
+        """Hand records over as a Lambda event, those not processed yet unless given. Returns the reported numbers."""
+        if changes is None:
+            changes, self.records = self.records, []
+        answer = self.consumer.handle_event(event_of(self.rules, *changes), lambda: remaining_ms)
+        return [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+
+    def rest(self) -> None:
+        """Deliver until nothing is left, records of the pipeline's own writes included."""
+        for _ in range(100):
+            if not self.records:
+                return
+            assert self.deliver() == []
+        pytest.fail("the pipeline does not come to rest")
+
+    def receive(self) -> list[int]:
+        """Handle every message in the queue once. Returns the delays they had waited."""
+        taken, self.queue.messages = self.queue.messages, []
+        for message, _ in taken:
+            self.consumer.handle_message(message)
+        return [delay for _, delay in taken]
+
+    def outcomes(self) -> dict[Outcome, int]:
+        """What was counted so far, over all rules."""
+        counted = self.consumer.telemetry.outcomes
+        return {o: self.consumer.telemetry.total(o) for o in Outcome if any(key[1] is o for key in counted)}
+
+
+def event_of(rules: Rules, *changes: Change) -> dict[str, Any]:
+    """Changes as the Lambda event that carries them, through JSON as on the wire."""
+    return json.loads(json.dumps({"Records": [record_of(rules, change) for change in changes]}))
+
+
+def record_of(rules: Rules, change: Change) -> dict[str, Any]:
+    name = "REMOVE" if change.new is None else "INSERT" if change.old is None else "MODIFY"
+    data: dict[str, Any] = {"Keys": as_json(change.key.attributes()), "StreamViewType": "NEW_AND_OLD_IMAGES"}
+    if change.old is not None:
+        data["OldImage"] = as_json(change.old)
+    if change.new is not None:
+        data["NewImage"] = as_json(change.new)
+    if change.position:
+        data["SequenceNumber"] = change.position
+    if change.created_ms is not None:
+        data["ApproximateCreationDateTime"] = change.created_ms // 1000
+    physical = rules.tables[change.key.table].physical_name
+    arn = f"arn:aws:dynamodb:us-east-1:111122223333:table/{physical}/stream/2026-01-01T00:00:00.000"
+    return {"eventName": name, "eventSource": "aws:dynamodb", "eventSourceARN": arn, "dynamodb": data}
+
+
+# ---------------------------------------------------------------- as Lambda calls it
+class Context:
+    """Lambda's context object, as far as it is used."""
+
+    def __init__(self, remaining_ms: int) -> None:
+        self._remaining_ms = remaining_ms
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self._remaining_ms
+
+
+def context(remaining_ms: int = 60_000) -> Context:
+    return Context(remaining_ms)
+
+
+class Stdout:
+    """Whatever standard output is at the moment; the logger keeps the one it found when it was made."""
+
+    def write(self, text: str) -> None:
+        sys.stdout.write(text)
+
+    def flush(self) -> None:
+        sys.stdout.flush()
