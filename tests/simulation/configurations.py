@@ -7,7 +7,7 @@ fault in the core cannot excuse itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 from sync_rules.attributes import Item, Path
@@ -91,8 +91,8 @@ def at(table: str, *names: str) -> Callable[[Item], Place | None]:
     """The place whose key values stand in these attributes of a target."""
 
     def place(item: Item) -> Place | None:
-        values = tuple(text(item, name) for name in names)
-        return None if None in values else (table, values)
+        values = tuple(value for name in names if (value := text(item, name)) is not None)
+        return (table, values) if len(values) == len(names) else None
 
     return place
 
@@ -165,6 +165,28 @@ def nested(name: str) -> Configuration:
     return Configuration(name, rules, kinds, (replace(FACT, pairs=pairs),))
 
 
+def shared_map() -> Configuration:
+    """Two rules, each from a source of its own, into one map; one of them strict."""
+    rules = (
+        f"{BASE}  name: {{copy: source.name, into: target.about.name, on_delete: clear}}\n"
+        "  other: {copy: source.name, into: target.about.other, link: {source: other}, on_delete: clear, strict: true}\n"
+    )
+    copies = (("about", "name"), ("about", "other"))
+    target = replace(TARGET, links=("source", "other"), copies=copies)
+    facts = (
+        replace(FACT, pairs=((("name",), copies[0]),)),
+        Fact(
+            "other",
+            "targets",
+            at("sources", "team", "other"),
+            ((("name",), copies[1]),),
+            strict=True,
+            attached_by=("other",),
+        ),
+    )
+    return Configuration("shared-map", rules, (SOURCE, target), facts)
+
+
 def where() -> Configuration:
     """A condition that reads both sides."""
     text = "{copy: source.name, into: target.source_name, where: \"noise == 'on' && source.noise == 'on'\", on_delete: clear}"
@@ -186,14 +208,20 @@ rules:
 """
     users = tuple(key for user in SOURCES for key in keys(("PROFILE",), "SK", PK=f"USER#{user}"))
     orders = tuple(
-        key for user, some in (("s0", "012"), ("s1", "01")) for key in keys(tuple(f"ORDER#{n}" for n in some), "SK", PK=f"USER#{user}")
+        key
+        for user, some in (("s0", "012"), ("s1", "01"))
+        for key in keys(tuple(f"ORDER#{n}" for n in some), "SK", PK=f"USER#{user}")
     )
     kinds = (
         Kind("shop", users, truths=("name",), flag="noise"),
         Kind("shop", orders, copies=(("source_name",),), flag="noise"),
     )
     fact = Fact(
-        "name", "shop", lambda item: ("shop", (item["PK"]["S"], "PROFILE")), NAME, applies=lambda place: place[1][1] != "PROFILE"
+        "name",
+        "shop",
+        lambda item: ("shop", (item["PK"]["S"], "PROFILE")),
+        NAME,
+        applies=lambda place: place[1][1] != "PROFILE",
     )
     return Configuration("shop", rules, kinds, (fact,))
 
@@ -215,12 +243,26 @@ rules:
 """
     kinds = (
         Kind("tops", keys(("s0", "s1"), "top", team="x"), truths=("name",), flag="noise"),
-        Kind("mids", keys(("m0", "m1"), "mid", team="x"), links=("top",), link_values=("s0", "s1"), copies=(("top_name",),), flag="noise"),
-        Kind("ends", keys(("e0", "e1", "e2"), "end", team="x"), links=("mid",), link_values=("m0", "m1"), copies=(("top_name",),), flag="noise"),
+        Kind(
+            "mids",
+            keys(("m0", "m1"), "mid", team="x"),
+            links=("top",),
+            link_values=("s0", "s1"),
+            copies=(("top_name",),),
+            flag="noise",
+        ),
+        Kind(
+            "ends",
+            keys(("e0", "e1", "e2"), "end", team="x"),
+            links=("mid",),
+            link_values=("m0", "m1"),
+            copies=(("top_name",),),
+            flag="noise",
+        ),
     )
     facts = (
-        Fact("first", "mids", at("tops", "team", "top"), ((("name",), ("top_name",)),)),
-        Fact("second", "ends", at("mids", "team", "mid"), ((("top_name",), ("top_name",)),)),
+        Fact("first", "mids", at("tops", "team", "top"), ((("name",), ("top_name",)),), attached_by=("top",)),
+        Fact("second", "ends", at("mids", "team", "mid"), ((("top_name",), ("top_name",)),), attached_by=("mid",)),
     )
     return Configuration("cascade", rules, kinds, facts)
 
@@ -256,6 +298,7 @@ CONFIGURATIONS = {
         two("two-index", "clear", "keep", indexed=True),
         two("two-delete", "delete", "clear", indexed=False),
         nested("nested"),
+        shared_map(),
         base("snapshot", "mode: snapshot", snapshot=True, on_delete="keep"),
         cascade(),
         own("own", "on_delete: clear"),

@@ -1,0 +1,86 @@
+"""`python -m tests.simulation --histories N --seed S`: soak; with SIM_SEED and SIM_CONFIG: replay one and tell its story."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from tests.simulation.mutants import MUTANTS
+from tests.simulation.runs import Failed, as_json, failures, play_seed, shorter, story_of, trace_hash
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--histories", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(10**9), help="a new one unless given")
+    parser.add_argument("--only", help="one oracle and configuration, such as O1/index")
+    parser.add_argument("--hash", action="store_true", help="print a digest of everything that happens instead")
+    parser.add_argument("--mutants", action="store_true", help="say at which history each mutant is caught instead")
+    parser.add_argument("--save", type=Path, help="a folder for the choices of what fails")
+    options = parser.parse_args()
+    if "SIM_SEED" in os.environ:
+        return replay(os.environ.get("SIM_CONFIG", "O1/base"), int(os.environ["SIM_SEED"]))
+    if options.mutants:
+        return mutants(options.histories, options.seed)
+    if options.hash:
+        print(trace_hash(options.histories, options.seed))
+        return 0
+    pairs = [tuple(options.only.split("/", 1))] if options.only else None
+    print(f"{options.histories} histories from seed {options.seed}", flush=True)
+    began, seen = time.monotonic(), Counter[tuple[str, str]]()
+    found = []
+    for failed in failures(options.histories, options.seed, pairs, seen):
+        found.append(failed)
+        print(failed, flush=True)
+        if options.save:
+            save(shorter(failed), options.save)
+    seconds = time.monotonic() - began
+    rate = options.histories / seconds * 60
+    print(
+        f"{len(found)} of {options.histories} histories failed; {seen['steps', 'steps']} steps, {rate:,.0f} histories a minute"
+    )
+    return 1 if found else 0
+
+
+def mutants(histories: int, seed: int) -> int:
+    """Each law removed in turn: the history at which an oracle notices."""
+    survivors = 0
+    for name, mutation in MUTANTS.items():
+        with mutation.mutant():
+            failed = next(failures(histories, seed, mutation.pairs), None)
+        caught = (
+            f"{failed.seed - seed + 1:>6}  {failed.oracle}/{failed.configuration}"
+            if failed and failed.seed
+            else "  survives"
+        )
+        print(f"{name:34} {caught}", flush=True)
+        survivors += failed is None
+    return 1 if survivors else 0
+
+
+def replay(place: str, seed: int) -> int:
+    oracle, _, configuration = place.partition("/")
+    failed = play_seed(oracle, configuration, seed)
+    if failed is None:
+        print(f"{place} seed {seed}: nothing is wrong")
+        return 0
+    short = shorter(failed)
+    print(story_of(short))
+    print(json.dumps(as_json(short)["choices"]))
+    return 1
+
+
+def save(failed: Failed, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{failed.oracle}-{failed.configuration}-{failed.seed}.json"
+    path.write_text(json.dumps(as_json(failed)) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""How mutants break the core: requests and answers of a generator changed on their way, functions replaced for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from typing import Any
+from unittest.mock import patch
+
+from sync_rules.model import Result
+from sync_rules.store import Read, Request
+
+Mutant = Callable[[], Any]
+Work = Generator[Request, Any, Any]
+
+
+def answered(work: Work, ask: Callable[[Request], Any]) -> Work:
+    """Work whose requests go through `ask`, a generator function that may change request and answer."""
+    answer: Any = None
+    error: Exception | None = None
+    while True:
+        try:
+            request = work.throw(error) if error is not None else work.send(answer)
+        except StopIteration as stop:
+            return stop.value
+        error = None
+        try:
+            answer = yield from ask(request)
+        except Exception as thrown:  # noqa: BLE001 - whatever the world throws is for the work
+            error = thrown
+
+
+def results(change: Callable[[Result], Result]) -> Callable[[Request], Any]:
+    """Every answer to a write is changed."""
+
+    def ask(request: Request) -> Work:
+        answer = yield request
+        return tuple(change(one) for one in answer) if isinstance(answer, tuple) and _all_results(answer) else answer
+
+    return ask
+
+
+def _all_results(answer: tuple[Any, ...]) -> bool:
+    return bool(answer) and all(isinstance(one, Result) for one in answer)
+
+
+def wrapping(module: Any, name: str, ask: Callable[[Request], Any]) -> Mutant:
+    """A generator function of a module, all of its requests going through `ask`."""
+    original = getattr(module, name)
+    return lambda: patch.object(module, name, lambda *args, **kwargs: answered(original(*args, **kwargs), ask))
+
+
+def replacing(module: Any, name: str, function: Any) -> Mutant:
+    return lambda: patch.object(module, name, function)
+
+
+def known(items: Mapping[Any, Any]) -> Callable[[Request], Any]:
+    """Reads of these items are answered without asking."""
+
+    def ask(request: Request) -> Work:
+        if isinstance(request, Read) and all(key in items for key in request.keys):
+            return tuple(items[key] for key in request.keys)
+        return (yield request)
+
+    return ask

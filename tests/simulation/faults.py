@@ -1,0 +1,64 @@
+"""What can go wrong: a table of faults per request, drawn from a finite budget until the world heals.
+
+Law: a fault is something AWS or a dying worker may really do. A write that got no answer may have happened, may happen
+later, or never.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from sync_rules.model import Transaction, Write
+from sync_rules.store import Apply, Later, List, Park, Read, Request
+from tests.simulation.choices import Stream
+
+CRASHES = ("crash before", "crash after")
+REQUEST_FAULTS: dict[type[Request], tuple[str, ...]] = {
+    Read: (*CRASHES, "throttle"),
+    List: (*CRASHES, "throttle"),
+    Apply: (*CRASHES, "throttle", "answer lost", "in flight", "crash in flight", "conflict"),
+    Later: (*CRASHES, "throttle", "answer lost"),
+    Park: (*CRASHES, "throttle", "answer lost"),
+}
+OTHER_FAULTS = ("give up", "deliver again", "message twice", "out of time", "contended")
+FAULTS = tuple(dict.fromkeys((*(fault for some in REQUEST_FAULTS.values() for fault in some), *OTHER_FAULTS)))
+
+
+@dataclass
+class Faults:
+    """The faults of one history: which are possible, how likely each chance is, how many are left."""
+
+    stream: Stream
+    possible: Collection[str]
+    percent: int
+    budget: int
+    seen: Counter[tuple[str, str]]
+    tell: Callable[[str], None]
+
+    def heal(self) -> None:
+        self.budget = 0
+
+    def occurs(self, fault: str) -> bool:
+        """Whether this happens now."""
+        if self.budget <= 0 or fault not in self.possible or not self.stream.chance(self.percent):
+            return False
+        self.budget -= 1
+        self.seen["fault", fault] += 1
+        self.tell(f"fault: {fault}")
+        return True
+
+    def of(self, request: Request, write: Write | None = None) -> str | None:
+        """What goes wrong with a request, or with one of its writes, if anything."""
+        if self.budget <= 0 or not self.stream.chance(self.percent):
+            return None
+        kind = next(kind for kind in REQUEST_FAULTS if isinstance(request, kind))
+        conflicts = isinstance(write, Transaction)
+        some = [f for f in REQUEST_FAULTS[kind] if f in self.possible and (conflicts or f != "conflict")]
+        if not some:
+            return None
+        fault = some[self.stream.pick(len(some))]
+        self.budget -= 1
+        self.seen[kind.__name__, fault] += 1
+        return fault

@@ -1,0 +1,84 @@
+"""The laws, each removed once, and who must notice.
+
+Law: the production code has no switches. A mutant replaces a function from outside; at least one oracle must notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sync_rules import reconcile
+from tests.simulation import mutants_reads as reads
+from tests.simulation import mutants_work as work
+from tests.simulation import mutants_writes as writes
+from tests.simulation.breaking import Mutant, replacing, results, wrapping
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A law removed, and the oracles and configurations that speak of it; none: all."""
+
+    mutant: Mutant
+    pairs: Pairs | None = None
+
+
+def among(oracle: str, *configurations: str) -> Pairs:
+    return tuple((oracle, name) for name in configurations)
+
+
+INDEX = ("index", "strict-index", "two-index", "delete-index")
+DELETE = among("O1", "delete", "delete-index", "two-delete")
+TRANSACTIONS = among("O1", "strict", "strict-index", "own-strict", "delete")
+
+MUTANTS: Mapping[str, Mutation] = {
+    # guards
+    "no link guard": Mutation(writes.no_link_guard),
+    "upsert": Mutation(writes.upsert),
+    "no existence guard": Mutation(writes.no_existence_guard, among("O1", "shop")),
+    "no guard on the copy": Mutation(writes.no_copy_guard),
+    "copy = NULL": Mutation(writes.null_guard),
+    "guard from the old link": Mutation(writes.old_link),
+    "right copies written again": Mutation(
+        replacing(reconcile, "differences", lambda _image, desired: dict(desired)), among("O5", "base", "index")
+    ),
+    # reading the source
+    "eventually consistent source": Mutation(reads.eventual_read),
+    "source cached across batches": Mutation(reads.cached_source),
+    "source read before the images": Mutation(reads.source_first),
+    "value from the image": Mutation(reads.value_from_image),
+    "value in the message": Mutation(reads.value_in_message),
+    # which records matter
+    "own records ignored": Mutation(work.own_records_ignored),
+    "no pull on insert": Mutation(work.no_pull_on_insert),
+    "no pull on link change": Mutation(work.pulls_without(lambda rule: rule.link_paths)),
+    "no pull on a change of the copy": Mutation(work.pulls_without(lambda rule: rule.copies)),
+    "moving index key ignored": Mutation(work.pulls_without(work.index_keys), among("O4", *INDEX)),
+    "map around a copy ignored": Mutation(work.pulls_without(lambda _rule: ()), among("O1", "nested", "shared-map")),
+    "net difference of a batch": Mutation(lambda: work.planned(work.net_difference)),
+    "last record of an item only": Mutation(lambda: work.planned(work.last_record)),
+    "one rule re-checked": Mutation(lambda: work.planned(work.one_rule), among("O1", "two", "two-index")),
+    "no push": Mutation(lambda: work.planned(work.no_push)),
+    "REMOVE ignored": Mutation(lambda: work.planned(work.ignore_remove)),
+    # listing
+    "index row as image": Mutation(work.index_row_as_image, among("O3", *INDEX)),
+    "first page only": Mutation(work.first_page_only),
+    "no second look": Mutation(lambda: work.second_look_if(lambda _listing, _pace: False), among("O1", *INDEX)),
+    "second look after one page only": Mutation(lambda: work.second_look_if(work.one_page), among("O1", *INDEX)),
+    # deletes and transactions
+    "delete without transaction": Mutation(lambda: writes.deletion(writes.without_transaction), DELETE),
+    "delete compares the copy": Mutation(lambda: writes.deletion(writes.comparing_the_copy), DELETE),
+    "delete from a pull": Mutation(writes.delete_from_pull, DELETE),
+    "strict without source check": Mutation(writes.no_source_check, TRANSACTIONS),
+    "conflict taken as refused": Mutation(
+        wrapping(reconcile, "_apply", results(writes.conflict_is_refused)), TRANSACTIONS
+    ),
+    # what fails
+    "throttled write taken as done": Mutation(wrapping(reconcile, "_apply", results(writes.failed_is_written))),
+    "failures forgotten": Mutation(writes.failures_forgotten),
+    "dead letters dropped": Mutation(writes.dead_letters_dropped),
+    "full item blocks its shard": Mutation(wrapping(reconcile, "_apply", results(writes.rejected_is_failed))),
+    "no park retry": Mutation(writes.no_park_retry),
+}

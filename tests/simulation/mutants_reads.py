@@ -1,0 +1,136 @@
+"""Mutants of the reads: a source that is not read consistently, not afresh, not after the images, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from sync_rules import batch, fanout, reconcile
+from sync_rules.errors import StoreError
+from sync_rules.messages import PushMessage, encode
+from sync_rules.store import Later, Read, Request
+from tests.simulation.breaking import Work, answered, known
+from tests.simulation.scheduler import History
+from tests.simulation.workers import Workers
+
+
+class EventuallyConsistentRead(Read):
+    """A read that may answer with what was there some time ago."""
+
+
+@contextmanager
+def eventual_read() -> Iterator[None]:
+    original = Workers._read
+
+    def _read(self: Workers, request: Read, key: Any) -> Any:
+        if not isinstance(request, EventuallyConsistentRead) or self.world.calm:
+            return original(self, request, key)
+        past = self.world.watch.past.get((key.table, tuple(value for _, _, value in key.values)), [(0, None)])
+        return past[-1 - self.choices.faults.pick(min(2, len(past)))][1]
+
+    def ask(request: Request) -> Work:
+        return (yield EventuallyConsistentRead(request.keys) if isinstance(request, Read) else request)
+
+    read_sources = reconcile.read_sources
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(Workers, "_read", _read))
+        stack.enter_context(
+            patch.object(reconcile, "read_sources", lambda targets: answered(read_sources(targets), ask))
+        )
+        yield
+
+
+@contextmanager
+def cached_source() -> Iterator[None]:
+    """What was read of a source once is used by every later batch."""
+    cache: dict[Any, Any] = {}
+    configure, read_sources = History._configure, reconcile.read_sources
+
+    def ask(request: Request) -> Work:
+        missing = tuple(key for key in request.keys if key not in cache) if isinstance(request, Read) else ()
+        if missing:
+            cache.update(zip(missing, (yield Read(missing)), strict=True))
+        return tuple(cache[key] for key in request.keys)  # type: ignore[union-attr]
+
+    def fresh(self: History) -> None:
+        cache.clear()
+        configure(self)
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(History, "_configure", fresh))
+        stack.enter_context(
+            patch.object(reconcile, "read_sources", lambda targets: answered(read_sources(targets), ask))
+        )
+        yield
+
+
+@contextmanager
+def source_first() -> Iterator[None]:
+    """A push reads its source once, before it lists."""
+    original = fanout.push
+
+    def push(pushes: Any, rules: Any, pace: Any) -> Work:
+        early: dict[Any, Any] = {}
+        if pushes:
+            keys = tuple(dict.fromkeys(one.source for one in pushes))
+            try:
+                early.update(zip(keys, (yield Read(keys)), strict=True))
+            except StoreError:
+                early.clear()
+        return (yield from answered(original(pushes, rules, pace), known(early)))
+
+    with patch.object(batch, "push", push):
+        yield
+
+
+@contextmanager
+def value_from_image() -> Iterator[None]:
+    """What a record's image says of a source is taken for the source."""
+    original = batch.process
+
+    def process(changes: Any, rules: Any, pace: Any) -> Work:
+        return answered(original(changes, rules, pace), known({change.key: change.new for change in changes}))
+
+    with patch.object(batch, "process", process):
+        yield
+
+
+@contextmanager
+def value_in_message() -> Iterator[None]:
+    """A push that goes on as a message takes along what it read of its source."""
+    carried: dict[str, Any] = {}
+    push, process_message, configure = fanout.push, batch.process_message, History._configure
+
+    def carrying(pushes: Any, rules: Any, pace: Any) -> Work:
+        read: dict[Any, Any] = {}
+
+        def ask(request: Request) -> Work:
+            answer = yield request
+            if isinstance(request, Read):
+                read.update(zip(request.keys, answer, strict=True))
+            if (
+                isinstance(request, Later)
+                and isinstance(request.message, PushMessage)
+                and request.message.source in read
+            ):
+                carried.setdefault(encode(request.message), read[request.message.source])
+            return answer
+
+        return answered(push(pushes, rules, pace), ask)
+
+    def receiving(message: Any, rules: Any, pace: Any) -> Work:
+        text = encode(message)
+        items = {message.source: carried[text]} if text in carried and message.delay_seconds == 0 else {}
+        return answered(process_message(message, rules, pace), known(items))
+
+    def fresh(self: History) -> None:
+        carried.clear()
+        configure(self)
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(batch, "push", carrying))
+        stack.enter_context(patch.object(batch, "process_message", receiving))
+        stack.enter_context(patch.object(History, "_configure", fresh))
+        yield

@@ -1,0 +1,163 @@
+"""Mutants of the work: which records are a reason to look, and which targets a push looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from sync_rules import batch, fanout, plan
+from sync_rules.attributes import changed
+from sync_rules.kinds import copy
+from sync_rules.rules import CopyRule
+from sync_rules.store import List, Request
+from tests.simulation.breaking import Mutant, Work, answered
+from tests.simulation.world import World
+
+
+# ---------------------------------------------------------------- which records matter
+def no_pull_on_insert() -> Any:
+    original = copy.pulls
+    return patch.object(copy, "pulls", lambda rule, change: change.old is not None and original(rule, change))
+
+
+def pulls_without(left_out: Callable[[CopyRule], Any]) -> Mutant:
+    """Pull on changes of the relevant attributes but some."""
+
+    def pulls(rule: CopyRule, change: Any) -> bool:
+        paths = [path for path in rule.relevant_paths if path not in left_out(rule)]
+        return change.new is not None and (change.old is None or changed(change.old, change.new, paths))
+
+    return lambda: patch.object(copy, "pulls", pulls)
+
+
+def index_keys(rule: CopyRule) -> set[tuple[str, ...]]:
+    """The key attributes of the listing index that are not the link itself."""
+    keys: set[tuple[str, ...]] = (
+        {(a.name,) for a in rule.target.table.index(rule.find.index).attributes} if rule.find.index else set()
+    )
+    return keys - set(rule.link_paths)
+
+
+@contextmanager
+def planned(change: Callable[..., Any]) -> Iterator[None]:
+    """`plan_batch` replaced by a function of it, the changes and the rules."""
+    original = plan.plan_batch
+    with patch.object(batch, "plan_batch", lambda changes, rules: change(original, list(changes), rules)):
+        yield
+
+
+def net_difference(original: Any, changes: Any, rules: Any) -> Any:
+    net: dict[Any, Any] = {}
+    for change in changes:
+        net[change.key] = replace(change, old=net[change.key].old if change.key in net else change.old)
+    return original([change for change in net.values() if change.old != change.new], rules)
+
+
+def last_record(original: Any, changes: Any, rules: Any) -> Any:
+    return original({change.key: change for change in changes}.values(), rules)
+
+
+def one_rule(original: Any, changes: Any, rules: Any) -> Any:
+    planned = original(changes, rules)
+    pulls = [
+        replace(
+            pull,
+            rules=tuple(rule for rule in pull.rules if any(c.key == pull.key and copy.pulls(rule, c) for c in changes)),
+        )
+        for pull in planned.pulls
+    ]
+    return replace(planned, pulls=tuple(pulls))
+
+
+def no_push(original: Any, changes: Any, rules: Any) -> Any:
+    return replace(original(changes, rules), pushes=())
+
+
+def ignore_remove(original: Any, changes: Any, rules: Any) -> Any:
+    return original([change for change in changes if change.new is not None], rules)
+
+
+@contextmanager
+def own_records_ignored() -> Iterator[None]:
+    original = World.record
+
+    def record(self: World, change: Any) -> None:
+        if not self.by_pipeline:
+            original(self, change)
+
+    with patch.object(World, "record", record):
+        yield
+
+
+# ---------------------------------------------------------------- listing
+@contextmanager
+def index_row_as_image() -> Iterator[None]:
+    original = fanout._list_page
+
+    def _list_page(listing: Any, rules: Any, pace: Any) -> Work:
+        rows: dict[Any, Any] = {}
+        table = listing.push.rules[0].target.table
+
+        def ask(request: Request) -> Work:
+            answer = yield request
+            if isinstance(request, List):
+                rows.update({table.key_of(item): item for item in answer.items})
+            return answer
+
+        found = yield from answered(original(listing, rules, pace), ask)
+        return [(key, rows[key]) for key, _ in found]
+
+    with patch.object(fanout, "_list_page", _list_page):
+        yield
+
+
+@contextmanager
+def first_page_only() -> Iterator[None]:
+    original = fanout._list_page
+
+    def _list_page(listing: Any, rules: Any, pace: Any) -> Work:
+        found = yield from original(listing, rules, pace)
+        listing.done = True
+        return found
+
+    with patch.object(fanout, "_list_page", _list_page):
+        yield
+
+
+@contextmanager
+def second_look_if(allowed: Callable[[Any, Any], bool]) -> Iterator[None]:
+    original = fanout._second_look
+
+    def _second_look(listing: Any, pace: Any) -> Work:
+        if allowed(listing, pace):
+            yield from original(listing, pace)
+
+    with patch.object(fanout, "_second_look", _second_look):
+        yield
+
+
+def one_page(listing: Any, pace: Any) -> bool:
+    return listing.push.cursor is None and listing.listed_items < pace.limits.fan_out_page_max_items
+
+
+@contextmanager
+def second_look_too_early() -> Iterator[None]:
+    """The second look is asked for after the first page, while the others are still to be listed."""
+    original, list_page = fanout._second_look, fanout._list_page
+
+    def _list_page(listing: Any, rules: Any, pace: Any) -> Work:
+        first = listing.cursor is None
+        found = yield from list_page(listing, rules, pace)
+        if first and not listing.failed:
+            yield from original(listing, pace)
+        return found
+
+    def _second_look(_listing: Any, _pace: Any) -> Work:
+        return
+        yield
+
+    with patch.object(fanout, "_list_page", _list_page), patch.object(fanout, "_second_look", _second_look):
+        yield

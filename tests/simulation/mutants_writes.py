@@ -1,0 +1,158 @@
+"""Mutants of the writes: their guards, the transactions of deletes and strict rules, what is done when one fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from sync_rules import fanout, plan, reconcile, updates
+from sync_rules.attributes import get
+from sync_rules.kinds import copy
+from sync_rules.messages import PullMessage
+from sync_rules.model import Condition, Delete, Result, Status, Test, Transaction, Update
+from sync_rules.store import Later, Request
+from tests.simulation.breaking import Work, wrapping
+from tests.simulation.world import Streams
+
+
+# ---------------------------------------------------------------- guards
+def no_link_guard() -> Any:
+    return patch.object(copy, "link_guard", lambda _rule, _image: ())
+
+
+@contextmanager
+def upsert() -> Iterator[None]:
+    """Writes without any guard at all but one that always holds: UpdateItem then creates what is missing."""
+    original = updates.update_of
+    always = (Condition(Test.ABSENT, ("never there",)),)
+
+    def update_of(*args: Any) -> Update:
+        return replace(original(*args), guard=always)
+
+    with patch.object(reconcile, "update_of", update_of):
+        yield
+
+
+@contextmanager
+def no_existence_guard() -> Iterator[None]:
+    original = updates.update_of
+
+    def update_of(*args: Any) -> Update:
+        update = original(*args)
+        return replace(update, guard=update.guard[1:] or (Condition(Test.ABSENT, ("never there",)),))
+
+    with patch.object(reconcile, "update_of", update_of):
+        yield
+
+
+def null_guard() -> Any:
+    """An absent copy is compared with NULL, which never holds."""
+    null = {"NULL": True}
+    return patch.object(
+        updates,
+        "as_seen",
+        lambda image, paths: tuple(Condition(Test.EQUALS, path, get(image, path) or null) for path in paths),
+    )
+
+
+def no_copy_guard() -> Any:
+    return patch.object(updates, "as_seen", lambda _image, _paths: ())
+
+
+@contextmanager
+def old_link() -> Iterator[None]:
+    """A pull goes by the link of the record's old image."""
+    original = plan._pull
+
+    def _pull(newest: Any, rules: Any) -> Any:
+        pull = original(newest, rules)
+        if pull is None or pull.image is None or newest.old is None:
+            return pull
+        links = {path[0] for rule in rules for path in rule.link_paths}
+        rest = {name: value for name, value in pull.image.items() if name not in links}
+        return replace(pull, image={**rest, **{name: newest.old[name] for name in links if name in newest.old}})
+
+    with patch.object(plan, "_pull", _pull):
+        yield
+
+
+def failed_is_written(result: Result) -> Result:
+    return replace(result, status=Status.WRITTEN) if result.status is Status.FAILED else result
+
+
+def rejected_is_failed(result: Result) -> Result:
+    return replace(result, status=Status.FAILED) if result.status is Status.REJECTED else result
+
+
+def conflict_is_refused(result: Result) -> Result:
+    conflict = result.status is Status.FAILED and result.reason == "TransactionConflict"
+    return Result(Status.REFUSED, None, frozenset({0, 1})) if conflict else result
+
+
+# ---------------------------------------------------------------- deletes and transactions
+@contextmanager
+def deletion(change: Callable[[Any, Any], Any]) -> Iterator[None]:
+    original = reconcile._deletion
+
+    def _deletion(target: Any, sources: Any) -> Any:
+        intent = original(target, sources)
+        return None if intent is None else change(intent, target)
+
+    with patch.object(reconcile, "_deletion", _deletion):
+        yield
+
+
+def without_transaction(intent: Any, _target: Any) -> Any:
+    return replace(intent, write=Transaction(intent.write.actions[-1:]))
+
+
+def comparing_the_copy(intent: Any, target: Any) -> Any:
+    *checks, last = intent.write.actions
+    seen = updates.as_seen(target.image, [path for rule in intent.rules for path in rule.copies])
+    return replace(intent, write=Transaction((*checks, Delete(last.key, (*last.guard, *seen)))))
+
+
+@contextmanager
+def delete_from_pull() -> Iterator[None]:
+    original = reconcile.Target
+
+    def target(key: Any, image: Any, rules: Any, removed: Any = None, **more: Any) -> Any:
+        return original(key, image, rules, rules if removed is None else removed, **more)
+
+    with patch.object(fanout, "Target", target):
+        yield
+
+
+@contextmanager
+def no_source_check() -> Iterator[None]:
+    original = reconcile.intent_of
+
+    def intent_of(*args: Any) -> Any:
+        intent = original(*args)
+        last = intent.write.actions[-1] if isinstance(intent.write, Transaction) else intent.write
+        assert isinstance(last, Update), "only an update is strict"
+        return replace(intent, write=last)
+
+    with patch.object(reconcile, "intent_of", intent_of):
+        yield
+
+
+# ---------------------------------------------------------------- what fails
+def no_park_retry() -> Any:
+    def ask(request: Request) -> Work:
+        if isinstance(request, Later) and isinstance(request.message, PullMessage):
+            return None
+        return (yield request)
+
+    return wrapping(reconcile, "_park", ask)()
+
+
+def dead_letters_dropped() -> Any:
+    return patch.object(Streams, "give_up", lambda self, batch, _rest: self.release(batch, []))
+
+
+def failures_forgotten() -> Any:
+    return patch.object(reconcile.Report, "fail", lambda *_args: None)

@@ -1,0 +1,242 @@
+"""What must hold: at every write of the pipeline, when all is quiet, and of the cost; and which histories ask for what.
+
+Law: an oracle never asks the core. It keeps its own picture of every item from the records of the store and states each
+rule as its `Fact`. Convergence alone (O1) misses some faults; O2 to O5 exist for those.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+
+from sync_rules.attributes import AttributeValue, Item, Path, get
+from tests.simulation.configurations import CONFIGURATIONS, Configuration, Fact, Place
+
+Value = AttributeValue | None
+AppChange = tuple[Place, Item | None, Item | None]
+INDEXED = tuple(one.name for one in CONFIGURATIONS.values() if one.indexed)
+ATTACHING = frozenset({"create target", "point elsewhere", "move", "put what was read"})
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """A way to judge histories, and the histories it needs."""
+
+    name: str
+    configurations: tuple[str, ...] = tuple(CONFIGURATIONS)
+    only: frozenset[str] | None = None  # the operations allowed; None: all
+    without: frozenset[str] = frozenset()
+    unique: bool = False  # every value of a source is new, and later ones are counted higher
+    lag: bool = True
+    second_look: bool = True
+    serial: bool = False  # one change at a time, no faults: the number of writes is known
+
+
+ORACLES = {
+    "O1": Oracle("O1"),
+    "O2": Oracle(
+        "O2",
+        tuple(one.name for one in CONFIGURATIONS.values() if one.plain),
+        only=frozenset({"rename", "unrelated"}),
+        unique=True,
+    ),
+    "O3": Oracle("O3", INDEXED, without=ATTACHING, second_look=False),
+    "O4": Oracle("O4", INDEXED, lag=False, second_look=False),
+    "O5": Oracle("O5", without=frozenset({"fill", "replace map"}), lag=False, serial=True),
+}
+
+
+class DivergenceError(AssertionError):
+    """Something that must hold does not."""
+
+
+def put(item: Item, path: Path, value: Value) -> Item:
+    """The item with one path set or removed; maps on the way are made when needed."""
+    inner = item.get(path[0])
+    if len(path) > 1:
+        value = {"M": put(inner["M"] if inner is not None and "M" in inner else {}, path[1:], value)}
+    rest = {name: old for name, old in item.items() if name != path[0]}
+    return rest if value is None else {**rest, path[0]: value}
+
+
+def misplaced(fact: Fact, item: Item) -> bool:
+    """Whether something that is not a map stands where a copy belongs."""
+    roots = (item.get(to[0]) for _, to in fact.pairs if len(to) > 1)
+    return any(root is not None and "M" not in root for root in roots)
+
+
+def number(value: AttributeValue) -> int:
+    return int(value["S"].rsplit("#", 1)[-1])
+
+
+class Watch:
+    """The picture of all items, their past, and the checks of every write."""
+
+    def __init__(self, configuration: Configuration, *, unique: bool = False) -> None:
+        self.facts = configuration.facts
+        self.unique = unique
+        self.clock = 0
+        self.items: dict[Place, Item] = {}
+        self.past: dict[Place, list[tuple[int, Item | None]]] = {}
+        self.removed: dict[Place, int] = {}
+        self.attached: dict[tuple[Place, str], int] = {}
+
+    def load(self, place: Place, item: Item) -> None:
+        """An item that was there before the history began."""
+        self.items[place] = item
+        self.past[place] = [(0, item)]
+
+    def of(self, place: Place) -> Iterator[Fact]:
+        return (fact for fact in self.facts if fact.target == place[0] and fact.applies(place))
+
+    # ------------------------------------------------------------ every write
+    def changed(self, place: Place, old: Item | None, new: Item | None, *, by_pipeline: bool) -> None:
+        """A record of the store. Raises DivergenceError for a write the pipeline must never make."""
+        if by_pipeline:
+            self._judge(place, old, new)
+        self.clock += 1
+        if new is None:
+            del self.items[place]
+            self.removed[place] = self.clock
+        else:
+            self.items[place] = new
+        self.past.setdefault(place, [(0, None)]).append((self.clock, new))
+        for fact in self.of(place):
+            if old is None or new is None or any(old.get(name) != new.get(name) for name in fact.attached_by):
+                self.attached[place, fact.rule] = self.clock
+
+    def _judge(self, place: Place, old: Item | None, new: Item | None) -> None:
+        if old is None:
+            raise DivergenceError(f"{place}: the pipeline created an item")
+        if new is None:
+            if not any(self._may_delete(fact, old) for fact in self.of(place)):
+                raise DivergenceError(f"{place}: deleted although its source was not removed, or is there")
+            return
+        copies = {to for fact in self.of(place) for _, to in fact.pairs}
+        if _without(old, copies) != _without(new, copies):
+            raise DivergenceError(f"{place}: something else than a copy was changed")
+        for fact in self.of(place):
+            for source_path, to in fact.pairs:
+                was, is_now = get(old, to), get(new, to)
+                if was != is_now:
+                    self._judge_copy(place, new, fact, source_path, (was, is_now))
+
+    def _may_delete(self, fact: Fact, old: Item) -> bool:
+        source = fact.link(old)
+        return fact.on_delete == "delete" and source is not None and source not in self.items and source in self.removed
+
+    def _judge_copy(self, place: Place, new: Item, fact: Fact, path: Path, values: tuple[Value, Value]) -> None:
+        was, is_now = values
+        source = fact.link(new)
+        if fact.snapshot and was is not None:
+            raise DivergenceError(f"{place}: a snapshot was overwritten")
+        if source is None:
+            if is_now is not None:
+                raise DivergenceError(f"{place}: a value was written although it points to nothing")
+            return
+        ever = [get(item, path) for _, item in self.past.get(source, [(0, None)])]
+        if is_now not in ever and not (is_now is None and fact.where is not None):
+            raise DivergenceError(f"{place}: {is_now} was never a value of {source}, to which it points")
+        if fact.strict and is_now != get(self.items.get(source), path):
+            raise DivergenceError(f"{place}: strict, but {is_now} is not the value of {source} at this moment")
+        if self.unique and was is not None and is_now is not None and number(is_now) < number(was):
+            raise DivergenceError(f"{place}: a regression, {was} was replaced by the older {is_now}")
+
+    # ------------------------------------------------------------ when all is quiet
+    def settled(self, exempt: Container[Place] = ()) -> None:
+        """Every copy is what its fact says. Raises DivergenceError."""
+        for place, item in self.items.items():
+            if place in exempt:
+                continue
+            for fact in self.of(place):
+                self._settled(place, item, fact)
+
+    def _settled(self, place: Place, item: Item, fact: Fact) -> None:
+        source = fact.link(item)
+        if fact.on_delete == "delete" and source is not None and source not in self.items:
+            if self.removed.get(source, 0) > self.attached.get((place, fact.rule), 0):
+                raise DivergenceError(f"{place}: still there although its source {source} was removed")
+            return
+        for to, value in self.wanted(fact, item).items():
+            if get(item, to) != value:
+                raise DivergenceError(f"{place}: {'.'.join(to)} is {get(item, to)}, its source {source} says {value}")
+
+    def orphans(self) -> bool:
+        """Whether some target was attached to a source that had been removed: reported, not deleted."""
+        links = [
+            fact.link(item)
+            for place, item in self.items.items()
+            for fact in self.of(place)
+            if fact.on_delete == "delete"
+        ]
+        return any(source is not None and source not in self.items for source in links)
+
+    def wanted(self, fact: Fact, item: Item, items: Mapping[Place, Item] | None = None) -> dict[Path, Value]:
+        """What the copies must be now; empty where the rule says nothing."""
+        items = self.items if items is None else items
+        place = fact.link(item)
+        source = None if place is None else items.get(place)
+        if fact.snapshot and any(get(item, to) is not None for _, to in fact.pairs):
+            return {}
+        if source is None or (fact.where is not None and not fact.where(source, item)):
+            return {to: None for _, to in fact.pairs} if fact.on_delete == "clear" else {}
+        return {to: get(source, path) for path, to in fact.pairs}
+
+    # ------------------------------------------------------------ cost
+    def cost(self, place: Place, old: Item | None, new: Item | None) -> int:
+        """How many writes one change of an application is worth: the targets it makes wrong, and those these make wrong."""
+        items, writes = dict(self.items), 0
+        changes = deque([(place, old, new)])
+        while changes:
+            place, old, new = changes.popleft()
+            for target in sorted(items, key=lambda other: (other != place, other)):  # itself first, then its targets
+                item = items.get(target)
+                if item is None:
+                    continue
+                fixed = self._fixed(target, item, items, (place, old, new))
+                if fixed == item:
+                    continue
+                writes += 1
+                if fixed is None:
+                    del items[target]
+                else:
+                    items[target] = fixed
+                changes.append((target, item, fixed))
+        return writes
+
+    def _fixed(self, place: Place, item: Item, items: Mapping[Place, Item], change: AppChange) -> Item | None:
+        """A target as one look at it leaves it, when what changed is the target itself or its source."""
+        changed, old, new = change
+        for fact in self.of(place):
+            pushed = fact.link(item) == changed
+            if new is None and pushed and fact.on_delete == "delete":
+                return None
+            pulled = place == changed and (old is None or self._relevant(fact, old, item))
+            if not pulled and not pushed:
+                continue
+            if misplaced(fact, item):
+                continue
+            for to, value in self.wanted(fact, item, items).items():
+                if get(item, to) != value:
+                    item = put(item, to, value)
+        return item
+
+    def _relevant(self, fact: Fact, old: Item, new: Item) -> bool:
+        names = [*fact.attached_by, *(to[0] for _, to in fact.pairs)]
+        return fact.where is not None or any(old.get(name) != new.get(name) for name in names)
+
+
+def _without(item: Item, copies: Container[Path]) -> Item:
+    """The item without its copies: what the pipeline may not touch. A map that only holds copies counts as nothing."""
+    rest: dict[str, AttributeValue] = {}
+    for name, value in item.items():
+        if (name,) in copies:
+            continue
+        if "M" in value:
+            inner = {key: content for key, content in value["M"].items() if (name, key) not in copies}
+            if inner:
+                rest[name] = {"M": inner}
+        else:
+            rest[name] = value
+    return rest

@@ -1,0 +1,242 @@
+"""One history: the scheduler picks what happens next, request by request, until all is healed and quiet.
+
+Law: the pipeline runs as it does in production, the same generators; between any two of its requests anything else may
+happen. Faults come from a finite budget; then the world heals, and everything must come to rest within a step limit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from sync_rules import batch
+from sync_rules.limits import Limits
+from sync_rules.messages import decode
+from sync_rules.reconcile import Pace
+from tests.simulation import words
+from tests.simulation.choices import Choices
+from tests.simulation.configurations import CONFIGURATIONS, rules_of
+from tests.simulation.faults import FAULTS, Faults
+from tests.simulation.oracles import DivergenceError, Oracle, Watch
+from tests.simulation.workers import Workers
+from tests.simulation.workload import OPERATIONS, Application, beginning, mended, unfit
+from tests.simulation.workload import Write as AppWrite
+from tests.simulation.world import Batch, World, place_of_note
+
+TASKS_MAX = 3
+STORM_MAX_STEPS = 600
+CALM_MAX_STEPS = 3_000
+
+
+class History:
+    """One history in one configuration under one oracle. `story` collects the steps in words, when given."""
+
+    def __init__(self, configuration: str, oracle: Oracle, choices: Choices, story: list[str] | None = None) -> None:
+        self.configuration = CONFIGURATIONS[configuration]
+        self.oracle, self.choices, self.story = oracle, choices, story
+        self.rules = rules_of(configuration, second_look=oracle.second_look)
+        self.seen: Counter[tuple[str, str]] = Counter()  # what occurred, for the coverage of the generators
+        self.steps = self.expected_writes = 0
+        self.watch = Watch(self.configuration, unique=oracle.unique)
+        self.app = Application(self.configuration, self.watch, choices.application.pick, oracle.unique)
+        self.world = World(self.configuration, self.rules, self.watch)
+        self.parked_wait = False
+        self._configure()
+        self.workers = Workers(self.world, choices, self.faults, self.seen, self.tell)
+        self.world.load(beginning(self.configuration, self.watch), lag=oracle.lag)
+
+    # ------------------------------------------------------------ the beginning
+    def _configure(self) -> None:
+        """Swarm: which operations, which faults and how many, which limits, who is quick and who is slow."""
+        pick = self.choices.configuration.pick
+        self.limits = Limits(
+            fan_out_page_max_items=2,
+            fan_out_round_max_items=(1_000, 2, 1)[pick(3)],
+            fan_out_inline_max_items=(10_000, 2, 4)[pick(3)],
+            apply_max_writes=(100, 1)[pick(2)],
+            parked_max_looks=10**9,  # an item may stay full for as long as the history likes
+        )
+        if self.oracle.serial:
+            self.limits = Limits()  # all targets of a change in one round, so that each is written once
+        percent = 0 if self.oracle.serial else (0, 4, 10, 25)[pick(4)]
+        budget = (8, 20, 40)[pick(3)]
+        possible = {fault for fault in FAULTS if pick(2) == 0}
+        self.faults = Faults(self.choices.faults, possible, percent, budget, self.seen, self.tell)
+        allowed = [name for name in OPERATIONS if self.oracle.only is None or name in self.oracle.only]
+        allowed = [name for name in allowed if name not in self.oracle.without]
+        few = pick(3) == 2  # with few operations, the same items meet again and again
+        self.operations = [name for name in allowed if pick(4) < (1 if few else 3)] or allowed
+        self.operations_left = 3 + pick(14)
+        self.pace = Pace(
+            self.limits, lambda: self.faults.occurs("out of time"), lambda _key: not self.faults.occurs("contended")
+        )
+        self.actions: list[Callable[[], bool]] = [
+            *[self._work] * (8, 3, 16)[pick(3)],
+            *[self._invoke] * (2, 1, 6)[pick(3)],
+            *[self._deliver] * (2, 1, 6)[pick(3)],
+            *[self._catch_up] * (2, 1, 6)[pick(3)],
+            *[self._land] * (1, 3)[pick(2)],
+            *[self._redrive] * (1, 2)[pick(2)],
+            *[self._again] * (1, 2)[pick(2)],
+            *[self._operate] * (2, 1, 6)[pick(3)],
+        ]
+
+    # ------------------------------------------------------------ the whole of it
+    def run(self) -> None:
+        """Play it to its end. Raises DivergenceError when something that must hold does not."""
+        self._play(STORM_MAX_STEPS)
+        self.world.calm = self.parked_wait = True
+        self.faults.heal()
+        self.tell("-- the faults are over; what is parked still waits")
+        if not self._play(CALM_MAX_STEPS):
+            raise DivergenceError("the pipeline does not come to rest, though nothing fails any more")
+        self.watch.settled({*unfit(self.watch), *filter(None, map(place_of_note, self.world.notes))})
+        for place in unfit(self.watch):
+            self._write(mended(self.app, place), "mend")
+        self.parked_wait = False
+        self.tell("-- every item can take its copies now")
+        if not self._play(CALM_MAX_STEPS):
+            raise DivergenceError("the pipeline does not come to rest, though nothing is parked any more")
+        self._check_cost()
+        self.watch.settled()
+        if self.oracle.serial:
+            self._deliver_everything_again()
+
+    def _play(self, steps_max: int) -> bool:
+        """Let things happen until nothing can, or for so many steps. Says whether nothing can."""
+        pick, actions = self.choices.schedule.pick, self.actions
+        for _ in range(steps_max):
+            chosen = pick(len(actions))
+            for offset in range(len(actions)):
+                if actions[(chosen + offset) % len(actions)]():
+                    break
+            else:
+                return True
+            self.steps += 1
+        return False
+
+    def _deliver_everything_again(self) -> None:
+        """Every record once more, in one batch per table: right copies are not written again."""
+        if self.watch.orphans():
+            return  # a REMOVE that comes again also deletes what was attached since
+        before = self.world.writes
+        changes = [change for one in self.world.streams.finished for change in one.changes]
+        changes.sort(key=lambda change: int(change.position))
+        for table in self.rules.tables:
+            again = [change for change in changes if change.key.table == table]
+            self.workers.begin(batch.process(again, self.rules, self.pace), Batch(again, first=False))
+        self._play(CALM_MAX_STEPS)
+        if self.world.writes != before:
+            raise DivergenceError(f"{self.world.writes - before} writes when everything was delivered again")
+
+    def _check_cost(self) -> None:
+        if self.oracle.serial and self.world.writes != self.expected_writes:
+            raise DivergenceError(f"{self.world.writes} writes, {self.expected_writes} were needed")
+
+    # ------------------------------------------------------------ what can happen next
+    def _operate(self) -> bool:
+        if self.world.calm or self.operations_left == 0:
+            return False
+        self._check_cost()
+        self.operations_left -= 1
+        name = self.operations[self.app.pick(len(self.operations))]
+        write = OPERATIONS[name](self.app)
+        if write is not None or name == "read":
+            self.seen["operation", name] += 1
+        if write is not None:
+            self._write(write, name)
+        return True
+
+    def _write(self, write: AppWrite, name: str) -> None:
+        place, new = write
+        old = self.watch.items.get(place)
+        if self.oracle.serial and old != new:
+            before = self.watch.items
+            after = {**before, place: new} if new is not None else {p: i for p, i in before.items() if p != place}
+            self.watch.items = after
+            self.expected_writes += self.watch.cost(place, old, new)
+            self.watch.items = before
+        self.tell(f"application: {name} {words.place(place)}: {words.item(old)} -> {words.item(new)}")
+        self.world.operate(place, new)
+
+    def _work(self) -> bool:
+        return self.workers.step()
+
+    def _invoke(self) -> bool:
+        """An invocation starts with some records of some items of one table."""
+        if len(self.workers.tasks) >= TASKS_MAX:
+            return False
+        ready = self.world.streams.ready()
+        if not ready:
+            return False
+        pick = self.choices.schedule.pick
+        first = ready.pop(pick(len(ready)))
+        others = [place for place in ready if place[0] == first[0]]
+        places = [first, *others[: pick(3)]]
+        changes = [
+            change
+            for place in places
+            for change in self.world.streams.take(place, 1 + pick(len(self.world.streams.waiting[place])))
+        ]
+        changes.sort(key=lambda change: int(change.position))
+        self.workers.begin(batch.process(changes, self.rules, self.pace), Batch(changes))
+        return True
+
+    def _deliver(self) -> bool:
+        """A message is delivered, any that may be."""
+        if len(self.workers.tasks) >= TASKS_MAX or not self.world.notes:
+            return False
+        ready = [
+            note
+            for note in self.world.notes
+            if not (note.parked and self.parked_wait) and self.world.store.caught_up(note.after)
+        ]
+        if not ready:
+            return False
+        note = ready[self.choices.schedule.pick(len(ready))]
+        if not self.faults.occurs("message twice"):
+            self.world.notes.remove(note)
+        self.workers.begin(batch.process_message(decode(note.text), self.rules, self.pace), note)
+        return True
+
+    def _catch_up(self) -> bool:
+        behind = self.world.store.behind()
+        if not behind:
+            return False
+        number, row = behind[self.choices.schedule.pick(len(behind))]
+        self.world.store.apply_one(number, row)
+        self.tell(f"index replica {number} catches up with {row}")
+        return True
+
+    def _land(self) -> bool:
+        """A write whose worker gave up on it long ago reaches the store."""
+        if not self.world.flying:
+            return False
+        write = self.world.flying.pop(self.choices.schedule.pick(len(self.world.flying)))
+        self.tell(f"a write in flight lands: {words.write(write)} -> {words.answer(self.world.apply(write))}")
+        return True
+
+    def _redrive(self) -> bool:
+        """Records that were given up are processed after all."""
+        if len(self.workers.tasks) >= TASKS_MAX or not self.world.streams.dead:
+            return False
+        dead = self.world.streams.dead.pop(self.choices.schedule.pick(len(self.world.streams.dead)))
+        self.seen["action", "redrive"] += 1
+        self.workers.begin(batch.process(dead.changes, self.rules, self.pace), dead)
+        return True
+
+    def _again(self) -> bool:
+        """A finished batch is delivered once more, whatever happened since."""
+        if (
+            len(self.workers.tasks) >= TASKS_MAX
+            or not self.world.streams.finished
+            or not self.faults.occurs("deliver again")
+        ):
+            return False
+        old = self.world.streams.finished[self.choices.faults.pick(len(self.world.streams.finished))]
+        self.workers.begin(batch.process(old.changes, self.rules, self.pace), Batch(old.changes, first=False))
+        return True
+
+    def tell(self, text: str) -> None:
+        if self.story is not None:
+            self.story.append(text)

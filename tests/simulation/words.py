@@ -1,0 +1,84 @@
+"""A history in words, for the story of a failure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sync_rules.attributes import Item
+from sync_rules.model import Check, Condition, Delete, Result, Transaction, Update, Write
+from sync_rules.store import Apply, Later, List, Page, Park, Read, Request
+from tests.simulation.configurations import Place
+from tests.simulation.world import Batch, Note
+
+
+def place(where: Place) -> str:
+    return f"{where[0]}[{', '.join(where[1])}]"
+
+
+def item(values: Item | None) -> str:
+    """An item by what is in its attributes; long texts are cut."""
+    return "nothing" if values is None else "{" + ", ".join(f"{name}: {value(v)}" for name, v in values.items()) + "}"
+
+
+def value(one: Any) -> str:
+    if one is None:
+        return "nothing"
+    ((kind, content),) = one.items()
+    if kind == "M":
+        return item(content)
+    return content if len(str(content)) < 40 else f"{str(content)[:8]}... ({len(content)})"
+
+
+def origin(of: Batch | Note) -> str:
+    if isinstance(of, Note):
+        return f"message {of.text}"
+    records = ", ".join(f"{change.position} of {change.key}" for change in of.changes)
+    return f"{'' if of.first else 'once more '}records {records}"
+
+
+def request(of: Request, part: int) -> str:
+    match of:
+        case Read():
+            return f"reads {of.keys[part]}"
+        case List():
+            start = f" from {item(of.cursor)}" if of.cursor else ""
+            return f"lists {of.table}{f' by {of.index}' if of.index else ''}{start}"
+        case Apply():
+            return write(of.writes[part])
+        case Later():
+            return f"sends {of.message} for {of.delay_seconds} s later"
+        case Park():
+            return f"parks {of.failure.key}: {of.failure.reason}"
+    return str(of)
+
+
+def write(of: Write) -> str:
+    return "; ".join(action(one) for one in of.actions) if isinstance(of, Transaction) else action(of)
+
+
+def action(of: Check | Update | Delete) -> str:
+    guard = " and ".join(condition(one) for one in of.guard)
+    match of:
+        case Update():
+            changes = [f"{'.'.join(path)} = {value(new)}" for path, new in of.sets]
+            changes += [f"no {'.'.join(path)}" for path in of.removes]
+            return f"sets {', '.join(changes)} on {of.key} if {guard}"
+        case Delete():
+            return f"deletes {of.key} if {guard}"
+    return f"checks {of.key}: {guard}"
+
+
+def condition(of: Condition) -> str:
+    path = ".".join(of.path)
+    return f"{path} = {value(of.value)}" if of.value is not None else f"{path} {of.test.value}"
+
+
+def answer(of: Any) -> str:
+    match of:
+        case Result():
+            return f"{of.status.value}{f' {of.reason}' if of.reason else ''}"
+        case Page():
+            return ", ".join(item(one) for one in of.items) + (" and more" if of.cursor else "") or "no rows"
+        case None:
+            return "nothing"
+    return item(of) if isinstance(of, dict) else str(of)

@@ -1,0 +1,179 @@
+"""Workers: the pipeline's generators, each stopped at one request, which is answered, refused, or the worker's last.
+
+Law: the pipeline runs as it does in production, the same generators; only who answers differs. Each write of an `Apply`
+and each key of a `Read` is a step of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sync_rules import batch
+from sync_rules.errors import StoreError
+from sync_rules.messages import PushMessage
+from sync_rules.model import ItemKey, Result, Status, Write
+from sync_rules.reconcile import Report
+from sync_rules.store import Apply, Later, List, Read, Request, Work
+from tests.simulation import words
+from tests.simulation.choices import Choices
+from tests.simulation.faults import Faults
+from tests.simulation.oracles import DivergenceError
+from tests.simulation.world import REPLICAS, Batch, Note, World, note_of
+
+NOT_YET: Request = Read(())
+
+
+@dataclass
+class Task:
+    """A worker at one request: which parts are done, and what it is about. `origin` comes again if it does not finish."""
+
+    number: int
+    work: Work[Report]
+    origin: Batch | Note
+    request: Request
+    answers: dict[int, Any] = field(default_factory=dict)
+    left: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Workers:
+    """All workers of a history."""
+
+    world: World
+    choices: Choices
+    faults: Faults
+    seen: Counter[tuple[str, str]]
+    tell: Callable[[str], None]
+    tasks: list[Task] = field(default_factory=list)
+    begun: int = 0
+
+    def begin(self, work: Work[Report], origin: Batch | Note) -> None:
+        self.begun += 1
+        task = Task(self.begun, work, origin, NOT_YET)
+        self.tasks.append(task)
+        self.tell(f"worker {task.number} starts with {words.origin(origin)}")
+        self._resume(task, lambda: next(work))
+
+    def _resume(self, task: Task, to_next: Callable[[], Request]) -> None:
+        """Let a worker run to its next request, or its end."""
+        try:
+            request = to_next()
+        except StopIteration as stop:
+            self.tasks.remove(task)
+            self._finish(task, stop.value)
+            return
+        task.request = request
+        task.answers = {}
+        match request:
+            case Read():
+                task.left = list(range(len(request.keys)))
+            case Apply():
+                task.left = list(range(len(request.writes)))
+            case _:
+                task.left = [0]
+
+    def step(self) -> bool:
+        """One worker makes one request, or one part of it: a read of several keys is no snapshot."""
+        if not self.tasks:
+            return False
+        task = self.tasks[self.choices.schedule.pick(len(self.tasks))]
+        request = task.request
+        part = task.left[self.choices.schedule.pick(len(task.left))]
+        write = request.writes[part] if isinstance(request, Apply) else None
+        fault = self.faults.of(request, write)
+        if fault == "crash before":
+            return self._die(task, fault)
+        if fault == "throttle" and not isinstance(request, Apply):
+            return self._throw(task, fault)
+        if fault == "crash in flight" and write is not None:
+            self.world.flying.append(write)
+            return self._die(task, fault)
+        answer = self._failed_write(write, fault) if write is not None and fault else self._answer(request, part)
+        self.tell(
+            f"worker {task.number}: {words.request(request, part)} -> {words.answer(answer)}{f' ({fault})' if fault else ''}"
+        )
+        if fault == "crash after":
+            return self._die(task, fault)
+        if fault == "answer lost" and write is None:
+            return self._throw(task, fault)
+        task.left.remove(part)
+        task.answers[part] = answer
+        if not task.left:
+            self._resume(task, lambda: task.work.send(self._whole_answer(task)))
+        return True
+
+    def _whole_answer(self, task: Task) -> Any:
+        if isinstance(task.request, Read | Apply):
+            return tuple(task.answers[part] for part in sorted(task.answers))
+        return task.answers[0]
+
+    def _answer(self, request: Request, part: int) -> Any:
+        match request:
+            case Read():
+                return self._read(request, request.keys[part])
+            case List():
+                return self.world.store.list_from(
+                    self.choices.faults.pick(REPLICAS) if self.world.store.lag and request.index else 0, request
+                )
+            case Apply():
+                return self.world.apply(request.writes[part])
+            case Later():
+                after = (
+                    self.world.store.clock if isinstance(request.message, PushMessage) and request.delay_seconds else 0
+                )
+                self.world.notes.append(note_of(request.message, after))
+        return None
+
+    def _read(self, _request: Read, key: ItemKey) -> Any:
+        return self.world.store.item(key)
+
+    def _failed_write(self, write: Write, fault: str) -> Result:
+        """The answer to a write that went wrong; some of these happen nevertheless, at once or later."""
+        if fault in ("answer lost", "crash after"):
+            self.world.apply(write)
+        elif fault == "in flight":
+            self.world.flying.append(write)
+        return Result(Status.FAILED, reason="TransactionConflict" if fault == "conflict" else "Throttled")
+
+    def _throw(self, task: Task, fault: str) -> bool:
+        self.tell(f"worker {task.number}: {words.request(task.request, 0)} -> error ({fault})")
+        self._resume(task, lambda: task.work.throw(StoreError("Throttled")))
+        return True
+
+    def _die(self, task: Task, fault: str) -> bool:
+        self.tell(f"worker {task.number} dies: {fault} of {words.request(task.request, task.left[0])}")
+        self.tasks.remove(task)
+        task.work.close()
+        self._come_again(task.origin)
+        return True
+
+    def _come_again(self, origin: Batch | Note) -> None:
+        if isinstance(origin, Note):
+            self.world.notes.append(origin)
+        else:
+            self.world.streams.release(origin, origin.changes)
+
+    def _finish(self, task: Task, report: Report) -> None:
+        """What came of it: records from the lowest failed position on come again, as Lambda has it."""
+        for (_, outcome), count in report.outcomes.items():
+            self.seen["outcome", outcome.value] += count
+        self.tell(f"worker {task.number} is done{', failed: ' + str(report.failed) if report.failed else ''}")
+        origin = task.origin
+        if isinstance(origin, Note):
+            if report.failed:
+                self.world.notes.append(origin)
+            return
+        lowest = batch.lowest(change.position for change in origin.changes if change.key in report.failed)
+        if report.failed and lowest is None:
+            raise DivergenceError("something failed, but no record of the batch is reported")
+        rest = [change for change in origin.changes if lowest is not None and int(change.position) >= int(lowest)]
+        if rest and self.faults.occurs("give up"):
+            self.world.streams.give_up(origin, rest)
+        else:
+            self.world.streams.release(origin, rest)
+        finished = [change for change in origin.changes if change not in rest] if rest else origin.changes
+        if finished and origin.first:
+            self.world.streams.finished.append(Batch(finished, first=False))

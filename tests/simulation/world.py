@@ -1,0 +1,212 @@
+"""The world outside the pipeline: a store whose indexes lag, streams, a queue, workers that can die, writes in flight.
+
+Law: whatever AWS allows may happen here and nothing else: records of one item first arrive in order and never in two
+invocations at once, everything may arrive again, a read is consistent, an index is not.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from sync_rules.attributes import Item
+from sync_rules.errors import StoreError
+from sync_rules.memory import MemoryStore, OnChange, RejectedError, Rows, Values
+from sync_rules.messages import Message, PullMessage, PushMessage, decode, encode
+from sync_rules.model import Change, ItemKey, Result, Write
+from sync_rules.rules import Index, Rules, Table
+from sync_rules.sizes import item_bytes
+from sync_rules.store import Apply, List, Page
+from tests.simulation.configurations import Configuration, Place
+from tests.simulation.oracles import Watch
+from tests.simulation.workload import ITEM_MAX_BYTES
+
+REPLICAS = 2
+
+
+def place_of(key: ItemKey) -> Place:
+    return key.table, tuple(str(value) for _, _, value in key.values)
+
+
+class Replica:
+    """One copy of all indexes, and what it has not applied yet, item by item."""
+
+    def __init__(self, tables: Iterable[Table]) -> None:
+        self.rows = {t.name: {index.name: Rows(index.partition, index.sort) for index in t.indexes} for t in tables}
+        self.waiting: dict[tuple[str, str, Values], deque[tuple[int, Index, Item | None]]] = {}
+
+
+class LaggingStore(MemoryStore):
+    """A memory store with smaller items, whose indexes have replicas that catch up when told to, item by item."""
+
+    def __init__(self, tables: dict[str, Table], on_change: OnChange | None) -> None:
+        super().__init__(tables, on_change)
+        self.clock = 0
+        self.lag = False
+        self.replicas = [Replica(tables.values()) for _ in range(REPLICAS)]
+
+    def propagate(self, table: str, index: Index, key: Values, item: Item | None) -> None:
+        self.clock += 1
+        for replica in self.replicas:
+            replica.waiting.setdefault((table, index.name, key), deque()).append((self.clock, index, item))
+        if not self.lag:
+            self.catch_up()
+
+    def apply_one(self, number: int, which: tuple[str, str, Values]) -> None:
+        """One replica takes over the next version of one row."""
+        replica = self.replicas[number]
+        table, _, key = which
+        _, index, item = replica.waiting[which].popleft()
+        if not replica.waiting[which]:
+            del replica.waiting[which]
+        self._show(number, table)
+        super().propagate(table, index, key, item)
+
+    def catch_up(self) -> None:
+        for number, replica in enumerate(self.replicas):
+            for which in tuple(replica.waiting):
+                while which in replica.waiting:
+                    self.apply_one(number, which)
+
+    def behind(self) -> list[tuple[int, tuple[str, str, Values]]]:
+        """What could be applied next: (replica, row)."""
+        return [(number, which) for number, replica in enumerate(self.replicas) for which in replica.waiting]
+
+    def caught_up(self, clock: int) -> bool:
+        """Whether every replica has applied all that was written up to then."""
+        return all(rows[0][0] > clock for replica in self.replicas for rows in replica.waiting.values())
+
+    def list_from(self, number: int, request: List) -> Page:
+        """A page, where an index is asked for from one of its replicas."""
+        self._show(number, request.table)
+        return self.list(request)
+
+    def _show(self, number: int, table: str) -> None:
+        self._stored(table).indexes = self.replicas[number].rows[table]
+
+    def _check(self, key: ItemKey, item: Item) -> None:
+        super()._check(key, item)
+        if "ballast" in item and item_bytes(item) > ITEM_MAX_BYTES:
+            raise RejectedError("ItemTooLarge")
+
+
+# ---------------------------------------------------------------- streams
+@dataclass
+class Batch:
+    """Records handed to one invocation. `first`: never finished before, so their items are held meanwhile."""
+
+    changes: list[Change]
+    first: bool = True
+
+
+@dataclass
+class Streams:
+    """Records on their way: waiting in order for each item, held by an invocation, finished, or given up."""
+
+    in_order: bool = True
+    waiting: dict[Place, deque[Change]] = field(default_factory=dict)
+    held: set[Place] = field(default_factory=set)
+    finished: list[Batch] = field(default_factory=list)
+    dead: list[Batch] = field(default_factory=list)
+
+    def add(self, change: Change) -> None:
+        self.waiting.setdefault(place_of(change.key), deque()).append(change)
+
+    def ready(self) -> list[Place]:
+        """Items with records that may be delivered, those with the oldest records first."""
+        places = [place for place, records in self.waiting.items() if records and place not in self.held]
+        return sorted(places, key=lambda place: int(self.waiting[place][0].position))
+
+    def take(self, place: Place, count: int) -> list[Change]:
+        """The next records of one item. Where order is not kept the item is not held."""
+        records = self.waiting[place]
+        if self.in_order:
+            self.held.add(place)
+        return [records.popleft() for _ in range(min(count, len(records)))]
+
+    def release(self, batch: Batch, rest: list[Change]) -> None:
+        """The invocation is over; what it did not finish comes again."""
+        if not batch.first:
+            if rest:
+                self.dead.append(Batch(rest, first=False))
+            return
+        for change in reversed(rest):
+            self.waiting[place_of(change.key)].appendleft(change)
+        self.held -= {place_of(change.key) for change in batch.changes}
+
+    def give_up(self, batch: Batch, rest: list[Change]) -> None:
+        """Retries are used up: the records go to the failure destination, those behind them go on."""
+        self.release(batch, [])
+        self.dead.append(Batch(rest, first=False))
+
+
+# ---------------------------------------------------------------- the queue
+@dataclass
+class Note:
+    """A message as text. It is not delivered before the indexes caught up with `after`."""
+
+    text: str
+    after: int
+    parked: bool
+
+
+def note_of(message: Message, after: int) -> Note:
+    return Note(encode(message), after, isinstance(message, PullMessage) and message.attempt > 0)
+
+
+def place_of_note(note: Note) -> Place | None:
+    """The target a parked message is about."""
+    message = decode(note.text)
+    return None if isinstance(message, PushMessage) else place_of(message.target)
+
+
+# ---------------------------------------------------------------- all of it
+class World:
+    """Everything outside the pipeline. Every change of an item is watched and leaves a record."""
+
+    def __init__(self, configuration: Configuration, rules: Rules, watch: Watch) -> None:
+        self.configuration, self.rules, self.watch = configuration, rules, watch
+        self.streams = Streams(configuration.in_order)
+        self.store = LaggingStore(dict(rules.tables), None)
+        self.notes: list[Note] = []
+        self.flying: list[Write] = []  # writes whose worker is gone, or gave up on them
+        self.writes = 0
+        self.by_pipeline = False
+        self.calm = False
+
+    def load(self, items: Mapping[Place, Item], *, lag: bool) -> None:
+        """The items a history begins with; they leave no records."""
+        for place, item in items.items():
+            self.store.put(place[0], item)
+        self.store.on_change = self._changed
+        self.store.lag = lag
+
+    def _changed(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
+        self.watch.changed(place_of(key), old, new, by_pipeline=self.by_pipeline)
+        self.record(Change(key, old, new, str(self.watch.clock), in_order=self.configuration.in_order))
+
+    def record(self, change: Change) -> None:
+        self.streams.add(change)
+
+    def apply(self, write: Write) -> Result:
+        """A write of the pipeline reaches the store."""
+        self.writes += 1
+        self.by_pipeline = True
+        try:
+            (result,) = self.store.apply(Apply((write,)))
+        finally:
+            self.by_pipeline = False
+        return result
+
+    def operate(self, place: Place, new: Item | None) -> None:
+        """A write of an application; one that does not fit is refused, and nothing happens."""
+        if new is not None:
+            with suppress(StoreError):
+                self.store.put(place[0], new)
+            return
+        keys = zip(self.rules.tables[place[0]].key, place[1], strict=True)
+        self.store.delete(
+            ItemKey(place[0], tuple((attribute.name, attribute.type, value) for attribute, value in keys))
+        )
