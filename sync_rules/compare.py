@@ -7,7 +7,7 @@ differs is looked at again, strongly consistent, after a grace period; what is r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -48,7 +48,6 @@ class Comparison:
     right: Counter[str] = field(default_factory=Counter)
     kept: Counter[str] = field(default_factory=Counter)
     different: list[Difference] = field(default_factory=list)
-    gone: int = 0
 
 
 @dataclass(frozen=True)
@@ -90,9 +89,7 @@ def look_again(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
         if image is not None
         and (target := target_of(image, rules.tables[key.table], rules, frozenset(asked[key]))) is not None
     ]
-    comparison = yield from compare(present)
-    comparison.gone = len(keys) - len(present)
-    return comparison
+    return (yield from compare(present))
 
 
 def compare(targets: Sequence[Target]) -> Work[Comparison]:
@@ -127,11 +124,3 @@ def _drift(image: Item, paths: Desired) -> Drift:
     if all(value is None for value in paths.values()):
         return Drift.EXTRA
     return Drift.WRONG
-
-
-def by_target(found: Iterable[Difference]) -> Mapping[ItemKey, list[Difference]]:
-    """Differences grouped by the item they are on."""
-    grouped: dict[ItemKey, list[Difference]] = {}
-    for difference in found:
-        grouped.setdefault(difference.target, []).append(difference)
-    return grouped

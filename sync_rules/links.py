@@ -14,7 +14,6 @@ from sync_rules.attributes import parse_path, show_path
 from sync_rules.keys import Template
 from sync_rules.rules import Entity, Find, Index, KeyAttribute, KeyType, Link, Ref
 
-Parts = tuple[tuple[KeyAttribute, Template], ...]
 NOT_IN_INDEX_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
 
 
