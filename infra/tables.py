@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_random_exponential
 
 from sync_rules import aws
+from sync_rules.entities import Index, KeyAttribute, Table
 from sync_rules.errors import StoreError
 from sync_rules.preflight import IMAGES, describe
-from sync_rules.rules import Index, KeyAttribute, Rules, Table
+from sync_rules.rules import Rules
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

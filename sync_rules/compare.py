@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from sync_rules.attributes import Item, Path, get
+from sync_rules.decide import Sources, Target, source_of
+from sync_rules.entities import Table
 from sync_rules.errors import StoreError
 from sync_rules.kinds import KINDS
 from sync_rules.model import ItemKey
-from sync_rules.reconcile import Sources, Target, read_sources, source_of
-from sync_rules.rules import Rule, Rules, Table
+from sync_rules.reconcile import read_sources
+from sync_rules.rules import Rule, Rules
 from sync_rules.store import Read, Scan, Work
 from sync_rules.updates import Desired, differences
 

@@ -12,10 +12,11 @@ from typing import Literal
 
 from sync_rules import links
 from sync_rules.attributes import Path, parse_path, show_path
+from sync_rules.entities import Entity
 from sync_rules.errors import UserError
 from sync_rules.expressions import Where, compile_where
 from sync_rules.problems import Report, Spot, unknown
-from sync_rules.rules import CopyRule, Entity, Find, Link
+from sync_rules.rules import CopyRule, Find, Link
 from sync_rules.schema import RuleForm
 from sync_rules.yamlspots import Document
 

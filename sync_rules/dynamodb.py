@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from sync_rules import aws
 from sync_rules.attributes import Item
 from sync_rules.conditions import Expressions, identity
+from sync_rules.entities import Table
 from sync_rules.errors import StoreError
 from sync_rules.model import ItemKey, Result
-from sync_rules.rules import Table
 from sync_rules.store import Apply, List, Page, Read, Scan
 from sync_rules.writer import Writer
 

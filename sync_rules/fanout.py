@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sync_rules.attributes import Item
+from sync_rules.decide import Target
 from sync_rules.errors import StoreError
 from sync_rules.model import ItemKey, Outcome
 from sync_rules.plan import Pull, Push
-from sync_rules.reconcile import Pace, Report, Target, Unfinished, fix, read_all
+from sync_rules.reconcile import Pace, Report, Unfinished, fix, read_all
 from sync_rules.rules import Rule, Rules
 from sync_rules.store import Later, List, Work
 

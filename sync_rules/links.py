@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sync_rules.attributes import parse_path, show_path
+from sync_rules.entities import Entity, Index, KeyAttribute, KeyType, Ref
 from sync_rules.keys import Template
-from sync_rules.rules import Entity, Find, Index, KeyAttribute, KeyType, Link, Ref
+from sync_rules.rules import Find, Link
 
 NOT_IN_INDEX_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
 

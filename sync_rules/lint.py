@@ -10,9 +10,10 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, pairwise
 
 from sync_rules.attributes import Path, overlaps, show_path
+from sync_rules.entities import Entity
 from sync_rules.keys import may_overlap
 from sync_rules.problems import Problem, Report, errors
-from sync_rules.rules import CopyRule, Entity, Rules
+from sync_rules.rules import CopyRule, Rules
 from sync_rules.yamlspots import Document
 
 Lint = Callable[[Rules, Document], Iterator[Problem]]

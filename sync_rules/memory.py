@@ -15,9 +15,10 @@ from itertools import islice
 
 from sync_rules.attributes import AttributeValue, Item, Path, same
 from sync_rules.conditions import InvalidUpdateError, Sets, comparable, holds, identity, updated
+from sync_rules.entities import Index, KeyAttribute, Table
 from sync_rules.errors import StoreError
 from sync_rules.model import WRITTEN, Check, Delete, ItemKey, Result, Status, Transaction, Update, Write
-from sync_rules.rules import Index, KeyAttribute, KeyConditions, Table
+from sync_rules.rules import KeyConditions
 from sync_rules.sizes import ITEM_MAX_BYTES, item_bytes
 from sync_rules.store import Apply, List, Page, Read, Scan
 

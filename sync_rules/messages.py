@@ -58,19 +58,38 @@ def decode(text: str) -> Message:
     """
     try:
         body = json.loads(text, object_hook=_decode_bytes)
-        match body.pop("kind"):
-            case "push":
-                return PushMessage(**{**body, "rules": tuple(body["rules"]), "source": _key(body["source"])})
-            case "pull":
-                return PullMessage(**{**body, "target": _key(body["target"])})
-            case kind:
-                raise RecordError(f"a message of kind {kind!r} is not known: expected push or pull")
+        kind = body.pop("kind")
+        if kind == "push":
+            message: Message = PushMessage(**{**body, "rules": tuple(body["rules"]), "source": _key(body["source"])})
+        else:
+            message = PullMessage(**{**body, "target": _key(body["target"])})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RecordError(f"not a message of sync-rules: {type(error).__name__}") from error
+    if kind not in ("push", "pull") or not _well_formed(message):
+        raise RecordError("not a message of sync-rules: expected a push or a pull")
+    return message
+
+
+def _well_formed(message: Message) -> bool:
+    if isinstance(message, PullMessage):
+        return type(message.attempt) is int and message.attempt >= 0
+    names = all(isinstance(name, str) for name in message.rules)
+    cursor = message.cursor is None or (
+        isinstance(message.cursor, dict) and all(isinstance(value, dict) for value in message.cursor.values())
+    )
+    return names and cursor and type(message.delay_seconds) is int and message.delay_seconds >= 0
 
 
 def _key(body: Mapping[str, Any]) -> ItemKey:
-    return ItemKey(body["table"], tuple((name, kind, value) for name, kind, value in body["values"]))
+    values = tuple((name, kind, value) for name, kind, value in body["values"])
+    if not isinstance(body["table"], str) or not all(map(_is_key_value, values)):
+        raise TypeError
+    return ItemKey(body["table"], values)
+
+
+def _is_key_value(entry: tuple[object, object, object]) -> bool:
+    name, kind, value = entry
+    return isinstance(name, str) and isinstance(value, bytes if kind == "B" else str) and kind in ("S", "N", "B")
 
 
 def _encode_bytes(value: object) -> dict[str, str]:

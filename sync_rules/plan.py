@@ -107,7 +107,7 @@ def group_pushes(pushed: Mapping[tuple[ItemKey, Rule], bool]) -> tuple[Push, ...
 
 def pull_of(key: ItemKey, rules: Rules, image: Item | None = None, attempt: int = 0) -> Pull | None:
     """A pull of a target by its key, as a scan, a message or a repair asks for; None when no rule writes such items."""
-    entity = rules.entity_of(key) if key.table in rules.tables else None
+    entity = rules.entity_of(key)
     into = rules.into_target(entity) if entity is not None else ()
     return Pull(key, image, into, attempt) if into else None
 
@@ -116,7 +116,7 @@ def pushes_of(message: PushMessage, rules: Rules) -> tuple[Push, ...]:
     """The pushes a message asks for. The rules may have changed since: what they no longer say is not asked for, what
     is listed in another way now is listed from the start.
     """
-    entity = rules.entity_of(message.source) if message.source.table in rules.tables else None
+    entity = rules.entity_of(message.source)
     known = [rule for name in message.rules if (rule := rules.rules.get(name)) is not None and rule.source is entity]
     return tuple(
         replace(

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from tenacity import Retrying
 
 from sync_rules import aws
+from sync_rules.entities import KeyAttribute, Table
 from sync_rules.errors import StoreError
-from sync_rules.rules import KeyAttribute, Rules, Table
+from sync_rules.rules import Rules
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -8,47 +8,37 @@ and its own record brings it here again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sync_rules.attributes import Item
+from sync_rules.decide import (
+    Changes,
+    Intent,
+    Sources,
+    Target,
+    deletion_of,
+    intent_of,
+    refusal,
+    relinked,
+    source_changed,
+    source_of,
+    undermined,
+)
 from sync_rules.errors import StoreError
 from sync_rules.kinds import KINDS
 from sync_rules.limits import Limits
 from sync_rules.messages import PullMessage
 from sync_rules.model import (
-    Check,
-    Condition,
-    Delete,
     Failure,
     ItemKey,
     Outcome,
     Result,
     Status,
-    Transaction,
-    Write,
 )
 from sync_rules.rules import Rule
 from sync_rules.store import Apply, Later, Park, Read, Work
-from sync_rules.updates import Desired, differences, distinct, misfit, target_exists, update_of
-
-Sources = Mapping[ItemKey, Item | StoreError | None]  # an error stands for a source that could not be read
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A target as it was seen, and the rules to check. `removed`: those whose source, a record said, was removed."""
-
-    key: ItemKey
-    image: Item
-    rules: tuple[Rule, ...]
-    removed: tuple[Rule, ...] = ()
-    attempt: int = 0
-
-    def only(self, rules: Iterable[Rule]) -> Target:
-        """The same target for some of its rules."""
-        some = tuple(rules)
-        return replace(self, rules=some, removed=tuple(rule for rule in self.removed if rule in some))
+from sync_rules.updates import differences, misfit
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +90,6 @@ class Pace:
     may_write: Callable[[ItemKey], bool] = lambda _key: True
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """What should happen to one target: which rules have something to write, and the write."""
-
-    target: Target
-    rules: tuple[Rule, ...]
-    desired: Desired
-    write: Write
-    deletes: bool = False
-
-
 def fix(targets: Sequence[Target], pace: Pace) -> Work[Report]:
     """Bring targets, whose images are at hand, in line with their sources. The images must be older than this call."""
     report = Report()
@@ -153,10 +132,10 @@ def read_all(keys: Iterable[ItemKey]) -> Work[Sources]:
 # ------------------------------------------------------------------ what should happen
 def _decide(target: Target, sources: Sources, pace: Pace, report: Report) -> Work[Intent | None]:
     """The write this target needs, if any; rules that have nothing to write are tallied at once."""
-    deletion = _deletion(target, sources)
+    deletion = deletion_of(target, sources)
     if deletion is not None:
         return deletion
-    wanted: dict[Rule, Desired] = {}
+    wanted: dict[Rule, Changes] = {}
     for rule in target.rules:
         source = source_of(rule, target.image, sources)
         if isinstance(source, StoreError):
@@ -172,55 +151,16 @@ def _decide(target: Target, sources: Sources, pace: Pace, report: Report) -> Wor
         elif reason := misfit(target.image, changes):  # parked alone: it must not hold up the other rules
             yield from _park(target, [rule], reason, pace, report)
         else:
-            wanted[rule] = desired
+            wanted[rule] = changes
+    for rule in undermined(wanted):
+        report.tally([rule], Outcome.SUPERSEDED)
+        del wanted[rule]
     if not wanted:
         return None
     if not pace.may_write(target.key):
         yield from _park(target, wanted, "Contended", pace, report)
         return None
     return intent_of(target, wanted, sources)
-
-
-def source_of(rule: Rule, image: Item, sources: Sources) -> Item | StoreError | None:
-    """The source a target points to by a rule, as it was read."""
-    key = rule.source_key(image)
-    return None if key is None else sources[key]
-
-
-def intent_of(target: Target, wanted: Mapping[Rule, Desired], sources: Sources) -> Intent:
-    """One write for all rules of a target: an update, or a transaction when a rule is strict."""
-    desired = {path: value for paths in wanted.values() for path, value in paths.items()}
-    guard = [condition for rule in wanted for condition in KINDS[type(rule)].link_guard(rule, target.image)]
-    checks: dict[ItemKey, list[Condition]] = {}
-    for rule in wanted:
-        key = rule.source_key(target.image)
-        if rule.strict and key is not None:
-            source = sources[key]
-            assert not isinstance(source, StoreError), "a rule whose source was not read wants nothing"
-            still = KINDS[type(rule)].source_guard(rule, source)
-            checks.setdefault(key, []).extend(still)
-    guard += checks.pop(target.key, [])  # a transaction may name an item once: an item that is its own source
-    update = update_of(target.key, target.image, differences(target.image, desired), guard)
-    sources_unchanged = tuple(Check(key, distinct(still)) for key, still in checks.items())
-    write = Transaction((*sources_unchanged, update)) if sources_unchanged else update
-    return Intent(target, tuple(wanted), desired, write)
-
-
-def _deletion(target: Target, sources: Sources) -> Intent | None:
-    """The delete of `on_delete: delete`: only on a REMOVE record, only while the source is absent, and comparing only
-    the link, because a late write of the copy must not save an orphan.
-    """
-    for rule in target.removed:
-        source = rule.source_key(target.image)
-        if source is None or source == target.key or sources[source] is not None:
-            continue
-        if not KINDS[type(rule)].deletes(rule, target.image):
-            continue
-        link = KINDS[type(rule)].link_guard(rule, target.image)
-        source_absent = Check(source, KINDS[type(rule)].source_guard(rule, None))
-        delete = Delete(target.key, (target_exists(target.key), *link))
-        return Intent(target, (rule,), {}, Transaction((source_absent, delete)), deletes=True)
-    return None
 
 
 # --------------------------------------------------------------- making it happen
@@ -245,26 +185,12 @@ def _apply(intents: Sequence[Intent], pace: Pace, report: Report) -> Work[list[T
                 yield from _rejected(intent, result, pace, report)
             elif source_changed(intent.write, result):
                 again.append(intent.target if intent.deletes else target)
+            elif intent.deletes and result.item is not None and not relinked(intent, result.item):
+                # its own record would only pull it, and a pull never deletes: judge it anew as it stands
+                again.append(replace(intent.target, image=result.item))
             else:
                 report.tally(intent.rules, refusal(intent, result.item))
     return again
-
-
-def source_changed(write: Write, result: Result) -> bool:
-    """Whether it was a source, not the target, that no longer was as seen."""
-    target_action = len(write.actions) - 1 if isinstance(write, Transaction) else 0
-    return bool(result.refused) and target_action not in result.refused
-
-
-def refusal(intent: Intent, item: Item | None) -> Outcome:
-    """What a refused guard says, read from the item that the refusal returned."""
-    if item is None:
-        return Outcome.GONE
-    if any(rule.source_key(item) != rule.source_key(intent.target.image) for rule in intent.rules):
-        return Outcome.RELINKED
-    if intent.desired and not differences(item, intent.desired):
-        return Outcome.RIGHT  # written by somebody else, or by ourselves when the first answer was lost
-    return Outcome.SUPERSEDED
 
 
 def _rejected(intent: Intent, result: Result, pace: Pace, report: Report) -> Work[None]:

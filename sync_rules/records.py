@@ -16,9 +16,10 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from sync_rules.attributes import AttributeValue, Item
+from sync_rules.entities import Table
 from sync_rules.errors import RecordError
 from sync_rules.model import Change, Failure
-from sync_rules.rules import Rules, Table
+from sync_rules.rules import Rules
 
 STREAM_ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/([^/]+)/stream/")
 SECONDS_MAX = 10**11  # a later number of seconds is the year 5138: it is milliseconds

@@ -16,11 +16,12 @@ from typing import Any
 
 from sync_rules import lint
 from sync_rules.copyrules import Compiler
+from sync_rules.entities import Entity, Index, KeyAttribute, KeyType, Table
 from sync_rules.errors import UserError
 from sync_rules.keys import Template, parse_template
 from sync_rules.links import default_template
 from sync_rules.problems import Problem, Report, errors, unknown
-from sync_rules.rules import CopyRule, Entity, Index, KeyAttribute, KeyType, Rules, Table
+from sync_rules.rules import CopyRule, Rules
 from sync_rules.schema import EntityForm, IndexForm, TableForm
 from sync_rules.shape import Shaped, shape
 from sync_rules.yamlspots import Document, read

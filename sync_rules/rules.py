@@ -1,7 +1,7 @@
-"""Rules as the pipeline reads them: tables, entities, links and copy rules, checked and compiled once, then frozen.
+"""Rules as the pipeline reads them: checked and compiled once, then frozen. `rulefile` makes them from YAML.
 
-`rulefile` makes these from YAML; nothing here knows of files. A `Ref` says where on a target a field is read, a `Find`
-how a source finds its targets, a `Where` is the condition of a rule.
+Law: a rule says which source a target points to (its link), how a source finds its targets, what the copies must equal,
+and every path that matters to any of that.
 """
 
 from __future__ import annotations
@@ -12,129 +12,10 @@ from functools import cached_property
 from typing import Literal
 
 from sync_rules.attributes import AttributeValue, Item, Path, get
+from sync_rules.entities import Entity, KeyAttribute, Ref, Table
 from sync_rules.expressions import Where
-from sync_rules.keys import Fields, Template
+from sync_rules.keys import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Fields, Template, possible
 from sync_rules.model import ItemKey
-
-KeyType = Literal["S", "N", "B"]
-
-
-@dataclass(frozen=True)
-class KeyAttribute:
-    """One attribute of a key schema."""
-
-    name: str
-    type: KeyType
-
-
-@dataclass(frozen=True)
-class Index:
-    """A global secondary index; up to four attributes in its partition key and four in its sort key.
-
-    `projection` is "all", "keys", or the names of the attributes projected beside the keys; None: not said.
-    """
-
-    name: str
-    partition: tuple[KeyAttribute, ...]
-    sort: tuple[KeyAttribute, ...] = ()
-    projection: Literal["all", "keys"] | tuple[str, ...] | None = None
-
-    @property
-    def attributes(self) -> tuple[KeyAttribute, ...]:
-        return self.partition + self.sort
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table: its name in the rules file, its name in DynamoDB, its key and its indexes."""
-
-    name: str
-    physical_name: str
-    partition: KeyAttribute
-    sort: KeyAttribute | None = None
-    indexes: tuple[Index, ...] = ()
-
-    @property
-    def key(self) -> tuple[KeyAttribute, ...]:
-        return (self.partition,) if self.sort is None else (self.partition, self.sort)
-
-    def index(self, name: str) -> Index:
-        return next(index for index in self.indexes if index.name == name)
-
-    def key_of(self, item: Item) -> ItemKey | None:
-        """The primary key inside an item or a record's Keys; None when an attribute is missing or of another type."""
-        values = []
-        for attribute in self.key:
-            value = item.get(attribute.name)
-            if value is None or attribute.type not in value:
-                return None
-            values.append((attribute.name, attribute.type, value[attribute.type]))
-        return ItemKey(self.name, tuple(values))
-
-
-@dataclass(frozen=True)
-class Ref:
-    """Where an entity's item carries a field: at a path, or inside a composite key attribute."""
-
-    field: str
-    path: Path
-    template: Template | None = None
-
-    def read(self, item: Item) -> AttributeValue | None:
-        value = get(item, self.path)
-        if self.template is None:
-            return value
-        bound = self.template.parse(value)
-        return None if bound is None else bound.get(self.field)
-
-
-@dataclass(frozen=True, eq=False)
-class Entity:
-    """A kind of item, recognised by its key. `templates` covers the table's key and may cover an index's."""
-
-    name: str
-    table: Table
-    templates: Mapping[str, Template]
-
-    @cached_property
-    def identity(self) -> tuple[str, ...]:
-        """The fields that name one item of this entity: those its key templates bind, in order."""
-        names = [field for attribute in self.table.key for field in self.templates[attribute.name].fields]
-        return tuple(dict.fromkeys(names))
-
-    def fields(self, key: ItemKey) -> dict[str, AttributeValue] | None:
-        """The identity fields bound by a key; None when the item is another entity's."""
-        bound: dict[str, AttributeValue] = {}
-        for name, kind, value in key.values:
-            found = self.templates[name].parse({kind: value})
-            if found is None:
-                return None
-            for field, content in found.items():
-                if bound.setdefault(field, content) != content:
-                    return None
-        return bound
-
-    def key_of(self, fields: Fields) -> ItemKey | None:
-        """The key of the item these fields name; None when a field is missing or cannot stand in the key."""
-        values = []
-        for attribute in self.table.key:
-            value = self.templates[attribute.name].build(fields, attribute.type)
-            if value is None or value[attribute.type] in ("", b""):
-                return None  # DynamoDB does not allow empty key attributes
-            values.append((attribute.name, attribute.type, value[attribute.type]))
-        return ItemKey(self.table.name, tuple(values))
-
-    def ref(self, field: str) -> Ref:
-        """Where items of this entity hold a field: base key templates, then index templates, else an attribute."""
-        base = [attribute.name for attribute in self.table.key]
-        for name in (*base, *(name for name in self.templates if name not in base)):
-            template = self.templates[name]
-            if template.whole == field:
-                return Ref(field, (name,))
-            if field in template.fields:
-                return Ref(field, (name,), template)
-        return Ref(field, tuple(field.split(".")))
-
 
 Link = tuple[tuple[str, Ref], ...]
 
@@ -156,13 +37,13 @@ class Find:
         equals: list[tuple[str, AttributeValue]] = []
         for attribute, template in self.partition:
             value = template.build(fields, attribute.type)
-            if value is None or value[attribute.type] in ("", b""):
+            if value is None or not possible(value, PARTITION_KEY_MAX_BYTES):
                 return None
             equals.append((attribute.name, value))
         for attribute, template in self.sort:
             if all(field in fields for field in template.fields):
                 value = template.build(fields, attribute.type)
-                if value is None:
+                if value is None or not possible(value, SORT_KEY_MAX_BYTES):
                     return None
                 equals.append((attribute.name, value))
             elif attribute.type == "S" and template.prefix(fields):
@@ -209,7 +90,8 @@ class CopyRule:
     def source_paths(self) -> tuple[Path, ...]:
         """What this rule reads of a source: a change of any of these pushes."""
         reads = self.where.source_paths if self.where else ()
-        return tuple(dict.fromkeys([*(source for source, _ in self.mapping), *reads]))
+        named = [*(source for source, _ in self.mapping), *reads]
+        return tuple(dict.fromkeys(self.source.stored(path) for path in named))
 
     @cached_property
     def link_paths(self) -> tuple[Path, ...]:
@@ -219,8 +101,23 @@ class CopyRule:
 
     @cached_property
     def where_paths(self) -> tuple[Path, ...]:
-        """What `where` reads of a target."""
-        return self.where.target_paths if self.where else ()
+        """What `where` reads of a target, without what its key binds, which cannot change."""
+        keys = {attribute.name for attribute in self.target.table.key}
+        stored = (self.target.stored(path) for path in (self.where.target_paths if self.where else ()))
+        return tuple(dict.fromkeys(path for path in stored if path[0] not in keys))
+
+    def where_holds(self, source: Item, target: Item) -> bool:
+        """Whether the rule speaks of this pair."""
+        if self.where is None:
+            return True
+        return self.where.holds(
+            self.source.view(source, self.where.source_paths), self.target.view(target, self.where.target_paths)
+        )
+
+    def values(self, source: Item) -> dict[Path, AttributeValue | None]:
+        """What each copy must hold, given a source."""
+        view = self.source.view(source, (path for path, _ in self.mapping))
+        return {to: get(view, path) for path, to in self.mapping}
 
     @cached_property
     def relevant_paths(self) -> tuple[Path, ...]:
@@ -279,7 +176,12 @@ class Rules:
         return {n: tuple(r for r in self.rules.values() if r.target.name == n) for n in self.entities}
 
     def entity_of(self, key: ItemKey) -> Entity | None:
-        """The entity an item belongs to by its key, or None: an item no rule speaks of."""
+        """The entity an item belongs to by its key, or None: an item no rule speaks of, or no key of its table."""
+        table = self.tables.get(key.table)
+        if table is None or len(key.values) != len(table.key):
+            return None
+        if any(a.name != name or a.type != kind for a, (name, kind, _) in zip(table.key, key.values, strict=True)):
+            return None
         for entity in self._by_table.get(key.table, ()):
             if entity.fields(key) is not None:
                 return entity

@@ -14,12 +14,13 @@ from typing import Final
 
 from sync_rules.attributes import Item
 from sync_rules.compare import Comparison, Difference, Drift, Sweep, compare, look_again, sweep_page, target_of
+from sync_rules.entities import Table
 from sync_rules.errors import UserError
 from sync_rules.fanout import pull
 from sync_rules.model import ItemKey
 from sync_rules.plan import pull_of
 from sync_rules.reconcile import Pace
-from sync_rules.rules import Rules, Table
+from sync_rules.rules import Rules
 from sync_rules.store import Read, Work, World, drive
 
 PAGE_MAX_ITEMS: Final = 500

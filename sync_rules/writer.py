@@ -16,8 +16,8 @@ from tenacity import Retrying
 
 from sync_rules import aws
 from sync_rules.conditions import Expressions
+from sync_rules.entities import Table
 from sync_rules.model import WRITTEN, Check, Delete, Result, Status, Transaction, Update, Write
-from sync_rules.rules import Table
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import Literal
 
 from sync_rules.attributes import AttributeValue, Item, Path, parse_path
+from sync_rules.entities import Entity, Index, KeyAttribute, KeyType, Ref, Table
 from sync_rules.keys import parse_template
 from sync_rules.model import Condition, ItemKey, Test, Update
-from sync_rules.rules import CopyRule, Entity, Find, Index, KeyAttribute, KeyConditions, KeyType, Ref, Rules, Table
+from sync_rules.rules import CopyRule, Find, KeyConditions, Rules
 
 Keys = Mapping[str, KeyType]
 

@@ -22,9 +22,9 @@ from botocore.config import Config
 from infra.tables import table_parameters
 from sync_rules import aws
 from sync_rules import engine as embedded
+from sync_rules.entities import Table
 from sync_rules.errors import UserError
 from sync_rules.model import Change
-from sync_rules.rules import Table
 
 ROOT = Path(__file__).resolve().parent.parent
 DYNOXIDE = ROOT / ".engines/node_modules/@dynoxide/linux-x64/dynoxide"

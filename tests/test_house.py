@@ -15,8 +15,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("sync_rules",),  # its version
     ("errors", "attributes", "limits"),
     ("keys", "model", "expressions"),
-    ("rules", "messages"),
+    ("entities", "rules", "messages"),
     ("store", "updates", "kinds", "kinds.copy"),
+    ("decide",),
     ("plan", "reconcile", "compare", "fanout"),
     ("telemetry", "records"),
     ("batch", "verify"),
@@ -40,8 +41,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 # The core decides; it reads no store, no file, no clock. What it may import beside itself:
-PURE = ("attributes", "keys", "model", "expressions", "rules", "messages", "updates", "kinds", "kinds.copy", "plan")
-PURE += ("reconcile", "compare", "fanout", "records", "store", "telemetry", "limits", "errors")
+PURE = ("attributes", "keys", "model", "expressions", "entities", "rules", "messages", "updates", "kinds", "kinds.copy", "plan")
+PURE += ("decide", "reconcile", "compare", "fanout", "records", "store", "telemetry", "limits", "errors")
 PURE_MAY_IMPORT = frozenset({
     "__future__", "base64", "binascii", "collections", "dataclasses", "decimal", "enum", "functools", "hashlib",
     "jmespath", "json", "math", "re", "types", "typing",

@@ -15,6 +15,7 @@ import pytest
 from sync_rules import fanout
 from sync_rules.attributes import Item
 from sync_rules.batch import Consumer
+from sync_rules.entities import Table
 from sync_rules.errors import StoreError
 from sync_rules.limits import Limits
 from sync_rules.memory import MemoryStore
@@ -22,7 +23,7 @@ from sync_rules.messages import Message, decode, encode
 from sync_rules.model import Change, Failure, ItemKey, Outcome, Result, Write
 from sync_rules.plan import pull_of
 from sync_rules.reconcile import Pace, Report
-from sync_rules.rules import Rules, Table
+from sync_rules.rules import Rules
 from sync_rules.store import Apply, List, Page, Read, Request, Scan, Store, Work, World, drive
 from sync_rules.streams import as_json
 

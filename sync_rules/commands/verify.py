@@ -18,6 +18,7 @@ from rich.table import Table as Grid
 from sync_rules import aws
 from sync_rules.attributes import AttributeValue, show_path
 from sync_rules.dynamodb import DynamoStore
+from sync_rules.entities import Table
 from sync_rules.errors import UserError
 from sync_rules.failure_log import FailureLog
 from sync_rules.local_run import Files, wall_clock_ms
@@ -25,7 +26,7 @@ from sync_rules.messages import Message
 from sync_rules.model import ItemKey
 from sync_rules.problems import unknown
 from sync_rules.rulefile import load_rules
-from sync_rules.rules import Rules, Table
+from sync_rules.rules import Rules
 from sync_rules.store import World
 from sync_rules.verify import GRACE_SECONDS, Finding, Tally, Verifier
 

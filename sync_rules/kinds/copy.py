@@ -52,9 +52,9 @@ def desired(rule: CopyRule, source: Item | None, target: Item) -> Mapping[Path, 
     """The copies as the source has them. Without a source (or where `where` says no) the delete policy decides."""
     if rule.mode == "snapshot" and any(get(target, copy) is not None for copy in rule.copies):
         return None
-    if source is None or (rule.where is not None and not rule.where.holds(source, target)):
+    if source is None or not rule.where_holds(source, target):
         return ABSENT[rule.on_delete](rule)
-    return {to: get(source, path) for path, to in rule.mapping}
+    return rule.values(source)
 
 
 def _says_nothing(_rule: CopyRule) -> None:
@@ -69,7 +69,7 @@ def deletes(rule: CopyRule, target: Item) -> bool:
     """Whether a target goes with its source. Where `where` does not hold, the rule says nothing of it; `check` sees to
     it that it reads no attribute of a source that is gone.
     """
-    return rule.on_delete == "delete" and (rule.where is None or rule.where.holds({}, target))
+    return rule.on_delete == "delete" and rule.where_holds({}, target)
 
 
 ABSENT = {

@@ -10,9 +10,9 @@ import pytest
 from sync_rules import aws
 from sync_rules.attributes import Item
 from sync_rules.dynamodb import DynamoStore
+from sync_rules.entities import Table
 from sync_rules.memory import MemoryStore
 from sync_rules.model import Change, ItemKey
-from sync_rules.rules import Table
 from sync_rules.store import Read, Store
 from tests.engines import GAPS, Endpoints, chosen, create, stream_records, unique_prefix, with_prefix
 

@@ -18,9 +18,9 @@ from ruamel.yaml.error import YAMLError
 
 from sync_rules.attributes import AttributeValue, Item
 from sync_rules.attributes import Path as AttributePath
+from sync_rules.entities import Table
 from sync_rules.errors import UserError
 from sync_rules.model import ItemKey
-from sync_rules.rules import Table
 
 ABSENT = "<absent>"
 NO_ITEM = "<no item>"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules import fanout, plan, reconcile, updates
+from sync_rules import decide, fanout, plan, reconcile, updates
 from sync_rules.attributes import get
 from sync_rules.kinds import copy
 from sync_rules.messages import PullMessage
@@ -32,7 +32,7 @@ def upsert() -> Iterator[None]:
     def update_of(*args: Any) -> Update:
         return replace(original(*args), guard=always)
 
-    with patch.object(reconcile, "update_of", update_of):
+    with patch.object(decide, "update_of", update_of):
         yield
 
 
@@ -44,7 +44,7 @@ def no_existence_guard() -> Iterator[None]:
         update = original(*args)
         return replace(update, guard=update.guard[1:] or (Condition(Test.ABSENT, ("never there",)),))
 
-    with patch.object(reconcile, "update_of", update_of):
+    with patch.object(decide, "update_of", update_of):
         yield
 
 
@@ -95,13 +95,13 @@ def conflict_is_refused(result: Result) -> Result:
 # ---------------------------------------------------------------- deletes and transactions
 @contextmanager
 def deletion(change: Callable[[Any, Any], Any]) -> Iterator[None]:
-    original = reconcile._deletion
+    original = reconcile.deletion_of
 
     def _deletion(target: Any, sources: Any) -> Any:
         intent = original(target, sources)
         return None if intent is None else change(intent, target)
 
-    with patch.object(reconcile, "_deletion", _deletion):
+    with patch.object(reconcile, "deletion_of", _deletion):
         yield
 
 
@@ -112,12 +112,13 @@ def without_transaction(intent: Any, _target: Any) -> Any:
 def comparing_the_copy(intent: Any, target: Any) -> Any:
     *checks, last = intent.write.actions
     seen = updates.as_seen(target.image, [path for rule in intent.rules for path in rule.copies])
-    return replace(intent, write=Transaction((*checks, Delete(last.key, (*last.guard, *seen)))))
+    # `deletes=False`: refused, it is not judged again either
+    return replace(intent, write=Transaction((*checks, Delete(last.key, (*last.guard, *seen)))), deletes=False)
 
 
 @contextmanager
 def delete_from_pull() -> Iterator[None]:
-    original = reconcile.Target
+    original = decide.Target
 
     def target(key: Any, image: Any, rules: Any, removed: Any = None, **more: Any) -> Any:
         return original(key, image, rules, rules if removed is None else removed, **more)

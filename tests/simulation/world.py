@@ -12,11 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sync_rules.attributes import Item
+from sync_rules.entities import Index, Table
 from sync_rules.errors import StoreError
 from sync_rules.memory import MemoryStore, OnChange, RejectedError, Rows, Values
 from sync_rules.messages import Message, PullMessage, PushMessage, decode, encode
 from sync_rules.model import Change, ItemKey, Result, Write
-from sync_rules.rules import Index, Rules, Table
+from sync_rules.rules import Rules
 from sync_rules.sizes import item_bytes
 from sync_rules.store import Apply, List, Page
 from tests.simulation.configurations import Configuration, Place

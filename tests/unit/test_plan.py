@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from sync_rules.batch import Consumer
+from sync_rules.entities import Ref
 from sync_rules.messages import PullMessage, PushMessage
 from sync_rules.model import Change
 from sync_rules.plan import Pull, plan_batch, pull_of, pushes_of
 from sync_rules.rulefile import parse_rules
-from sync_rules.rules import Ref
 from sync_rules.store import World
 from tests.builders import author_item, book_item, key, library, mapping, n, order_item, rules_of, s, shop, user_item
 from tests.worlds import Inbox, Parked, Untouchable, event_of

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sync_rules.entities import Ref, Table
 from sync_rules.model import Change, Failure
 from sync_rules.records import changes_of, position_of, read_event
 from sync_rules.rulefile import parse_rules
-from sync_rules.rules import CopyRule, Find, Ref, Rules, Table
+from sync_rules.rules import CopyRule, Find, Rules
 from tests.builders import entity, key, mapping, n, order_item, rules_of, s, shop, table, user_item
 from tests.worlds import Scene, event_of, record_of
 

@@ -1,0 +1,128 @@
+"""What should happen to a target, given its image and its sources; and what a refused write says. Pure.
+
+Law: never one source's value on another source's target. Every write is guarded by what made it right: the target is
+there, points to the same source, and holds what was seen. A deletion compares the link only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from sync_rules.attributes import AttributeValue, Item, Path, overlaps
+from sync_rules.errors import StoreError
+from sync_rules.kinds import KINDS
+from sync_rules.model import Check, Condition, Delete, ItemKey, Outcome, Result, Transaction, Write
+from sync_rules.rules import Rule
+from sync_rules.updates import differences, distinct, target_exists, update_of
+
+Changes = Mapping[Path, AttributeValue | None]
+Sources = Mapping[ItemKey, Item | StoreError | None]  # an error stands for a source that could not be read
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target as it was seen, and the rules to check. `removed`: those whose source, a record said, was removed."""
+
+    key: ItemKey
+    image: Item
+    rules: tuple[Rule, ...]
+    removed: tuple[Rule, ...] = ()
+    attempt: int = 0
+
+    def only(self, rules: Iterable[Rule]) -> Target:
+        """The same target for some of its rules."""
+        some = tuple(rules)
+        return replace(self, rules=some, removed=tuple(rule for rule in self.removed if rule in some))
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What should happen to one target: which rules have something to write, and the write."""
+
+    target: Target
+    rules: tuple[Rule, ...]
+    changes: Changes
+    write: Write
+    deletes: bool = False
+
+
+def source_of(rule: Rule, image: Item, sources: Sources) -> Item | StoreError | None:
+    """The source a target points to by a rule, as it was read."""
+    key = rule.source_key(image)
+    return None if key is None else sources[key]
+
+
+def undermined(wanted: Mapping[Rule, Changes]) -> list[Rule]:
+    """The rules whose link or `where` another rule is about to change: this image is not what they must be judged by.
+    The write of the other makes a record of the target, and that brings them here again.
+    """
+    return [
+        rule
+        for rule in wanted
+        if any(
+            overlaps(path, read)
+            for other, changes in wanted.items()
+            if other is not rule
+            for path in changes
+            for read in (*rule.link_paths, *rule.where_paths)
+        )
+    ]
+
+
+def intent_of(target: Target, wanted: Mapping[Rule, Changes], sources: Sources) -> Intent:
+    """One write for all rules of a target: an update, or a transaction when a rule is strict."""
+    changes = {path: value for paths in wanted.values() for path, value in paths.items()}
+    guard = [condition for rule in wanted for condition in KINDS[type(rule)].link_guard(rule, target.image)]
+    checks: dict[ItemKey, list[Condition]] = {}
+    for rule in wanted:
+        key = rule.source_key(target.image)
+        if rule.strict and key is not None:
+            source = sources[key]
+            assert not isinstance(source, StoreError), "a rule whose source was not read wants nothing"
+            still = KINDS[type(rule)].source_guard(rule, source)
+            checks.setdefault(key, []).extend(still)
+    guard += checks.pop(target.key, [])  # a transaction may name an item once: an item that is its own source
+    update = update_of(target.key, target.image, changes, guard)
+    sources_unchanged = tuple(Check(key, distinct(still)) for key, still in checks.items())
+    write = Transaction((*sources_unchanged, update)) if sources_unchanged else update
+    return Intent(target, tuple(wanted), changes, write)
+
+
+def deletion_of(target: Target, sources: Sources) -> Intent | None:
+    """The delete of `on_delete: delete`: only on a REMOVE record, only while the source is absent, and comparing only
+    the link, because a late write of the copy must not save an orphan.
+    """
+    for rule in target.removed:
+        source = rule.source_key(target.image)
+        if source is None or source == target.key or sources[source] is not None:
+            continue
+        if not KINDS[type(rule)].deletes(rule, target.image):
+            continue
+        link = KINDS[type(rule)].link_guard(rule, target.image)
+        source_absent = Check(source, KINDS[type(rule)].source_guard(rule, None))
+        delete = Delete(target.key, (target_exists(target.key), *link))
+        return Intent(target, (rule,), {}, Transaction((source_absent, delete)), deletes=True)
+    return None
+
+
+def source_changed(write: Write, result: Result) -> bool:
+    """Whether it was a source, not the target, that no longer was as seen."""
+    target_action = len(write.actions) - 1 if isinstance(write, Transaction) else 0
+    return bool(result.refused) and target_action not in result.refused
+
+
+def refusal(intent: Intent, item: Item | None) -> Outcome:
+    """What a refused guard says, read from the item that the refusal returned."""
+    if item is None:
+        return Outcome.GONE
+    if relinked(intent, item):
+        return Outcome.RELINKED
+    if intent.changes and not differences(item, intent.changes):
+        return Outcome.RIGHT  # written by somebody else, or by ourselves when the first answer was lost
+    return Outcome.SUPERSEDED
+
+
+def relinked(intent: Intent, item: Item) -> bool:
+    """Whether the item points to another source than the image did."""
+    return any(rule.source_key(item) != rule.source_key(intent.target.image) for rule in intent.rules)

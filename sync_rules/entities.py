@@ -1,0 +1,154 @@
+"""Tables and entities: what items there are, how their keys recognise them, and where they keep their fields.
+
+Law: an item is of one entity by its key alone. A field that a key template binds is read from the key; any other is an
+attribute of the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from sync_rules.attributes import AttributeValue, Item, Path, get
+from sync_rules.keys import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Fields, Template, possible
+from sync_rules.model import ItemKey
+
+KeyType = Literal["S", "N", "B"]
+KEY_MAX_BYTES = (PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES)
+
+
+@dataclass(frozen=True)
+class KeyAttribute:
+    """One attribute of a key schema."""
+
+    name: str
+    type: KeyType
+
+
+@dataclass(frozen=True)
+class Index:
+    """A global secondary index; up to four attributes in its partition key and four in its sort key.
+
+    `projection` is "all", "keys", or the names of the attributes projected beside the keys; None: not said.
+    """
+
+    name: str
+    partition: tuple[KeyAttribute, ...]
+    sort: tuple[KeyAttribute, ...] = ()
+    projection: Literal["all", "keys"] | tuple[str, ...] | None = None
+
+    @property
+    def attributes(self) -> tuple[KeyAttribute, ...]:
+        return self.partition + self.sort
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its name in the rules file, its name in DynamoDB, its key and its indexes."""
+
+    name: str
+    physical_name: str
+    partition: KeyAttribute
+    sort: KeyAttribute | None = None
+    indexes: tuple[Index, ...] = ()
+
+    @property
+    def key(self) -> tuple[KeyAttribute, ...]:
+        return (self.partition,) if self.sort is None else (self.partition, self.sort)
+
+    def index(self, name: str) -> Index:
+        return next(index for index in self.indexes if index.name == name)
+
+    def key_of(self, item: Item) -> ItemKey | None:
+        """The primary key inside an item or a record's Keys; None when an attribute is missing or of another type."""
+        values = []
+        for attribute in self.key:
+            value = item.get(attribute.name)
+            if value is None or attribute.type not in value:
+                return None
+            values.append((attribute.name, attribute.type, value[attribute.type]))
+        return ItemKey(self.name, tuple(values))
+
+
+@dataclass(frozen=True)
+class Ref:
+    """Where an entity's item carries a field: at a path, or inside a composite key attribute."""
+
+    field: str
+    path: Path
+    template: Template | None = None
+
+    def read(self, item: Item) -> AttributeValue | None:
+        value = get(item, self.path)
+        if self.template is None:
+            return value
+        bound = self.template.parse(value)
+        return None if bound is None else bound.get(self.field)
+
+
+@dataclass(frozen=True, eq=False)
+class Entity:
+    """A kind of item, recognised by its key. `templates` covers the table's key and may cover an index's."""
+
+    name: str
+    table: Table
+    templates: Mapping[str, Template]
+
+    @cached_property
+    def identity(self) -> tuple[str, ...]:
+        """The fields that name one item of this entity: those its key templates bind, in order."""
+        names = [field for attribute in self.table.key for field in self.templates[attribute.name].fields]
+        return tuple(dict.fromkeys(names))
+
+    def fields(self, key: ItemKey) -> dict[str, AttributeValue] | None:
+        """The identity fields bound by a key; None when the item is another entity's."""
+        bound: dict[str, AttributeValue] = {}
+        for name, kind, value in key.values:
+            found = self.templates[name].parse({kind: value})
+            if found is None:
+                return None
+            for field, content in found.items():
+                if bound.setdefault(field, content) != content:
+                    return None
+        return bound
+
+    @cached_property
+    def bound(self) -> Mapping[str, Ref]:
+        """The fields that live inside a key attribute, under another name than its own."""
+        fields = (field for name, template in self.templates.items() for field in template.fields if field != name)
+        return {field: self.ref(field) for field in dict.fromkeys(fields)}
+
+    def stored(self, path: Path) -> Path:
+        """Where an item keeps what a rule calls by this path: in its key, if that binds the field."""
+        return self.bound[path[0]].path if path[0] in self.bound else path
+
+    def view(self, item: Item, paths: Iterable[Path]) -> Item:
+        """The item with those of its bound fields that the paths begin with, as if they were attributes."""
+        names = {path[0] for path in paths} & self.bound.keys()
+        if not names:
+            return item
+        read = {name: self.bound[name].read(item) for name in names}
+        return {**item, **{name: value for name, value in read.items() if value is not None}}
+
+    def key_of(self, fields: Fields) -> ItemKey | None:
+        """The key of the item these fields name; None when a field is missing, or when no item can have such a key."""
+        values = []
+        for attribute, max_bytes in zip(self.table.key, KEY_MAX_BYTES, strict=False):
+            value = self.templates[attribute.name].build(fields, attribute.type)
+            if value is None or not possible(value, max_bytes):
+                return None
+            values.append((attribute.name, attribute.type, value[attribute.type]))
+        return ItemKey(self.table.name, tuple(values))
+
+    def ref(self, field: str) -> Ref:
+        """Where items of this entity hold a field: base key templates, then index templates, else an attribute."""
+        base = [attribute.name for attribute in self.table.key]
+        for name in (*base, *(name for name in self.templates if name not in base)):
+            template = self.templates[name]
+            if template.whole == field:
+                return Ref(field, (name,))
+            if field in template.fields:
+                return Ref(field, (name,), template)
+        return Ref(field, tuple(field.split(".")))
