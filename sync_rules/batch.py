@@ -22,10 +22,10 @@ from sync_rules.plan import plan_batch, pull_of, pushes_of
 from sync_rules.reconcile import Pace, Report
 from sync_rules.records import changes_of, read_event
 from sync_rules.rules import Rules
-from sync_rules.store import Park, Work, World, drive
+from sync_rules.store import Work, World, drive
 from sync_rules.telemetry import Telemetry
 
-TIME_RESERVED_MS = 2_000  # to answer, and for the last requests to return (their read timeout is cut short by Lambda)
+TIME_RESERVED_MS = 2_000  # to answer, and for the last requests to return
 
 
 def process(changes: Sequence[Change], rules: Rules, pace: Pace) -> Work[Report]:
@@ -47,8 +47,8 @@ def process_message(message: Message, rules: Rules, pace: Pace) -> Work[Report]:
 
 @dataclass
 class Breaker:
-    """Counts writes per target in a sliding window, for the targets written last: what is fixed without end is parked,
-    because something else keeps writing the same attribute back.
+    """Counts writes per target in windows of fixed length, for the targets written last: what is fixed without end is
+    parked, because something else keeps writing the same attribute back.
     """
 
     limits: Limits
@@ -106,7 +106,10 @@ class Consumer:
         Raises:
             StoreError: when some of it failed: the message must come again.
         """
-        report = drive(process_message(message, self.rules, self._pace(remaining_ms)), self.world)
+        pace = self._pace(remaining_ms)
+        if pace.out_of_time():  # else it would only be handed over, for ever
+            raise StoreError("OutOfTime", f"a message needs more than {TIME_RESERVED_MS} ms: raise the timeout")
+        report = drive(process_message(message, self.rules, pace), self.world)
         self._count(report)
         if report.failed:
             reason = next(iter(report.failed.values())).reason
@@ -120,7 +123,7 @@ class Consumer:
         lost = []
         for failure in unreadable:
             try:
-                drive(_park_one(failure), self.world)
+                self.world.failures.park(failure)
             except StoreError:
                 lost.append(failure.position)
         return lost
@@ -133,10 +136,6 @@ class Consumer:
     def _may_write(self, key: ItemKey) -> bool:
         with self._lock:
             return self._breaker.may_write(key)
-
-
-def _park_one(failure: Failure) -> Work[None]:
-    yield Park(failure)
 
 
 def lowest(positions: Iterable[str]) -> str | None:

@@ -55,7 +55,7 @@ def source_of(rule: Rule, image: Item, sources: Sources) -> Item | StoreError | 
 
 def undermined(wanted: Mapping[Rule, Changes]) -> list[Rule]:
     """The rules whose link or `where` another rule is about to change: this image is not what they must be judged by.
-    The write of the other makes a record of the target, and that brings them here again.
+    Rules have no cycles, so at least one is left.
     """
     return [
         rule

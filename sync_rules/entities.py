@@ -59,6 +59,7 @@ class Table:
         return (self.partition,) if self.sort is None else (self.partition, self.sort)
 
     def index(self, name: str) -> Index:
+        """The index of this name, which the rules are known to have."""
         return next(index for index in self.indexes if index.name == name)
 
     def key_of(self, item: Item) -> ItemKey | None:

@@ -21,8 +21,20 @@ from sync_rules.store import Later, List, Work
 
 
 def pull(pulls: Sequence[Pull], pace: Pace) -> Work[Report]:
-    """Look at single targets. Those without an image are read first."""
+    """Look at single targets, a bounded number at a time. Those without an image are read first."""
     report = Report()
+    size = pace.limits.fan_out_round_max_items
+    for start in range(0, len(pulls), size):
+        report.add((yield from _pull_some(pulls[start : start + size], pace)))
+    return report
+
+
+def _pull_some(pulls: Sequence[Pull], pace: Pace) -> Work[Report]:
+    report = Report()
+    if pace.out_of_time():
+        for one in pulls:
+            report.fail(Target(one.key, {}, one.rules), "OutOfTime")
+        return report
     unseen = yield from read_all(one.key for one in pulls if one.image is None)
     targets = []
     for one in pulls:
@@ -132,6 +144,9 @@ def _list_page(listing: Listing, rules: Rules, pace: Pace) -> Work[list[tuple[It
     try:
         page = yield List(table.name, index, conditions, pace.limits.fan_out_page_max_items, listing.cursor)
     except StoreError as error:
+        if listing.cursor is not None and error.reason == "ValidationException":
+            listing.cursor = None  # a cursor of a Query that is no longer this rule's: start over
+            return []
         listing.done = True
         listing.failed = str(error)
         return []

@@ -17,12 +17,14 @@ from sync_rules.errors import UserError
 Fields = Mapping[str, AttributeValue]
 PIECE = re.compile(r"\{([^{}]*)\}|([^{}]+)")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-CANONICAL_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d*[1-9])?")
+CANONICAL_NUMBER = re.compile(r"0|-?([1-9]\d*(\.\d*[1-9])?|0\.\d*[1-9])")
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A parsed key template for one attribute. `pieces` alternate: literal, field, literal, ..., literal."""
+    """A parsed key template for one attribute: literals with a field between each two. A literal may be empty at the
+    ends only.
+    """
 
     text: str
     literals: tuple[str, ...]

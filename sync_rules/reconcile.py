@@ -61,16 +61,20 @@ class Report:
     since_ms: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: Report) -> None:
+        """Take in what came of another piece of work."""
         self.outcomes.update(other.outcomes)
+        self.since_ms |= other.since_ms
         self.written |= other.written
         for key, unfinished in other.failed.items():
             self.note(key, unfinished)
 
     def tally(self, rules: Iterable[Rule], outcome: Outcome) -> None:
+        """Count an outcome of each of these rules on one target."""
         for rule in rules:
             self.outcomes[rule.name, outcome] += 1
 
     def fail(self, target: Target, reason: str) -> None:
+        """Count all rules of a target as failed, and remember why."""
         self.tally(target.rules, Outcome.FAILED)
         self.note(target.key, Unfinished(tuple(rule.name for rule in target.rules), reason))
 
@@ -98,12 +102,16 @@ def fix(targets: Sequence[Target], pace: Pace) -> Work[Report]:
         if not waiting:
             return report
         sources = yield from read_sources(waiting)
-        intents = []
+        intents: list[Intent] = []
+        deferred: list[Target] = []
         for target in waiting:
-            intent = yield from _decide(target, sources, pace, report)
-            if intent is not None:
-                intents.append(intent)
+            intents += yield from _decide(target, sources, pace, report, deferred)
         waiting = yield from _apply(intents, pace, report)
+        for target in deferred:
+            if target.key in report.written:  # the other rule's write brings this one here again
+                report.tally(target.rules, Outcome.SUPERSEDED)
+            else:
+                waiting.append(target)
     for target in waiting:  # its source changes faster than it can be copied: let the record come again
         report.fail(target, "SourceChanging")
     return report
@@ -130,11 +138,15 @@ def read_all(keys: Iterable[ItemKey]) -> Work[Sources]:
 
 
 # ------------------------------------------------------------------ what should happen
-def _decide(target: Target, sources: Sources, pace: Pace, report: Report) -> Work[Intent | None]:
-    """The write this target needs, if any; rules that have nothing to write are tallied at once."""
+def _decide(
+    target: Target, sources: Sources, pace: Pace, report: Report, deferred: list[Target]
+) -> Work[Sequence[Intent]]:
+    """The write this target needs, if any; rules that have nothing to write are tallied at once. Rules that another one
+    undermines are deferred: they are judged when it is known what became of the other.
+    """
     deletion = deletion_of(target, sources)
     if deletion is not None:
-        return deletion
+        return [deletion]
     wanted: dict[Rule, Changes] = {}
     for rule in target.rules:
         source = source_of(rule, target.image, sources)
@@ -152,20 +164,20 @@ def _decide(target: Target, sources: Sources, pace: Pace, report: Report) -> Wor
             yield from _park(target, [rule], reason, pace, report)
         else:
             wanted[rule] = changes
-    for rule in undermined(wanted):
-        report.tally([rule], Outcome.SUPERSEDED)
-        del wanted[rule]
     if not wanted:
-        return None
+        return []
     if not pace.may_write(target.key):
         yield from _park(target, wanted, "Contended", pace, report)
-        return None
-    return intent_of(target, wanted, sources)
+        return []
+    later = undermined(wanted)
+    if later:
+        deferred.append(target.only(later))
+    return [intent_of(target, {rule: wanted[rule] for rule in wanted if rule not in later}, sources)]
 
 
 # --------------------------------------------------------------- making it happen
 def _apply(intents: Sequence[Intent], pace: Pace, report: Report) -> Work[list[Target]]:
-    """Write. Returns the targets whose source changed under a transaction: they need another read of it."""
+    """Write. Returns the targets that must be judged anew, such as those whose source changed under a transaction."""
     again: list[Target] = []
     for start in range(0, len(intents), pace.limits.apply_max_writes):
         some = intents[start : start + pace.limits.apply_max_writes]
@@ -175,22 +187,33 @@ def _apply(intents: Sequence[Intent], pace: Pace, report: Report) -> Work[list[T
             continue
         results = yield Apply(tuple(intent.write for intent in some))
         for intent, result in zip(some, results, strict=True):
-            target = intent.target.only(intent.rules)
-            if result.status is Status.WRITTEN:
-                report.tally(intent.rules, Outcome.DELETED if intent.deletes else Outcome.COPIED)
-                report.written.add(target.key)
-            elif result.status is Status.FAILED:
-                report.fail(target, result.reason)
-            elif result.status is Status.REJECTED:
-                yield from _rejected(intent, result, pace, report)
-            elif source_changed(intent.write, result):
-                again.append(intent.target if intent.deletes else target)
-            elif intent.deletes and result.item is not None and not relinked(intent, result.item):
-                # its own record would only pull it, and a pull never deletes: judge it anew as it stands
-                again.append(replace(intent.target, image=result.item))
-            else:
-                report.tally(intent.rules, refusal(intent, result.item))
+            target = yield from _take(intent, result, pace, report)
+            if target is not None:
+                again.append(target)
     return again
+
+
+def _take(intent: Intent, result: Result, pace: Pace, report: Report) -> Work[Target | None]:
+    """Take the store's answer to one write. Returns the target if it must be judged anew right now."""
+    target = intent.target.only(intent.rules)
+    if result.status is Status.WRITTEN:
+        report.tally(intent.rules, Outcome.DELETED if intent.deletes else Outcome.COPIED)
+        report.written.add(target.key)
+    elif result.status is Status.FAILED:
+        report.fail(target, result.reason)
+    elif result.status is Status.REJECTED:
+        yield from _rejected(intent, result, pace, report)
+    elif source_changed(intent.write, result):
+        return intent.target if intent.deletes else target
+    elif intent.deletes and result.item is not None and not relinked(intent, result.item):
+        # its own record would only pull it, and a pull never deletes
+        return replace(intent.target, image=result.item)
+    else:
+        outcome = refusal(intent, result.item)
+        report.tally(intent.rules, outcome)
+        if outcome is Outcome.RIGHT:  # perhaps by us, when a first answer was lost
+            report.written.add(target.key)
+    return None
 
 
 def _rejected(intent: Intent, result: Result, pace: Pace, report: Report) -> Work[None]:

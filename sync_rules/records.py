@@ -18,7 +18,7 @@ from typing import Any
 from sync_rules.attributes import AttributeValue, Item
 from sync_rules.entities import Table
 from sync_rules.errors import RecordError
-from sync_rules.model import Change, Failure
+from sync_rules.model import Change, Failure, ItemKey
 from sync_rules.rules import Rules
 
 STREAM_ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/([^/]+)/stream/")
@@ -51,7 +51,7 @@ def position_of(record: object) -> str:
     return ""
 
 
-def _read_record(record: object, position: str, rules: Rules) -> Change | None:
+def _read_record(record: object, position: str, rules: Rules) -> Change | Failure | None:
     if not isinstance(record, Mapping):
         raise RecordError("a record is not a map")
     wrapped = "kinesis" in record
@@ -71,13 +71,22 @@ def _read_record(record: object, position: str, rules: Rules) -> Change | None:
     new, old = (_read_image(data[name]) if data.get(name) else None for name in ("NewImage", "OldImage"))
     if new is None and body.get("eventName") in ("INSERT", "MODIFY"):
         view = data.get("StreamViewType", "unknown")
-        raise RecordError(
+        reason = (
             f"a record of table {table.name} lacks its new image (stream view type {view}):"
             " the table's stream must have NEW_AND_OLD_IMAGES"
         )
+        return Failure(_concerned(key, rules), key, reason, position)
     if new is not None:
         new = {**new, **keys}
     return Change(key, old, new, position, _milliseconds(data.get("ApproximateCreationDateTime")), in_order=not wrapped)
+
+
+def _concerned(key: ItemKey, rules: Rules) -> str:
+    """The names of the rules that would have looked at a record of this item."""
+    entity = rules.entity_of(key)
+    if entity is None:
+        return ""
+    return ", ".join(rule.name for rule in (*rules.from_source(entity), *rules.into_target(entity)))
 
 
 def _unwrap(kinesis: object) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ FAILED_KEPT_MAX_ITEMS: Final = 1_000
 
 @dataclass
 class Telemetry:
-    """Totals so far. `lag_ms` is, per rule, the age of its oldest change in the last batch when that batch was done;
+    """Totals so far. `lag_ms` is, per rule, the age of its oldest change in its last batch when that batch was done;
     DynamoDB rounds the time of a change down to the second, so it may show up to a second too much. `failed` holds the
     last `FAILED_KEPT_MAX_ITEMS` items that could not be finished.
     """
@@ -32,7 +32,7 @@ class Telemetry:
         self.failed |= report.failed
         for key in list(self.failed)[:-FAILED_KEPT_MAX_ITEMS]:
             del self.failed[key]
-        self.lag_ms = {rule: max(0, int(now_seconds * 1000) - since) for rule, since in report.since_ms.items()}
+        self.lag_ms |= {rule: max(0, int(now_seconds * 1000) - since) for rule, since in report.since_ms.items()}
 
     def total(self, *outcomes: Outcome) -> int:
         """How often these outcomes occurred, over all rules."""

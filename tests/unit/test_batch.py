@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sync_rules.batch import Breaker, Consumer, lowest
 from sync_rules.errors import StoreError
 from sync_rules.limits import Limits
-from sync_rules.messages import PullMessage
+from sync_rules.messages import PullMessage, PushMessage
 from sync_rules.model import Failure, Outcome, Result, Status
 from sync_rules.store import World
 from tests.builders import author_item, book_item, key, library, order_item, s, shop, user_item
@@ -182,3 +182,13 @@ def test_batch_breaker_gives_every_window_a_new_share():
     assert [breaker.may_write(one) for _ in range(12)] == [True, True, *([False] * 8), True, True]
     assert all(breaker.may_write(other) for other in others)
     assert len(breaker._windows) == 3
+
+
+def test_batch_a_message_that_has_no_time_comes_again():
+    """A message is never just handed over: without time to list a page it fails, so that its receives are counted."""
+    scene = Scene(shop())
+    user = scene.there("shop", user_item("1", name=s("Ada")))
+    message = PushMessage(tuple(scene.rules.rules), user)
+    with pytest.raises(StoreError, match="OutOfTime"):
+        scene.consumer.handle_message(message, lambda: 100)
+    assert scene.queue.messages == []

@@ -14,7 +14,7 @@ from sync_rules.model import Check, Delete, Failure, Outcome, Result, Status, Tr
 from sync_rules.reconcile import Pace
 from sync_rules.rulefile import parse_rules
 from sync_rules.rules import CopyRule, Rules
-from sync_rules.store import Apply, Read
+from sync_rules.store import Apply, Read, Request
 from tests.builders import author_item, book_item, library, mapping, n, order_item, rules_of, s, shop, user_item
 from tests.worlds import Scene, event_of
 
@@ -469,7 +469,7 @@ def test_reconcile_stops_writing_when_time_is_up(scene):
     """Writes go out in slices; those that time does not allow are reported as failed, with none begun."""
     scene.limits = scene.consumer.limits = Limits(apply_max_writes=2)
     books = [scene.put("books", {**STALE, "book_id": s(f"b{i}")}) for i in range(5)]
-    left = iter([60_000])
+    left = iter([60_000, 60_000])
     event = event_of(scene.rules, *scene.records)
     third = scene.records[2].position
     answer = scene.consumer.handle_event(event, lambda: next(left, 100))
@@ -513,3 +513,103 @@ def test_reconcile_a_target_written_too_often_is_parked(scene):
     assert outcomes(report) == {Outcome.PARKED: 1}
     assert scene.parked.failures == [Failure(RULE, book, "Contended")]
     assert scene.item(book) == STALE
+
+
+# ---------------------------------------------------------------- keys, links and deletes that go wrong
+LONG = "x" * 3_000
+ORGANISATION = """
+tables:
+  org: {key: {PK: S, SK: S}}
+entities:
+  user: {table: org, key: {PK: "ORG#{org_id}", SK: "USER#{user_id}"}}
+  task: {table: org, key: {PK: "ORG#{org_id}", SK: "TASK#{task_id}"}}
+rules:
+  names: copy user.name into task.user_name
+"""
+
+
+def test_reconcile_a_link_to_an_impossible_key_holds_up_nothing():
+    """A link that names a key DynamoDB cannot have names no source; the other targets of the batch are fixed."""
+    scene = Scene(parse_rules(ORGANISATION))
+    scene.there("org", {"PK": s("ORG#1"), "SK": s("USER#u"), "name": s("Ada")})
+    tasks = [
+        scene.put("org", {"PK": s("ORG#1"), "SK": s(f"TASK#{user[:1]}"), "user_id": s(user)}) for user in (LONG, "u")
+    ]
+    assert scene.deliver() == []
+    assert [scene.item(task).get("user_name") for task in tasks] == [None, s("Ada")]
+
+
+def test_reconcile_a_refused_delete_is_judged_anew():
+    """A target whose `where` attribute is edited while it is being deleted is deleted all the same."""
+    scene = Scene(shop(on_delete="delete", where=compile_where("total > `5`", "user")))
+    user = scene.there("shop", user_item("1", name=s("Ada")))
+    order = scene.there("shop", order_item("1", "1", total=n(6)))
+    scene.memory.delete(user)
+    edits = iter([7])
+
+    def edit(request: Request) -> None:
+        if isinstance(request, Apply) and (total := next(edits, None)):
+            scene.memory.update(order, [(("total",), n(total))])
+
+    scene.tap.before = edit
+    scene.deliver()
+    assert scene.memory.item(order) is None
+
+
+MEMBERS = """
+tables:
+  users: {key: {uid: S}}
+  teams: {key: {tid: S}}
+  members: {key: {mid: S}, indexes: {by_user: {partition: {uid: S}}, by_team: {partition: {team_id: S}}}}
+entities:
+  user: {table: users}
+  team: {table: teams}
+  member: {table: members}
+rules:
+  team: copy user.team into member.team_id
+  team-name: {copy: team.name, into: member.team_name, link: {tid: team_id}, strict: STRICT}
+"""
+
+
+@pytest.mark.parametrize("strict", ["false", "true"])
+def test_reconcile_never_writes_by_a_link_it_is_changing(strict):
+    """A rule whose link another rule changes waits for the record of that change: no write mixes two sources."""
+    scene = Scene(parse_rules(MEMBERS.replace("STRICT", strict)))
+    scene.there("users", {"uid": s("u"), "team": s("t2")})
+    scene.there("teams", {"tid": s("t1"), "name": s("one")}, {"tid": s("t2"), "name": s("two")})
+    member = scene.put("members", {"mid": s("m"), "uid": s("u"), "team_id": s("t1"), "team_name": s("old")})
+    scene.deliver()
+    assert scene.item(member)["team_id"] == s("t2")
+    assert scene.item(member)["team_name"] == s("old")
+    scene.rest()
+    assert scene.item(member)["team_name"] == s("two")
+
+
+def test_reconcile_a_rule_waits_in_vain_for_one_that_is_parked():
+    """Where the rule that changes the link cannot be written, the other is written by the link as it stands."""
+    scene = Scene(parse_rules(MEMBERS.replace("STRICT", "false")))
+    scene.there("users", {"uid": s("u"), "team": s("t2")})
+    scene.there("teams", {"tid": s("t1"), "name": s("one")})
+    member = scene.put("members", {"mid": s("m"), "uid": s("u"), "team_id": s("t1"), "team_name": s("old")})
+    moves = {("team_id",)}
+    scene.tap.result = lambda write: (
+        Result(Status.REJECTED, reason="ItemTooLarge") if {path for path, _ in write.sets} == moves else None
+    )
+    scene.deliver()
+    assert scene.item(member)["team_name"] == s("one")
+    assert [failure.rule for failure in scene.parked.failures] == ["team"]
+
+
+def test_reconcile_reads_fields_that_live_in_keys():
+    """A field bound by a key template can be copied, and asked for in `where`, like any attribute."""
+    rules = parse_rules(
+        ORGANISATION.replace(
+            "names: copy user.name into task.user_name",
+            """owner: {copy: user.user_id, into: task.owner, where: "task_id != '2' && user.org_id == '1'"}""",
+        )
+    )
+    scene = Scene(rules)
+    scene.there("org", {"PK": s("ORG#1"), "SK": s("USER#u")})
+    tasks = [scene.put("org", {"PK": s("ORG#1"), "SK": s(f"TASK#{i}"), "user_id": s("u")}) for i in (1, 2)]
+    scene.deliver()
+    assert [scene.item(task).get("owner") for task in tasks] == [s("u"), None]
