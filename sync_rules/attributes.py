@@ -21,8 +21,8 @@ TYPES = {
     "S": "string", "N": "number", "B": "binary", "BOOL": "boolean", "NULL": "null",
     "M": "map", "L": "list", "SS": "string set", "NS": "number set", "BS": "binary set",
 }  # fmt: skip
-SEGMENT = re.compile(r'"([^"]+)"|([^."\s]+)')
-UNQUOTED = re.compile(r'[^."\s]+')
+SEGMENT = re.compile(r'"([^"]+)"|([^."\s\[\]]+)')
+UNQUOTED = re.compile(r'[^."\s\[\]]+')
 
 
 def parse_path(text: str) -> Path:
@@ -44,7 +44,8 @@ def parse_path(text: str) -> Path:
         if position == len(text):
             return tuple(segments)
         if text[position] != ".":
-            raise UserError(f"{text!r} is not a path: expected a dot at {text[position:]!r}")
+            cure = ": copy the whole list, or quote a name that has brackets" if text[position] == "[" else ""
+            raise UserError(f"{text!r} is not a path: expected a dot at {text[position:]!r}{cure}")
         position += 1
 
 

@@ -7,6 +7,7 @@ was refused on its merits is never tried again. Clients are made once per proces
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable
 from functools import cache
@@ -72,6 +73,9 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
         user_agent_extra=f"sync-rules/{__version__}",
     )
     credentials: tuple[str, str] | tuple[None, None] = (None, None)  # found where AWS's tools find them
+    region = region or os.environ.get("AWS_REGION")  # which Lambda sets, and boto3 does not read
+    if endpoint_url is not None and urlsplit(endpoint_url).scheme not in ("http", "https"):
+        raise UserError(f"{endpoint_url!r} is not an endpoint: expected http://HOST:PORT or https://HOST")
     if endpoint_url is not None and urlsplit(endpoint_url).hostname in LOOPBACK:
         # An emulator on this machine takes any credentials, and is never shown real ones.
         credentials = ("local", "local")
@@ -83,7 +87,8 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
         return make(service, endpoint_url=endpoint_url, config=config)
     except (BotoCoreError, ValueError) as error:
         raise UserError(
-            f"no {service} client could be made: {error} Set AWS_REGION and credentials, or give an endpoint."
+            f"no {service} client could be made: {error} Set AWS_REGION and credentials (an emulator takes any), "
+            "or give the endpoint of an emulator on this machine."
         ) from error
 
 

@@ -228,4 +228,14 @@ CODES: dict[str, Code] = {
         "Each change of one source then reads the whole partition and skips what points elsewhere.",
         "add an index whose partition key the link fills",
     ),
+    "SR410": warning(
+        "a quoted name in a where",
+        "In JMESPath double quotes name an attribute; text stands in single quotes.",
+        "write status == 'OPEN', not status == \"OPEN\"",
+    ),
+    "SR411": warning(
+        "a name in a where that is nearly the source's",
+        "Before a dot, only the source's entity is an item of its own; any other name is a map of the target.",
+        "correct the name, if the source is meant",
+    ),
 }

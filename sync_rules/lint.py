@@ -5,7 +5,9 @@ Law: one lint is one generator over compiled rules; it knows nothing of YAML but
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, pairwise
 
@@ -17,6 +19,7 @@ from sync_rules.rules import CopyRule, Rules
 from sync_rules.yamlspots import Document
 
 Lint = Callable[[Rules, Document], Iterator[Problem]]
+QUOTED_NAME = re.compile(r'"([A-Za-z_][A-Za-z0-9_]*)"')  # which needs no quotes
 
 
 def lint(rules: Rules, document: Document, report: Report) -> None:
@@ -87,6 +90,20 @@ def deletes(rules: Rules, document: Document) -> Iterator[Problem]:
             yield Problem(
                 "SR307", f"{read} cannot be read once it is deleted", document.value("rules", rule.name, "where")
             )
+
+
+def slips(rules: Rules, document: Document) -> Iterator[Problem]:
+    """What is sound in a `where`, and hardly meant."""
+    for rule in rules.rules.values():
+        if rule.where is None:
+            continue
+        spot = document.value("rules", rule.name, "where")
+        for quoted in QUOTED_NAME.findall(rule.where.text):
+            yield Problem("SR410", f"\"{quoted}\" is the attribute {quoted}: for the text, write '{quoted}'", spot)
+        for (name,) in rule.where.target_paths:
+            if f"{name}." in rule.where.text and get_close_matches(name, [rule.source.name]):
+                what = f"{name!r} is a map of {rule.target.name!r}. Did you mean {rule.source.name!r}?"
+                yield Problem("SR411", what, spot)
 
 
 # ---------------------------------------------------------------- cycles
@@ -181,4 +198,4 @@ def costs(rules: Rules, document: Document) -> Iterator[Problem]:
             yield Problem("SR404", message, document.value("rules", rule.name, "strict"))
 
 
-LINTS: tuple[Lint, ...] = (same_items, two_writers, key_writers, own_reads, deletes, cycles, costs)
+LINTS: tuple[Lint, ...] = (same_items, two_writers, key_writers, own_reads, deletes, slips, cycles, costs)
