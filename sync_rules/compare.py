@@ -1,17 +1,22 @@
 """The other end of the road: look at targets as reconcile does, but say what differs instead of writing it.
 
 Law: nothing is called drift on one look. A scan may show an old image and a record may still be on its way, so what
-differs is looked at again, strongly consistent, after a grace period; what is right by then was lag.
+differs is looked at again, strongly consistent, after a grace period. What is right by then was lag; so is a copy that
+is another wrong one by then, because somebody is keeping it up with a source that changes all the time. Drift is a copy
+that is still wrong and that nobody has touched, although what it must be has not changed either. The price: a wrong
+copy that a foreign writer keeps changing passes for lag in one run, and a source that keeps going back and forth
+between the same values may pass for drift.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from sync_rules.attributes import Item, Path, get
+from sync_rules.attributes import AttributeValue, Item, Path, get
 from sync_rules.decide import Sources, Target, source_of
 from sync_rules.entities import Table
 from sync_rules.errors import StoreError
@@ -34,13 +39,34 @@ class Drift(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One rule's copies on one target that are not as they should be. Keys and paths, never a value."""
+    """One rule's copies on one target that are not as they should be. Keys and paths, never a value.
+
+    `held` stands for what the target held and `truth` for which source says it must hold what: digests, to tell whether
+    the next look finds the same. They are not for output.
+    """
 
     rule: str
     drift: Drift
     target: ItemKey
     source: ItemKey | None
     paths: tuple[Path, ...]
+    held: str = field(repr=False)
+    truth: str = field(repr=False)
+
+
+class Verdict(Enum):
+    """What two looks that both find a copy wrong, a grace period apart, come to."""
+
+    LAG = "lag"  # another copy than before: it is being kept up
+    DRIFT = "drift"  # wrong both times, and nothing has happened in between
+    UNSURE = "unsure"  # the same wrong copy, but its source changed since: that record may be on its way
+
+
+def judge(before: Difference, now: Difference) -> Verdict:
+    """The verdict on a difference that the next look finds again."""
+    if now.held != before.held:
+        return Verdict.LAG
+    return Verdict.DRIFT if now.truth == before.truth else Verdict.UNSURE
 
 
 @dataclass
@@ -79,7 +105,7 @@ def target_of(item: Item, table: Table, rules: Rules, only: frozenset[str]) -> T
 
 
 def look_again(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
-    """The second look: consistent images first, their sources then. Only what still differs is drift."""
+    """The next look at what differed: consistent images first, their sources then. `judge` says what it means."""
     asked: dict[ItemKey, set[str]] = {}
     for difference in found:
         asked.setdefault(difference.target, set()).add(difference.rule)
@@ -111,13 +137,22 @@ def _compare_one(rule: Rule, target: Target, sources: Sources, comparison: Compa
         raise source
     desired = KINDS[type(rule)].desired(rule, source, target.image)
     if key is not None and source is None and KINDS[type(rule)].deletes(rule, target.image):
-        comparison.different.append(Difference(rule.name, Drift.ORPHAN, target.key, key, ()))
+        found, paths = Drift.ORPHAN, {}
     elif desired is None:
         comparison.kept[rule.name] += 1
+        return
     elif paths := differences(target.image, desired):
-        comparison.different.append(Difference(rule.name, _drift(target.image, paths), target.key, key, tuple(paths)))
+        found = _drift(target.image, paths)
     else:
         comparison.right[rule.name] += 1
+        return
+    # an orphan is not kept up by writing its copies
+    held = () if found is Drift.ORPHAN else tuple(get(target.image, path) for path in rule.copies)
+    truth = _digest(str(key), source is None, *map(_ordered, (desired or {}).values()))
+    difference = Difference(
+        rule.name, found, target.key, key, tuple(paths), held=_digest(*map(_ordered, held)), truth=truth
+    )
+    comparison.different.append(difference)
 
 
 def _drift(image: Item, paths: Desired) -> Drift:
@@ -126,3 +161,23 @@ def _drift(image: Item, paths: Desired) -> Drift:
     if all(value is None for value in paths.values()):
         return Drift.EXTRA
     return Drift.WRONG
+
+
+def _digest(*seen: object) -> str:
+    """Sixteen hexadecimal digits that stand for what was seen."""
+    return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
+
+
+def _ordered(value: AttributeValue | None) -> object:
+    """A value without the order of its sets and maps, which may differ from one read to the next."""
+    if value is None:
+        return None
+    ((kind, content),) = value.items()
+    match kind:
+        case "SS" | "NS" | "BS":
+            return kind, sorted(content)
+        case "M":
+            return kind, [(name, _ordered(content[name])) for name in sorted(content)]
+        case "L":
+            return kind, [*map(_ordered, content)]
+    return kind, content

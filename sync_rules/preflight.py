@@ -13,7 +13,7 @@ from tenacity import Retrying
 
 from sync_rules import aws
 from sync_rules.entities import KeyAttribute, Table
-from sync_rules.errors import StoreError
+from sync_rules.errors import StoreError, UserError
 from sync_rules.rules import Rules
 
 if TYPE_CHECKING:
@@ -34,16 +34,35 @@ class Problem:
         return f"table {self.table}: {self.found}. {self.cure}."
 
 
-def preflight(client: DynamoDBClient, rules: Rules, *, retrying: Retrying | None = None) -> tuple[Problem, ...]:
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What was found: everything that is wrong, and the streams to read, as they are now. A stream that was enabled
+    again has a new ARN.
+    """
+
+    problems: tuple[Problem, ...]
+    stream_arns: tuple[str, ...]
+
+
+def preflight(
+    client: DynamoDBClient, rules: Rules, *, streams: bool = True, retrying: Retrying | None = None
+) -> tuple[Problem, ...]:
     """Everything in the account that would keep these rules from working; empty when nothing would.
+
+    With `streams=False` the streams are not looked at: whoever only compares copies with sources reads none.
 
     Raises:
         StoreError: when a table cannot be described for another reason than that it does not exist.
     """
+    return survey(client, rules, streams=streams, retrying=retrying).problems
+
+
+def survey(client: DynamoDBClient, rules: Rules, *, streams: bool = True, retrying: Retrying | None = None) -> Survey:
+    """Describe each table of the rules once: what `preflight` says of them, and their streams. Raises StoreError."""
     retrying = retrying or aws.retrying()
-    used = {e.table.name: e.table for rule in rules.rules.values() for e in (rule.source, rule.target)}
     problems: list[Problem] = []
-    for table in used.values():
+    arns: list[str] = []
+    for table in rules.streamed_tables:
         description = describe(client, table, retrying)
         if description is None:
             cure = "Create it, or correct its `name` in the rules file, the region or the endpoint"
@@ -51,9 +70,24 @@ def preflight(client: DynamoDBClient, rules: Rules, *, retrying: Retrying | None
             continue
         problems += _key_problems(table, description)
         problems += _index_problems(rules, table, description)
-        if table in rules.streamed_tables:
+        if streams:
             problems += _stream_problems(table, description)
-    return tuple(problems)
+            arns += [description["LatestStreamArn"]] if "LatestStreamArn" in description else []
+    return Survey(tuple(problems), tuple(arns))
+
+
+def require(client: DynamoDBClient, rules: Rules, *, streams: bool = True) -> Survey:
+    """The survey of an account that is as the rules need it.
+
+    Raises:
+        UserError: with every table, index and stream that is not.
+        StoreError: when a table cannot be described.
+    """
+    found = survey(client, rules, streams=streams)
+    if found.problems:
+        lines = "\n".join(f"  {each}" for each in found.problems)
+        raise UserError(f"the tables are not as the rules need them:\n{lines}")
+    return found
 
 
 def describe(client: DynamoDBClient, table: Table, retrying: Retrying) -> Mapping[str, Any] | None:

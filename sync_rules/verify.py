@@ -1,37 +1,53 @@
 """Verify: sweep the targets of some rules, look twice at what differs, and repair what is asked for.
 
-Law: a repair is the same guarded pull as any other, from fresh images, so it never writes over a newer value. Memory is
-bounded: at most `CANDIDATES_MAX` differences wait for their second look.
+Law: a repair is the same guarded pull as any other, from fresh images, so it never writes over a newer value. It goes
+down the cascade: no copy is judged, let alone mended, before the copies it is made from have been. Nobody is accused
+before a grace period in which neither the copy nor its source has changed; where the source has, one more grace period
+decides, and there is no fourth look. Memory is bounded: at most `CANDIDATES_MAX` differences wait for their next look.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from sync_rules.attributes import Item
-from sync_rules.compare import Comparison, Difference, Drift, Sweep, compare, look_again, sweep_page, target_of
+from sync_rules.attributes import Item, overlaps
+from sync_rules.compare import (
+    Comparison,
+    Difference,
+    Drift,
+    Sweep,
+    Verdict,
+    compare,
+    judge,
+    look_again,
+    sweep_page,
+    target_of,
+)
 from sync_rules.entities import Table
 from sync_rules.errors import UserError
 from sync_rules.fanout import pull
 from sync_rules.model import ItemKey
 from sync_rules.plan import pull_of
 from sync_rules.reconcile import Pace
-from sync_rules.rules import Rules
+from sync_rules.rules import Rule, Rules
 from sync_rules.store import Read, Work, World, drive
 
 PAGE_MAX_ITEMS: Final = 500
 CANDIDATES_MAX: Final = 10_000
 LOOK_AGAIN_MAX_ITEMS: Final = 100
 GRACE_SECONDS: Final = 120.0  # a record is on its way for a second or two; a delayed one for a minute
+Look = Callable[[frozenset[str]], Iterator["Finding"]]  # at all targets asked for, by the rules of these names
 
 
 @dataclass
 class Tally:
-    """What a verify found, in (rule, target) pairs, per rule."""
+    """What a verify found, in (rule, target) pairs, per rule. `right`, `kept` and `lag` are of the last look at a rule;
+    what was mended stays counted as drift.
+    """
 
     right: Counter[str] = field(default_factory=Counter)
     kept: Counter[str] = field(default_factory=Counter)
@@ -44,6 +60,16 @@ class Tally:
     def left(self) -> int:
         """Drift that is still there."""
         return self.drift.total() - self.repaired.total()
+
+    def seen(self, rule: str) -> int:
+        """The targets of a rule that were looked at."""
+        return sum(counter[rule] for counter in (self.right, self.kept, self.lag, self.drift))
+
+    def start_over(self, rule: str) -> None:
+        """Forget what another look at all targets of a rule will find again."""
+        for counter in (self.right, self.kept, self.lag):
+            del counter[rule]
+        self.drift[rule] = self.repaired[rule]
 
 
 @dataclass(frozen=True)
@@ -80,14 +106,49 @@ class Verifier:
         self._on_progress = on_progress
         self._candidates: list[Difference] = []
         self._last_seen = 0.0
+        self._scanned: set[str] = set()
 
     def sweep(self) -> Iterator[Finding]:
         """Every target table of the rules, from end to end. Raises StoreError when a page cannot be read."""
-        for table in target_tables(self._rules, self._only):
+        return self._in_order(self._only, self._sweep)
+
+    def one(self, key: ItemKey) -> Iterator[Finding]:
+        """A single target. A repair mends it alone, whatever else is made from it.
+
+        Raises:
+            UserError: when it does not exist, or none of the rules writes such items.
+            StoreError: when it cannot be read.
+        """
+
+        def look(names: frozenset[str]) -> Iterator[Finding]:
+            self._note(drive(_compare_item(key, self._rules, names), self._world))
+            yield from self._settle()
+
+        self.tally.items += 1
+        entity = self._rules.entity_of(key)
+        into = self._rules.into_target(entity) if entity is not None else ()
+        asked = self._only.intersection(rule.name for rule in into)
+        return self._in_order(asked or self._only, look)
+
+    def _in_order(self, names: frozenset[str], look: Look) -> Iterator[Finding]:
+        """Look with these rules: all at once, or, when each look may mend something, step by step down the cascade."""
+        steps = cascade(self._rules, names) if self._repair else (Step(names),)
+        for step in steps:
+            for number in range(step.max_rounds):
+                if number > 0:
+                    for name in step.names:
+                        self.tally.start_over(name)
+                repaired = self.tally.repaired.total()
+                yield from look(step.names)
+                if self.tally.repaired.total() == repaired:
+                    break
+
+    def _sweep(self, names: frozenset[str]) -> Iterator[Finding]:
+        for table in target_tables(self._rules, names):
             cursor: Item | None = None
             while True:
-                page: Sweep = drive(sweep_page(table, self._rules, self._only, cursor, PAGE_MAX_ITEMS), self._world)
-                self.tally.items += page.items
+                page: Sweep = drive(sweep_page(table, self._rules, names, cursor, PAGE_MAX_ITEMS), self._world)
+                self.tally.items += 0 if table.name in self._scanned else page.items
                 self._note(page.comparison)
                 self._on_progress(self.tally, f"scanning {table.name}")
                 if len(self._candidates) >= CANDIDATES_MAX:
@@ -95,17 +156,7 @@ class Verifier:
                 cursor = page.cursor
                 if cursor is None:
                     break
-        yield from self._settle()
-
-    def one(self, key: ItemKey) -> Iterator[Finding]:
-        """A single target.
-
-        Raises:
-            UserError: when it does not exist, or none of the rules writes such items.
-            StoreError: when it cannot be read.
-        """
-        self.tally.items += 1
-        self._note(drive(_compare_item(key, self._rules, self._only), self._world))
+            self._scanned.add(table.name)
         yield from self._settle()
 
     def _note(self, comparison: Comparison) -> None:
@@ -116,8 +167,18 @@ class Verifier:
             self._last_seen = self._clock()
 
     def _settle(self) -> Iterator[Finding]:
-        """The second look at what differed, once the last of it has had its time."""
+        """The second look at what differed, and the third at what that could not tell."""
         found, self._candidates = self._candidates, []
+        unsure = yield from self._look_again(found)
+        yield from self._look_again(unsure, last=True)
+
+    def _look_again(
+        self, found: Sequence[Difference], *, last: bool = False
+    ) -> Generator[Finding, None, list[Difference]]:
+        """Another look, once the last of these has had its time. Mends what drifted; gives what is still unsure. At the
+        last look nothing is: the same wrong copy three times is one that nobody is at work on.
+        """
+        unsure: list[Difference] = []
         wait = self._last_seen + self._grace_seconds - self._clock()
         if found and wait > 0:
             self._on_progress(self.tally, f"{len(found)} differ; looking again in {wait:.0f} s to tell lag from drift")
@@ -125,21 +186,32 @@ class Verifier:
         for start in range(0, len(found), LOOK_AGAIN_MAX_ITEMS):
             some = found[start : start + LOOK_AGAIN_MAX_ITEMS]
             comparison = drive(look_again(some, self._rules), self._world)
+            self._last_seen = self._clock()
+            before = {(one.rule, one.target): one for one in some}
+            judged: dict[Verdict, list[Difference]] = {verdict: [] for verdict in Verdict}
+            for one in comparison.different:
+                judged[judge(before[one.rule, one.target], one)].append(one)
+            waiting = [] if last else judged[Verdict.UNSURE]
+            drifted = judged[Verdict.DRIFT] + (judged[Verdict.UNSURE] if last else [])
+            unsure += waiting
+            self.tally.drift.update(one.rule for one in drifted)
             self.tally.lag.update(one.rule for one in some)
-            self.tally.lag.subtract(one.rule for one in comparison.different)
-            self.tally.drift.update(one.rule for one in comparison.different)
-            yield from self._mend(comparison.different)
+            self.tally.lag.subtract(one.rule for one in (*drifted, *waiting))
+            yield from self._mend(drifted)
             self._on_progress(self.tally, "looking again")
+        return unsure
 
     def _mend(self, drifted: Sequence[Difference]) -> Iterator[Finding]:
         """Pull what drifted, then look whether it is right now. Orphans are only reported: nothing brings them back."""
         mendable = [one for one in drifted if one.drift is not Drift.ORPHAN] if self._repair else []
         unmended: set[tuple[str, ItemKey]] = {(one.rule, one.target) for one in drifted}
         if mendable:
-            keys = dict.fromkeys(one.target for one in mendable)
+            asked: dict[ItemKey, set[str]] = {}
+            for one in mendable:
+                asked.setdefault(one.target, set()).add(one.rule)
             pulls = [
-                replace(again, rules=tuple(rule for rule in again.rules if rule.name in self._only))
-                for key in keys
+                replace(again, rules=tuple(rule for rule in again.rules if rule.name in names))
+                for key, names in asked.items()
                 if (again := pull_of(key, self._rules)) is not None
             ]
             drive(pull(pulls, Pace()), self._world)
@@ -150,6 +222,40 @@ class Verifier:
             repaired = (one.rule, one.target) not in unmended
             self.tally.repaired[one.rule] += repaired
             yield Finding(one, repaired)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Rules to be verified together. Where some feed each other, the look is repeated until it mends nothing."""
+
+    names: frozenset[str]
+    max_rounds: int = 1
+
+
+def cascade(rules: Rules, names: frozenset[str]) -> Iterator[Step]:
+    """These rules, each after those that feed it.
+
+    No copy of sound rules feeds itself, but two rules may feed each other through different copies. Such rules, and
+    what comes after them, are one step: each round makes the next copies of every chain right, so as many rounds as
+    there are copies are enough.
+    """
+    waiting = [rule for rule in rules.rules.values() if rule.name in names]
+    while waiting:
+        ready = [rule for rule in waiting if not any(_feeds(one, rule) for one in waiting)]
+        if ready:
+            yield Step(frozenset(rule.name for rule in ready))
+            waiting = [rule for rule in waiting if rule not in ready]
+        else:
+            yield Step(frozenset(rule.name for rule in waiting), sum(len(rule.copies) for rule in waiting))
+            return
+
+
+def _feeds(writer: Rule, rule: Rule) -> bool:
+    """Whether what one rule writes can change what another's copies must be: its sources, its links or its `where`."""
+    read = [*rule.source_paths] if writer.target is rule.source else []
+    if writer.target is rule.target and writer is not rule:
+        read += [*rule.link_paths, *rule.where_paths]
+    return any(overlaps(copy, path) for copy in writer.copies for path in read)
 
 
 def target_tables(rules: Rules, only: frozenset[str]) -> tuple[Table, ...]:

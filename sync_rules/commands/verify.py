@@ -6,7 +6,9 @@ Exit code 0 when there is no drift, or none left after --repair; 1 when there is
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -21,14 +23,18 @@ from sync_rules.dynamodb import DynamoStore
 from sync_rules.entities import Table
 from sync_rules.errors import UserError
 from sync_rules.failure_log import FailureLog
+from sync_rules.failures import plain_key
 from sync_rules.local_run import Files, wall_clock_ms
 from sync_rules.messages import Message
 from sync_rules.model import ItemKey
+from sync_rules.preflight import require
 from sync_rules.problems import unknown
 from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
 from sync_rules.store import World
 from sync_rules.verify import GRACE_SECONDS, Finding, Tally, Verifier
+
+SHOWN_PER_RULE_MAX: Final = 20
 
 
 def verify(
@@ -52,27 +58,39 @@ def verify(
     rules = load_rules(rules_file)
     only = chosen(rules, rule or [])
     item = None if key is None else parse_key(key, table, rules)
-    store = DynamoStore(aws.dynamodb(endpoint_url, region), rules.tables)
+    client = aws.dynamodb(endpoint_url, region)
+    require(client, replace(rules, rules={name: rules.rules[name] for name in sorted(only)}), streams=False)
+    store = DynamoStore(client, rules.tables)
     console = Console(stderr=True)
     with console.status("verifying", spinner="dots") as status:
+
+        def progress(tally: Tally, doing: str) -> None:
+            if console.is_terminal:
+                status.update(f"{doing} · {tally.items} items")
+            elif "looking again in" in doing:  # or a log would stay silent for minutes
+                console.print(doing, highlight=False)
+
         verifier = Verifier(
             rules,
-            World(store, NoQueue(), FailureLog(failures, wall_clock_ms)),
+            World(store, NobodyLooksAgain(), FailureLog(failures, wall_clock_ms)),
             only,
             repair=repair,
             grace_seconds=grace_seconds,
-            on_progress=lambda tally, doing: status.update(f"{doing} · {tally.items} items"),
+            on_progress=progress,
         )
         findings = verifier.sweep() if item is None else verifier.one(item)
         show(findings, verifier.tally, only, as_json=as_json)
+        if item is None and not as_json:
+            for line in unseen(rules, verifier.tally, only):
+                print(line)
     return 1 if verifier.tally.left else 0
 
 
-class NoQueue:
-    """A repair that cannot succeed is in the failures file; there is nobody to try it again later."""
+class NobodyLooksAgain:
+    """A Queue that drops every message: what cannot be repaired is in the failures file, and is reported as left."""
 
     def send(self, _message: Message, _delay_seconds: int) -> None:
-        """Does nothing: verify reports what is left."""
+        """Does nothing: a pull sends nothing but another look at what it parked."""
 
 
 def chosen(rules: Rules, names: list[str]) -> frozenset[str]:
@@ -90,7 +108,7 @@ def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
         UserError: when it is not JSON, or its attributes are those of no table, or of several.
     """
     try:
-        given = json.loads(text)
+        given = json.loads(text, parse_float=Decimal)  # a float would lose digits
     except ValueError:
         given = None
     if not isinstance(given, dict) or not given:
@@ -113,7 +131,7 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float) or not Decimal(str(value)).is_finite():
+    if isinstance(value, bool) or not isinstance(value, str | int | Decimal) or not Decimal(str(value)).is_finite():
         raise TypeError
     return str(value)
 
@@ -138,12 +156,21 @@ def _typed(given: dict[str, Any], table: Table) -> ItemKey:
 
 # ---------------------------------------------------------------- output
 def show(findings: Iterable[Finding], tally: Tally, only: frozenset[str], *, as_json: bool) -> None:
-    """Each drift as it is found, the totals at the end."""
+    """Each drift as it is found (for people only the first of each rule), the totals at the end."""
+    shown: Counter[str] = Counter()
     for finding in findings:
-        print(json.dumps(as_row(finding)) if as_json else as_line(finding), flush=True)
+        rule = finding.difference.rule
+        shown[rule] += 1
+        if as_json:
+            print(json.dumps(as_row(finding)), flush=True)
+        elif shown[rule] <= SHOWN_PER_RULE_MAX:
+            print(as_line(finding), flush=True)
     if as_json:
         print(json.dumps({"items": tally.items, "rules": {name: totals(tally, name) for name in sorted(only)}}))
         return
+    for rule, count in sorted(shown.items()):
+        if count > SHOWN_PER_RULE_MAX:
+            print(f"and {count - SHOWN_PER_RULE_MAX} more of rule {rule}; --json prints them all")
     console = Console()
     console.print(grid(tally, only))
     console.print(summary(tally), highlight=False)
@@ -152,9 +179,18 @@ def show(findings: Iterable[Finding], tally: Tally, only: frozenset[str], *, as_
 def summary(tally: Tally) -> str:
     """The last word, for people."""
     if tally.left:
-        cure = "" if tally.repaired else ": --repair mends it"
+        tried = tally.repaired.total() > 0
+        cure = "; why it could not be mended is in the failures file" if tried else ": --repair mends it"
         return f"{tally.items} items checked, {tally.left} drift left{cure}"
     return f"{tally.items} items checked, no drift left" if tally.drift else f"{tally.items} items checked, no drift"
+
+
+def unseen(rules: Rules, tally: Tally, only: frozenset[str]) -> Iterator[str]:
+    """A line for each rule that had nothing to look at: no drift there proves nothing."""
+    for name in sorted(only):
+        if not tally.seen(name):
+            target = rules.rules[name].target
+            yield f"rule {name} saw no targets: no key in table {target.table.physical_name} is of entity {target.name}"
 
 
 def totals(tally: Tally, rule: str) -> dict[str, int]:
@@ -191,8 +227,7 @@ def as_row(finding: Finding) -> dict[str, Any]:
 
 
 def _key(key: ItemKey) -> dict[str, Any]:
-    values = {name: value.hex() if isinstance(value, bytes) else value for name, _, value in key.values}
-    return {"table": key.table, "key": values}
+    return {"table": key.table, "key": plain_key(key)}
 
 
 def as_line(finding: Finding) -> str:

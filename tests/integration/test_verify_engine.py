@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -15,8 +16,10 @@ RULES = """
 tables:
   authors: {{name: {prefix}authors, key: {{author_id: S}}}}
   books: {{name: {prefix}books, key: {{book_id: S}}, indexes: {{by_author: {{author_id: S}}}}}}
-entities: {{author: {{table: authors}}, book: {{table: books}}}}
+  pages: {{name: {prefix}pages, key: {{page_id: S}}, indexes: {{by_book: {{book_id: S}}}}}}
+entities: {{author: {{table: authors}}, book: {{table: books}}, page: {{table: pages}}}}
 rules:
+  bylines: {{copy: book.author.name, into: page.byline}}
   names: {{copy: author.name, into: book.author.name, on_delete: clear}}
 """
 
@@ -31,13 +34,21 @@ def verify(engine, tmp_path, capsys):
     file = tmp_path / "rules.yaml"
     file.write_text(text)
 
-    def run(*options: str) -> tuple[int, list[dict]]:
+    def run(*options: str, file: Path = file) -> tuple[int, list[dict]]:
         fixed = ["--endpoint-url", engine, "--grace-seconds", "0", "--failures", str(tmp_path / "f.jsonl"), "--json"]
         code = cli.main(["verify", str(file), *fixed, *options])
-        return code, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        out, run.err = capsys.readouterr()
+        return code, [json.loads(line) for line in out.splitlines()]
+
+    def with_text(old: str, new: str) -> Path:
+        assert old in text
+        other = tmp_path / "other.yaml"
+        other.write_text(text.replace(old, new))
+        return other
 
     run.put = lambda table, item: client.put_item(TableName=rules.tables[table].physical_name, Item=item)
     run.drop = lambda: client.delete_table(TableName=rules.tables["books"].physical_name)
+    run.with_text = with_text
     return run
 
 
@@ -65,3 +76,35 @@ def test_verify_engine_of_a_missing_table_is_2(verify):
     """A table that is not there is an error, never an empty table."""
     verify.drop()
     assert verify()[0] == 2
+    assert "does not exist" in verify.err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("key: {page_id: S}", "key: {id: S}", "its key is partition key page_id (S)"),
+        ("key: {book_id: S}", "key: {book_id: N}", "its key is partition key book_id (S)"),
+        ("{by_author: {author_id: S}}", "{of_author: {author_id: S}}", "it has no index of_author"),
+    ],
+)
+def test_verify_engine_of_tables_that_do_not_fit_is_2(verify, old, new, found):
+    """A rules file that speaks of other keys or indexes than the tables have is refused; it never passes for no drift."""
+    other = verify.with_text(old, new)
+    verify.put("authors", author_item("a1", name=s("Ada")))
+    code, rows = verify(file=other)
+    assert (code, rows) == (2, [])
+    assert found in verify.err
+
+
+def test_verify_engine_repairs_a_cascade_at_once(verify):
+    """Copies of copies are right after one repair, and a right one is not set to what its source wrongly held."""
+    verify.put("authors", author_item("a1", name=s("Ada")))
+    verify.put("books", book_item("b1", "a1", author={"M": {"name": s("x")}}))
+    verify.put("pages", {"page_id": s("right"), "book_id": s("b1"), "byline": s("Ada")})
+    verify.put("pages", {"page_id": s("wrong"), "book_id": s("b1"), "byline": s("x")})
+    code, rows = verify("--repair")
+    assert code == 0
+    assert [tuple(row["target"]["key"].values()) for row in rows[:-1]] == [("b1",), ("wrong",)]
+    assert rows[-1]["items"] == 3
+    code, (totals,) = verify()
+    assert (code, totals["rules"]["bylines"]["right"]) == (0, 2)

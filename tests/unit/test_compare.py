@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.compare import Drift, compare, look_again, sweep_page, target_of
+from sync_rules.compare import Drift, Verdict, compare, judge, look_again, sweep_page, target_of
 from sync_rules.expressions import compile_where
-from tests.builders import author_item, book_item, library, s
+from tests.builders import author_item, book_item, library, m, s
 from tests.worlds import Scene
 
 RULE = "author-on-books"
@@ -100,3 +100,60 @@ def test_compare_calls_no_orphan_what_where_does_not_speak_of():
     scene = with_author(on_delete="delete", where=compile_where("status == 'OPEN'", "author"))
     scene.there("books", {**BARE, "author_id": s("gone"), "status": s("CLOSED")})
     assert sweep(scene).different == []
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "verdict"),
+    [
+        ({}, Verdict.DRIFT),
+        ({"books": {**BARE, "author_name": s("x"), "note": s("other attributes do not count")}}, Verdict.DRIFT),
+        ({"authors": author_item("a1", name=s("Ada"), bio=s("..."), age=s("36"))}, Verdict.DRIFT),
+        ({"authors": author_item("a1", name=s("Bea"), bio=s("..."))}, Verdict.UNSURE),
+        ({"books": {**BARE, "author_name": s("x"), "author_id": s("a2")}}, Verdict.UNSURE),
+        ({"books": {**BARE, "author_name": s("y")}}, Verdict.LAG),
+        ({"books": {**BARE, "author_name": s("Ada")}}, Verdict.LAG),
+        ({"books": BARE, "authors": author_item("a1", name=s("Bea"))}, Verdict.LAG),
+    ],
+)
+def test_compare_judges_by_what_happened_between_two_looks(meanwhile, verdict):
+    """The same wrong copy is drift; with another source it is unsure; another wrong copy is lag."""
+    scene = with_author()
+    scene.there("authors", author_item("a2", name=s("Ada"), bio=s("...")))
+    scene.there("books", {**BARE, "author_name": s("x")})
+    (before,) = sweep(scene).different
+    for table, item in meanwhile.items():
+        scene.put(table, item)
+    (now,) = scene.drive(look_again([before], scene.rules)).different
+    assert judge(before, now) is verdict
+
+
+def test_compare_takes_sets_and_maps_without_their_order():
+    """A copy that comes back in another order was not touched."""
+    scene = with_author()
+    digests = set()
+    for names in (["x", "y"], ["y", "x"]):
+        scene.there(
+            "books", {**BARE, "author_name": m(**{name: s(name) for name in names}), "author_bio": {"SS": names}}
+        )
+        digests.add(sweep(scene).different[0].held)
+    assert len(digests) == 1
+
+
+def test_compare_an_orphan_is_not_saved_by_a_new_copy():
+    """An orphan whose copies somebody writes is as much an orphan as before."""
+    scene = with_author(on_delete="delete")
+    scene.there("books", {**RIGHT, "author_id": s("gone")})
+    (before,) = sweep(scene).different
+    scene.put("books", {**RIGHT, "author_id": s("gone"), "author_name": s("y")})
+    (now,) = scene.drive(look_again([before], scene.rules)).different
+    assert judge(before, now) is Verdict.DRIFT
+
+
+def test_compare_keeps_no_value_in_a_difference():
+    """A difference holds keys, paths and short digests, and shows no digest."""
+    scene = with_author()
+    scene.there("books", {**RIGHT, "author_name": s("SECRET")})
+    (found,) = sweep(scene).different
+    assert "SECRET" not in f"{found!r} {found.held} {found.truth}"
+    assert (len(found.held), len(found.truth)) == (16, 16)
+    assert found.held not in repr(found)

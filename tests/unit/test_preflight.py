@@ -9,8 +9,8 @@ from botocore.exceptions import ClientError
 
 from infra.tables import create_tables, table_parameters
 from sync_rules import aws
-from sync_rules.errors import StoreError
-from sync_rules.preflight import preflight
+from sync_rules.errors import StoreError, UserError
+from sync_rules.preflight import preflight, require, survey
 from tests.builders import index, library, shop, table
 from tests.engines import unique_prefix
 
@@ -100,3 +100,31 @@ def test_preflight_that_cannot_look_raises():
 
     with pytest.raises(StoreError, match="AccessDeniedException: DescribeTable of shop"):
         preflight(Client(), shop())
+
+
+def test_preflight_without_streams_looks_at_keys_and_indexes_only(client):
+    """Verify reads no stream, so a table without one is as it needs it."""
+    rules = shop(prefix=unique_prefix())
+    client.create_table(**table_parameters(rules.tables["shop"], stream=False))
+    assert preflight(client, rules, streams=False) == ()
+    assert require(client, rules, streams=False).stream_arns == ()
+    with pytest.raises(UserError, match=r"not as the rules need them:\n  table .*it has no stream"):
+        require(client, rules)
+
+
+def test_preflight_describes_each_table_once_and_gives_its_stream(client):
+    """One DescribeTable says what is wrong and which stream to read."""
+    rules = library(prefix=unique_prefix())
+    create_tables(client, rules)
+    described: list[str] = []
+
+    class Counting:
+        def describe_table(self, **parameters):
+            described.append(parameters["TableName"])
+            return client.describe_table(**parameters)
+
+    found = survey(Counting(), rules)
+    assert sorted(described) == sorted(t.physical_name for t in rules.tables.values())
+    assert [f"table/{name}/stream/" in arn for name, arn in zip(described, found.stream_arns, strict=True)] == [
+        True
+    ] * 2

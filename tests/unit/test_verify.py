@@ -9,8 +9,9 @@ import pytest
 from sync_rules.compare import Drift
 from sync_rules.errors import StoreError, UserError
 from sync_rules.model import ItemKey
+from sync_rules.rulefile import parse_rules
 from sync_rules.store import Apply, Read, Scan
-from sync_rules.verify import PAGE_MAX_ITEMS, Verifier
+from sync_rules.verify import PAGE_MAX_ITEMS, Verifier, cascade
 from tests.builders import author_item, book_item, key, library, mapping, rules_of, s
 from tests.worlds import Scene
 
@@ -199,3 +200,218 @@ def test_verify_a_table_that_cannot_be_read_is_an_error():
     scene = Scene(rules, tables={"authors": rules.tables["authors"]})
     with pytest.raises(StoreError, match="TableNotFound"):
         Run(scene).sweep()
+
+
+# ---------------------------------------------------------------- a source that does not stand still
+def named(text: str):
+    return author_item("a1", name=s(text), bio=s("..."))
+
+
+def test_verify_never_calls_the_copies_of_a_hot_source_drift():
+    """A source that changes before every look, whose copies follow a moment late, is lag and not drift."""
+    scene = library_scene()
+    scene.there("books", *({**RIGHT, "book_id": s(f"b{i}"), "author_name": s("before")} for i in range(25)))
+    names = iter(f"name {i}" for i in range(10))
+
+    def follow():
+        scene.put("authors", named(next(names)))
+        scene.rest()
+        scene.receive()
+        scene.put("authors", named(next(names)))
+
+    run = Run(scene, repair=True, meanwhile=follow)
+    assert run.sweep() == []
+    assert run.verifier.tally.lag == {RULE: 25}
+    assert len(run.waits) == 1
+
+
+def test_verify_waits_once_more_for_a_source_that_changed_just_then():
+    """A rare change just before the second look is lag, if the copy is right, or another, at the third."""
+    scene = library_scene()
+    scene.there("books", {**RIGHT, "author_name": s("before")})
+
+    def meanwhile():
+        if scene.records:
+            scene.rest()
+        else:
+            scene.put("authors", named("Bea"))
+
+    run = Run(scene, meanwhile=meanwhile)
+    assert run.sweep() == []
+    assert run.waits == [GRACE_SECONDS, GRACE_SECONDS]
+    assert run.verifier.tally.lag == {RULE: 1}
+
+
+def test_verify_finds_the_drift_of_a_hot_source():
+    """Where nobody is at work on the copies, a source that changes before every look hides no drift: three looks."""
+    scene = library_scene()
+    book = scene.there("books", {**RIGHT, "author_name": s("before")})
+    names = iter(f"name {i}" for i in range(10))
+    run = Run(scene, repair=True, meanwhile=lambda: scene.put("authors", named(next(names))))
+    assert run.sweep() == [(book, Drift.WRONG, True)]
+    assert run.waits == [GRACE_SECONDS, GRACE_SECONDS]
+    assert scene.item(book)["author_name"] == s("name 1")
+    assert (run.verifier.tally.lag[RULE], run.verifier.tally.left) == (0, 0)
+
+
+def test_verify_mends_only_what_it_calls_drift():
+    """A repair of one rule's drift leaves another rule's lag on the same item to whoever is at work on it."""
+    scene = two_rules()
+    book = scene.there("books", {**RIGHT, "author_name": s("x"), "author_bio": s("x")})
+    run = Run(scene, repair=True, meanwhile=lambda: scene.put("books", {**scene.item(book), "author_bio": s("y")}))
+    assert run.sweep() == [(book, Drift.WRONG, True)]
+    assert scene.item(book)["author_bio"] == s("y")
+
+
+# ---------------------------------------------------------------- cascades
+CHAIN = """
+tables:
+  users: {key: {user_id: S}, indexes: {by_order: {order_id: S}}}
+  orders: {key: {order_id: S}, indexes: {by_user: {user_id: S}}}
+  lines: {key: {line_id: S}, indexes: {by_order: {order_id: S}}}
+  notes: {key: {note_id: S}, indexes: {by_line: {line_id: S}}}
+entities: {user: {table: users}, order: {table: orders}, line: {table: lines}, note: {table: notes}}
+rules:
+"""
+DOWN = """
+  third: copy line.name into note.name
+  second: copy order.status into line.name
+  first: copy user.name into order.status
+"""
+LINKED_BY_A_COPY = """
+  names: {copy: order.status, into: line.status}
+  links: {copy: note.order_id, into: line.order_id, link: {note_id: note_id}, via: by_note}
+"""
+CIRCLE = """
+  out: {copy: {user.name: name, user.seen: told}, into: order}
+  back: {copy: {order.name: seen}, into: user, link: {order_id: order_id}, via: by_order}
+"""
+
+
+class Chain:
+    """Users, their orders, the lines of these and the notes on those: one of each, written with `name` where copied."""
+
+    def __init__(self, rules: str, tables: str = CHAIN) -> None:
+        self.scene = Scene(parse_rules(tables + rules))
+        self.keys: dict[str, ItemKey] = {}
+
+    def there(self, table: str, **values: str) -> None:
+        links = {"users": "order_id", "orders": "user_id", "lines": "order_id", "notes": "line_id"}
+        item = {f"{table[:-1]}_id": s("1"), links[table]: s("1"), **{name: s(text) for name, text in values.items()}}
+        self.keys[table] = self.scene.there(table, item)
+
+    def text(self, table: str, name: str) -> str:
+        return self.scene.item(self.keys[table])[name]["S"]
+
+
+def down(**names: str) -> Chain:
+    chain = Chain(DOWN)
+    attributes = {"users": "name", "orders": "status", "lines": "name", "notes": "name"}
+    for table, attribute in attributes.items():
+        chain.there(table, **{attribute: names.get(table, "right")})
+    return chain
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"orders": "broken", "lines": "broken", "notes": "broken"},
+        {"orders": "broken"},
+        {"orders": "broken", "notes": "worse"},
+        {"lines": "broken"},
+    ],
+)
+def test_verify_mends_down_the_cascade(broken):
+    """One repair makes every copy of a cascade right, writes each wrong one once and no right one, and says so."""
+    chain = down(**broken)
+    run = Run(chain.scene, repair=True)
+    found = run.sweep()
+    assert {(at, mended) for at, _, mended in found} == {(chain.keys[table], True) for table in broken}
+    assert len(chain.scene.tap.writes) == len(broken)
+    tally = run.verifier.tally
+    assert (tally.items, tally.left) == (3, 0)
+    assert (tally.right.total(), tally.drift.total()) == (3 - len(broken), len(broken))
+    assert Run(chain.scene).sweep() == []
+
+
+def test_verify_without_repair_looks_at_a_cascade_once():
+    """What is not mended needs no order: each table is scanned once, and copies are held against what is there."""
+    chain = down(orders="broken")
+    run = Run(chain.scene)
+    assert {at.table for at, _, _ in run.sweep()} == {"orders", "lines"}
+    assert len(chain.scene.tap.seen(Scan)) == 3
+
+
+def test_verify_mends_a_link_before_what_follows_it():
+    """A copy that hangs on a link which another rule writes is judged by the right link."""
+    tables = CHAIN.replace(
+        "lines: {key: {line_id: S}, indexes: {", "lines: {key: {line_id: S}, indexes: {by_note: {note_id: S}, "
+    )
+    chain = Chain(LINKED_BY_A_COPY, tables)
+    scene = chain.scene
+    scene.there("orders", {"order_id": s("right"), "status": s("OPEN")}, {"order_id": s("wrong"), "status": s("SHUT")})
+    scene.there("notes", {"note_id": s("1"), "order_id": s("right")})
+    line = scene.there("lines", {"line_id": s("1"), "note_id": s("1"), "order_id": s("wrong"), "status": s("OPEN")})
+    run = Run(scene, repair=True)
+    assert run.sweep() == [(line, Drift.WRONG, True)]
+    assert scene.item(line)["order_id"] == s("right")
+    assert run.verifier.tally.right == {"names": 1}
+    assert run.verifier.tally.items == 1
+
+
+def test_verify_goes_round_where_rules_feed_each_other():
+    """Two rules that feed each other through different copies are verified in rounds, until nothing is to be mended."""
+    chain = Chain(CIRCLE)
+    chain.there("users", name="right", seen="broken")
+    chain.there("orders", name="broken", told="broken")
+    run = Run(chain.scene, repair=True)
+    assert all(mended for _, _, mended in run.sweep())
+    assert (chain.text("orders", "name"), chain.text("users", "seen"), chain.text("orders", "told")) == ("right",) * 3
+    assert run.verifier.tally.left == 0
+    assert run.verifier.tally.items == 2
+    again = Run(chain.scene, repair=True)
+    assert again.sweep() == []
+    assert again.verifier.tally.right == {"out": 1, "back": 1}
+    assert len(chain.scene.tap.seen(Scan)) > 2
+
+
+def test_verify_counts_what_is_left_once():
+    """What cannot be mended is found in every round, keeps none going, and is left once."""
+    chain = Chain(CIRCLE.replace("user.seen: told", "user.seen: note.told"))
+    chain.there("users", name="right", seen="broken")
+    chain.there("orders", name="broken")
+    order = {"order_id": s("2"), "user_id": s("1"), "name": s("right"), "note": s("no map")}
+    parked = chain.scene.there("orders", order)
+    run = Run(chain.scene, repair=True)
+    found = run.sweep()
+    assert {at for at, _, mended in found if not mended} == {parked}
+    assert chain.text("users", "seen") == "right"
+    assert run.verifier.tally.left == 1
+    assert len(Run(chain.scene, repair=True).sweep()) == 1
+
+
+def test_verify_orders_rules_by_what_feeds_them():
+    """Each rule comes after those that feed it; rules that feed each other come together, with as many rounds as copies."""
+    rules = parse_rules(CHAIN + DOWN)
+    steps = [(sorted(step.names), step.max_rounds) for step in cascade(rules, frozenset(rules.rules))]
+    assert steps == [(["first"], 1), (["second"], 1), (["third"], 1)]
+    assert [step.names for step in cascade(rules, frozenset({"third", "first"}))] == [{"first", "third"}]
+    circle = parse_rules(CHAIN + CIRCLE)
+    assert [(step.names, step.max_rounds) for step in cascade(circle, frozenset(circle.rules))] == [
+        ({"out", "back"}, 3)
+    ]
+
+
+def test_verify_of_one_item_mends_in_order():
+    """A single target, too, is judged by the right link, and counts as one item."""
+    tables = CHAIN.replace(
+        "lines: {key: {line_id: S}, indexes: {", "lines: {key: {line_id: S}, indexes: {by_note: {note_id: S}, "
+    )
+    scene = Chain(LINKED_BY_A_COPY, tables).scene
+    scene.there("orders", {"order_id": s("right"), "status": s("OPEN")}, {"order_id": s("wrong"), "status": s("SHUT")})
+    scene.there("notes", {"note_id": s("1"), "order_id": s("right")})
+    line = scene.there("lines", {"line_id": s("1"), "note_id": s("1"), "order_id": s("wrong"), "status": s("x")})
+    run = Run(scene, repair=True)
+    assert run.one(line) == [(line, Drift.WRONG, True), (line, Drift.WRONG, True)]
+    assert scene.item(line)["status"] == s("OPEN")
+    assert run.verifier.tally.items == 1

@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sync_rules import cli
 from sync_rules.commands import verify
+from sync_rules.compare import Difference, Drift
+from sync_rules.model import ItemKey
 from sync_rules.rulefile import parse_rules
+from sync_rules.rules import Rules
+from sync_rules.verify import Finding, Tally
 from tests.builders import s
 from tests.worlds import Scene
 
@@ -41,8 +47,12 @@ class Command:
         self.file.write_text(RULES)
         self.failures = tmp_path / "failures.jsonl"
         self.capsys = capsys
+        self.required: list[tuple[Rules, bool]] = []
         monkeypatch.setattr(verify.aws, "dynamodb", lambda *_: None)
         monkeypatch.setattr(verify, "DynamoStore", lambda *_: self.scene.tap)
+        monkeypatch.setattr(
+            verify, "require", lambda _client, rules, *, streams: self.required.append((rules, streams))
+        )
 
     def __call__(self, *options: str) -> tuple[int, str, str]:
         fixed = ["verify", str(self.file), "--grace-seconds", "0", "--failures", str(self.failures)]
@@ -156,6 +166,67 @@ def test_verify_keeps_a_record_of_what_cannot_be_mended(command, tmp_path):
     assert code == 1
     line = command.failures.read_text()
     record = json.loads(line)
-    assert (record["rule"], record["key"]) == ("names", {"book_id": {"S": "b1"}})
+    assert (record["rule"], record["key"]) == ("names", {"book_id": "b1"})
+    again, rows = command.rows("--key", json.dumps(record["key"]), "--table", record["table"])
+    assert (again, [row["rule"] for row in rows[:-1]]) == (1, ["names"])
     assert record["reason"] == "author is a string: expected a map to hold name"
     assert "SECRET" not in line
+
+
+def test_verify_asks_first_whether_the_tables_fit_the_rules(command):
+    """Tables and indexes are compared with the rules that are verified, and no stream is asked for."""
+    command("--rule", "names")
+    ((rules, streams),) = command.required
+    assert (list(rules.rules), streams) == (["names"], False)
+
+
+def test_verify_says_which_rules_saw_no_targets(command):
+    """A rule that had nothing to look at is named to people: that it found no drift proves nothing."""
+    command.scene.there("books", RIGHT)
+    _, out, _ = command()
+    assert "rule houses saw no targets: no key in table houses is of entity house" in out
+    assert "rule names saw no targets" not in out
+    assert "saw no targets" not in command("--key", '{"book_id": "b1"}', "--table", "books")[1]
+
+
+NUMBERS = st.decimals(allow_nan=False, allow_infinity=False, places=9).map(str) | st.integers().map(str)
+
+
+@given(key=st.one_of(
+    st.tuples(st.just("books"), st.just("book_id"), st.just("S"), st.text(min_size=1)),
+    st.tuples(st.just("houses"), st.just("house_id"), st.just("N"), NUMBERS),
+    st.tuples(st.just("scans"), st.just("scan_id"), st.just("B"), st.binary(min_size=1)),
+))  # fmt: skip
+def test_verify_takes_the_keys_it_prints(key):
+    """What --json prints as a target's key is what --key takes: any text, every digit of a number, binary as hex."""
+    table, name, kind, value = key
+    at = ItemKey(table, ((name, kind, value),))
+    finding = Finding(Difference("names", Drift.WRONG, at, None, (), held="", truth=""))
+    printed = json.loads(json.dumps(verify.as_row(finding)))["target"]
+    assert isinstance(printed["key"][name], str)
+    assert verify.parse_key(json.dumps(printed["key"]), printed["table"], parse_rules(RULES)) == at
+
+
+def test_verify_takes_a_number_to_the_last_digit():
+    """A number given bare keeps all the digits that DynamoDB can hold."""
+    digits = "0.12345678901234567890123456789012345678"
+    (value,) = verify.parse_key(f'{{"house_id": {digits}}}', None, parse_rules(RULES)).values
+    assert value == ("house_id", "N", digits)
+
+
+def test_verify_prints_no_digest(command):
+    """What stands for the values while they are compared is shown neither to people nor to machines."""
+    command.scene.there("books", {**RIGHT, "author_name": s("x")})
+    _, (row, _) = command.rows()
+    assert row.keys() == {"rule", "drift", "target", "source", "paths", "repaired"}
+
+
+def test_verify_shows_people_the_first_of_many(capsys):
+    """People see twenty drifts of a rule and how many more there are; machines see every one."""
+    target = ItemKey("books", (("book_id", "S", "b1"),))
+    found = [Finding(Difference("r", Drift.WRONG, target, None, (("name",),), held="", truth=""))] * 25
+    for as_json, lines in ((False, 20), (True, 25)):
+        verify.show(iter(found), Tally(), frozenset({"r"}), as_json=as_json)
+        out = capsys.readouterr().out
+        assert sum("b1" in line for line in out.splitlines()) == lines
+        assert ("and 5 more of rule r" in out) is not as_json
