@@ -1,7 +1,7 @@
 """The checkpoint file: how far every shard is finished, and which messages wait. One JSON file, replaced as a whole.
 
 Law: the file on disk is always one whole checkpoint, the old one or the new one (temporary file, fsync, rename), and
-one run at a time has it. It names keys in messages and never holds a value.
+one run at a time has it. It names keys in messages, so only its owner may read it, and never holds a value.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import Final, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from sync_rules.errors import RecordError, UserError
+from sync_rules.failure_log import OWNER_ONLY, open_for_owner
 from sync_rules.local_queue import Pending
-from sync_rules.messages import decode, encode
+from sync_rules.messages import decode
 from sync_rules.shards import ShardProgress
 from sync_rules.streams import table_of
 
@@ -52,7 +53,7 @@ FILE: Final = TypeAdapter(Checkpoint)
 
 def stored(pending: Iterable[Pending]) -> list[StoredMessage]:
     """Messages of a LocalQueue, ready for the file."""
-    return [StoredMessage(p.due_ms, p.receives, encode(p.message)) for p in pending]
+    return [StoredMessage(p.due_ms, p.receives, p.body) for p in pending]
 
 
 def load(path: Path, stream_arns: Iterable[str]) -> Checkpoint | None:
@@ -91,7 +92,8 @@ def load(path: Path, stream_arns: Iterable[str]) -> Checkpoint | None:
 def save(path: Path, checkpoint: Checkpoint) -> None:
     """Replace the file. Returns once the new checkpoint would survive a power cut."""
     temporary = path.with_name(path.name + ".new")
-    with temporary.open("wb") as file:
+    with open(temporary, "wb", opener=open_for_owner) as file:
+        os.fchmod(file.fileno(), OWNER_ONLY)  # it may be left from a run that died
         file.write(FILE.dump_json(checkpoint))
         file.flush()
         os.fsync(file.fileno())
@@ -112,10 +114,10 @@ def locked(path: Path) -> Iterator[None]:
     """
     beside = path.with_name(path.name + ".lock")  # the checkpoint itself is replaced by every save
     try:
-        file = beside.open("a")
+        descriptor = open_for_owner(beside, os.O_RDWR)
     except OSError as error:
         raise UserError(f"{beside}: expected to make a lock file here, found {error.strerror}") from error
-    with file:
+    with os.fdopen(descriptor) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -33,7 +33,7 @@ class Display(Protocol):
         ...
 
     def summary(self, status: Status, files: Files) -> None:
-        """The last word."""
+        """The last word: the status as it is at the end, then what it comes to."""
         ...
 
 
@@ -67,7 +67,9 @@ class LineDisplay:
         if now_ms - self._shown_ms < self.every_ms:
             return
         self._shown_ms = now_ms
-        now = status()
+        self._show_status(status())
+
+    def _show_status(self, now: Status) -> None:
         seconds = now.seconds - self._before.seconds
         self.show(line(now, (now.records - self._before.records) / seconds if seconds > 0 else 0.0))
         self._before = now
@@ -76,6 +78,7 @@ class LineDisplay:
         self.say(text)
 
     def summary(self, status: Status, files: Files) -> None:
+        self._show_status(status)
         for text in summary_lines(status, files):
             self.say(text)
 
@@ -109,6 +112,7 @@ class JsonDisplay:
             self._print(status=asdict(status()))
 
     def summary(self, status: Status, files: Files) -> None:
+        self._print(status=asdict(status))
         self._print(summary={**asdict(status), "checkpoint": str(files.checkpoint)})
 
     def _print(self, **content: Any) -> None:

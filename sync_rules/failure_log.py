@@ -12,13 +12,18 @@ import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sync_rules.errors import StoreError
+from sync_rules.failures import failure_record
 from sync_rules.model import Failure
-from sync_rules.streams import as_json
 
-OWNER_ONLY = 0o600
+OWNER_ONLY: Final = 0o600
+
+
+def open_for_owner(path: Path | str, flags: int) -> int:
+    """A file descriptor; a file that is made is its owner's only, as it names keys. Fits `open(..., opener=...)`."""
+    return os.open(path, flags | os.O_CREAT, OWNER_ONLY)
 
 
 class JsonLines:
@@ -38,7 +43,7 @@ class JsonLines:
         line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
         with self._lock:
             try:
-                file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, OWNER_ONLY)
+                file = open_for_owner(self.path, os.O_WRONLY | os.O_APPEND)
                 try:
                     _write(file, line)
                     os.fsync(file)
@@ -63,16 +68,7 @@ class FailureLog:
 
     def park(self, failure: Failure) -> None:
         """Append the failure. Raises StoreError when it cannot be written."""
-        self._lines.append(
-            {
-                "at": datetime.fromtimestamp(self._now_ms() / 1000, UTC).isoformat(timespec="milliseconds"),
-                "rule": failure.rule,
-                "table": failure.key.table if failure.key else None,
-                "key": as_json(failure.key.attributes()) if failure.key else None,
-                "reason": failure.reason,
-                "position": failure.position,
-            }
-        )
+        self._lines.append(failure_record(failure, datetime.fromtimestamp(self._now_ms() / 1000, UTC)))
 
 
 def _write(file: int, line: bytes) -> None:

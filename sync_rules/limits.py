@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+DELAY_MAX_SECONDS: Final = 900  # the longest delay of an SQS message (DelaySeconds of SendMessage)
 
 
 @dataclass(frozen=True)

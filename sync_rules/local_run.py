@@ -27,6 +27,7 @@ from sync_rules.store import Store, World
 from sync_rules.streams import StreamReader, table_of
 
 CHECKPOINT_EVERY_MS: Final = 500
+CHECKPOINT_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed
 INVOCATION_MAX_MS: Final = 60_000  # what a consumer is told it has for one batch
 GROUPS: Final[Mapping[str, frozenset[Outcome]]] = {
     "copied": frozenset({Outcome.COPIED, Outcome.DELETED}),
@@ -56,8 +57,8 @@ class Files:
 
 @dataclass(frozen=True)
 class Status:
-    """A run at one moment, in counts since its start. `lag_ms`: the age of the oldest record of the last batch when it
-    was done, of the rule that lags most; DynamoDB rounds times down to the second. None while there is nothing
+    """A run at one moment, in counts since its start. `lag_ms`: the age of the oldest record of a rule's last batch
+    when it was done, of the rule that lags most; DynamoDB rounds times down to the second. None while there is nothing
     to do.
     """
 
@@ -102,7 +103,7 @@ class LocalRun:
         self._fingerprint = rules_fingerprint
         self._now_ms = now_ms
         self._started_ms = now_ms()
-        self._saved_ms = 0
+        self._save_at_ms = 0
         self._dirty = False
         self._total = Step()
         found = file.load(files.checkpoint, stream_arns) or Checkpoint(rules_fingerprint, {}, [])
@@ -139,7 +140,7 @@ class LocalRun:
         step = self.pump.step()
         self._total += step
         self._dirty |= step.progressed
-        if self._dirty and self._now_ms() - self._saved_ms >= CHECKPOINT_EVERY_MS:
+        if self._dirty and self._now_ms() >= self._save_at_ms:
             self.save()
         return step
 
@@ -149,6 +150,7 @@ class LocalRun:
         Raises:
             StoreError: when it cannot be written. What was done since the last one will be done again.
         """
+        started_ms = self._now_ms()
         streams = {mapping.stream_arn: list(mapping.progress) for mapping in self.pump.mappings}
         messages = file.stored(self.pump.queue.pending)
         parked = self._parked_before + self._failures.parked
@@ -156,7 +158,9 @@ class LocalRun:
             file.save(self._files.checkpoint, Checkpoint(self._fingerprint, streams, messages, parked))
         except OSError as error:
             raise StoreError("CheckpointNotWritten", f"{self._files.checkpoint}: {error.strerror}") from error
-        self._saved_ms = self._now_ms()
+        saved_ms = self._now_ms()
+        pause_ms = CHECKPOINT_PAUSE_FACTOR * (saved_ms - started_ms)
+        self._save_at_ms = saved_ms + max(CHECKPOINT_EVERY_MS, pause_ms)
         self._dirty = False
 
     @property

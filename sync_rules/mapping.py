@@ -115,6 +115,7 @@ class EventSourceMapping:
         self._iterators: dict[str, str] = {}
         self._read_at_ms: dict[str, int] = {}
         self._empty_reads: Counter[str] = Counter()
+        self._not_found: Counter[str] = Counter()  # how often a shard was not found since it was last read
         self._described = False
         self._describe_at_ms = 0
 
@@ -170,11 +171,15 @@ class EventSourceMapping:
             return Step(read_errors=1)
         self._described = True
         names = {shard.shard_id for shard in found}
+        gone = [name for name in self._not_found if name not in names and not self._shards[name].closed]
+        for name in self._not_found:
+            self._shards[name].closed = name not in names  # one that is listed, or listed again, is read on
         self._shards = {name: s for name, s in self._shards.items() if name in names or not s.done}  # trimmed: forget
+        self._not_found = Counter({name: n for name, n in self._not_found.items() if name in self._shards})
         for shard in found:
             start = ShardProgress(shard.shard_id, shard.parent_id)
             self._shards.setdefault(shard.shard_id, ShardQueue(start, self.settings))
-        return Step()
+        return Step(records_trimmed=len(gone))
 
     def _may_read(self, shard: ShardQueue, now_ms: int) -> bool:
         if shard.closed or now_ms < self._read_at_ms.get(shard.shard_id, 0):
@@ -199,12 +204,12 @@ class EventSourceMapping:
         except RecordsTrimmedError:
             return self._restart_at_horizon(shard, now_ms)
         except ShardGoneError:
-            self._close(shard)
-            return Step(records_trimmed=1)
+            return self._doubt(shard, now_ms)
         except StoreError as error:
             self.thrown[error.reason] += 1
             self._read_at_ms[name] = now_ms + self.settings.retry_first_ms
             return Step(read_errors=1)
+        self._not_found.pop(name, None)
         read = shard.add(page.records, now_ms)
         self._empty_reads[name] = 0 if page.records else self._empty_reads[name] + 1
         self._read_at_ms[name] = now_ms if page.records else now_ms + self.settings.poll_idle_ms
@@ -222,8 +227,16 @@ class EventSourceMapping:
         except (StoreError, RecordsTrimmedError):
             return Step(read_errors=1)
         except ShardGoneError:
-            self._close(shard)
+            return self._doubt(shard, now_ms)
         return Step(records_trimmed=1)
+
+    def _doubt(self, shard: ShardQueue, now_ms: int) -> Step:
+        """Gone, or so new that it is not known everywhere: a new description says. If listed, it is read later."""
+        self._not_found[shard.shard_id] += 1
+        self._empty_reads[shard.shard_id] = 0
+        self._read_at_ms[shard.shard_id] = now_ms + self.settings.backoff_ms(self._not_found[shard.shard_id])
+        self._describe_at_ms = 0
+        return Step(read_errors=1)
 
     def _close(self, shard: ShardQueue) -> None:
         shard.closed = True

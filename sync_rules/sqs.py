@@ -5,23 +5,22 @@ Law: a message is keys and rules, a failure record is rule, key and reason; neit
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tenacity import Retrying
 
 from sync_rules import aws
 from sync_rules.errors import StoreError
+from sync_rules.failures import failure_record
+from sync_rules.limits import DELAY_MAX_SECONDS
 from sync_rules.messages import Message, encode
-from sync_rules.model import Failure, ItemKey
+from sync_rules.model import Failure
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
-
-DELAY_MAX_SECONDS: Final = 900  # DelaySeconds of SendMessage
 
 
 def utc_now() -> datetime:
@@ -43,7 +42,7 @@ class SqsQueue:
 
 
 class SqsFailures:
-    """Failure records on a standard queue, as JSON: rule, table, key, reason, position, at (ISO 8601, UTC)."""
+    """Failure records on a standard queue, as JSON text."""
 
     def __init__(
         self,
@@ -60,29 +59,8 @@ class SqsFailures:
 
     def park(self, failure: Failure) -> None:
         """Returns once SQS has the record. Raises StoreError."""
-        _send(self._client, self._retrying, self._queue_url, failure_record(failure, self._now()), 0)
-
-
-def failure_record(failure: Failure, at: datetime) -> str:
-    """A failure as JSON text. `key` is in DynamoDB's JSON with binary as base64, as the AWS CLI takes it; null when the
-    record was not understood.
-    """
-    record = {
-        "rule": failure.rule,
-        "table": failure.key and failure.key.table,
-        "key": failure.key and _key_json(failure.key),
-        "reason": failure.reason,
-        "position": failure.position,
-        "at": at.astimezone(UTC).isoformat(timespec="milliseconds"),
-    }
-    return json.dumps(record, separators=(",", ":"))
-
-
-def _key_json(key: ItemKey) -> dict[str, dict[str, str]]:
-    return {
-        name: {kind: base64.b64encode(value).decode() if isinstance(value, bytes) else value}
-        for name, kind, value in key.values
-    }
+        body = json.dumps(failure_record(failure, self._now()), separators=(",", ":"))
+        _send(self._client, self._retrying, self._queue_url, body, 0)
 
 
 def _send(client: SQSClient, retrying: Retrying, queue_url: str, body: str, delay_seconds: int) -> None:

@@ -31,7 +31,7 @@ class RecordsTrimmedError(SyncRulesError):
 
 
 class ShardGoneError(SyncRulesError):
-    """The shard is gone with all its records. Reading goes on in its children."""
+    """The shard is not found: gone with all its records, or not known everywhere yet. `shards` says which."""
 
 
 @dataclass(frozen=True, slots=True)

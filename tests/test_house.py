@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     # the rules file: beside the pipeline, which never reads it
     ("codes", "yamlspots", "problems", "schema", "shape", "links", "lint", "copyrules", "rulefile"),
     # the world
-    ("aws", "sizes", "conditions"),
+    ("aws", "sizes", "conditions", "failures"),
     ("memory", "writer", "dynamodb", "sqs", "preflight"),
     # the pump
     ("streams", "shards", "attempts", "failure_log", "local_queue"),

@@ -19,7 +19,6 @@ from typing import Annotated, Any, Final, TypeVar
 
 import typer
 from rich.console import Console
-from tenacity import Retrying
 
 from sync_rules import aws
 from sync_rules.attempts import MappingSettings
@@ -27,10 +26,9 @@ from sync_rules.batch import Consumer
 from sync_rules.checkpoint import locked
 from sync_rules.display import Display, display_on
 from sync_rules.dynamodb import DynamoStore
-from sync_rules.errors import UserError
 from sync_rules.local_run import Files, LocalRun
 from sync_rules.mapping import Concurrently, serially
-from sync_rules.preflight import describe, preflight
+from sync_rules.preflight import require
 from sync_rules.pump import WAIT_SECONDS
 from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
@@ -83,17 +81,8 @@ def run(
 
 
 def stream_arns(client: Any, rules: Rules) -> list[str]:
-    """The streams to read, as they are now: a stream that was enabled again has a new ARN.
-
-    Raises:
-        UserError: with every table, index and stream that is not as the rules need it.
-    """
-    problems = preflight(client, rules)
-    if problems:
-        raise UserError("the tables are not as the rules need them:\n" + "\n".join(f"  {each}" for each in problems))
-    retrying: Retrying = aws.retrying()
-    descriptions = [describe(client, table, retrying) for table in rules.streamed_tables]
-    return [str(found["LatestStreamArn"]) for found in descriptions if found]
+    """The streams to read, as they are now. Raises UserError when tables, indexes or streams do not fit the rules."""
+    return list(require(client, rules).stream_arns)
 
 
 @contextmanager

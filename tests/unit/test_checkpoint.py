@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 
@@ -95,6 +96,15 @@ def test_checkpoint_is_held_by_one_run_at_a_time(tmp_path):
         second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert "another `sync-rules run` uses this checkpoint" in second.stderr
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_checkpoint_is_read_by_its_owner_only(tmp_path):
+    """It names keys, so nobody else may read it, its lock file, or what a run that died left behind."""
+    path = tmp_path / "c.json"
+    (tmp_path / "c.json.new").touch(0o644)
+    with locked(path):
+        save(path, FULL)
+        assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}
 
 
 def test_checkpoint_says_where_it_may_not_write(tmp_path):

@@ -26,7 +26,7 @@ def test_failure_log_names_rule_table_key_and_reason(tmp_path):
         "at": "2027-01-15T08:00:00.000+00:00",
         "rule": "names",
         "table": "shop",
-        "key": {"PK": {"S": "USER#1"}, "SK": {"B": "AP8="}},
+        "key": {"PK": "USER#1", "SK": "00ff"},
         "reason": "ItemTooLarge",
         "position": "123",
     }

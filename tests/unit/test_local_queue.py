@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from sync_rules import local_queue
 from sync_rules.errors import StoreError
-from sync_rules.local_queue import LocalQueue
-from sync_rules.messages import PullMessage
+from sync_rules.local_queue import LocalQueue, Pending
+from sync_rules.messages import PullMessage, PushMessage, encode
 from sync_rules.model import ItemKey
 from tests.fake_stream import Clock
 
@@ -77,28 +77,130 @@ def test_local_queue_refuses_more_than_it_may_hold(monkeypatch):
         queue.send(pull(1), 0)
 
 
+KEY = ItemKey("shop", (("PK", "S", "USER#1"),))
+PUSHES = (
+    PushMessage(("names",), KEY, delay_seconds=60),
+    PushMessage(("names",), KEY, cursor={"PK": {"B": b"\x00"}}),
+    PushMessage(("names",), KEY, removed=True),
+)
+
+
+def test_local_queue_keeps_one_pull_per_target():
+    """Whoever pulls a target reads it afresh: one look serves all who asked, at the earliest time, as the first try."""
+    clock, queue = queue_with()
+    target = pull(0).target
+    queue.send(PullMessage(target, 5), 600)
+    queue.send(PullMessage(target, 1), 60)
+    queue.send(PullMessage(target, 2), 120)
+    assert queue.pending == (Pending(PullMessage(target, 1), clock.ms + 60_000),)
+
+
+def test_local_queue_adds_a_message_while_an_equal_one_is_handled():
+    """What is being handled may have read already, so it does not serve who asks now; given back, it is one with it."""
+    _, queue = queue_with(0)
+    (taken,) = queue.take(1)
+    queue.send(pull(0), 60)
+    assert len(queue.pending) == 2
+    queue.give_back(taken)
+    (pending,) = queue.pending
+    assert (pending.message, pending.receives) == (pull(0), 1)
+
+
+def test_local_queue_has_room_for_an_equal_message_when_full(monkeypatch):
+    """A full queue still takes what adds no message, and messages that are given back."""
+    monkeypatch.setattr(local_queue, "PENDING_MAX_MESSAGES", 2)
+    _, queue = queue_with(0, 60)
+    queue.send(pull(1), 30)
+    (taken,) = queue.take(1)
+    queue.give_back(taken)
+    assert len(queue.pending) == 2
+    with pytest.raises(StoreError, match="QueueFull"):
+        queue.send(pull(2), 0)
+    assert len(queue.pending) == 2
+
+
+@given(st.lists(st.integers(1, 90), min_size=1, max_size=60), st.sampled_from([10, 60, 900]))
+def test_local_queue_gives_each_second_look_in_time_under_constant_traffic(pauses, delay):
+    """However often the same second look is asked for: at most two wait, each asker gets a look that comes its whole delay
+    after it asked, at most another delay later, and no three looks come within one delay.
+    """
+    clock = Clock()
+    queue, asked, looks = LocalQueue(clock.now_ms), [], []
+
+    def run_until(ms):
+        while clock.ms < ms:
+            clock.ms = min([ms, *(p.due_ms for p in queue.pending if p.due_ms > clock.ms)])
+            for taken in queue.take(10):
+                looks.append(clock.ms)
+                queue.acknowledge(taken)
+
+    for pause in pauses:
+        queue.send(PushMessage(("names",), KEY, delay_seconds=delay), delay)
+        asked.append(clock.ms)
+        assert len(queue.pending) <= 2
+        run_until(clock.ms + pause * 1000)
+    run_until(clock.ms + 2 * delay * 1000)
+    assert queue.pending == ()
+    for at in asked:
+        assert any(at + delay * 1000 <= look <= at + 2 * delay * 1000 for look in looks)
+    assert all(later - look >= delay * 1000 for look, later in zip(looks, looks[2:], strict=False))
+
+
+class Errands:
+    """A queue that is sent to and worked off; remembers who is owed which look, and which looks there were."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.queue = LocalQueue(self.clock.now_ms)
+        self.in_hand: list = []
+        self.turn = 0
+        self.owed: list[tuple[str, int, int]] = []  # what, asked in which turn, not before
+        self.looks: list[tuple[str, int, int]] = []  # what, taken in which turn, and when
+
+    def send(self, number: int) -> None:
+        message = (*PUSHES, pull(0), pull(1))[number % 5]
+        self.queue.send(message, number)
+        not_before_ms = 0 if isinstance(message, PullMessage) else self.clock.ms + number * 1000
+        self.owed.append((encode(message), self.turn, not_before_ms))
+
+    def take(self, _number: int) -> None:
+        self.in_hand.extend((taken, self.turn, self.clock.ms) for taken in self.queue.take(2))
+
+    def acknowledge(self, _number: int) -> None:
+        if self.in_hand:
+            taken, turn, at_ms = self.in_hand.pop()
+            self.queue.acknowledge(taken)
+            self.looks.append((encode(taken.message), turn, at_ms))
+
+    def give_back(self, _number: int) -> None:
+        if self.in_hand:
+            self.queue.give_back(self.in_hand.pop()[0])
+
+    def restart(self, _number: int) -> None:
+        self.queue, self.in_hand = LocalQueue(self.clock.now_ms, self.queue.pending), []
+
+    def do(self, what: str, number: int) -> None:
+        self.turn += 1
+        self.clock.ms += number * 100
+        getattr(self, what)(number)
+
+
 @given(
-    st.lists(st.tuples(st.sampled_from(["send", "take", "acknowledge", "give back", "restart"]), st.integers(0, 900)))
+    st.lists(
+        st.tuples(st.sampled_from(["send", "take", "acknowledge", "give_back", "restart"]), st.integers(0, 900)),
+        max_size=80,
+    )
 )
 def test_local_queue_loses_no_message(steps):
-    """Whatever is sent, taken, given back or restored from what was pending: every message not acknowledged is pending."""
-    clock = Clock()
-    queue, expected, in_hand, sent = LocalQueue(clock.now_ms), set(), [], 0
+    """Whatever is sent, taken, given back or restored from what was pending: everyone who sent a message gets an equal one
+    handled that was taken after it was sent and, for a push, not before its time. Few equal ones wait.
+    """
+    errands = Errands()
     for what, number in steps:
-        clock.ms += number * 100
-        match what:
-            case "send":
-                queue.send(pull(sent), number)
-                expected.add(pull(sent))
-                sent += 1
-            case "take":
-                in_hand.extend(queue.take(2))
-            case "acknowledge" if in_hand:
-                taken = in_hand.pop()
-                queue.acknowledge(taken)
-                expected.remove(taken.message)
-            case "give back" if in_hand:
-                queue.give_back(in_hand.pop())
-            case "restart":
-                queue, in_hand = LocalQueue(clock.now_ms, queue.pending), []
-        assert {pending.message for pending in queue.pending} == expected
+        errands.do(what, number)
+        assert len(errands.queue.pending) - len(errands.in_hand) <= 2 * len(PUSHES) + 2
+    while errands.queue.pending:
+        errands.do("take", 10)
+        errands.do("acknowledge", 0)
+    for message, asked, not_before_ms in errands.owed:
+        assert any(m == message and turn > asked and at >= not_before_ms for m, turn, at in errands.looks)

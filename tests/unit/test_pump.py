@@ -6,7 +6,6 @@ import json
 import os
 import random
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from sync_rules.messages import PullMessage
 from sync_rules.model import ItemKey
 from sync_rules.pump import Pump
 from sync_rules.shards import ShardProgress
-from sync_rules.streams import RecordsTrimmedError
+from sync_rules.streams import RecordsTrimmedError, ShardGoneError
 from tests.fake_stream import ARN, NOON_MS, Clock, FakeShard, FakeStream, expired, failed, positions, record, throttled
 
 SHARED = Path(os.environ.get("SHARED_CASES", Path(__file__).parents[3] / "shared" / "cases"))
@@ -470,6 +469,47 @@ def test_pump_goes_on_in_the_children_of_a_shard_that_is_gone():
     assert (h.delivered, total.records_trimmed) == ([[5]], 1)
 
 
+@pytest.mark.parametrize("call", ["iterator", "records"])
+def test_pump_keeps_a_shard_that_is_not_found_and_still_listed(call):
+    """DescribeStream may know a shard before GetShardIterator does: a shard it names is asked again, and none of its
+    records is missed or called lost.
+    """
+    h = Harness(shard(1, 2, closed=True), shard(3, parent="shard-0"))
+    h.stream.faults = {call: [ShardGoneError(), ShardGoneError()]}
+    total = h.until_idle()
+    assert (h.delivered, total.records_trimmed, total.read_errors) == ([[1, 2], [3]], 0, 2)
+
+
+def test_pump_waits_longer_for_a_shard_that_is_not_found_again():
+    """A shard that is listed and stays unreadable costs a read and a description now and then, not one per poll."""
+    h = Harness(shard(1), shard_refresh_ms=3_600_000)
+    h.stream.faults = {"iterator": [ShardGoneError() for _ in range(1_000)]}
+    for _ in range(600):
+        h.mapping.poll()
+        h.clock.ms += 100
+    asked = Counter(call for call, _ in h.stream.calls)
+    assert asked["iterator"] < 10
+    assert asked["shards"] < 10
+    assert not h.mapping.idle
+
+
+def test_pump_reads_on_in_a_shard_that_is_listed_again():
+    """A description may leave a shard out for a moment: when it is back it is read on, whatever was still unfinished."""
+    h = Harness(shard(1, 2), answer=throws, maximum_retry_attempts=-1)
+    h.mapping.poll()
+    held = h.stream.held.pop("shard-0")
+    h.mapping.look_again()
+    h.mapping.poll()
+    h.clock.ms += 60_000
+    h.mapping.poll()
+    held.records.append(record(3))
+    h.stream.held["shard-0"] = held
+    h.answer = lambda _event: None
+    h.clock.ms += 60_000
+    h.until_idle()
+    assert h.delivered[-2:] == [[1, 2], [3]]
+
+
 def test_pump_survives_reads_that_are_throttled():
     """A read that fails is made again later and loses nothing."""
     h = Harness(shard(1))
@@ -502,7 +542,7 @@ def test_pump_drains_streams_and_due_messages():
     handled = []
     pump = pump_of(h, handled.append)
     pump.queue.send(PULL, 0)
-    pump.queue.send(replace(PULL, attempt=1), 900)
+    pump.queue.send(PullMessage(ItemKey("shop", (("PK", "S", "other"),))), 900)
     assert pump.drain(h.clock.ms + 60_000)
     assert (h.delivered, handled, pump.queue.waiting) == ([[1, 2]], [PULL], 1)
 

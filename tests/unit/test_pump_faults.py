@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from sync_rules.attempts import MappingSettings
 from sync_rules.mapping import EventSourceMapping
+from sync_rules.streams import ShardGoneError
 from tests.fake_stream import ARN, Clock, FakeShard, FakeStream, failed, positions, record, throttled
 
 TURNS_WITH_TROUBLE = 200
@@ -55,7 +56,8 @@ class Adversary:
         """One poll, maybe with a read that fails, maybe with a checkpoint after it, maybe with a crash in it."""
         if self.chance.random() < self.trouble / 3:
             method = self.chance.choice(["shards", "iterator", "records"])
-            self.stream.faults.setdefault(method, []).append(throttled())
+            faults = [throttled()] if method == "shards" else [throttled(), ShardGoneError()]
+            self.stream.faults.setdefault(method, []).append(self.chance.choice(faults))
         try:
             self.mapping.poll()
         except CrashError:

@@ -8,7 +8,9 @@ import random
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from io import StringIO
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -136,6 +138,39 @@ def test_run_saves_after_a_message_too(tmp_path):
     assert checkpoint.load(bench.files.checkpoint, [ARN]).messages == []
 
 
+def test_run_saves_less_often_when_saving_takes_long(tmp_path, monkeypatch):
+    """Many messages make a checkpoint large: at most a tenth of the time goes into writing it, and the end writes it."""
+    bench = Bench(tmp_path, *range(1, 401))
+    local, saved_ms = bench.start(batch_size=1), []
+    write = checkpoint.save
+
+    def slowly(path, content):
+        bench.clock.ms += 300
+        saved_ms.append(bench.clock.ms)
+        write(path, content)
+
+    monkeypatch.setattr(checkpoint, "save", slowly)
+    for _ in range(400):
+        local.step()
+        bench.clock.ms += 50
+    assert len(saved_ms) > 3
+    assert all(later - earlier >= 10 * 300 for earlier, later in pairwise(saved_ms))
+    bench.run(local)
+    assert checkpoint.load(bench.files.checkpoint, [ARN]).streams[ARN][0].after == "400"
+
+
+def test_run_writes_no_checkpoint_when_nothing_changed(tmp_path, monkeypatch):
+    """An idle run leaves the disk alone."""
+    bench = Bench(tmp_path, 1)
+    local = bench.start()
+    local.step()
+    local.save()
+    monkeypatch.setattr(checkpoint, "save", lambda *_: pytest.fail("nothing changed"))
+    for _ in range(10):
+        bench.clock.ms += 1_000
+        local.step()
+
+
 def test_run_saves_even_when_a_step_raises(tmp_path):
     """Whatever ends the loop, what was done before is kept."""
     bench = Bench(tmp_path, 1)
@@ -228,6 +263,17 @@ def test_run_counts_outcomes_and_lag(tmp_path):
     assert (status.messages_due, status.messages_waiting) == (0, 2)
 
 
+def test_run_shows_the_lag_of_the_rule_that_lags_most_until_nothing_is_left_to_do(tmp_path):
+    """A batch of one rule does not hide how late another is; a run that has done all has no lag."""
+    bench = Bench(tmp_path, 1)
+    local = bench.start()
+    local.step()
+    local.consumer.telemetry.lag_ms["other"] = 7_000
+    assert local.status.lag_ms == 7_000
+    bench.run(local)
+    assert local.status.lag_ms is None
+
+
 def test_run_appends_given_up_batches_beside_the_failures(tmp_path):
     """A batch that is given up stands, with its records, in a file of its own beside the failure records."""
     bench = Bench(tmp_path, 1, 2)
@@ -313,8 +359,22 @@ def test_run_prints_plain_lines_off_a_terminal():
         display.update(lambda: BUSY)
         display.summary(BUSY, Files())
     lines = out.getvalue().splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 4
     assert lines[0].startswith("2,050 records/s")
+
+
+def test_run_ends_with_a_status_that_agrees_with_its_summary(capsys):
+    """What was done since the last line is shown in a last one before the summary, lines and JSON alike."""
+    end = replace(BUSY, seconds=2.5, records=4_101)
+    out = StringIO()
+    for display in (LineDisplay(Console(file=out)), JsonDisplay()):
+        display.update(lambda: BUSY)
+        display.summary(end, Files())
+    _, last, summary, *_ = out.getvalue().splitlines()
+    assert "4,101 records ·" in last
+    assert summary.startswith("4,101 records in")
+    _, status, summed = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert status["status"]["records"] == summed["summary"]["records"] == 4_101
 
 
 def test_run_shows_one_live_line_on_a_terminal():
@@ -335,7 +395,7 @@ def test_run_prints_json_lines_when_asked(capsys):
         display.say("a notice")
         display.update(lambda: BUSY)
         display.summary(BUSY, Files())
-    notice, status, summary = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    notice, status, _, summary = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
     assert notice == {"notice": "a notice"}
     assert status["status"]["lag_ms"] == 850
     assert summary["summary"]["checkpoint"] == ".sync-rules-checkpoint.json"
