@@ -80,8 +80,9 @@ def load(path: Path, stream_arns: Iterable[str]) -> Checkpoint | None:
             "Give another file with --checkpoint, or delete this one to start at the beginning of the streams."
         ) from error
     wanted = {table_of(arn) for arn in stream_arns}
-    foreign = sorted({table_of(arn) for arn in checkpoint.streams} - wanted)
-    if foreign:
+    found = {table_of(arn) for arn in checkpoint.streams}
+    foreign = sorted(found - wanted)
+    if foreign and not found & wanted:  # some in common: tables came or went, and the run says so
         raise UserError(
             f"{path}: this checkpoint is of other streams. Expected only {', '.join(sorted(wanted)) or 'none'}, "
             f"found {', '.join(foreign)}. Give each set of tables a checkpoint of its own with --checkpoint."

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from sync_rules.attributes import AttributeValue, Item, Path, get, overlaps, same
+from sync_rules.entities import KeyAttribute
 from sync_rules.model import Condition, ItemKey, Test
 
 Sets = Iterable[tuple[Path, AttributeValue]]
@@ -80,6 +81,17 @@ def comparable(kind: str, value: str | bytes) -> str | bytes | Decimal:
 def identity(key: ItemKey) -> tuple[str | bytes | Decimal, ...]:
     """The key's values such that two keys of one table are of the same item if, and only if, these are equal."""
     return tuple(comparable(kind, value) for _, kind, value in key.values)
+
+
+def key_values(item: Item, attributes: Iterable[KeyAttribute]) -> tuple[str | bytes | Decimal, ...] | None:
+    """The values of key attributes as they sort; None when one is missing or of another type."""
+    values = []
+    for attribute in attributes:
+        value = item.get(attribute.name)
+        if value is None or attribute.type not in value:
+            return None
+        values.append(comparable(attribute.type, value[attribute.type]))
+    return tuple(values)
 
 
 # ---------------------------------------------------------------- rendered

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.errors import StoreError
+from sync_rules.errors import StoreError, UserError
 from sync_rules.failures import failure_record
 from sync_rules.model import Failure
 
@@ -24,6 +24,16 @@ OWNER_ONLY: Final = 0o600
 def open_for_owner(path: Path | str, flags: int) -> int:
     """A file descriptor; a file that is made is its owner's only, as it names keys. Fits `open(..., opener=...)`."""
     return os.open(path, flags | os.O_CREAT, OWNER_ONLY)
+
+
+def require_writable(path: Path) -> None:
+    """See that a file can be appended to, before there is something to append.
+
+    Raises:
+        UserError: when it cannot.
+    """
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UserError(f"{path}: expected a file that can be written; it cannot. Choose another place for it.")
 
 
 class JsonLines:

@@ -202,6 +202,9 @@ def _notices(found: Checkpoint, stream_arns: Sequence[str], rules_fingerprint: s
         for arn in stream_arns
         if arn not in found.streams and table_of(arn) in known
     ]
+    gone = sorted(known - {table_of(arn) for arn in stream_arns})
+    if gone:
+        notices.append(f"no rule speaks of {', '.join(gone)} any more: where its stream was read to is forgotten.")
     if found.rules_fingerprint != rules_fingerprint:
         notices.append(
             "the rules changed since the checkpoint. From here on the new ones hold; for what was there before, "

@@ -1,7 +1,9 @@
 """A store in dictionaries, with DynamoDB's semantics: for the simulator, for tests, for users' own scenarios.
 
 Law: what it answers is what DynamoDB would (one contract suite runs on both), the same every time, and at once. Items
-are values: a write replaces an item and never changes it, so an image handed out stays what it was.
+are values: a write replaces an item and never changes it, so an image handed out stays what it was. One thing it does
+not do: numbers stay as they were written ("1.0"), where DynamoDB drops their zeros. They compare, sort and name keys by
+value all the same; only a key template that makes text of a number attribute shows the difference.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import islice
 
-from sync_rules.attributes import AttributeValue, Item, Path, same
-from sync_rules.conditions import InvalidUpdateError, Sets, comparable, holds, identity, updated
+from sync_rules.attributes import Item, Path, same
+from sync_rules.conditions import InvalidUpdateError, Sets, comparable, holds, identity, key_values, updated
 from sync_rules.entities import Index, KeyAttribute, Table
 from sync_rules.errors import StoreError
+from sync_rules.keys import possible
 from sync_rules.model import WRITTEN, Check, Delete, ItemKey, Result, Status, Transaction, Update, Write
 from sync_rules.rules import KeyConditions
-from sync_rules.sizes import ITEM_MAX_BYTES, item_bytes
+from sync_rules.sizes import ITEM_MAX_BYTES, item_bytes, max_bytes, possible_key, possible_row
 from sync_rules.store import Apply, List, Page, Read, Scan
 
 Values = tuple[str | bytes | Decimal, ...]
@@ -108,6 +111,8 @@ class MemoryStore:
 
     # ------------------------------------------------------------ what the pipeline asks
     def read(self, request: Read) -> tuple[Item | None, ...]:
+        if not all(map(possible_key, request.keys)):
+            raise StoreError("ValidationException", "a key that no item can have")
         return tuple(self.item(key) for key in request.keys)
 
     def list(self, request: List) -> Page:
@@ -115,11 +120,12 @@ class MemoryStore:
         rows = stored.rows if request.index is None else stored.indexes.get(request.index)
         if rows is None:
             raise StoreError("IndexNotFound", f"table {request.table} has no index {request.index}")
+        if not all(possible(value, max_bytes(name, rows.partition)) for name, value in request.conditions.equals):
+            raise StoreError("ValidationException", f"a key of table {request.table} that no item can have")
         names = dict.fromkeys((*rows.partition, *rows.sort, *stored.table.key))
         place = None if request.cursor is None else rows.sort + stored.table.key
         cursor = None if place is None else key_values(request.cursor or {}, place)
-        items = tuple(islice(rows.after(request.conditions, cursor), request.limit))
-        return _page(items, request.limit, names)
+        return self._page(rows.after(request.conditions, cursor), request, names)
 
     def scan(self, request: Scan) -> Page:
         stored = self._stored(request.table)
@@ -134,7 +140,23 @@ class MemoryStore:
             for place, key in islice(stored.order, start, None)
             if place % request.total_segments == request.segment
         )
-        return _page(tuple(islice(found, request.limit)), request.limit, stored.table.key)
+        return self._page(found, request, stored.table.key)
+
+    def page_items(self, limit: int) -> int:
+        """How many items the next page of a List or Scan may hold: as many as asked for.
+
+        Override it to end pages early, as DynamoDB does after 1 MB: fewer, or none at all, with a cursor.
+        """
+        return limit
+
+    def _page(self, found: Iterator[Item], request: List | Scan, names: Iterable[KeyAttribute]) -> Page:
+        """A full page always has a cursor, even when nothing follows: so does DynamoDB's."""
+        room = max(self.page_items(request.limit), 1 if request.cursor is None else 0)
+        items = tuple(islice(found, room))
+        if len(items) < room:
+            return Page(items)
+        cursor = {attribute.name: items[-1][attribute.name] for attribute in names} if items else request.cursor
+        return Page(items, cursor)
 
     def apply(self, request: Apply) -> tuple[Result, ...]:
         return tuple(self._write(write) for write in request.writes)
@@ -180,6 +202,8 @@ class MemoryStore:
     # ------------------------------------------------------------ writes
     def _write(self, write: Write) -> Result:
         actions: tuple[Action, ...] = write.actions if isinstance(write, Transaction) else (write,)
+        if not _valid(actions):  # looked at before any guard is
+            return Result(Status.REJECTED, reason="ValidationException")
         try:
             items = [self.item(action.key) for action in actions]
         except StoreError as error:
@@ -190,18 +214,13 @@ class MemoryStore:
             target = len(actions) - 1
             return Result(Status.REFUSED, items[target] if target in refused else None, frozenset(refused))
         try:
-            news = self._news(actions, items)
+            news = [self._new(action, item) for action, item in zip(actions, items, strict=True)]
         except RejectedError as error:
             return Result(Status.REJECTED, reason=str(error))
         for action, new in zip(actions, news, strict=True):
             if not isinstance(action, Check):
                 self._store(action.key, new)
         return WRITTEN
-
-    def _news(self, actions: Sequence[Action], items: Sequence[Item | None]) -> Sequence[Item | None]:
-        if len({(action.key.table, identity(action.key)) for action in actions}) < len(actions):
-            raise RejectedError("ValidationException")  # one transaction may name an item once
-        return [self._new(action, item) for action, item in zip(actions, items, strict=True)]
 
     def _new(self, action: Action, item: Item | None) -> Item | None:
         """What an action makes of its item, checked as DynamoDB checks it."""
@@ -218,10 +237,8 @@ class MemoryStore:
         table = self._stored(key.table).table
         if any(not same(item.get(name), value) for name, value in key.attributes().items()):
             raise RejectedError("ValidationException")  # a key cannot change
-        if not all(
-            _may_be_key(attribute, item.get(attribute.name)) for i in table.indexes for attribute in i.attributes
-        ):
-            raise RejectedError("ValidationException")  # an index key of another type, or empty
+        if not possible_key(key) or not all(possible_row(item, i.partition, i.sort) for i in table.indexes):
+            raise RejectedError("ValidationException")  # empty, too long, or an index key of another type
         if item_bytes(item) > ITEM_MAX_BYTES:
             raise RejectedError("ItemTooLarge")
 
@@ -252,19 +269,10 @@ class MemoryStore:
         return stored
 
 
-def key_values(item: Item, attributes: Iterable[KeyAttribute]) -> Values | None:
-    """The values of key attributes as they sort; None when one is missing or of another type."""
-    values = []
-    for attribute in attributes:
-        value = item.get(attribute.name)
-        if value is None or attribute.type not in value:
-            return None
-        values.append(comparable(attribute.type, value[attribute.type]))
-    return tuple(values)
-
-
-def _may_be_key(attribute: KeyAttribute, value: AttributeValue | None) -> bool:
-    return value is None or value.get(attribute.type) not in (None, "", b"")
+def _valid(actions: Sequence[Action]) -> bool:
+    """Whether every key is one, and none is named twice."""
+    keys = [action.key for action in actions]
+    return all(map(possible_key, keys)) and len({(key.table, identity(key)) for key in keys}) == len(keys)
 
 
 def _same_item(old: Item | None, new: Item | None) -> bool:
@@ -280,13 +288,6 @@ def _projected(table: Table, index: Index, item: Item) -> Item:
     extra = () if index.projection == "keys" else index.projection
     names = {*extra, *(attribute.name for attribute in (*table.key, *index.attributes))}
     return {name: value for name, value in item.items() if name in names}
-
-
-def _page(items: tuple[Item, ...], limit: int, names: Iterable[KeyAttribute]) -> Page:
-    """A full page always has a cursor, even when nothing follows: so does DynamoDB's."""
-    if len(items) < limit:
-        return Page(items)
-    return Page(items, {attribute.name: items[-1][attribute.name] for attribute in names})
 
 
 def _spread(partition: str | bytes | Decimal) -> int:

@@ -1,4 +1,4 @@
-"""How large DynamoDB holds an item to be, in bytes.
+"""How large DynamoDB holds an item to be, in bytes, and which keys it can hold.
 
 Law: the arithmetic is that of the Developer Guide, "DynamoDB item sizes and formats": names and strings in UTF-8, a
 number by its significant digits, one byte per element and three per list or map. The service itself rounds numbers as
@@ -7,7 +7,12 @@ it likes ("approximately"), so an answer near the limit may be a byte or two off
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sync_rules.attributes import AttributeValue, Item
+from sync_rules.entities import KEY_MAX_BYTES, KeyAttribute
+from sync_rules.keys import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, possible
+from sync_rules.model import ItemKey
 
 ITEM_MAX_BYTES = 400 * 1024  # DynamoDB quota "Item size", names and values together
 DOCUMENT_BYTES = 3
@@ -52,3 +57,25 @@ def _text_bytes(text: str) -> int:
 def _number_bytes(text: str) -> int:
     digits = text.lower().partition("e")[0].lstrip("+-").replace(".", "").strip("0")
     return (len(digits) + 1) // 2 + 1 + text.startswith("-")
+
+
+# ---------------------------------------------------------------- keys
+def possible_key(key: ItemKey) -> bool:
+    """Whether some item could have this primary key."""
+    sizes = zip(key.values, KEY_MAX_BYTES, strict=False)
+    return all(possible({kind: value}, size) for (_, kind, value), size in sizes)
+
+
+def possible_row(item: Item, partition: Iterable[KeyAttribute], sort: Iterable[KeyAttribute]) -> bool:
+    """Whether an index with these key attributes takes the item: each is missing, or of its type and a possible key."""
+    partition = tuple(partition)
+    return all(
+        attribute.type in value and possible(value, max_bytes(attribute.name, partition))
+        for attribute in (*partition, *sort)
+        if (value := item.get(attribute.name)) is not None
+    )
+
+
+def max_bytes(name: str, partition: Iterable[KeyAttribute]) -> int:
+    """How long a key attribute may be, by the part of the key it stands in."""
+    return PARTITION_KEY_MAX_BYTES if name in {attribute.name for attribute in partition} else SORT_KEY_MAX_BYTES

@@ -41,7 +41,19 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 # The core decides; it reads no store, no file, no clock. What it may import beside itself:
-PURE = ("attributes", "keys", "model", "expressions", "entities", "rules", "messages", "updates", "kinds", "kinds.copy", "plan")
+PURE = (
+    "attributes",
+    "keys",
+    "model",
+    "expressions",
+    "entities",
+    "rules",
+    "messages",
+    "updates",
+    "kinds",
+    "kinds.copy",
+    "plan",
+)
 PURE += ("decide", "reconcile", "compare", "fanout", "records", "store", "telemetry", "limits", "errors")
 PURE_MAY_IMPORT = frozenset({
     "__future__", "base64", "binascii", "collections", "dataclasses", "decimal", "enum", "functools", "hashlib",

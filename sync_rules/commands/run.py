@@ -26,6 +26,7 @@ from sync_rules.batch import Consumer
 from sync_rules.checkpoint import locked
 from sync_rules.display import Display, display_on
 from sync_rules.dynamodb import DynamoStore
+from sync_rules.failure_log import require_writable
 from sync_rules.local_run import Files, LocalRun
 from sync_rules.mapping import Concurrently, serially
 from sync_rules.preflight import require
@@ -35,6 +36,7 @@ from sync_rules.rules import Rules
 from sync_rules.streams import DynamoDBStreams
 
 INTERRUPTED: Final = 130
+SAME_SIGNAL_SECONDS: Final = 0.5
 SHOW_CURSOR: Final = "\x1b[?25h"
 A = TypeVar("A")
 B = TypeVar("B")
@@ -57,6 +59,8 @@ def run(
     client = aws.dynamodb(endpoint_url, region)
     arns = stream_arns(client, rules)
     files = Files(checkpoint, failures)
+    for path in (files.checkpoint, files.failures, files.batches):
+        require_writable(path)
     settings = MappingSettings(
         batch_size=batch_size, parallelization_factor=parallelization, bisect_on_function_error=True
     )
@@ -101,15 +105,19 @@ def threads(parallelization: int) -> Iterator[Concurrently]:
 
 @contextmanager
 def stop_signals() -> Iterator[Callable[[], bool]]:
-    """Gives a function that says whether SIGINT or SIGTERM came. The second one ends the process at once."""
-    came: list[int] = []
+    """Gives a function that says whether SIGINT or SIGTERM came. A second one ends the process at once; not one that
+    follows on its heels, since a terminal and a wrapper may both pass the same one on.
+    """
+    came: list[float] = []
 
-    def note(number: int, _frame: object) -> None:
+    def note(_number: int, _frame: object) -> None:
+        if came and time.monotonic() - came[0] < SAME_SIGNAL_SECONDS:
+            return
         if came:
             sys.stdout.write(SHOW_CURSOR if sys.stdout.isatty() else "")
             sys.stdout.flush()
             os._exit(INTERRUPTED)
-        came.append(number)  # no lock: the handler may run while this very thread holds it
+        came.append(time.monotonic())  # no lock: the handler may run while this very thread holds it
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from botocore.exceptions import ClientError
 
 from sync_rules.attributes import get, same
 from sync_rules.errors import StoreError
@@ -23,6 +24,7 @@ MANY = table("many", {"id": "S"}, index("by_place", {"country": "S", "zip": "N"}
 ONE = key(THINGS, "p", "1")
 TWO = key(THINGS, "p", "2")
 NULL = {"NULL": True}
+LIKE = {"things": ("p", "1"), "numbered": ("o", "1"), "binary": (b"o", b"1")}  # a possible key of each table
 
 
 def thing(pk="p", sk="1", **values):
@@ -98,6 +100,75 @@ def test_read_keeps_binaries_as_bytes(bench: Make):
     b.put(BINARY, item)
     (found,) = b.store.read(Read((key(BINARY, b"\x00\xff", b"\x01"),)))
     assert same({"M": found}, {"M": item})
+
+
+# ---------------------------------------------------------------- keys that no item can have
+TOO_LONG = {
+    "partition-key-too-long": (THINGS, ("x" * 2049, "1")),
+    "sort-key-too-long": (THINGS, ("p", "x" * 1025)),
+    "sort-key-too-long-in-bytes": (THINGS, ("p", "é" * 513)),
+}
+IMPOSSIBLE = {
+    **TOO_LONG,
+    "empty-sort-key": (THINGS, ("p", "")),
+    "empty-binary": (BINARY, (b"", b"1")),
+    "number-of-39-digits": (NUMBERED, ("o", "9" * 39)),
+    "number-too-large": (NUMBERED, ("o", "1e126")),
+}
+
+
+def impossible(*gaps):
+    """One case for each; what stands in the gaps is about keys that are too long."""
+    return pytest.mark.parametrize(
+        ("of", "values"),
+        [pytest.param(*case, id=name, marks=gaps if name in TOO_LONG else ()) for name, case in IMPOSSIBLE.items()],
+    )
+
+
+@impossible()
+def test_read_of_an_impossible_key_is_refused(bench: Make, of, values):
+    """DynamoDB does not say that there is no such item: it calls the request invalid, and the keys beside it too."""
+    b = bench(of)
+    for keys in ((key(of, *values),), (key(of, *values), key(of, *LIKE[of.name]))):
+        with pytest.raises(StoreError) as caught:
+            b.store.read(Read(keys))
+        assert caught.value.reason == "ValidationException"
+
+
+@impossible()
+def test_put_of_an_impossible_key_is_refused(bench: Make, of, values):
+    """No item has such a key."""
+    b = bench(of)
+    with pytest.raises((StoreError, ClientError), match="ValidationException"):
+        b.put(of, {**key(of, *values).attributes(), "a": n(1)})
+
+
+@impossible(pytest.mark.needs("key_size_in_transaction"))
+def test_transaction_with_an_impossible_key_is_rejected(bench: Make, of, values):
+    """Whichever action names it, and whatever the guards say."""
+    b = bench(of, MANY)
+    b.put(MANY, {"id": s("1")})
+    check = Check(key(of, *values), (Condition(Test.ABSENT, (of.partition.name,)),))
+    result = one(b, Transaction((check, update(MANY, key(MANY, "1"), a=n(1)))))
+    assert (result.status, result.reason) == (Status.REJECTED, "ValidationException")
+
+
+@pytest.mark.needs("index_key_size")
+def test_update_of_an_index_key_minds_its_size(bench: Make):
+    """A partition key of an index holds 2,048 bytes, as one of a table does."""
+    b = bench(THINGS)
+    b.put(THINGS, thing())
+    assert one(b, update(THINGS, ONE, link=s("x" * 2048))).status is Status.WRITTEN
+    assert one(b, update(THINGS, ONE, link=s("x" * 2049))).status is Status.REJECTED
+
+
+@pytest.mark.needs("key_size_in_query")
+def test_list_of_an_impossible_key_is_refused(bench: Make):
+    """As a read is."""
+    b = bench(THINGS)
+    with pytest.raises(StoreError) as caught:
+        b.store.list(List("things", None, of_partition("PK", s("x" * 2049)), 1))
+    assert caught.value.reason == "ValidationException"
 
 
 # ---------------------------------------------------------------- lists
@@ -507,6 +578,15 @@ def test_transaction_names_an_item_once(bench: Make):
     b = bench(THINGS)
     b.put(THINGS, thing())
     assert one(b, Transaction((Check(ONE, (exists(THINGS),)), update(THINGS, ONE, a=n(1))))).status is Status.REJECTED
+
+
+def test_transaction_that_names_an_item_twice_is_rejected_before_any_guard(bench: Make):
+    """It is invalid as a whole, so that nobody takes a refused guard for the answer."""
+    b = bench(THINGS)
+    b.put(THINGS, thing())
+    check = Check(ONE, (is_equal("a", n(7)),))
+    result = one(b, Transaction((check, update(THINGS, ONE, is_equal("a", n(8)), a=n(1)))))
+    assert (result.status, result.reason) == (Status.REJECTED, "ValidationException")
 
 
 # ---------------------------------------------------------------- stream records

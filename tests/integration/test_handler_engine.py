@@ -137,7 +137,7 @@ def test_handler_engine_parks_what_the_service_refuses(deployed, capsys):
     deployed.put("books", {"book_id": s("free"), "author_id": s("a1"), "text": s(MARK)})
     assert all(answer == DONE for answer in deployed.deliver())
     records = [json.loads(body) for body in deployed.messages("failures")]
-    found = {(record["rule"], record["key"]["book_id"]["S"]): record["reason"] for record in records}
+    found = {(record["rule"], record["key"]["book_id"]): record["reason"] for record in records}
     assert found == {("names", "full"): "ItemTooLarge", ("ranks", "typed"): "ValidationException"}
     assert deployed.book("full")["rank"] == s("1")
     assert deployed.book("typed")["author"] == {"M": {"name": s("Bea")}}

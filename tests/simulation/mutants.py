@@ -31,6 +31,7 @@ def among(oracle: str, *configurations: str) -> Pairs:
 
 INDEX = ("index", "strict-index", "two-index", "delete-index")
 DELETE = among("O1", "delete", "delete-index", "two-delete")
+WRITES = among("O1", "writes-link", "writes-link-strict", "writes-where", "writes-where-strict")
 TRANSACTIONS = among("O1", "strict", "strict-index", "own-strict", "delete")
 
 MUTANTS: Mapping[str, Mutation] = {
@@ -41,6 +42,8 @@ MUTANTS: Mapping[str, Mutation] = {
     "no guard on the copy": Mutation(writes.no_copy_guard),
     "copy = NULL": Mutation(writes.null_guard),
     "guard from the old link": Mutation(writes.old_link),
+    "judged by a link in change": Mutation(replacing(reconcile, "undermined", lambda _wanted: []), WRITES),
+    "deferred rule forgotten": Mutation(writes.deferred_forgotten, WRITES),
     "right copies written again": Mutation(
         replacing(reconcile, "differences", lambda _image, desired: dict(desired)), among("O5", "base", "index")
     ),
@@ -48,6 +51,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "eventually consistent source": Mutation(reads.eventual_read),
     "source cached across batches": Mutation(reads.cached_source),
     "source read before the images": Mutation(reads.source_first),
+    "impossible key asked for": Mutation(reads.impossible_keys, among("O1", "keyed", "impossible")),
     "value from the image": Mutation(reads.value_from_image),
     "value in the message": Mutation(reads.value_in_message),
     # which records matter
@@ -70,6 +74,9 @@ MUTANTS: Mapping[str, Mutation] = {
     # deletes and transactions
     "delete without transaction": Mutation(lambda: writes.deletion(writes.without_transaction), DELETE),
     "delete compares the copy": Mutation(lambda: writes.deletion(writes.comparing_the_copy), DELETE),
+    "refused delete not judged again": Mutation(
+        lambda: writes.deletion(writes.not_judged_again), among("O1", "delete-where")
+    ),
     "delete from a pull": Mutation(writes.delete_from_pull, DELETE),
     "strict without source check": Mutation(writes.no_source_check, TRANSACTIONS),
     "conflict taken as refused": Mutation(
@@ -80,5 +87,6 @@ MUTANTS: Mapping[str, Mutation] = {
     "failures forgotten": Mutation(writes.failures_forgotten),
     "dead letters dropped": Mutation(writes.dead_letters_dropped),
     "full item blocks its shard": Mutation(wrapping(reconcile, "_apply", results(writes.rejected_is_failed))),
+    "full item dropped": Mutation(writes.full_item_dropped),
     "no park retry": Mutation(writes.no_park_retry),
 }

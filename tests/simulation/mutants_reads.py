@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules import batch, fanout, reconcile
+from sync_rules import batch, entities, fanout, reconcile, rules
 from sync_rules.errors import StoreError
 from sync_rules.messages import PushMessage, encode
 from sync_rules.store import Later, Read, Request
@@ -63,6 +63,17 @@ def cached_source() -> Iterator[None]:
         stack.enter_context(
             patch.object(reconcile, "read_sources", lambda targets: answered(read_sources(targets), ask))
         )
+        yield
+
+
+@contextmanager
+def impossible_keys() -> Iterator[None]:
+    """A link is followed wherever it leads, to keys that DynamoDB refuses to look up."""
+
+    def possible(*_args: object) -> bool:
+        return True
+
+    with patch.object(entities, "possible", possible), patch.object(rules, "possible", possible):
         yield
 
 

@@ -12,7 +12,7 @@ from sync_rules import decide, fanout, plan, reconcile, updates
 from sync_rules.attributes import get
 from sync_rules.kinds import copy
 from sync_rules.messages import PullMessage
-from sync_rules.model import Condition, Delete, Result, Status, Test, Transaction, Update
+from sync_rules.model import Condition, Delete, Outcome, Result, Status, Test, Transaction, Update
 from sync_rules.store import Later, Request
 from tests.simulation.breaking import Work, wrapping
 from tests.simulation.world import Streams
@@ -109,6 +109,11 @@ def without_transaction(intent: Any, _target: Any) -> Any:
     return replace(intent, write=Transaction(intent.write.actions[-1:]))
 
 
+def not_judged_again(intent: Any, _target: Any) -> Any:
+    """A deletion that is taken for any other write: refused, the target's own record would see to it."""
+    return replace(intent, deletes=False)
+
+
 def comparing_the_copy(intent: Any, target: Any) -> Any:
     *checks, last = intent.write.actions
     seen = updates.as_seen(target.image, [path for rule in intent.rules for path in rule.copies])
@@ -149,6 +154,27 @@ def no_park_retry() -> Any:
         return (yield request)
 
     return wrapping(reconcile, "_park", ask)()
+
+
+def deferred_forgotten() -> Any:
+    """A rule that waits for another one is not judged any more, whatever became of the other."""
+    original = reconcile._decide
+
+    def _decide(target: Any, sources: Any, pace: Any, report: Any, _deferred: Any) -> Work:
+        return (yield from original(target, sources, pace, report, []))
+
+    return patch.object(reconcile, "_decide", _decide)
+
+
+def full_item_dropped() -> Any:
+    """A write that can never succeed is forgotten: no failure record, no later look."""
+
+    def _rejected(intent: Any, _result: Any, _pace: Any, report: Any) -> Work:
+        report.tally(intent.rules, Outcome.PARKED)
+        return
+        yield
+
+    return patch.object(reconcile, "_rejected", _rejected)
 
 
 def dead_letters_dropped() -> Any:

@@ -11,7 +11,8 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from sync_rules.attributes import AttributeValue, Item, Path, get
-from tests.simulation.configurations import CONFIGURATIONS, Configuration, Fact, Place
+from tests.simulation.configurations import CONFIGURATIONS
+from tests.simulation.facts import Configuration, Fact, Place
 
 Value = AttributeValue | None
 AppChange = tuple[Place, Item | None, Item | None]
@@ -103,7 +104,7 @@ class Watch:
             self.items[place] = new
         self.past.setdefault(place, [(0, None)]).append((self.clock, new))
         for fact in self.of(place):
-            if old is None or new is None or any(old.get(name) != new.get(name) for name in fact.attached_by):
+            if old is None or new is None or _attaches(fact, old, new):
                 self.attached[place, fact.rule] = self.clock
 
     def _judge(self, place: Place, old: Item | None, new: Item | None) -> None:
@@ -120,14 +121,17 @@ class Watch:
             for source_path, to in fact.pairs:
                 was, is_now = get(old, to), get(new, to)
                 if was != is_now:
-                    self._judge_copy(place, new, fact, source_path, (was, is_now))
+                    self._judge_copy(place, new, fact, (source_path, to), (was, is_now))
 
     def _may_delete(self, fact: Fact, old: Item) -> bool:
         source = fact.link(old)
-        return fact.on_delete == "delete" and source is not None and source not in self.items and source in self.removed
+        gone = source is not None and source not in self.items and source in self.removed
+        return fact.on_delete == "delete" and gone and fact.speaks_of(old)
 
-    def _judge_copy(self, place: Place, new: Item, fact: Fact, path: Path, values: tuple[Value, Value]) -> None:
-        was, is_now = values
+    def _judge_copy(
+        self, place: Place, new: Item, fact: Fact, pair: tuple[Path, Path], values: tuple[Value, Value]
+    ) -> None:
+        (path, to), (was, is_now) = pair, values
         source = fact.link(new)
         if fact.snapshot and was is not None:
             raise DivergenceError(f"{place}: a snapshot was overwritten")
@@ -135,10 +139,10 @@ class Watch:
             if is_now is not None:
                 raise DivergenceError(f"{place}: a value was written although it points to nothing")
             return
-        ever = [get(item, path) for _, item in self.past.get(source, [(0, None)])]
+        ever = [_seen(fact, item, path) for _, item in self.past.get(source, [(0, None)])]
         if is_now not in ever and not (is_now is None and fact.where is not None):
             raise DivergenceError(f"{place}: {is_now} was never a value of {source}, to which it points")
-        if fact.strict and is_now != get(self.items.get(source), path):
+        if fact.strict and is_now != self.wanted(fact, new)[to]:
             raise DivergenceError(f"{place}: strict, but {is_now} is not the value of {source} at this moment")
         if self.unique and was is not None and is_now is not None and number(is_now) < number(was):
             raise DivergenceError(f"{place}: a regression, {was} was replaced by the older {is_now}")
@@ -154,7 +158,7 @@ class Watch:
 
     def _settled(self, place: Place, item: Item, fact: Fact) -> None:
         source = fact.link(item)
-        if fact.on_delete == "delete" and source is not None and source not in self.items:
+        if fact.on_delete == "delete" and source is not None and source not in self.items and fact.speaks_of(item):
             if self.removed.get(source, 0) > self.attached.get((place, fact.rule), 0):
                 raise DivergenceError(f"{place}: still there although its source {source} was removed")
             return
@@ -181,7 +185,7 @@ class Watch:
             return {}
         if source is None or (fact.where is not None and not fact.where(source, item)):
             return {to: None for _, to in fact.pairs} if fact.on_delete == "clear" else {}
-        return {to: get(source, path) for path, to in fact.pairs}
+        return {to: _seen(fact, source, path) for path, to in fact.pairs}
 
     # ------------------------------------------------------------ cost
     def cost(self, place: Place, old: Item | None, new: Item | None) -> int:
@@ -208,23 +212,41 @@ class Watch:
     def _fixed(self, place: Place, item: Item, items: Mapping[Place, Item], change: AppChange) -> Item | None:
         """A target as one look at it leaves it, when what changed is the target itself or its source."""
         changed, old, new = change
+        fixes: dict[Path, Value] = {}
+        facts: list[tuple[Fact, dict[Path, Value]]] = []
         for fact in self.of(place):
             pushed = fact.link(item) == changed
-            if new is None and pushed and fact.on_delete == "delete":
+            if new is None and pushed and fact.on_delete == "delete" and fact.speaks_of(item):
                 return None
             pulled = place == changed and (old is None or self._relevant(fact, old, item))
             if not pulled and not pushed:
                 continue
             if misplaced(fact, item):
                 continue
-            for to, value in self.wanted(fact, item, items).items():
-                if get(item, to) != value:
-                    item = put(item, to, value)
+            wanted = {to: value for to, value in self.wanted(fact, item, items).items() if get(item, to) != value}
+            facts.append((fact, wanted))
+        for fact, wanted in facts:
+            others = (to for other, some in facts if other is not fact for to in some)
+            if not any(fact.goes_by(to[0]) for to in others):  # else it is judged once the other rule has written
+                fixes |= wanted
+        for to, value in fixes.items():
+            item = put(item, to, value)
         return item
 
     def _relevant(self, fact: Fact, old: Item, new: Item) -> bool:
         names = [*fact.attached_by, *(to[0] for _, to in fact.pairs)]
         return fact.where is not None or any(old.get(name) != new.get(name) for name in names)
+
+
+def _seen(fact: Fact, source: Item | None, path: Path) -> Value:
+    """What a rule reads of a source."""
+    return None if source is None else get(fact.view(source), path)
+
+
+def _attaches(fact: Fact, old: Item, new: Item) -> bool:
+    """Whether a change makes an item a target of its source that it was not before."""
+    moved = any(old.get(name) != new.get(name) for name in fact.attached_by)
+    return moved or (not fact.speaks_of(old) and fact.speaks_of(new))
 
 
 def _without(item: Item, copies: Container[Path]) -> Item:

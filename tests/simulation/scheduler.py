@@ -14,12 +14,13 @@ from sync_rules.limits import Limits
 from sync_rules.messages import decode
 from sync_rules.reconcile import Pace
 from tests.simulation import words
+from tests.simulation.application import Application, beginning
 from tests.simulation.choices import Choices
 from tests.simulation.configurations import CONFIGURATIONS, rules_of
 from tests.simulation.faults import FAULTS, Faults
 from tests.simulation.oracles import DivergenceError, Oracle, Watch
 from tests.simulation.workers import Workers
-from tests.simulation.workload import OPERATIONS, Application, beginning, mended, unfit
+from tests.simulation.workload import OPERATIONS, mended, unfit
 from tests.simulation.workload import Write as AppWrite
 from tests.simulation.world import Batch, World, place_of_note
 

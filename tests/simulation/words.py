@@ -7,7 +7,7 @@ from typing import Any
 from sync_rules.attributes import Item
 from sync_rules.model import Check, Condition, Delete, Result, Transaction, Update, Write
 from sync_rules.store import Apply, Later, List, Page, Park, Read, Request
-from tests.simulation.configurations import Place
+from tests.simulation.facts import Place
 from tests.simulation.world import Batch, Note
 
 

@@ -16,7 +16,7 @@ from sync_rules.errors import StoreError
 from sync_rules.messages import PushMessage
 from sync_rules.model import ItemKey, Result, Status, Write
 from sync_rules.reconcile import Report
-from sync_rules.store import Apply, Later, List, Read, Request, Work
+from sync_rules.store import Apply, Later, List, Page, Read, Request, Work
 from tests.simulation import words
 from tests.simulation.choices import Choices
 from tests.simulation.faults import Faults
@@ -91,7 +91,10 @@ class Workers:
         if fault == "crash in flight" and write is not None:
             self.world.flying.append(write)
             return self._die(task, fault)
-        answer = self._failed_write(write, fault) if write is not None and fault else self._answer(request, part)
+        try:
+            answer = self._failed_write(write, fault) if write is not None and fault else self._answer(request, part)
+        except StoreError as error:
+            return self._throw(task, error.reason)
         self.tell(
             f"worker {task.number}: {words.request(request, part)} -> {words.answer(answer)}{f' ({fault})' if fault else ''}"
         )
@@ -115,9 +118,7 @@ class Workers:
             case Read():
                 return self._read(request, request.keys[part])
             case List():
-                return self.world.store.list_from(
-                    self.choices.faults.pick(REPLICAS) if self.world.store.lag and request.index else 0, request
-                )
+                return self._list(request)
             case Apply():
                 return self.world.apply(request.writes[part])
             case Later():
@@ -128,7 +129,17 @@ class Workers:
         return None
 
     def _read(self, _request: Read, key: ItemKey) -> Any:
-        return self.world.store.item(key)
+        return self.world.store.read(Read((key,)))[0]
+
+    def _list(self, request: List) -> Page:
+        """A page, of any replica of an index, and as short as it likes to be."""
+        store, pick = self.world.store, self.choices.faults.pick
+        replica = pick(REPLICAS) if store.lag and request.index else 0
+        store.left_out = 0 if self.world.calm else pick(3)
+        page = store.list_from(replica, request)
+        if page.cursor is not None and len(page.items) < request.limit:
+            self.seen["page", "short" if page.items else "empty"] += 1
+        return page
 
     def _failed_write(self, write: Write, fault: str) -> Result:
         """The answer to a write that went wrong; some of these happen nevertheless, at once or later."""
@@ -140,7 +151,7 @@ class Workers:
 
     def _throw(self, task: Task, fault: str) -> bool:
         self.tell(f"worker {task.number}: {words.request(task.request, 0)} -> error ({fault})")
-        self._resume(task, lambda: task.work.throw(StoreError("Throttled")))
+        self._resume(task, lambda: task.work.throw(StoreError(fault)))
         return True
 
     def _die(self, task: Task, fault: str) -> bool:

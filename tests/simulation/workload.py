@@ -7,64 +7,23 @@ re-creates, points elsewhere and back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
 
 from sync_rules.attributes import AttributeValue, Item, get
 from sync_rules.sizes import item_bytes
-from tests.simulation.configurations import Configuration, Kind, Place
+from tests.simulation.application import (
+    ITEM_MAX_BYTES,
+    Application,
+    is_source,
+    is_target,
+    linked,
+    new_item,
+    some_value,
+)
+from tests.simulation.facts import Kind, Place
 from tests.simulation.oracles import Watch, misplaced, put
-
-ITEM_MAX_BYTES = 600  # instead of 400 KB
-NUMBERS = ("1", "22", "333")  # three values per source, so that they come back; of different sizes
-
-
-class Chooser(Protocol):
-    def __call__(self, count: int, /) -> int: ...
-
-
-@dataclass
-class Application:
-    """What an application knows: the items there can be, and what it read earlier and may still put."""
-
-    configuration: Configuration
-    watch: Watch
-    pick: Chooser
-    unique: bool = False
-    read: list[tuple[Place, Item]] = field(default_factory=list)
-    counter: int = 0
-
-    def slots(self, wanted: Callable[[Kind], object], *, there: bool) -> list[tuple[Kind, int, Place]]:
-        """The items of some kinds that exist, or that do not."""
-        return [
-            (kind, at, place)
-            for kind in self.configuration.kinds
-            if wanted(kind)
-            for at, place in enumerate(kind.places())
-            if (place in self.watch.items) is there
-        ]
-
-    def one(self, wanted: Callable[[Kind], object], *, there: bool = True) -> tuple[Kind, int, Place] | None:
-        some = self.slots(wanted, there=there)
-        return some[self.pick(len(some))] if some else None
-
-    def value(self, place: Place, name: str) -> AttributeValue:
-        """A value that is this source's and nobody else's."""
-        self.counter += 1
-        chosen = str(self.counter) if self.unique else NUMBERS[self.pick(len(NUMBERS))]
-        return {"S": f"{name} of {'/'.join(place[1])} #{chosen}"}
-
 
 Write = tuple[Place, Item | None]  # None: delete
 Operation = Callable[[Application], Write | None]
-
-
-def is_source(kind: Kind) -> object:
-    return kind.truths
-
-
-def is_target(kind: Kind) -> object:
-    return kind.copies
 
 
 def rename(app: Application) -> Write | None:
@@ -73,7 +32,7 @@ def rename(app: Application) -> Write | None:
         return None
     kind, _, place = found
     name = kind.truths[app.pick(len(kind.truths))]
-    return place, {**app.watch.items[place], name: app.value(place, name)}
+    return place, {**app.watch.items[place], name: app.value(kind, place, name)}
 
 
 def rename_back(app: Application) -> Write | None:
@@ -124,55 +83,6 @@ def create_source(app: Application) -> Write | None:
 def create_target(app: Application) -> Write | None:
     found = app.one(is_target, there=False)
     return None if found is None else (found[2], new_item(app, *found))
-
-
-def new_item(app: Application, kind: Kind, at: int, place: Place) -> Item:
-    """An item with some links, and copies that are fresh, missing, or stale."""
-    item: Item = dict(kind.keys[at])
-    if kind.flag:
-        item = {**item, kind.flag: {"S": ("on", "off")[app.pick(2)]}}
-    for name in kind.truths:
-        item = {**item, name: app.value(place, name)}
-    for link in kind.links:
-        item = linked(app, kind, item, link)
-    if kind.rank:
-        item = {**item, kind.rank: {"S": "abc"[app.pick(3)]}}
-    match app.pick(3):
-        case 0:
-            item = with_right_copies(app.watch, place, item)
-        case 1:
-            pass
-        case _:
-            for path in kind.copies:
-                item = put(item, path, some_value(app))
-    return item
-
-
-def with_right_copies(watch: Watch, place: Place, item: Item) -> Item:
-    for fact in watch.of(place):
-        for to, value in watch.wanted(fact, item).items():
-            item = put(item, to, value) if value is not None else item
-    return item
-
-
-def linked(app: Application, kind: Kind, item: Item, link: str) -> Item:
-    choice = app.pick(len(kind.link_values) + 1)
-    return put(item, (link,), None if choice == len(kind.link_values) else {"S": kind.link_values[choice]})
-
-
-def some_value(app: Application) -> AttributeValue:
-    """A value that some source has or had, or that none ever had."""
-    values = [
-        old[name]
-        for kind in app.configuration.kinds
-        for place in kind.places()
-        for _, old in app.watch.past.get(place, ())
-        if old is not None
-        for name in kind.truths
-        if name in old
-    ]
-    choice = app.pick(len(values) + 1)
-    return values[choice] if choice < len(values) else {"S": "nobody's #0"}
 
 
 def point_elsewhere(app: Application) -> Write | None:
@@ -264,34 +174,7 @@ OPERATIONS: Mapping[str, Operation] = {
 }
 
 
-# ---------------------------------------------------------------- the beginning and the end
-def beginning(configuration: Configuration, watch: Watch) -> dict[Place, Item]:
-    """The items a history starts with, all right: every source but the last, every target but the last."""
-    for kind in configuration.kinds:
-        places = kind.places()
-        there = len(places) - 1 if len(places) > 2 else len(places)
-        for at in range(there):
-            item: Item = dict(kind.keys[at])
-            if kind.flag:
-                item = {**item, kind.flag: {"S": "on"}}
-            for name in kind.truths:
-                item = {**item, name: {"S": f"{name} of {'/'.join(places[at][1])} #0"}}
-            for number, link in enumerate(kind.links):
-                item = {**item, link: {"S": kind.link_values[(number + (at > 2)) % 2]}}
-            if kind.rank:
-                item = {**item, kind.rank: {"S": "abc"[at % 3]}}
-            watch.load(places[at], item)
-    for place in sorted(watch.items, key=_depth(configuration)):
-        watch.load(place, with_right_copies(watch, place, watch.items[place]))
-    return watch.items
-
-
-def _depth(configuration: Configuration) -> Callable[[Place], int]:
-    """Sources before what copies from them: in the order in which the kinds are listed."""
-    order = {place: number for number, kind in enumerate(configuration.kinds) for place in kind.places()}
-    return lambda place: order[place]
-
-
+# ---------------------------------------------------------------- items that cannot take their copies
 def unfit(watch: Watch) -> list[Place]:
     """The items that cannot take their copies as they are."""
     return sorted(

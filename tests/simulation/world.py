@@ -20,9 +20,9 @@ from sync_rules.model import Change, ItemKey, Result, Write
 from sync_rules.rules import Rules
 from sync_rules.sizes import item_bytes
 from sync_rules.store import Apply, List, Page
-from tests.simulation.configurations import Configuration, Place
+from tests.simulation.application import ITEM_MAX_BYTES
+from tests.simulation.facts import Configuration, Place
 from tests.simulation.oracles import Watch
-from tests.simulation.workload import ITEM_MAX_BYTES
 
 REPLICAS = 2
 
@@ -46,6 +46,7 @@ class LaggingStore(MemoryStore):
         super().__init__(tables, on_change)
         self.clock = 0
         self.lag = False
+        self.left_out = 0  # how many items the next page holds less than it could
         self.replicas = [Replica(tables.values()) for _ in range(REPLICAS)]
 
     def propagate(self, table: str, index: Index, key: Values, item: Item | None) -> None:
@@ -78,6 +79,9 @@ class LaggingStore(MemoryStore):
     def caught_up(self, clock: int) -> bool:
         """Whether every replica has applied all that was written up to then."""
         return all(rows[0][0] > clock for replica in self.replicas for rows in replica.waiting.values())
+
+    def page_items(self, limit: int) -> int:
+        return max(limit - self.left_out, 0)
 
     def list_from(self, number: int, request: List) -> Page:
         """A page, where an index is asked for from one of its replicas."""

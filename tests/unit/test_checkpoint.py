@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -74,11 +75,19 @@ def test_checkpoint_refuses_other_json(tmp_path, text):
 
 
 def test_checkpoint_refuses_the_streams_of_another_table(tmp_path):
-    """A checkpoint that names a table which is not among ours is another's: both are named."""
+    """A checkpoint that has no table in common with the rules is another's: both are named."""
     path = tmp_path / "c.json"
     save(path, FULL)
     with pytest.raises(UserError, match=r"table/other.*table/shop"):
         load(path, [ARN.replace("table/shop", "table/other")])
+
+
+def test_checkpoint_accepts_rules_that_dropped_a_table(tmp_path):
+    """With a table in common it is ours, whatever came or went, so that a deployment of new rules can resume."""
+    path = tmp_path / "c.json"
+    more = {**FULL.streams, ARN.replace("table/shop", "table/gone"): []}
+    save(path, replace(FULL, streams=more))
+    assert load(path, [ARN]).streams.keys() == more.keys()
 
 
 def test_checkpoint_accepts_a_new_stream_of_the_same_table(tmp_path):

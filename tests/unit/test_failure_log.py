@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from sync_rules.errors import StoreError
-from sync_rules.failure_log import FailureLog, JsonLines
+from sync_rules.errors import StoreError, UserError
+from sync_rules.failure_log import FailureLog, JsonLines, require_writable
 from sync_rules.model import Failure, ItemKey
 from tests.fake_stream import NOON_MS
 
@@ -55,3 +55,12 @@ def test_failure_log_is_read_by_its_owner_only(tmp_path):
     lines = JsonLines(tmp_path / "f.jsonl")
     lines.append({})
     assert stat.S_IMODE(lines.path.stat().st_mode) == 0o600
+
+
+def test_failure_log_is_tried_before_it_is_needed(tmp_path):
+    """A directory, or a place that is not there, is refused by name; nothing is made by asking."""
+    for bad in (tmp_path, tmp_path / "nowhere" / "failures.jsonl"):
+        with pytest.raises(UserError, match=str(bad)):
+            require_writable(bad)
+    require_writable(tmp_path / "failures.jsonl")
+    assert list(tmp_path.iterdir()) == []

@@ -96,6 +96,53 @@ def test_memory_full_page_has_a_cursor():
     assert store.scan(Scan("shop", 1, page.cursor)).items == ()
 
 
+def test_memory_pages_may_end_early():
+    """A subclass says how many items a page holds: each is still listed once, and an empty page goes on where it was."""
+    rooms = iter([2, 0, 1, 0, 0, 3, 5])
+
+    class Short(MemoryStore):
+        def page_items(self, limit):
+            return min(next(rooms), limit)
+
+    store = Short(SHOP)
+    for i in range(5):
+        store.put("shop", order_item("1", str(i)))
+    found = [store.list(List("shop", None, of_partition("PK", s("USER#1")), 5))]
+    while found[-1].cursor is not None:
+        found.append(store.list(List("shop", None, of_partition("PK", s("USER#1")), 5, found[-1].cursor)))
+    assert [[item["SK"]["S"][-1] for item in page.items] for page in found] == [
+        ["0", "1"],
+        [],
+        ["2"],
+        [],
+        [],
+        ["3", "4"],
+    ]
+
+
+def test_memory_first_page_is_never_empty_with_a_cursor():
+    """There would be nothing to go on from: the first page holds at least one item."""
+
+    class Empty(MemoryStore):
+        def page_items(self, _limit):
+            return 0
+
+    store = Empty(SHOP)
+    store.put("shop", user_item("1"))
+    assert len(store.scan(Scan("shop", 9)).items) == 1
+
+
+@pytest.mark.parametrize("author_id", ["", "x" * 2049, "é" * 1025])
+def test_memory_application_cannot_write_impossible_keys(author_id):
+    """Neither as the key of an item nor as the key of its row in an index."""
+    store = MemoryStore(LIBRARY)
+    with pytest.raises(StoreError, match="ValidationException"):
+        store.put("authors", author_item(author_id))
+    with pytest.raises(StoreError, match="ValidationException"):
+        store.put("books", book_item("1", author_id))
+    assert store.items("authors") == store.items("books") == ()
+
+
 def test_memory_scan_is_the_same_every_time():
     """Its order depends on keys alone, not on when they were written."""
     one, other = MemoryStore(LIBRARY), MemoryStore(LIBRARY)

@@ -297,17 +297,21 @@ def test_run_hears_signals_and_gives_the_handlers_back():
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
-def test_run_ends_at_once_on_a_second_signal():
-    """Two signals end the process whatever it is in the middle of; what was in flight comes again."""
+@pytest.mark.parametrize(("same_seconds", "end"), [(0, (130, b"")), (60, (0, b"still here\n"))])
+def test_run_ends_at_once_on_a_second_signal(same_seconds, end):
+    """Two signals end the process whatever it is in the middle of; what was in flight comes again. One that follows on
+    the other's heels is the same one, passed on twice.
+    """
     code = (
         "import os, signal\n"
-        "from sync_rules.commands.run import stop_signals\n"
-        "with stop_signals():\n"
+        "from sync_rules.commands import run\n"
+        f"run.SAME_SIGNAL_SECONDS = {same_seconds}\n"
+        "with run.stop_signals():\n"
         "    for _ in range(2): os.kill(os.getpid(), signal.SIGINT)\n"
         "    print('still here')\n"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert (ended.returncode, ended.stdout) == (130, b"")
+    assert (ended.returncode, ended.stdout) == end
 
 
 @pytest.mark.parametrize("parallelization", [1, 4])

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.sizes import item_bytes, value_bytes
+from sync_rules.sizes import item_bytes, possible_key, possible_row, value_bytes
+from tests.builders import index, key, n, s, table
+
+THINGS = table("things", {"PK": "S", "SK": "S"})
 
 
 @pytest.mark.parametrize(
@@ -36,3 +39,46 @@ def test_value_bytes_follow_the_guide(value, expected):
 def test_item_bytes_count_the_names():
     """Attribute names are part of an item's size, in UTF-8."""
     assert item_bytes({"é": {"S": "abc"}, "b": {"NULL": True}}) == 2 + 3 + 1 + 1
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (("x" * 2048, "1"), True),
+        (("x" * 2049, "1"), False),
+        (("p", "x" * 1024), True),
+        (("p", "x" * 1025), False),
+        (("p", "é" * 512), True),
+        (("p", "é" * 513), False),
+        (("", "1"), False),
+        (("p", ""), False),
+    ],
+)
+def test_sizes_of_keys(values, expected):
+    """A partition key holds 2,048 bytes and a sort key 1,024, in UTF-8; neither may be empty."""
+    assert possible_key(key(THINGS, *values)) is expected
+
+
+@pytest.mark.parametrize("digits", [38, 39])
+def test_sizes_of_number_keys(digits):
+    """A number has at most 38 digits; zeros at its ends are none."""
+    at = table("numbered", {"number": "N"})
+    assert possible_key(key(at, "1" * digits)) is (digits == 38)
+    assert possible_key(key(at, "1" * 38 + "0" * 10))
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, True),
+        ({"link": s("x" * 2048), "rank": n(1)}, True),
+        ({"link": s("x" * 2049)}, False),
+        ({"link": n(1)}, False),
+        ({"link": s("")}, False),
+        ({"rank": n("9" * 39)}, False),
+    ],
+)
+def test_sizes_of_index_keys(values, expected):
+    """An item may lack the keys of an index; those it has are of their type and not too long."""
+    by_link = index("by_link", {"link": "S"}, {"rank": "N"})
+    assert possible_row(values, by_link.partition, by_link.sort) is expected

@@ -1,0 +1,110 @@
+"""What a small world is: the items there can be, and what must be true of them.
+
+Law: what must be true (`Fact`) is said a second time here, in plain words of Python and without the core, so that a
+fault in the core cannot excuse itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sync_rules.attributes import Item, Path
+
+Place = tuple[str, tuple[str, ...]]  # a table and the key values of one item
+SOURCES, TARGETS = ("s0", "s1", "s2"), ("t0", "t1", "t2", "t3", "t4")
+IMPOSSIBLE = ("x" * 1_100, "")  # links that name a key no item can have: too long for a sort key, and empty
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Items an application works with: their keys, what is true only here (`truths`), how they name sources (`links`),
+    which copies they hold, and the other attributes the workload touches. `truth_values`: what the first truth is chosen
+    from; none: every value is this item's own.
+    """
+
+    table: str
+    keys: tuple[Item, ...]
+    truths: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    link_values: tuple[str, ...] = SOURCES
+    copies: tuple[Path, ...] = ()
+    rank: str | None = None
+    flag: str | None = None
+    truth_values: tuple[str, ...] = ()
+
+    def places(self) -> tuple[Place, ...]:
+        return tuple((self.table, tuple(value["S"] for value in key.values())) for key in self.keys)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One rule as an observer states it. `link` gives the place of an item's source, None when it names none;
+    `attached_by` are the attributes whose change puts a target into another place of the listing; `where_by` those of
+    a target that `where` reads; `view` is what a rule sees of a source: its attributes and what its key says.
+    """
+
+    rule: str
+    target: str  # the table; `applies` tells items of one table apart
+    link: Callable[[Item], Place | None]
+    pairs: tuple[tuple[Path, Path], ...]
+    on_delete: str = "clear"
+    snapshot: bool = False
+    strict: bool = False
+    where: Callable[[Item, Item], bool] | None = None
+    attached_by: tuple[str, ...] = ()
+    where_by: tuple[str, ...] = ()
+    view: Callable[[Item], Item] = lambda item: item
+    applies: Callable[[Place], bool] = lambda _place: True
+
+    def speaks_of(self, target: Item) -> bool:
+        """Whether `where` holds of a target whose source is gone."""
+        return self.where is None or self.where({}, target)
+
+    def goes_by(self, name: str) -> bool:
+        """Whether a rule that writes this attribute of a target changes what this fact is judged by."""
+        return name in self.attached_by or name in self.where_by
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One small world. `indexed`: some listing goes through an index, which may lag."""
+
+    name: str
+    rules: str
+    kinds: tuple[Kind, ...]
+    facts: tuple[Fact, ...]
+    indexed: bool = False
+    in_order: bool = True
+
+    @property
+    def plain(self) -> bool:
+        """Whether copies are always what their source has, so that renames alone say everything about them."""
+        return all(
+            not fact.snapshot and fact.where is None and not any(fact.goes_by(to[0]) for to in self.copies)
+            for fact in self.facts
+        )
+
+    @property
+    def copies(self) -> tuple[Path, ...]:
+        return tuple(to for fact in self.facts for _, to in fact.pairs)
+
+
+# ---------------------------------------------------------------- building blocks
+def text(item: Item, name: str) -> str | None:
+    value = item.get(name)
+    return None if value is None else value.get("S")
+
+
+def at(table: str, *names: str) -> Callable[[Item], Place | None]:
+    """The place whose key values stand in these attributes of a target."""
+
+    def place(item: Item) -> Place | None:
+        values = tuple(value for name in names if (value := text(item, name)) is not None)
+        return (table, values) if len(values) == len(names) else None
+
+    return place
+
+
+def keys(slots: tuple[str, ...], name: str, **fixed: str) -> tuple[Item, ...]:
+    return tuple({**{key: {"S": value} for key, value in fixed.items()}, name: {"S": slot}} for slot in slots)
