@@ -6,10 +6,11 @@ reported as done before its effect. Records of one item are one piece of work, s
 
 from __future__ import annotations
 
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
@@ -22,7 +23,7 @@ from sync_rules.plan import plan_batch, pull_of, pushes_of
 from sync_rules.reconcile import Pace, Report
 from sync_rules.records import changes_of, read_event
 from sync_rules.rules import Rules
-from sync_rules.store import Work, World, drive
+from sync_rules.store import Failures, Work, World, drive
 from sync_rules.telemetry import Telemetry
 
 TIME_RESERVED_MS = 2_000  # to answer, and for the last requests to return
@@ -68,6 +69,33 @@ class Breaker:
         return count < self.limits.fixes_per_target_max_writes
 
 
+@dataclass
+class KeptOnce:
+    """Failures with a memory: the same rule, item and reason is recorded once in a while and not at every record of the
+    item, for an item that cannot take a copy goes on changing.
+    """
+
+    failures: Failures
+    clock: Callable[[], float] = time.monotonic
+    again_after_seconds: float = 900.0
+    kept_max: int = 10_000
+    _kept: OrderedDict[tuple[str, ItemKey, str], float] = field(default_factory=OrderedDict)
+
+    def park(self, failure: Failure) -> None:
+        """Keep the failure, unless it was kept lately. Raises StoreError like the failures it is for."""
+        now = self.clock()
+        if failure.key is None:
+            self.failures.park(failure)
+            return
+        known = (failure.rule, failure.key, failure.reason)
+        if now - self._kept.get(known, -math.inf) < self.again_after_seconds:
+            return
+        self.failures.park(failure)
+        self._kept[known] = now
+        if len(self._kept) > self.kept_max:
+            self._kept.popitem(last=False)
+
+
 class Consumer:
     """Takes Lambda events and queue messages for one rules file. One per process; may be used by several threads."""
 
@@ -80,7 +108,7 @@ class Consumer:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.rules = rules
-        self.world = world
+        self.world = replace(world, failures=KeptOnce(world.failures))
         self.telemetry = telemetry or Telemetry()
         self.limits = limits or Limits()
         self._clock = clock

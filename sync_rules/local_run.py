@@ -180,7 +180,7 @@ class LocalRun:
             messages_due=self.pump.queue.due,
             messages_waiting=self.pump.queue.waiting,
             shards=sum(mapping.shards_open for mapping in self.pump.mappings),
-            errors=thrown,
+            errors=thrown + telemetry.reasons,
         )
 
     def _invoke(self, event: dict[str, Any]) -> dict[str, Any] | None:

@@ -16,13 +16,14 @@ FAILED_KEPT_MAX_ITEMS: Final = 1_000
 class Telemetry:
     """Totals so far. `lag_ms` is, per rule, the age of its oldest change in its last batch when that batch was done;
     DynamoDB rounds the time of a change down to the second, so it may show up to a second too much. `failed` holds the
-    last `FAILED_KEPT_MAX_ITEMS` items that could not be finished.
+    last `FAILED_KEPT_MAX_ITEMS` items that could not be finished, `reasons` how often each error code was why.
     """
 
     records: int = 0
     unreadable_records: int = 0
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
     failed: dict[ItemKey, Unfinished] = field(default_factory=dict)
+    reasons: Counter[str] = field(default_factory=Counter)
     lag_ms: dict[str, int] = field(default_factory=dict)
 
     def add(self, report: Report, records: int, now_seconds: float) -> None:
@@ -30,6 +31,7 @@ class Telemetry:
         self.records += records
         self.outcomes.update(report.outcomes)
         self.failed |= report.failed
+        self.reasons.update(unfinished.reason.partition(":")[0] for unfinished in report.failed.values())
         for key in list(self.failed)[:-FAILED_KEPT_MAX_ITEMS]:
             del self.failed[key]
         self.lag_ms |= {rule: max(0, int(now_seconds * 1000) - since) for rule, since in report.since_ms.items()}
@@ -42,4 +44,5 @@ class Telemetry:
         """Start anew, after what was counted has been written out."""
         self.records = self.unreadable_records = 0
         self.outcomes.clear()
+        self.reasons.clear()
         self.failed, self.lag_ms = {}, {}

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.batch import Breaker, Consumer, lowest
+from sync_rules.batch import Breaker, Consumer, KeptOnce, lowest
 from sync_rules.errors import StoreError
 from sync_rules.limits import Limits
 from sync_rules.messages import PullMessage, PushMessage
 from sync_rules.model import Failure, Outcome, Result, Status
 from sync_rules.store import World
 from tests.builders import author_item, book_item, key, library, order_item, s, shop, user_item
-from tests.worlds import Scene, event_of
+from tests.worlds import Parked, Scene, event_of
 
 RULE = "author-on-books"
 
@@ -192,3 +193,20 @@ def test_batch_a_message_that_has_no_time_comes_again():
     with pytest.raises(StoreError, match="OutOfTime"):
         scene.consumer.handle_message(message, lambda: 100)
     assert scene.queue.messages == []
+
+
+def test_batch_records_a_failure_once_in_a_while():
+    """The same rule, item and reason is kept once per window, whatever goes on around it; a failed keep is not a keep."""
+    now, behind = [0.0], Parked()
+    failures = KeptOnce(behind, clock=lambda: now[0])
+    order = Failure("names", key(shop().tables["shop"], "USER#1", "ORDER#1"), "ItemTooLarge")
+    behind.broken = "QueueNotFound"
+    with pytest.raises(StoreError):
+        failures.park(order)
+    behind.broken = ""
+    for now[0] in (1.0, 2.0, 900.0, 901.0):
+        failures.park(order)
+        failures.park(Failure("", None, "unreadable"))
+    failures.park(replace(order, rule="bios"))
+    assert [failure.rule for failure in behind.failures if failure.key] == ["names", "names", "bios"]
+    assert len([failure for failure in behind.failures if failure.key is None]) == 4
