@@ -144,8 +144,9 @@ def _list_page(listing: Listing, rules: Rules, pace: Pace) -> Work[list[tuple[It
     try:
         page = yield List(table.name, index, conditions, pace.limits.fan_out_page_max_items, listing.cursor)
     except StoreError as error:
-        if listing.cursor is not None and error.reason == "ValidationException":
-            listing.cursor = None  # a cursor of a Query that is no longer this rule's: start over
+        given = listing.cursor is not None and listing.cursor is listing.push.cursor
+        if given and error.reason == "ValidationException":
+            listing.cursor = None  # the message's cursor is of a Query that is no longer this rule's: start over, once
             return []
         listing.done = True
         listing.failed = str(error)

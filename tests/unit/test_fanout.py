@@ -346,3 +346,34 @@ def test_fanout_memory_does_not_grow_with_the_targets():
     """Ten times the targets, 10,000 of them, take no more memory than 1,000 do: there are only pages, of 100 each."""
     peak_bytes(100)  # what is made once, on first use
     assert peak_bytes(10_000) < 1.5 * peak_bytes(1_000)
+
+
+# ---------------------------------------------------------------- cursors that no longer fit
+def refusing(scene, cursors):
+    """The store refuses the cursors that the function is true of, as DynamoDB does those of another Query."""
+
+    def before(request):
+        if isinstance(request, List) and request.cursor is not None and cursors(request.cursor):
+            raise StoreError("ValidationException")
+
+    scene.tap.before = before
+
+
+def test_fanout_a_cursor_of_another_query_starts_over():
+    """A message whose cursor is not of this Query any more is listed from the start, and reaches every target."""
+    scene = scene_with(5)
+    scene.limits = scene.consumer.limits = Limits(fan_out_page_max_items=2)
+    old = {"author_id": s("another"), "book_id": s("b0")}
+    refusing(scene, lambda cursor: cursor == old)
+    rules = tuple(scene.rules.rules)
+    scene.consumer.handle_message(PushMessage(rules, scene.records[0].key, cursor=old))
+    assert names(scene, 5) == {"Eve"}
+
+
+def test_fanout_a_listing_that_never_goes_on_fails():
+    """A store that refuses every cursor, its own too, fails the listing instead of being asked for ever."""
+    scene = scene_with(5)
+    scene.limits = scene.consumer.limits = Limits(fan_out_page_max_items=2)
+    refusing(scene, lambda _cursor: len(scene.tap.requests) < 1_000 or pytest.fail("listed for ever"))
+    position = scene.records[0].position
+    assert scene.deliver() == [position]
