@@ -54,7 +54,6 @@ class Breaker:
 
     limits: Limits
     clock: Callable[[], float] = time.monotonic
-    targets_max: int = 10_000
     _windows: OrderedDict[ItemKey, tuple[float, int]] = field(default_factory=OrderedDict)
 
     def may_write(self, key: ItemKey) -> bool:
@@ -64,7 +63,7 @@ class Breaker:
         if now - since >= self.limits.fixes_window_seconds:
             since, count = now, 0
         self._windows[key] = (since, count + 1)
-        if len(self._windows) > self.targets_max:
+        if len(self._windows) > self.limits.fixes_counted_max_items:
             self._windows.popitem(last=False)
         return count < self.limits.fixes_per_target_max_writes
 
@@ -76,9 +75,8 @@ class KeptOnce:
     """
 
     failures: Failures
+    limits: Limits
     clock: Callable[[], float] = time.monotonic
-    again_after_seconds: float = 900.0
-    kept_max: int = 10_000
     _kept: OrderedDict[tuple[str, ItemKey, str], float] = field(default_factory=OrderedDict)
 
     def park(self, failure: Failure) -> None:
@@ -88,11 +86,12 @@ class KeptOnce:
             self.failures.park(failure)
             return
         known = (failure.rule, failure.key, failure.reason)
-        if now - self._kept.get(known, -math.inf) < self.again_after_seconds:
+        if now - self._kept.get(known, -math.inf) < self.limits.failure_again_seconds:
             return
         self.failures.park(failure)
         self._kept[known] = now
-        if len(self._kept) > self.kept_max:
+        self._kept.move_to_end(known)
+        if len(self._kept) > self.limits.failures_remembered_max_items:
             self._kept.popitem(last=False)
 
 
@@ -108,9 +107,9 @@ class Consumer:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.rules = rules
-        self.world = replace(world, failures=KeptOnce(world.failures))
-        self.telemetry = telemetry or Telemetry()
         self.limits = limits or Limits()
+        self.world = replace(world, failures=KeptOnce(world.failures, self.limits))
+        self.telemetry = telemetry or Telemetry()
         self._clock = clock
         self._breaker = Breaker(self.limits)
         self._lock = Lock()

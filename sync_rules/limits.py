@@ -27,7 +27,7 @@ class Limits:
     source_reads_max_tries: int = 4
     """How often the source is read again when a transaction finds it changed, before the work is reported as failed."""
 
-    settle_max_seconds: int = 900
+    settle_max_seconds: int = DELAY_MAX_SECONDS
     """Longest wait for a second look: the largest delay of an SQS message."""
 
     parked_first_delay_seconds: int = 60
@@ -41,3 +41,12 @@ class Limits:
 
     fixes_window_seconds: int = 60
     """The window of `fixes_per_target_max_writes`."""
+
+    fixes_counted_max_items: int = 10_000
+    """Targets whose writes are counted at a time, about 4 MB; the one written longest ago is forgotten."""
+
+    failure_again_seconds: int = 900
+    """How long the same failure of the same rule and item is not recorded again."""
+
+    failures_remembered_max_items: int = 10_000
+    """Failures remembered for that, in one process."""

@@ -15,7 +15,7 @@ from sync_rules.attributes import Path, overlaps, show_path
 from sync_rules.entities import Entity
 from sync_rules.keys import may_overlap
 from sync_rules.problems import Problem, Report, errors
-from sync_rules.rules import CopyRule, Rules
+from sync_rules.rules import CopyRule, Rules, causes
 from sync_rules.yamlspots import Document
 
 Lint = Callable[[Rules, Document], Iterator[Problem]]
@@ -116,7 +116,7 @@ def cycles(rules: Rules, document: Document) -> Iterator[Problem]:
         (rule.name, index): rule for rule in rules.rules.values() for index in range(len(rule.mapping))
     }
     after: dict[Node, set[Node]] = {
-        effect: {cause for cause in nodes if _causes(nodes[cause], cause[1], rule, effect[1])}
+        effect: {cause for cause in nodes if causes(nodes[cause], cause[1], rule, effect[1])}
         for effect, rule in nodes.items()
     }
     while True:
@@ -129,18 +129,6 @@ def cycles(rules: Rules, document: Document) -> Iterator[Problem]:
         yield _drawn(circle, nodes, document)
         for cause, effect in pairwise(circle):  # taken apart, so that the next cycle can be found
             after[effect].discard(cause)
-
-
-def _causes(writer: CopyRule, written: int, rule: CopyRule, index: int) -> bool:
-    """Whether what one pair writes changes what another pair's copy must be."""
-    path = writer.copies[written]
-    reads = [rule.mapping[index][0], *(rule.where.source_paths if rule.where else ())]
-    if writer.target == rule.source and any(overlaps(path, read) for read in reads):
-        return True
-    if writer is rule:
-        return False  # a rule's own link and `where` are lints of their own
-    reads = [*rule.link_paths, *rule.where_paths]
-    return writer.target == rule.target and any(overlaps(path, read) for read in reads)
 
 
 def _drawn(circle: list[Node], nodes: dict[Node, CopyRule], document: Document) -> Problem:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from sync_rules.attributes import AttributeValue, Item, Path, get
+from sync_rules.attributes import AttributeValue, Item, Path, get, overlaps
 from sync_rules.entities import Entity, KeyAttribute, Ref, Table
 from sync_rules.expressions import Where
 from sync_rules.keys import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Fields, Template, possible
@@ -144,6 +144,18 @@ class CopyRule:
 
 
 Rule = CopyRule  # other kinds join here
+
+
+def causes(writer: CopyRule, written: int, rule: CopyRule, index: int) -> bool:
+    """Whether what one pair of a rule's mapping writes decides what the copy of another pair, of any rule, must be."""
+    path = writer.copies[written]
+    reads = [rule.mapping[index][0], *(rule.where.source_paths if rule.where else ())]
+    if writer.target is rule.source and any(overlaps(path, read) for read in reads):
+        return True
+    if writer is rule:
+        return False  # a rule that writes its own link or `where` is an error of its own
+    reads = [*rule.link_paths, *rule.where_paths]
+    return writer.target is rule.target and any(overlaps(path, read) for read in reads)
 
 
 @dataclass(frozen=True)

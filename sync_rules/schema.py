@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
 
-SETTLE_MAX_SECONDS = 900  # the longest delay of an SQS message
+from sync_rules.limits import DELAY_MAX_SECONDS
+
 KEY_ATTRIBUTES_MAX = 4  # per partition key and per sort key of an index; Amazon DynamoDB Developer Guide, GSI
 ATTRIBUTE_NAME_MAX = 255
 NAME = r"^[A-Za-z][A-Za-z0-9_-]{0,63}$"
@@ -158,7 +159,7 @@ class RuleForm(Model):
     settle_seconds: int = Field(
         default=60,
         ge=0,
-        le=SETTLE_MAX_SECONDS,
+        le=DELAY_MAX_SECONDS,
         description="Seconds until the second look at targets found through an index, which may lag. 0: none.",
     )
 

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from sync_rules.limits import DELAY_MAX_SECONDS
 from sync_rules.problems import Report, unknown
 from sync_rules.schema import EntityForm, FileForm, IndexForm, RuleForm, TableForm
 from sync_rules.yamlspots import Document, Road, kind_of
@@ -182,7 +183,7 @@ def _out_of_range(detail: ErrorDetails, road: Road) -> str:
             choices = re.sub(r"'([^']*)'", r"\1", context["expected"])
             return f"expected {choices}, found {value!r}"
         case "greater_than_equal" | "less_than_equal":
-            return f"expected 0 to 900, found {value}"
+            return f"expected 0 to {DELAY_MAX_SECONDS}, found {value}"
         case "string_too_short":
             return "expected a name, found empty text"
         case "too_short":

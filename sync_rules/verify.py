@@ -12,9 +12,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Final
 
-from sync_rules.attributes import Item, overlaps
+from sync_rules.attributes import Item
 from sync_rules.compare import (
     Comparison,
     Difference,
@@ -33,7 +34,7 @@ from sync_rules.fanout import pull
 from sync_rules.model import ItemKey
 from sync_rules.plan import pull_of
 from sync_rules.reconcile import Pace
-from sync_rules.rules import Rule, Rules
+from sync_rules.rules import Rule, Rules, causes
 from sync_rules.store import Read, Work, World, drive
 
 PAGE_MAX_ITEMS: Final = 500
@@ -251,11 +252,9 @@ def cascade(rules: Rules, names: frozenset[str]) -> Iterator[Step]:
 
 
 def _feeds(writer: Rule, rule: Rule) -> bool:
-    """Whether what one rule writes can change what another's copies must be: its sources, its links or its `where`."""
-    read = [*rule.source_paths] if writer.target is rule.source else []
-    if writer.target is rule.target and writer is not rule:
-        read += [*rule.link_paths, *rule.where_paths]
-    return any(overlaps(copy, path) for copy in writer.copies for path in read)
+    """Whether some copy of one rule decides what some copy of another must be."""
+    pairs = product(range(len(writer.copies)), range(len(rule.copies)))
+    return any(causes(writer, written, rule, index) for written, index in pairs)
 
 
 def target_tables(rules: Rules, only: frozenset[str]) -> tuple[Table, ...]:

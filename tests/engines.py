@@ -15,9 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import boto3
 import pytest
-from botocore.config import Config
 
 from infra.tables import table_parameters
 from sync_rules import aws
@@ -121,16 +119,7 @@ def create(endpoint_url: str, tables: Mapping[str, Table]) -> None:
 
 def stream_records(endpoint_url: str, table: Table) -> list[Change]:
     """Every record of a table's stream so far, in the order of its shards."""
-    # dynoxide's shard ids are shorter than the API model says, which botocore would refuse
-    config = Config(parameter_validation=False, account_id_endpoint_mode="disabled")
-    client = boto3.client(
-        "dynamodbstreams",
-        endpoint_url=endpoint_url,
-        region_name="us-east-1",
-        aws_access_key_id="local",
-        aws_secret_access_key="local",
-        config=config,
-    )
+    client = aws.dynamodbstreams(endpoint_url)
     arn = aws.dynamodb(endpoint_url).describe_table(TableName=table.physical_name)["Table"]["LatestStreamArn"]
     changes: list[Change] = []
     for shard in client.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]:

@@ -11,9 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-import boto3
-from botocore.config import Config
-
 from sync_rules import aws, messages
 from sync_rules.attributes import Item, Path
 from sync_rules.dynamodb import DynamoStore
@@ -96,7 +93,7 @@ class EngineBench:
         self._client = aws.dynamodb(endpoint_url)
         create(endpoint_url, self.rules.tables)
         self.store: Store = DynamoStore(self._client, self.rules.tables)
-        self._reader = DynamoDBStreams(_streams(endpoint_url))
+        self._reader = DynamoDBStreams(aws.dynamodbstreams(endpoint_url))
         names = {table.name: table.physical_name for table in self.rules.streamed_tables}
         describe = self._client.describe_table
         self._arns = {t: describe(TableName=name)["Table"]["LatestStreamArn"] for t, name in names.items()}
@@ -123,20 +120,6 @@ class EngineBench:
                     break
 
 
-def _streams(endpoint_url: str) -> Any:
-    # dynoxide's shard ids are shorter than the API model says, which botocore would refuse
-    config = Config(parameter_validation=False, account_id_endpoint_mode="disabled")
-    return boto3.client(
-        "dynamodbstreams",
-        endpoint_url=endpoint_url,
-        region_name="us-east-1",
-        aws_access_key_id="local",
-        aws_secret_access_key="local",
-        config=config,
-    )
-
-
-# ---------------------------------------------------------------- what the pipeline gets
 class DiedError(Exception):
     """The function died in the middle of its writes."""
 

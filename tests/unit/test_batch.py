@@ -177,7 +177,8 @@ def test_batch_a_fight_over_an_attribute_ends():
 def test_batch_breaker_gives_every_window_a_new_share():
     """A target has its share in each window, on its own; the count of targets remembered is bounded."""
     now = itertools.count()
-    breaker = Breaker(Limits(fixes_per_target_max_writes=2, fixes_window_seconds=10), lambda: float(next(now)), 3)
+    limits = Limits(fixes_per_target_max_writes=2, fixes_window_seconds=10, fixes_counted_max_items=3)
+    breaker = Breaker(limits, lambda: float(next(now)))
     table = shop().tables["shop"]
     one, *others = (key(table, f"USER#{i}", "ORDER#1") for i in range(5))
     assert [breaker.may_write(one) for _ in range(12)] == [True, True, *([False] * 8), True, True]
@@ -198,7 +199,7 @@ def test_batch_a_message_that_has_no_time_comes_again():
 def test_batch_records_a_failure_once_in_a_while():
     """The same rule, item and reason is kept once per window, whatever goes on around it; a failed keep is not a keep."""
     now, behind = [0.0], Parked()
-    failures = KeptOnce(behind, clock=lambda: now[0])
+    failures = KeptOnce(behind, Limits(), clock=lambda: now[0])
     order = Failure("names", key(shop().tables["shop"], "USER#1", "ORDER#1"), "ItemTooLarge")
     behind.broken = "QueueNotFound"
     with pytest.raises(StoreError):
