@@ -1,4 +1,4 @@
-"""What guards and updates mean: evaluated on an item in memory, and rendered as DynamoDB expressions.
+"""What guards and writes mean: evaluated on an item in memory, and rendered as DynamoDB expressions.
 
 Law: both read the same data, so the memory store and the service cannot drift apart unnoticed (a differential test
 compares them). Names and values only ever travel as placeholders, whatever characters they hold.
@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import Any
+from decimal import Context, Decimal, InvalidOperation
+from typing import Any, Final
 
 from sync_rules.attributes import AttributeValue, Item, Path, get, overlaps, same
 from sync_rules.entities import KeyAttribute
-from sync_rules.model import Condition, ItemKey, Test
+from sync_rules.keys import NUMBER_MAX_DIGITS, NUMBER_MAX_EXPONENT
+from sync_rules.model import Action, Condition, Increment, ItemKey, Put, Test, Update
 
-Sets = Iterable[tuple[Path, AttributeValue]]
+SETS: Final = frozenset({"SS", "NS", "BS"})
+NUMBER_MIN_EXPONENT: Final = -130  # Developer Guide, "Supported data types": from 1E-130 to 9.9...E+125
+EXACT: Final = Context(prec=300)  # more digits than lie between the largest number and the last digit of the smallest
 
 
 class InvalidUpdateError(Exception):
-    """DynamoDB would refuse this update whatever the guard says: a ValidationException."""
+    """DynamoDB cannot make this change of this item: a ValidationException."""
 
 
 # ---------------------------------------------------------------- evaluated
@@ -41,22 +44,123 @@ def _holds(condition: Condition, item: Item | None) -> bool:
             return value is not None and "M" in value
 
 
-def updated(item: Item, sets: Sets, removes: Iterable[Path]) -> Item:
-    """The item with paths set and removed, as a new value that shares what did not change.
+def well_formed(action: Action) -> bool:
+    """Whether DynamoDB takes an action before it looks at any item: no paths that touch, none of the key, no value that
+    cannot be.
+    """
+    if isinstance(action, Put):
+        return all(map(storable, whole(action).values()))
+    if not isinstance(action, Update | Increment):
+        return True
+    change = as_update(action)
+    values = (*change.sets, *change.adds, *change.discards)
+    paths = [*(path for path, _ in values), *change.removes]
+    key = {name for name, _, _ in action.key.values}
+    if any(path[0] in key or any(overlaps(path, other) for other in paths[:i]) for i, path in enumerate(paths)):
+        return False
+    return all(storable(value) for _, value in values)
+
+
+def whole(put: Put) -> Item:
+    """The item of a put, which holds its own key."""
+    assert all(same(put.item.get(name), value) for name, value in put.key.attributes().items()), "a put of its own key"
+    return put.item
+
+
+def as_update(action: Update | Increment) -> Update:
+    """An increment as the update it is, one that adds numbers. In any other update that would count twice when it is
+    called twice, because the first answer was lost.
+    """
+    if isinstance(action, Increment):
+        amounts = tuple(((name,), {"N": amount}) for name, amount in action.amounts)
+        return Update(action.key, (), (), action.guard, amounts)
+    elements = (*action.adds, *action.discards)
+    assert all(len(path) == 1 and SETS & value.keys() for path, value in elements), "sets at the top of the item"
+    return action
+
+
+def updated(item: Item, change: Update) -> Item:
+    """The item changed, as a new value that shares what stayed.
 
     Raises:
-        InvalidUpdateError: when two paths overlap or the parent of a nested path is not a map.
+        InvalidUpdateError: when the parent of a nested path is not a map, something is added to or discarded from a
+            value of another type, or a sum has more digits than a number can have.
     """
-    sets, removes = tuple(sets), tuple(removes)
-    paths = [*(path for path, _ in sets), *removes]
-    if any(overlaps(path, other) for i, path in enumerate(paths) for other in paths[:i]):
-        raise InvalidUpdateError("two paths overlap")
     attributes = dict(item)
-    for path, value in sets:
+    for path, value in change.sets:
         _put(attributes, path, value)
-    for path in removes:
+    for path in change.removes:
         _put(attributes, path, None)
+    for path, value in change.adds:
+        _put(attributes, path, _added(item.get(path[0]), value))
+    for path, value in change.discards:
+        _put(attributes, path, _discarded(item.get(path[0]), value))
     return attributes
+
+
+def _added(seen: AttributeValue | None, more: AttributeValue) -> AttributeValue:
+    """ADD: the sum of two numbers, where none is 0; the union of two sets."""
+    ((kind, content),) = more.items()
+    if kind == "N":
+        return {"N": _sum(_content(seen or {"N": "0"}, kind), content)}
+    if seen is None:
+        return more
+    elements = _content(seen, kind)
+    known = {comparable(kind[0], element) for element in elements}
+    return {kind: [*elements, *(element for element in content if comparable(kind[0], element) not in known)]}
+
+
+def _discarded(seen: AttributeValue | None, elements: AttributeValue) -> AttributeValue | None:
+    """DELETE: what is left of a set; nothing when that would be the empty set, which cannot be."""
+    if seen is None:
+        return None
+    ((kind, content),) = elements.items()
+    gone = {comparable(kind[0], element) for element in content}
+    left = [element for element in _content(seen, kind) if comparable(kind[0], element) not in gone]
+    return {kind: left} if left else None
+
+
+def _content(value: AttributeValue, kind: str) -> Any:
+    if kind not in value:
+        raise InvalidUpdateError("an operand of another type")
+    return value[kind]
+
+
+def _sum(left: str, right: str) -> str:
+    """Exact, as DynamoDB writes it: no exponent, no zeros at the end."""
+    total = EXACT.add(Decimal(left), Decimal(right)).normalize(EXACT)
+    if not _representable(total):
+        raise InvalidUpdateError("a sum of too many digits")
+    return f"{total:f}" if total else "0"  # not "-0"
+
+
+def _representable(number: Decimal) -> bool:
+    """Whether DynamoDB can hold this number, given without zeros at its end."""
+    digits = number.as_tuple().digits
+    return len(digits) <= NUMBER_MAX_DIGITS and NUMBER_MIN_EXPONENT <= number.adjusted() <= NUMBER_MAX_EXPONENT
+
+
+def storable(value: AttributeValue) -> bool:
+    """Whether DynamoDB takes a value: no empty set, nothing in a set twice, no number it cannot hold."""
+    ((kind, content),) = value.items()
+    match kind:
+        case "N":
+            try:
+                number = Decimal(content)
+            except InvalidOperation:
+                return False
+            return number.is_finite() and _representable(number.normalize(Context(prec=len(content) + 1)))
+        case "NS":
+            return all(storable({"N": text}) for text in content) and 0 < len(content) == len(
+                set(map(Decimal, content))
+            )
+        case "SS" | "BS":
+            return 0 < len(content) == len(set(content))
+        case "M":
+            return all(map(storable, content.values()))
+        case "L":
+            return all(map(storable, content))
+    return True
 
 
 def _put(attributes: dict[str, AttributeValue], path: Path, value: AttributeValue | None) -> None:
@@ -136,11 +240,13 @@ class Expressions:
                 value = ""
         return FUNCTIONS[condition.test].format(path=path, value=value)
 
-    def update(self, sets: Sets, removes: Iterable[Path]) -> str:
+    def update(self, change: Update) -> str:
         """An UpdateExpression."""
         clauses = (
-            ("SET ", [f"{self.path(path)} = {self.value(value)}" for path, value in sets]),
-            ("REMOVE ", [self.path(path) for path in removes]),
+            ("SET ", [f"{self.path(path)} = {self.value(value)}" for path, value in change.sets]),
+            ("REMOVE ", [self.path(path) for path in change.removes]),
+            ("ADD ", [f"{self.path(path)} {self.value(value)}" for path, value in change.adds]),
+            ("DELETE ", [f"{self.path(path)} {self.value(value)}" for path, value in change.discards]),
         )
         return " ".join(verb + ", ".join(parts) for verb, parts in clauses if parts)
 

@@ -113,6 +113,8 @@ class DynamoStore:
         else:
             parameters["IndexName"] = request.index
             where = f"index {request.index} of {where}"
+        if request.backward:
+            parameters["ScanIndexForward"] = False
         return self._page(self._client.query, where, request, parameters)
 
     def scan(self, request: Scan) -> Page:

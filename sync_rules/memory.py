@@ -9,80 +9,52 @@ value all the same; only a key template that makes text of a number attribute sh
 from __future__ import annotations
 
 import zlib
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 
-from sync_rules.attributes import Item, Path, same
-from sync_rules.conditions import InvalidUpdateError, Sets, comparable, holds, identity, key_values, updated
+from sync_rules.attributes import AttributeValue, Item, Path, same
+from sync_rules.conditions import (
+    InvalidUpdateError,
+    as_update,
+    holds,
+    identity,
+    key_values,
+    storable,
+    updated,
+    well_formed,
+    whole,
+)
 from sync_rules.entities import Index, KeyAttribute, Table
 from sync_rules.errors import StoreError
 from sync_rules.keys import possible
-from sync_rules.model import WRITTEN, Check, Delete, ItemKey, Result, Status, Transaction, Update, Write
-from sync_rules.rules import KeyConditions
+from sync_rules.model import (
+    WRITTEN,
+    Action,
+    Check,
+    Delete,
+    Increment,
+    ItemKey,
+    Put,
+    Result,
+    Status,
+    Transaction,
+    Update,
+    Write,
+)
+from sync_rules.rows import Rows, Values
 from sync_rules.sizes import ITEM_MAX_BYTES, item_bytes, max_bytes, possible_key, possible_row
 from sync_rules.store import Apply, List, Page, Read, Scan
 
-Values = tuple[str | bytes | Decimal, ...]
+Pairs = Iterable[tuple[Path, AttributeValue]]
 OnChange = Callable[[ItemKey, Item | None, Item | None], None]
-Action = Check | Update | Delete
+TRANSACTION_MAX_ACTIONS = 100  # quota of TransactWriteItems
 
 
 class RejectedError(Exception):
     """A write that can never succeed as it stands; its only argument is the reason."""
-
-
-@dataclass
-class Rows:
-    """Items sorted by a key: each partition is a sorted list of (sort key values, then primary key values)."""
-
-    partition: tuple[KeyAttribute, ...]
-    sort: tuple[KeyAttribute, ...]
-    items: dict[Values, Item] = field(default_factory=dict)
-    places: dict[Values, tuple[Values, Values]] = field(default_factory=dict)
-    partitions: dict[Values, list[Values]] = field(default_factory=dict)
-
-    def put(self, key: Values, item: Item | None) -> None:
-        """The item that now belongs to a primary key; one that lacks an attribute of these keys has no row."""
-        place = None if item is None else self._place(key, item)
-        before = self.places.get(key)
-        if place != before:
-            self._move(key, before, place)
-        if item is None or place is None:
-            self.items.pop(key, None)
-        else:
-            self.items[key] = item
-
-    def _place(self, key: Values, item: Item) -> tuple[Values, Values] | None:
-        partition, sort = key_values(item, self.partition), key_values(item, self.sort)
-        return None if partition is None or sort is None else (partition, sort + key)
-
-    def _move(self, key: Values, before: tuple[Values, Values] | None, after: tuple[Values, Values] | None) -> None:
-        if before is not None:
-            ranks = self.partitions[before[0]]
-            del ranks[bisect_left(ranks, before[1])]
-            if not ranks:
-                del self.partitions[before[0]]
-            del self.places[key]
-        if after is not None:
-            insort(self.partitions.setdefault(after[0], []), after[1])
-            self.places[key] = after
-
-    def after(self, conditions: KeyConditions, cursor: Values | None) -> Iterator[Item]:
-        """The rows that meet the conditions, from behind the cursor on."""
-        given = {name: comparable(*next(iter(value.items()))) for name, value in conditions.equals}
-        ranks = self.partitions.get(tuple(given.pop(attribute.name) for attribute in self.partition), [])
-        prefix: Values = tuple(given[attribute.name] for attribute in self.sort[: len(given)])
-        begins = "" if conditions.begins_with is None else conditions.begins_with[1]
-        start = bisect_left(ranks, (*prefix, begins) if begins else prefix)
-        if cursor is not None:
-            start = max(start, bisect_right(ranks, cursor))
-        for rank in islice(ranks, start, None):
-            if rank[: len(prefix)] != prefix or (begins and not str(rank[len(prefix)]).startswith(begins)):
-                return
-            yield self.items[rank[len(self.sort) :]]
 
 
 @dataclass
@@ -125,7 +97,7 @@ class MemoryStore:
         names = dict.fromkeys((*rows.partition, *rows.sort, *stored.table.key))
         place = None if request.cursor is None else rows.sort + stored.table.key
         cursor = None if place is None else key_values(request.cursor or {}, place)
-        return self._page(rows.after(request.conditions, cursor), request, names)
+        return self._page(rows.query(request.conditions, cursor, backward=request.backward), request, names)
 
     def scan(self, request: Scan) -> Page:
         stored = self._stored(request.table)
@@ -176,13 +148,20 @@ class MemoryStore:
         key = stored.table.key_of(item)
         if key is None:
             raise StoreError("ValidationException", f"the item lacks a key attribute of table {table}")
+        if not all(map(storable, item.values())):
+            raise StoreError("ValidationException", f"a value that no item of table {table} can hold")
         self._store_or_raise(key, item)
         return key
 
-    def update(self, key: ItemKey, sets: Sets = (), removes: Iterable[Path] = ()) -> None:
+    def update(
+        self, key: ItemKey, sets: Pairs = (), removes: Iterable[Path] = (), adds: Pairs = (), discards: Pairs = ()
+    ) -> None:
         """Update without a condition, which creates the item when there is none, as UpdateItem does."""
+        change = Update(key, tuple(sets), tuple(removes), (), tuple(adds), tuple(discards))
+        if not well_formed(change):
+            raise StoreError("ValidationException", "two paths overlap, or a value cannot be stored")
         try:
-            new = updated(self.item(key) or key.attributes(), sets, removes)
+            new = updated(self.item(key) or key.attributes(), change)
         except InvalidUpdateError as error:
             raise StoreError("ValidationException", str(error)) from error
         self._store_or_raise(key, new)
@@ -208,7 +187,7 @@ class MemoryStore:
             items = [self.item(action.key) for action in actions]
         except StoreError as error:
             return Result(Status.FAILED, reason=error.reason)
-        assert all(action.guard for action in actions), "every write has a guard"
+        assert all(action.guard or isinstance(action, Increment) for action in actions), "every write has a guard"
         refused = {i for i, action in enumerate(actions) if not holds(action.guard, items[i])}
         if refused:
             target = len(actions) - 1
@@ -218,18 +197,23 @@ class MemoryStore:
         except RejectedError as error:
             return Result(Status.REJECTED, reason=str(error))
         for action, new in zip(actions, news, strict=True):
-            if not isinstance(action, Check):
-                self._store(action.key, new)
+            self._store(action.key, new)
         return WRITTEN
 
     def _new(self, action: Action, item: Item | None) -> Item | None:
         """What an action makes of its item, checked as DynamoDB checks it."""
-        if not isinstance(action, Update):
-            return None
-        try:
-            new = updated(item or action.key.attributes(), action.sets, action.removes)
-        except InvalidUpdateError as error:
-            raise RejectedError("ValidationException") from error
+        match action:
+            case Check():
+                return item
+            case Delete():
+                return None
+            case Put():
+                new = whole(action)
+            case Update() | Increment():
+                try:
+                    new = updated(item or action.key.attributes(), as_update(action))
+                except InvalidUpdateError as error:
+                    raise RejectedError("ValidationException") from error
         self._check(action.key, new)
         return new
 
@@ -270,9 +254,10 @@ class MemoryStore:
 
 
 def _valid(actions: Sequence[Action]) -> bool:
-    """Whether every key is one, and none is named twice."""
+    """Whether there are not too many, each can be on its own, and no item is named twice."""
     keys = [action.key for action in actions]
-    return all(map(possible_key, keys)) and len({(key.table, identity(key)) for key in keys}) == len(keys)
+    places = {(key.table, identity(key)) for key in keys if possible_key(key)}
+    return len(places) == len(keys) <= TRANSACTION_MAX_ACTIONS and all(map(well_formed, actions))
 
 
 def _same_item(old: Item | None, new: Item | None) -> bool:

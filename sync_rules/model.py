@@ -41,6 +41,7 @@ class Change:
     `position` is the sequence number by which a failure of this record is reported; `created_ms` is when DynamoDB
     says the change was made (milliseconds since the epoch; the service rounds it down to the second). `in_order` is
     False where records of one item may overtake each other (Kinesis Data Streams): its image may not be the newest.
+    `expired`: DynamoDB itself deleted the item, by Time to Live.
     """
 
     key: ItemKey
@@ -49,6 +50,7 @@ class Change:
     position: str = ""
     created_ms: int | None = None
     in_order: bool = True
+    expired: bool = False
 
 
 # ---------------------------------------------------------------- conditions and writes
@@ -79,12 +81,18 @@ def equals_seen(path: Path, seen: AttributeValue | None) -> Condition:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Set and remove paths of one item that exists, if the guard holds. Never creates the item."""
+    """Set and remove paths of one item that exists, if the guard holds. Never creates the item.
+
+    `adds` and `discards` are elements to put into and to take out of sets (ADD and DELETE in DynamoDB's expressions),
+    each a top-level attribute and a set of the elements: the others in the set are neither read nor compared.
+    """
 
     key: ItemKey
     sets: tuple[tuple[Path, AttributeValue], ...]
     removes: tuple[Path, ...]
     guard: tuple[Condition, ...]
+    adds: tuple[tuple[Path, AttributeValue], ...] = ()
+    discards: tuple[tuple[Path, AttributeValue], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +112,36 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class Put:
+    """Write one whole item if the guard holds, be it there or not. Only for items that belong to the pipeline."""
+
+    key: ItemKey
+    item: Item
+    guard: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Increment:
+    """In a transaction: add to numbers of an item, which begins with nothing. Only for items of the pipeline, and the
+    only write without a guard: what it must agree with is guarded beside it.
+    """
+
+    key: ItemKey
+    amounts: tuple[tuple[str, str], ...]  # attribute and number
+    guard: tuple[Condition, ...] = ()
+
+
+Action = Check | Update | Delete | Put | Increment
+
+
+@dataclass(frozen=True, slots=True)
 class Transaction:
-    """All of the actions or none. The target's action comes last, the checks of its sources before it."""
+    """All of the actions or none, each on an item of its own. The target's action comes last."""
 
-    actions: tuple[Check | Update | Delete, ...]
+    actions: tuple[Action, ...]
 
 
-Write = Update | Transaction
+Write = Update | Put | Transaction
 
 
 class Status(Enum):
@@ -144,6 +175,7 @@ class Outcome(Enum):
 
     COPIED = "copied"
     DELETED = "deleted"  # on_delete: delete
+    DONE = "done"  # archived, or called
     RIGHT = "right"  # the copy already was what the rule says
     KEPT = "kept"  # the rule says nothing: no source, or `where` does not hold
     SUPERSEDED = "superseded"  # the copy changed since it was seen
@@ -158,9 +190,37 @@ REFUSALS: Final = frozenset({Outcome.SUPERSEDED, Outcome.RELINKED, Outcome.GONE}
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a failure record says: which rule, which item, why. Never a value of an item."""
+    """What a failure record says: which rule, which item, why. Never a value of an item.
+
+    `member` is, where an item is made of several, the one that did not fit.
+    """
 
     rule: str
     key: ItemKey | None
     reason: str
     position: str = ""
+    member: ItemKey | None = None
+
+
+# ---------------------------------------------------------------- effects: what leaves the tables
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Put an object into a bucket, under a name of its own, so that twice is once."""
+
+    rule: str
+    bucket: str
+    name: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Call a user's function with a change, once per change and rule. `attempt` counts how often it failed."""
+
+    rule: str
+    function: str  # module.function
+    change: Change
+    attempt: int = 0
+
+
+Effect = Keep | Call

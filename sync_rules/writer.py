@@ -1,4 +1,4 @@
-"""Guarded writes to DynamoDB, each on its own: UpdateItem, or TransactWriteItems where a source is checked too.
+"""Guarded writes to DynamoDB, each on its own: UpdateItem, PutItem, or TransactWriteItems where it takes several.
 
 Law: a refused guard is an answer and is never tried again; a write that fails, whatever the reason, stops no other.
 This module is the seam for a faster writer: `Writer.write_all` takes writes and gives one result for each, in order.
@@ -15,15 +15,28 @@ from uuid import uuid4
 from tenacity import Retrying
 
 from sync_rules import aws
-from sync_rules.conditions import Expressions
+from sync_rules.conditions import Expressions, as_update, whole
 from sync_rules.entities import Table
-from sync_rules.model import WRITTEN, Check, Delete, Result, Status, Transaction, Update, Write
+from sync_rules.model import (
+    WRITTEN,
+    Action,
+    Check,
+    Delete,
+    Increment,
+    Put,
+    Result,
+    Status,
+    Transaction,
+    Update,
+    Write,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-Action = Check | Update | Delete
-VERBS: Final[Mapping[type[Action], str]] = {Check: "ConditionCheck", Update: "Update", Delete: "Delete"}
+VERBS: Final[Mapping[type[Action], str]] = {
+    Check: "ConditionCheck", Update: "Update", Increment: "Update", Delete: "Delete", Put: "Put",
+}  # fmt: skip
 RETURN_ITEM: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 REJECTED: Final = frozenset({
     "ItemCollectionSizeLimitExceeded", "ItemCollectionSizeLimitExceededException", "ParamValidationError",
@@ -55,6 +68,8 @@ class Writer:
         try:
             if isinstance(write, Transaction):
                 self._retrying(_Transact(self._client, [self._action(action) for action in write.actions]))
+            elif isinstance(write, Put):
+                self._retrying(self._client.put_item, **self._parameters(write))
             else:
                 self._retrying(self._client.update_item, **self._parameters(write))
         except aws.ERRORS as error:
@@ -66,14 +81,15 @@ class Writer:
 
     def _parameters(self, action: Action) -> dict[str, Any]:
         expressions = Expressions()
-        parameters: dict[str, Any] = {
-            "TableName": self._tables[action.key.table].physical_name,
-            "Key": action.key.attributes(),
-            "ConditionExpression": expressions.guard(action.guard),
-            **RETURN_ITEM,
-        }
-        if isinstance(action, Update):
-            parameters["UpdateExpression"] = expressions.update(action.sets, action.removes)
+        parameters: dict[str, Any] = {"TableName": self._tables[action.key.table].physical_name}
+        if isinstance(action, Put):
+            parameters["Item"] = whole(action)
+        else:
+            parameters["Key"] = action.key.attributes()
+        if action.guard or not isinstance(action, Increment):
+            parameters |= {"ConditionExpression": expressions.guard(action.guard), **RETURN_ITEM}
+        if isinstance(action, Update | Increment):
+            parameters["UpdateExpression"] = expressions.update(as_update(action))
         return {**parameters, **expressions.parameters()}
 
 

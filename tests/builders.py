@@ -10,9 +10,11 @@ from typing import Literal
 
 from sync_rules.attributes import AttributeValue, Item, Path, parse_path
 from sync_rules.entities import Entity, Index, KeyAttribute, KeyType, Ref, Table
+from sync_rules.finding import Find, KeyConditions
 from sync_rules.keys import parse_template
+from sync_rules.kinds.copy import CopyRule
 from sync_rules.model import Condition, ItemKey, Test, Update
-from sync_rules.rules import CopyRule, Find, KeyConditions, Rules
+from sync_rules.rules import Rules
 
 Keys = Mapping[str, KeyType]
 

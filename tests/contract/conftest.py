@@ -23,6 +23,16 @@ KEY_GAPS: dict[str, frozenset[str]] = {
     "key_size_in_transaction": frozenset({"ministack"}),
 }
 
+# And where they take writes that change sets and numbers otherwise than DynamoDB does.
+WRITE_GAPS: dict[str, frozenset[str]] = {
+    "elements_by_value": frozenset({"dynoxide", "ministack"}),  # 1.0 is in a set that holds 1
+    "empty_elements": frozenset({"ministack"}),  # nothing to add or to discard is invalid
+    "empty_elements_in_transaction": frozenset({"dynoxide", "ministack"}),
+    "empty_set_in_transaction": frozenset({"ministack"}),
+    "exact_sums": frozenset({"ministack"}),  # 38 digits, or refused; without exponent and without zeros at the end
+    "overlapping_paths_in_transaction": frozenset({"dynoxide", "ministack"}),
+}
+
 
 class Bench:
     """One store with tables of its own, and what an application and a stream reader would do beside it."""
@@ -97,7 +107,7 @@ def bench(request: pytest.FixtureRequest, endpoints: Endpoints) -> Iterator[Call
     """Makes a bench with the given tables on the engine this test runs on."""
     name: str = request.param
     for marker in request.node.iter_markers("needs"):
-        if name in (GAPS | KEY_GAPS)[marker.args[0]]:
+        if name in (GAPS | KEY_GAPS | WRITE_GAPS)[marker.args[0]]:
             request.applymarker(pytest.mark.xfail(strict=True, reason=f"{name}: {marker.args[0]}"))
 
     made: list[Bench] = []

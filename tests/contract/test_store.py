@@ -9,8 +9,19 @@ from botocore.exceptions import ClientError
 
 from sync_rules.attributes import get, same
 from sync_rules.errors import StoreError
-from sync_rules.model import Check, Condition, Delete, Status, Test, Transaction, Update, equals_seen
-from sync_rules.rules import KeyConditions
+from sync_rules.finding import KeyConditions
+from sync_rules.model import (
+    Check,
+    Condition,
+    Delete,
+    Increment,
+    Put,
+    Status,
+    Test,
+    Transaction,
+    Update,
+    equals_seen,
+)
 from sync_rules.store import Apply, List, Page, Read, Scan
 from tests.builders import exists, index, key, m, n, of_partition, s, table, update
 from tests.contract.conftest import Bench
@@ -23,7 +34,9 @@ BINARY = table("binary", {"owner": "B", "part": "B"})
 MANY = table("many", {"id": "S"}, index("by_place", {"country": "S", "zip": "N"}, {"city": "S", "street": "S"}))
 ONE = key(THINGS, "p", "1")
 TWO = key(THINGS, "p", "2")
+NOWHERE = key(THINGS, "p", "nowhere")
 NULL = {"NULL": True}
+ABSENT = Condition(Test.ABSENT, ("PK",))  # no such item
 LIKE = {"things": ("p", "1"), "numbered": ("o", "1"), "binary": (b"o", b"1")}  # a possible key of each table
 
 
@@ -39,6 +52,27 @@ def one(bench, write):
     """The result of a single write."""
     (result,) = bench.store.apply(Apply((write,)))
     return result
+
+
+def alone(write):
+    return write
+
+
+def in_transaction(write):
+    return Transaction((Check(NOWHERE, (ABSENT,)), write))
+
+
+both_ways = pytest.mark.parametrize("sent", [alone, in_transaction])
+
+
+def change(adds=None, discards=None, at=ONE, guard=(), **sets):
+    """An update of sets, given by attribute."""
+    pairs = [tuple(((name,), value) for name, value in (given or {}).items()) for given in (sets, adds, discards)]
+    return Update(at, pairs[0], (), (exists(THINGS), *guard), pairs[1], pairs[2])
+
+
+def plus(at=ONE, **amounts):
+    return Increment(at, tuple((name, str(amount)) for name, amount in amounts.items()))
 
 
 def pages(ask, request, **changes) -> list[Page]:
@@ -287,6 +321,53 @@ def test_list_of_a_missing_index_says_so(bench: Make):
     assert caught.value.reason == "IndexNotFound"
 
 
+@pytest.mark.parametrize("limit", [1, 3, 5, 10, 11])
+def test_list_backward_is_the_list_from_its_end(bench: Make, limit):
+    """The same items in the opposite order, page by page."""
+    b = bench(THINGS)
+    b.put(THINGS, *(thing(sk=f"{i:02}") for i in range(10)), thing(pk="o", sk="99"), thing(pk="q", sk="00"))
+
+    def request(cursor):
+        return List("things", None, of_partition("PK", s("p")), limit, cursor, backward=True)
+
+    found = pages(b.store.list, request)
+    assert all(len(page.items) <= limit for page in found)
+    assert [item["SK"]["S"] for item in items_of(found)] == [f"{i:02}" for i in reversed(range(10))]
+
+
+def test_list_backward_narrows_by_the_beginning_of_the_sort_key(bench: Make):
+    """It begins at the last key that begins so and ends at the first."""
+    b = bench(THINGS)
+    b.put(THINGS, *(thing(sk=sk) for sk in ("A", "B#", "B#1", "B#2", "B#\U0010ffff", "B$", "C")))
+
+    def request(cursor):
+        return List("things", None, of_partition("PK", s("p"), ("SK", "B#")), 2, cursor, backward=True)
+
+    expected = ["B#\U0010ffff", "B#2", "B#1", "B#"]
+    assert [item["SK"]["S"] for item in items_of(pages(b.store.list, request))] == expected
+
+
+def test_list_backward_is_in_order_of_numbers(bench: Make):
+    """By value, the largest first: the first item of such a list is the maximum."""
+    b = bench(NUMBERED)
+    b.put(NUMBERED, *({"owner": s("o"), "number": n(text)} for text in ("10", "9", "1e3", "-2", "0.5")))
+    page = b.store.list(List("numbered", None, of_partition("owner", s("o")), 100, backward=True))
+    assert [float(item["number"]["N"]) for item in page.items] == [1000, 10, 9, 0.5, -2]
+
+
+def test_list_of_an_index_backward(bench: Make):
+    """Rows of equal keys too come each once, page by page."""
+    b = bench(THINGS)
+    b.put(THINGS, *(thing(pk=f"p{i}", sk=str(i % 3), link=s("x")) for i in range(7)))
+
+    def request(cursor):
+        return List("things", "by_link", of_partition("link", s("x")), 2, cursor, backward=True)
+
+    rows = items_of(pages(b.store.list, request))
+    assert [row["SK"]["S"] for row in rows] == ["2", "2", "1", "1", "0", "0", "0"]
+    assert {row["PK"]["S"] for row in rows} == {f"p{i}" for i in range(7)}
+
+
 # ---------------------------------------------------------------- scans
 @pytest.mark.parametrize("total", [1, 3])
 def test_scan_segments_are_disjoint_and_complete(bench: Make, total):
@@ -449,12 +530,37 @@ def test_update_takes_any_name(bench: Make, name):
 
 
 @pytest.mark.needs("overlapping_paths")
-def test_update_with_overlapping_paths_is_rejected(bench: Make):
+@pytest.mark.parametrize(
+    ("stored", "write"),
+    [
+        (m(), Update(ONE, ((("a",), m()), (("a", "b"), n(1))), (), (exists(THINGS),))),
+        ({"SS": ["x"]}, change(adds={"a": {"SS": ["y"]}}, discards={"a": {"SS": ["x"]}})),
+        ({"SS": ["x"]}, change(a={"SS": ["y"]}, adds={"a": {"SS": ["x"]}})),
+    ],
+    ids=["path-inside", "add-and-discard", "set-and-add"],
+)
+def test_update_with_overlapping_paths_is_rejected(bench: Make, stored, write):
     """One expression may not name a path twice, nor a path inside another."""
     b = bench(THINGS)
-    b.put(THINGS, thing(a=m()))
-    write = Update(ONE, ((("a",), m()), (("a", "b"), n(1))), (), (exists(THINGS),))
+    b.put(THINGS, thing(a=stored))
     assert one(b, write).status is Status.REJECTED
+
+
+@pytest.mark.needs("overlapping_paths_in_transaction")
+@pytest.mark.parametrize(
+    "action",
+    [
+        change(adds={"a": {"SS": ["y"]}}, discards={"a": {"SS": ["x"]}}),
+        Increment(ONE, (("b", "1"), ("b", "2"))),
+    ],
+    ids=["add-and-discard", "increment-twice"],
+)
+def test_transaction_with_overlapping_paths_is_rejected(bench: Make, action):
+    """As a single update is."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(a={"SS": ["x"]}))
+    assert one(b, in_transaction(action)).status is Status.REJECTED
+    assert b.item(ONE) == thing(a={"SS": ["x"]})
 
 
 def test_update_over_400_kb_is_rejected(bench: Make):
@@ -474,12 +580,12 @@ def test_update_up_to_400_kb_is_written(bench: Make):
     assert one(b, update(THINGS, ONE, a=s("x" * (400 * 1024 - 64)))).status is Status.WRITTEN
 
 
-@pytest.mark.parametrize("change", [{"SK": s("2")}, {"link": n(1)}, {"link": s("")}])
-def test_update_of_a_key_is_rejected(bench: Make, change):
-    """A primary key cannot change, and an index key takes no other type and no empty value."""
+@pytest.mark.parametrize("sets", [{"SK": s("2")}, {"SK": s("1")}, {"link": n(1)}, {"link": s("")}], ids=str)
+def test_update_of_a_key_is_rejected(bench: Make, sets):
+    """A primary key cannot be set, not even to itself, and an index key takes no other type and no empty value."""
     b = bench(THINGS)
     b.put(THINGS, thing())
-    result = one(b, update(THINGS, ONE, **change))
+    result = one(b, update(THINGS, ONE, **sets))
     assert (result.status, result.reason) == (Status.REJECTED, "ValidationException")
 
 
@@ -515,6 +621,322 @@ def test_writes_to_a_missing_table_fail(bench: Make):
     assert (lost.status, lost.reason, written.status) == (Status.FAILED, "TableNotFound", Status.WRITTEN)
     with pytest.raises(StoreError, match="nowhere"):
         b.store.read(Read((key(nowhere, "1"),)))
+
+
+# ---------------------------------------------------------------- elements of sets
+XY = {"SS": ["x", "y"]}
+
+
+@both_ways
+@pytest.mark.parametrize(
+    ("stored", "write", "expected"),
+    [
+        ({}, change(adds={"a": XY}), {"a": XY}),
+        ({"a": {"SS": ["w", "x"]}}, change(adds={"a": XY}), {"a": {"SS": ["w", "x", "y"]}}),
+        ({"a": XY}, change(adds={"a": {"SS": ["x"]}}), {"a": XY}),
+        ({"a": {"NS": ["1", "2"]}}, change(adds={"a": {"NS": ["2", "-3"]}}), {"a": {"NS": ["1", "2", "-3"]}}),
+        ({"a": {"BS": [b"\x00"]}}, change(adds={"a": {"BS": [b"\xff"]}}), {"a": {"BS": [b"\x00", b"\xff"]}}),
+        ({"a": XY}, change(discards={"a": {"SS": ["x", "z"]}}), {"a": {"SS": ["y"]}}),
+        ({"a": XY}, change(discards={"a": XY}), {}),
+        ({"a": XY}, change(discards={"a": {"SS": ["X"]}}), {"a": XY}),
+        ({}, change(discards={"a": XY}), {}),
+        ({"a": {"NS": ["1", "2"]}}, change(discards={"a": {"NS": ["1"]}}), {"a": {"NS": ["2"]}}),
+        ({"a": {"BS": [b"\x00"]}}, change(discards={"a": {"BS": [b"\x00"]}}), {}),
+        (
+            {"a": XY, "b": XY, "c": n(1)},
+            change(adds={"a": {"SS": ["z"]}}, discards={"b": {"SS": ["x"]}}, c=n(2)),
+            {"a": {"SS": ["x", "y", "z"]}, "b": {"SS": ["y"]}, "c": n(2)},
+        ),
+    ],
+    ids=[
+        "add-to-nothing", "add", "add-what-is-there", "add-numbers", "add-binaries", "discard", "discard-the-last",
+        "discard-what-is-not-there", "discard-from-nothing", "discard-numbers", "discard-the-last-binary",
+        "everything-at-once",
+    ],
+)  # fmt: skip
+def test_update_of_elements_leaves_the_others(bench: Make, sent, stored, write, expected):
+    """ADD makes the attribute where there is none, and DELETE of the last element removes it: no set is ever empty."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(**stored))
+    assert one(b, sent(write)).status is Status.WRITTEN
+    assert same({"M": b.item(ONE)}, {"M": thing(**expected)})
+
+
+@pytest.mark.needs("elements_by_value")
+@both_ways
+@pytest.mark.parametrize(
+    ("write", "expected"),
+    [
+        (change(adds={"a": {"NS": ["1.0", "3"]}}), ["1", "2", "3"]),
+        (change(discards={"a": {"NS": ["1.0", "3"]}}), ["2"]),
+    ],
+    ids=["add", "discard"],
+)
+def test_update_of_elements_knows_numbers_by_value(bench: Make, sent, write, expected):
+    """1.0 is the element 1."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(a={"NS": ["1", "2"]}))
+    assert one(b, sent(write)).status is Status.WRITTEN
+    found = get(b.item(ONE), ("a",))
+    assert len(found["NS"]) == len(expected)
+    assert same(found, {"NS": expected})
+
+
+@both_ways
+@pytest.mark.parametrize("write", [change(adds={"a": XY}), change(discards={"a": XY})], ids=["add", "discard"])
+@pytest.mark.parametrize("stored", [s("x"), n(1), NULL, {"L": [s("x")]}, m(), {"NS": ["1"]}, {"BS": [b"x"]}], ids=str)
+def test_update_of_elements_of_another_type_is_rejected(bench: Make, sent, write, stored):
+    """Text is added to and discarded from a set of strings only; a guard is refused first."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(a=stored))
+    result = one(b, sent(write))
+    assert (result.status, result.reason) == (Status.REJECTED, "ValidationException")
+    guarded = Update(ONE, (), (), (exists(THINGS), is_equal("b", n(1))), write.adds, write.discards)
+    assert one(b, sent(guarded)).status is Status.REFUSED
+    assert b.item(ONE) == thing(a=stored)
+
+
+@both_ways
+@pytest.mark.parametrize("write", [change(adds={"a": XY}), change(discards={"a": XY})], ids=["add", "discard"])
+def test_update_of_elements_never_creates_an_item(bench: Make, sent, write):
+    """Its guard says that the item exists, as that of any update does."""
+    b = bench(THINGS)
+    result = one(b, sent(write))
+    assert (result.status, result.item) == (Status.REFUSED, None)
+    assert b.item(ONE) is None
+
+
+@both_ways
+def test_update_of_elements_needs_a_guard(bench: Make, sent):
+    """Without one it could create an item, so it is not even sent."""
+    b = bench(THINGS)
+    with pytest.raises(AssertionError):
+        one(b, sent(Update(ONE, (), (), (), ((("a",), XY),))))
+
+
+@both_ways
+@pytest.mark.parametrize("path", [("a", "b"), ("a",)])
+def test_update_adds_nothing_but_sets(bench: Make, sent, path):
+    """A number added twice, because the first answer was lost, would count twice; a path is not at the top."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(a=m()))
+    value = XY if len(path) > 1 else n(1)
+    with pytest.raises(AssertionError):
+        one(b, sent(Update(ONE, (), (), (exists(THINGS),), ((path, value),))))
+
+
+EMPTY = {"SS": []}
+EMPTY_SETS = {
+    "set": change(a=EMPTY),
+    "inside": change(a=m(b=EMPTY)),
+    "add": change(adds={"a": EMPTY}),
+    "discard": change(discards={"a": EMPTY}),
+    "put": Put(ONE, thing(a=EMPTY), (exists(THINGS),)),
+}
+
+
+def empty_sets(**gaps):
+    """One case for each way to write an empty set."""
+    marks = {name: pytest.mark.needs(gap) for name, gap in gaps.items()}
+    return pytest.mark.parametrize(
+        "write", [pytest.param(write, id=name, marks=marks.get(name, ())) for name, write in EMPTY_SETS.items()]
+    )
+
+
+@empty_sets(add="empty_elements", discard="empty_elements")
+def test_write_of_an_empty_set_is_rejected(bench: Make, write):
+    """There is none, at the top or inside, not even to discard nothing."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(a=XY))
+    assert one(b, write).status is Status.REJECTED
+    assert b.item(ONE) == thing(a=XY)
+
+
+@empty_sets(
+    set="empty_set_in_transaction",
+    inside="empty_set_in_transaction",
+    add="empty_elements_in_transaction",
+    discard="empty_elements_in_transaction",
+)
+def test_transaction_with_an_empty_set_is_rejected(bench: Make, write):
+    """As a single write is."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(a=XY))
+    assert one(b, in_transaction(write)).status is Status.REJECTED
+    assert b.item(ONE) == thing(a=XY)
+
+
+TWICE = {"SS": ["x", "x"]}
+
+
+@both_ways
+@pytest.mark.parametrize(
+    "write", [change(a=TWICE), change(adds={"a": TWICE}), Put(ONE, thing(a=TWICE), (exists(THINGS),))],
+    ids=["set", "add", "put"],
+)  # fmt: skip
+def test_write_of_an_element_twice_is_rejected(bench: Make, sent, write):
+    """A set holds an element once, and so does what is added to one."""
+    b = bench(THINGS)
+    b.put(THINGS, thing())
+    assert one(b, sent(write)).status is Status.REJECTED
+    assert b.item(ONE) == thing()
+
+
+# ---------------------------------------------------------------- whole items
+@both_ways
+def test_put_writes_one_whole_item(bench: Make, sent):
+    """Nothing stays of what was there."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(a=n(1), b=s("gone"), link=s("x")))
+    assert one(b, sent(Put(ONE, thing(a=n(2)), (is_equal("a", n(1)),)))).status is Status.WRITTEN
+    assert b.item(ONE) == thing(a=n(2))
+    assert b.store.list(List("things", "by_link", of_partition("link", s("x")), 9)).items == ()
+
+
+@both_ways
+def test_put_creates_when_its_guard_says_that_there_is_nothing(bench: Make, sent):
+    """And only then: the second time it is refused with the item as it stands."""
+    b = bench(THINGS)
+    assert one(b, sent(Put(ONE, thing(a=n(1), link=s("x")), (ABSENT,)))).status is Status.WRITTEN
+    result = one(b, sent(Put(ONE, thing(a=n(2)), (ABSENT,))))
+    assert (result.status, result.item) == (Status.REFUSED, thing(a=n(1), link=s("x")))
+    assert result.refused == ({0} if sent is alone else {1})
+    assert b.item(ONE) == thing(a=n(1), link=s("x"))
+    assert len(b.store.list(List("things", "by_link", of_partition("link", s("x")), 9)).items) == 1
+
+
+@both_ways
+def test_put_of_what_is_gone_is_refused(bench: Make, sent):
+    """A guard on what was there does not hold of nothing."""
+    b = bench(THINGS)
+    result = one(b, sent(Put(ONE, thing(a=n(2)), (is_equal("a", n(1)),))))
+    assert (result.status, result.item) == (Status.REFUSED, None)
+    assert b.item(ONE) is None
+
+
+@both_ways
+@pytest.mark.parametrize("put", [Put(ONE, thing(), ()), Put(ONE, thing(sk="2"), (ABSENT,)), Put(ONE, {}, (ABSENT,))])
+def test_put_without_guard_or_under_another_key_is_our_own_mistake(bench: Make, sent, put):
+    """It would overwrite whatever is there, or write another item than it was guarded for."""
+    b = bench(THINGS)
+    with pytest.raises(AssertionError):
+        one(b, sent(put))
+
+
+@both_ways
+def test_put_over_400_kb_is_rejected(bench: Make, sent):
+    """What was there stays."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(a=n(1)))
+    result = one(b, sent(Put(ONE, thing(big=s("x" * 410_000)), (exists(THINGS),))))
+    assert (result.status, result.reason) == (Status.REJECTED, "ItemTooLarge")
+    assert b.item(ONE) == thing(a=n(1))
+
+
+@both_ways
+@pytest.mark.parametrize("link", [n(1), s("")])
+def test_put_with_an_impossible_index_key_is_rejected(bench: Make, sent, link):
+    """As an update to it is."""
+    b = bench(THINGS)
+    result = one(b, sent(Put(ONE, thing(link=link), (ABSENT,))))
+    assert (result.status, result.reason) == (Status.REJECTED, "ValidationException")
+    assert b.item(ONE) is None
+
+
+# ---------------------------------------------------------------- sums
+@pytest.mark.parametrize(
+    ("stored", "amounts", "expected"),
+    [
+        (None, {"v": 1}, {"v": "1"}),
+        ({}, {"v": "-2.5"}, {"v": "-2.5"}),
+        ({"v": n("1.5"), "w": s("stays")}, {"v": "2"}, {"v": "3.5", "w": s("stays")}),
+        ({"v": n(1)}, {"v": -1}, {"v": "0"}),
+        ({"v": n("0.1")}, {"v": "0.2"}, {"v": "0.3"}),
+        ({"v": n(1)}, {"v": 0}, {"v": "1"}),
+        ({}, {"v": 0}, {"v": "0"}),
+        ({"v": n(1)}, {"v": 1, "w": "-7"}, {"v": "2", "w": "-7"}),
+    ],
+    ids=str,
+)
+def test_increment_adds_to_what_is_there(bench: Make, stored, amounts, expected):
+    """Item and attribute begin with nothing, which is 0; the rest of the item stays. Tenths are exact."""
+    b = bench(THINGS)
+    if stored is not None:
+        b.put(THINGS, thing(**stored))
+    assert one(b, in_transaction(plus(**amounts))).status is Status.WRITTEN
+    assert b.item(ONE) == thing(**{name: n(v) if isinstance(v, str) else v for name, v in expected.items()})
+
+
+@pytest.mark.needs("exact_sums")
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ("12345678901234567890.123456789", "0.000000000000000001", "12345678901234567890.123456789000000001"),
+        ("99999999999999999999999999999999999999", "1", "1" + "0" * 38),
+        ("1e125", "1e125", "2" + "0" * 125),
+        ("1e-20", "1e-20", "0." + "0" * 19 + "2"),
+        ("1.75", "0.25", "2"),
+        ("0", "2.50", "2.5"),
+    ],
+)
+def test_increment_is_exact_and_plain(bench: Make, left, right, expected):
+    """38 digits, written without an exponent and without zeros at the end."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(v=n(left)))
+    assert one(b, in_transaction(plus(v=right))).status is Status.WRITTEN
+    assert b.item(ONE) == thing(v=n(expected))
+
+
+@pytest.mark.needs("exact_sums")
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [("9" * 38, "0.1"), ("1e50", "1"), ("1e100", "1e-100"), ("9e125", "9e125"), ("1.1e-129", "-1.01e-129")],
+)
+def test_increment_beyond_what_a_number_holds_is_rejected(bench: Make, left, right):
+    """Over 38 digits, too large, too small: never rounded."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(v=n(left)))
+    before = b.item(ONE)
+    result = one(b, in_transaction(plus(v=right)))
+    assert (result.status, result.reason) == (Status.REJECTED, "ValidationException")
+    assert b.item(ONE) == before
+
+
+@pytest.mark.parametrize("stored", [s("1"), NULL, {"NS": ["1"]}, {"L": []}], ids=str)
+def test_increment_of_what_is_no_number_is_rejected(bench: Make, stored):
+    """Nor is any other action of its transaction done."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(sk="1", v=stored), thing(sk="2"))
+    result = one(b, Transaction((update(THINGS, TWO, a=n(1)), plus(v=1))))
+    assert (result.status, result.reason) == (Status.REJECTED, "ValidationException")
+    assert (b.item(ONE), b.item(TWO)) == (thing(sk="1", v=stored), thing(sk="2"))
+
+
+@pytest.mark.parametrize("amount", ["1" * 39, "1e126", "one"])
+def test_increment_by_an_impossible_number_is_rejected(bench: Make, amount):
+    """No such number can be written anywhere."""
+    b = bench(THINGS)
+    assert one(b, in_transaction(plus(v=amount))).status is Status.REJECTED
+    assert b.item(ONE) is None
+
+
+def test_increment_may_have_a_guard(bench: Make):
+    """It need not, but if it has one, all of the transaction waits for it."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(sk="1", v=n(1)), thing(sk="2"))
+    guarded = Increment(ONE, (("v", "1"),), (is_equal("v", n(2)),))
+    result = one(b, Transaction((update(THINGS, TWO, a=n(1)), guarded)))
+    assert (result.status, result.refused, result.item) == (Status.REFUSED, {1}, thing(v=n(1)))
+    assert (b.item(ONE), b.item(TWO)) == (thing(sk="1", v=n(1)), thing(sk="2"))
+
+
+def test_increments_that_race_all_count(bench: Make):
+    """Forty from four workers at once: none is lost and none counts twice."""
+    b = bench(THINGS)
+    writes = tuple(in_transaction(plus(v=1)) for _ in range(40))
+    statuses = [result.status for result in b.store.apply(Apply(writes))]
+    assert get(b.item(ONE), ("v",)) == n(statuses.count(Status.WRITTEN))
+    assert Status.WRITTEN in statuses
 
 
 # ---------------------------------------------------------------- transactions
@@ -589,6 +1011,59 @@ def test_transaction_that_names_an_item_twice_is_rejected_before_any_guard(bench
     assert (result.status, result.reason) == (Status.REJECTED, "ValidationException")
 
 
+def test_transaction_of_every_action(bench: Make):
+    """A ledger's move: a check, a put, a delete, elements, and two sums, all or none."""
+    b = bench(THINGS, MANY)
+    b.put(MANY, {"id": s("node"), "edges": XY}, {"id": s("gone")}, {"id": s("from"), "v": n(5)})
+
+    def move(seen):
+        return Transaction((
+            Check(NOWHERE, (ABSENT,)),
+            Delete(key(MANY, "gone"), (exists(MANY),)),
+            Increment(key(MANY, "from"), (("v", "-2"),)),
+            Increment(key(MANY, "to"), (("v", "2"),)),
+            Update(
+                key(MANY, "node"), (), (), (exists(MANY),), ((("more",), XY),), ((("edges",), {"SS": ["x"]}),)
+            ),
+            Put(ONE, thing(amount=n(2)), seen),
+        ))  # fmt: skip
+
+    result = one(b, move((is_equal("amount", n(1)),)))
+    assert (result.status, result.refused, result.item) == (Status.REFUSED, {5}, None)
+    untouched = b.store.read(Read((key(MANY, "gone"), key(MANY, "from"), key(MANY, "to"), ONE)))
+    assert untouched == ({"id": s("gone")}, {"id": s("from"), "v": n(5)}, None, None)
+
+    assert one(b, move((ABSENT,))).status is Status.WRITTEN
+    found = b.store.read(Read((*(key(MANY, name) for name in ("gone", "from", "to", "node")), ONE)))
+    node = {"id": s("node"), "edges": {"SS": ["y"]}, "more": XY}
+    expected = (None, {"id": s("from"), "v": n(3)}, {"id": s("to"), "v": n(2)}, node, thing(amount=n(2)))
+    assert all(same(left and {"M": left}, right and {"M": right}) for left, right in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [plus(v=1), Put(ONE, thing(), (exists(THINGS),)), Delete(ONE, (exists(THINGS),)), change(adds={"a": XY})],
+    ids=["increment", "put", "delete", "update"],
+)
+def test_transaction_increments_an_item_once_and_does_nothing_else_to_it(bench: Make, other):
+    """Two actions on one item are rejected: whoever merges transactions merges their increments."""
+    b = bench(THINGS)
+    b.put(THINGS, thing())
+    result = one(b, Transaction((plus(v=1), other)))
+    assert (result.status, result.reason) == (Status.REJECTED, "ValidationException")
+    assert b.item(ONE) == thing()
+
+
+@pytest.mark.parametrize(("actions", "status"), [(100, Status.WRITTEN), (101, Status.REJECTED)])
+def test_transaction_has_up_to_100_actions(bench: Make, actions, status):
+    """One more, and none is done."""
+    b = bench(THINGS)
+    keys = [key(THINGS, "p", str(i)) for i in range(actions)]
+    assert one(b, Transaction(tuple(plus(at, v=1) for at in keys))).status is status
+    made = sum(item is not None for item in b.store.read(Read(tuple(keys))))
+    assert made == (100 if status is Status.WRITTEN else 0)
+
+
 # ---------------------------------------------------------------- stream records
 def test_records_carry_both_images(bench: Make):
     """Insert, update and delete each leave one record, in order; a refused write leaves none."""
@@ -614,6 +1089,52 @@ def test_records_of_a_write_that_changes_nothing(bench: Make):
     one(b, update(THINGS, ONE, a=n(1), removes=("zzz",)))
     b.delete(TWO)
     assert len(b.records(THINGS)) == 1
+
+
+@pytest.mark.needs("silent_no_op")
+@pytest.mark.parametrize(
+    "write",
+    [
+        change(adds={"a": {"SS": ["x"]}}),
+        change(discards={"a": {"SS": ["z"]}}),
+        change(discards={"zzz": {"SS": ["x"]}}),
+        Put(ONE, thing(a=XY, v=n("1.0")), (exists(THINGS),)),
+        in_transaction(change(adds={"a": {"SS": ["x"]}}, discards={"zzz": {"SS": ["x"]}})),
+        in_transaction(plus(v=0)),
+        in_transaction(Put(ONE, thing(a=XY, v=n(1)), (exists(THINGS),))),
+    ],
+    ids=[
+        "add", "discard", "discard-from-nothing", "put", "transaction-add-discard", "transaction-increment",
+        "transaction-put",
+    ],
+)  # fmt: skip
+def test_records_of_elements_sums_and_puts_that_change_nothing(bench: Make, write):
+    """None: the elements were there, or not there, the amount is 0, the item is the same."""
+    b = bench(THINGS)
+    b.put(THINGS, thing(a=XY, v=n(1)))
+    assert one(b, write).status is Status.WRITTEN
+    assert len(b.records(THINGS)) == 1
+
+
+def test_records_of_elements_sums_and_puts(bench: Make):
+    """Each carries the item as it was and as it is."""
+    b = bench(THINGS)
+    steps = [thing(a=XY), thing(a={"SS": ["y"]}), thing(), thing(v=n(2)), thing(v=n(3)), thing(w=n(1))]
+    for write in (
+        Put(ONE, steps[0], (ABSENT,)),
+        change(discards={"a": {"SS": ["x"]}}),
+        change(discards={"a": {"SS": ["y"]}}),
+        in_transaction(plus(v=2)),
+        in_transaction(plus(v=1)),
+        in_transaction(Put(ONE, steps[5], (exists(THINGS),))),
+    ):
+        assert one(b, write).status is Status.WRITTEN
+    seen = [
+        (record.old, same({"M": record.new}, {"M": step}))
+        for record, step in zip(b.records(THINGS), steps, strict=True)
+    ]
+    assert [right for _, right in seen] == [True] * 6
+    assert [old is None for old, _ in seen] == [True] + [False] * 5
 
 
 @pytest.mark.needs("silent_set_reorder")

@@ -13,7 +13,7 @@ from sync_rules import aws
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.engine import free_port
 from sync_rules.errors import StoreError, UserError
-from sync_rules.model import Check, Condition, Result, Status, Test, Transaction
+from sync_rules.model import Check, Condition, Delete, Increment, Put, Result, Status, Test, Transaction, Update
 from sync_rules.store import Apply, List, Read
 from tests.builders import exists, key, n, of_partition, order_item, s, shop, update
 
@@ -166,6 +166,34 @@ def test_write_without_anyone_listening_fails():
     assert result == Result(Status.FAILED, reason="EndpointConnectionError")
 
 
+def test_put_is_one_put_item_under_its_guard():
+    """The whole item, no key beside it, and the item that refuses it is asked for."""
+    client = Client(OK)
+    store, _ = store_on(client)
+    item = order_item("1", "1", a=n(1))
+    assert store.apply(Apply((Put(ONE, item, (Condition(Test.ABSENT, ("PK",)),)),))) == (Result(Status.WRITTEN),)
+    assert client.calls == [
+        (
+            "put_item",
+            {
+                "TableName": "real-shop",
+                "Item": item,
+                "ConditionExpression": "attribute_not_exists(#n0)",
+                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+                "ExpressionAttributeNames": {"#n0": "PK"},
+            },
+        )
+    ]
+
+
+def test_put_whose_answer_was_lost_is_refused_with_its_own_item():
+    """As an update is: the item says that it was ours."""
+    ours = order_item("1", "1", a=n(1))
+    put = Put(ONE, ours, (Condition(Test.ABSENT, ("PK",)),))
+    refused = result_of(TIMEOUT, failed("ConditionalCheckFailedException", Item=ours), write=put)
+    assert refused == Result(Status.REFUSED, ours)
+
+
 # ---------------------------------------------------------------- transactions
 CHECK = Check(key(SHOP, "USER#1", "PROFILE"), (Condition(Test.EQUALS, ("name",), s("x")),))
 STRICT = Transaction((CHECK, update(SHOP, ONE, user_name=s("x"))))
@@ -233,6 +261,46 @@ def test_transaction_keeps_its_token_only_while_undecided():
     assert first == second != third
 
 
+def test_transaction_sends_each_action_by_its_verb():
+    """An increment is an update that adds numbers, without a condition unless it has a guard."""
+    client = Client(OK)
+    store, _ = store_on(client)
+    absent = (Condition(Test.ABSENT, ("PK",)),)
+    guarded = Increment(TWO, (("total", "-1"),), absent)
+    elements = Update(ONE, (), (), (exists(SHOP),), ((("a",), {"SS": ["x"]}),), ((("b",), {"SS": ["y"]}),))
+    keys = [key(SHOP, "USER#1", f"ORDER#{i}") for i in "3456"]
+    put = Put(keys[3], order_item("1", "6"), absent)
+    actions = (
+        Check(keys[0], absent),
+        Delete(keys[1], absent),
+        Increment(keys[2], (("n", "1"),)),
+        guarded,
+        elements,
+        put,
+    )
+    store.apply(Apply((Transaction(actions),)))
+    ((_, parameters),) = client.calls
+    sent = [next(iter(action.items())) for action in parameters["TransactItems"]]
+    assert [verb for verb, _ in sent] == ["ConditionCheck", "Delete", "Update", "Update", "Update", "Put"]
+    assert sent[2][1] == {
+        "TableName": "real-shop",
+        "Key": keys[2].attributes(),
+        "UpdateExpression": "ADD #n0 :v0",
+        "ExpressionAttributeNames": {"#n0": "n"},
+        "ExpressionAttributeValues": {":v0": n(1)},
+    }
+    assert sent[3][1]["ConditionExpression"] == "attribute_not_exists(#n0)"
+    assert sent[4][1]["UpdateExpression"] == "ADD #n1 :v0 DELETE #n2 :v1"
+    assert sent[5][1]["Item"] == order_item("1", "6")
+    assert [at for at, (_, asked) in enumerate(sent) if "ReturnValuesOnConditionCheckFailure" in asked] == [
+        0,
+        1,
+        3,
+        4,
+        5,
+    ]
+
+
 # ---------------------------------------------------------------- reads
 def test_read_of_one_key_is_a_consistent_get():
     """By its physical name."""
@@ -288,6 +356,15 @@ def test_list_is_consistent_on_a_base_table_only():
     assert (base.get("ConsistentRead"), base.get("IndexName")) == (True, None)
     assert (of_index.get("ConsistentRead"), of_index.get("IndexName")) == (None, "by_x")
     assert base["KeyConditionExpression"] == "#n0 = :v0 AND begins_with(#n1, :v1)"
+
+
+@pytest.mark.parametrize(("backward", "asked"), [(False, None), (True, False)])
+def test_list_backward_asks_for_the_end_first(backward, asked):
+    """ScanIndexForward is said only where it is not the default."""
+    client = Client({"Items": []})
+    store, _ = store_on(client)
+    store.list(List("shop", None, of_partition("PK", s("p")), 10, backward=backward))
+    assert client.calls[0][1].get("ScanIndexForward") is asked
 
 
 # ---------------------------------------------------------------- clients

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sync_rules.errors import StoreError
 from sync_rules.memory import MemoryStore
@@ -38,13 +40,27 @@ def test_memory_application_update_creates():
     assert store.item(ORDER) == order_item("1", "1", a=n(1))
 
 
+def test_memory_application_adds_and_discards_elements():
+    """As an application may, without a condition; a set that is left empty is gone."""
+    store = MemoryStore(SHOP)
+    store.update(ORDER, adds=[(("a",), {"SS": ["x", "y"]})])
+    store.update(ORDER, [(("b",), n(1))], discards=[(("a",), {"SS": ["y"]})])
+    assert store.item(ORDER) == order_item("1", "1", a={"SS": ["x"]}, b=n(1))
+    store.update(ORDER, discards=[(("a",), {"SS": ["x"]})])
+    assert store.item(ORDER) == order_item("1", "1", b=n(1))
+
+
 def test_memory_application_write_that_dynamodb_rejects_raises():
-    """A missing key, a path without its parent, an item too large."""
+    """A missing key, a path without its parent, an empty set, an item too large."""
     store = MemoryStore(SHOP)
     with pytest.raises(StoreError, match="lacks a key attribute"):
         store.put("shop", {"PK": s("x")})
     with pytest.raises(StoreError, match="ValidationException"):
         store.update(ORDER, [(("a", "b"), n(1))])
+    with pytest.raises(StoreError, match="ValidationException"):
+        store.update(ORDER, adds=[(("a",), {"SS": []})])
+    with pytest.raises(StoreError, match="ValidationException"):
+        store.put("shop", order_item("1", "1", a={"M": {"b": {"SS": []}}}))
     with pytest.raises(StoreError, match="ItemTooLarge"):
         store.put("shop", order_item("1", "1", a=s("x" * 500_000)))
     assert store.items("shop") == ()
@@ -85,6 +101,37 @@ def test_memory_cursor_outlives_its_item():
     store.delete(key(SHOP["shop"], "USER#1", "ORDER#1"))
     rest = store.list(List("shop", None, of_partition("PK", s("USER#1")), 5, first.cursor))
     assert [item["SK"]["S"] for item in rest.items] == ["ORDER#2", "ORDER#3"]
+
+
+def test_memory_cursor_backward_outlives_its_item():
+    """A page from the end goes on before a key, whether or not the item is still there."""
+    store = MemoryStore(SHOP)
+    for i in range(4):
+        store.put("shop", order_item("1", str(i)))
+    first = store.list(List("shop", None, of_partition("PK", s("USER#1")), 2, backward=True))
+    store.delete(key(SHOP["shop"], "USER#1", "ORDER#2"))
+    rest = store.list(List("shop", None, of_partition("PK", s("USER#1")), 5, first.cursor, backward=True))
+    assert [item["SK"]["S"] for item in (*first.items, *rest.items)] == ["ORDER#3", "ORDER#2", "ORDER#1", "ORDER#0"]
+
+
+@given(
+    st.sets(st.text("ab", max_size=3), max_size=9), st.text("ab", max_size=2), st.integers(1, 4), st.booleans()
+)  # fmt: skip
+def test_memory_pages_are_the_sorted_keys_cut_up(keys, beginning, limit, backward):
+    """Forwards and backwards, for every beginning and every page size."""
+    store = MemoryStore(SHOP)
+    for sort in keys:
+        store.put("shop", {"PK": s("p"), "SK": s(f"K{sort}")})
+    found, cursor = [], None
+    while True:
+        conditions = of_partition("PK", s("p"), ("SK", f"K{beginning}"))
+        page = store.list(List("shop", None, conditions, limit, cursor, backward))
+        found += [item["SK"]["S"] for item in page.items]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    expected = sorted((f"K{sort}" for sort in keys if sort.startswith(beginning)), reverse=backward)
+    assert found == expected
 
 
 def test_memory_full_page_has_a_cursor():
