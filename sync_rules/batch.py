@@ -14,12 +14,14 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
+from sync_rules.effects import take_effect
 from sync_rules.errors import StoreError
 from sync_rules.fanout import pull, push
 from sync_rules.limits import Limits
-from sync_rules.messages import Message, PullMessage
-from sync_rules.model import Change, Failure, ItemKey
-from sync_rules.plan import plan_batch, pull_of, pushes_of
+from sync_rules.messages import CallMessage, Message, PartMessage, PullMessage
+from sync_rules.model import Call, Change, Failure, ItemKey
+from sync_rules.parts import settle
+from sync_rules.plan import part_of, plan_batch, pull_of, pushes_of
 from sync_rules.reconcile import Pace, Report
 from sync_rules.records import changes_of, read_event
 from sync_rules.rules import Rules
@@ -30,19 +32,38 @@ TIME_RESERVED_MS = 2_000  # to answer, and for the last requests to return
 
 
 def process(changes: Sequence[Change], rules: Rules, pace: Pace) -> Work[Report]:
-    """The work of a batch: pulls, whose images the records brought, then pushes."""
+    """The work of a batch: pulls, whose images the records brought, then pushes and parts; effects at last, so that no
+    copy waits for them. Whatever failed is reported for the items whose records asked for it.
+    """
     plan = plan_batch(changes, rules)
     report = yield from pull(plan.pulls, pace)
     report.add((yield from push(plan.pushes, rules, pace)))
+    report.add((yield from settle(plan.parts, pace)))
+    report.failed, failed = {}, report.failed
+    for work, unfinished in failed.items():
+        for origin in plan.origins[work]:
+            report.note(origin, unfinished)
+    for key, effect in plan.effects:
+        yield from take_effect(key, effect, pace, report)
     report.since_ms.update(plan.since_ms)
     return report
 
 
 def process_message(message: Message, rules: Rules, pace: Pace) -> Work[Report]:
     """The work of a message from the queue. A message about rules that are gone asks for nothing."""
-    if isinstance(message, PullMessage):
-        one = pull_of(message.target, rules, attempt=message.attempt)
-        return (yield from pull([one] if one else [], pace))
+    match message:
+        case PullMessage():
+            one = pull_of(message.target, rules, attempt=message.attempt, delay_seconds=message.delay_seconds)
+            return (yield from pull([one] if one else [], pace))
+        case PartMessage():
+            look = part_of(message, rules)
+            return (yield from settle([look] if look else [], pace))
+        case CallMessage():
+            report = Report()
+            if message.rule in rules.rules:
+                call = Call(message.rule, message.function, message.change, message.attempt)
+                yield from take_effect(message.change.key, call, pace, report)
+            return report
     return (yield from push(pushes_of(message, rules), rules, pace))
 
 

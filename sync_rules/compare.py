@@ -12,20 +12,22 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
 from sync_rules.attributes import AttributeValue, Item, Path, get
-from sync_rules.decide import Sources, Target, source_of
+from sync_rules.decide import lost_source
 from sync_rules.entities import Table
 from sync_rules.errors import StoreError
-from sync_rules.kinds import KINDS
-from sync_rules.model import ItemKey
-from sync_rules.reconcile import read_sources
-from sync_rules.rules import Rule, Rules
+from sync_rules.families import Desired, Part, TargetRule, Trouble
+from sync_rules.limits import Limits
+from sync_rules.model import Change, Delete, ItemKey, Transaction, Update, Write
+from sync_rules.parts import judged, read_parts
+from sync_rules.rules import Rules
+from sync_rules.sources import Found, Sources, Target, read_sources
 from sync_rules.store import Read, Scan, Work
-from sync_rules.updates import Desired, differences
+from sync_rules.updates import differences
 
 
 class Drift(Enum):
@@ -34,12 +36,13 @@ class Drift(Enum):
     WRONG = "wrong"  # it holds another value than its source
     MISSING = "missing"  # it is not there, its source is
     EXTRA = "extra"  # it is there, its source has no such value
-    ORPHAN = "orphan"  # a target under `on_delete: delete` whose source does not exist
+    ORPHAN = "orphan"  # its source does not exist, and the rule does not say what to do without
+    STUCK = "stuck"  # it cannot be made right: a cycle, too many members, a key that is taken
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One rule's copies on one target that are not as they should be. Keys and paths, never a value.
+    """One rule's copies on one target, or one part, that are not as they should be. Keys and paths, never a value.
 
     `held` stands for what the target held and `truth` for which source says it must hold what: digests, to tell whether
     the next look finds the same. They are not for output.
@@ -52,6 +55,17 @@ class Difference:
     paths: tuple[Path, ...]
     held: str = field(repr=False)
     truth: str = field(repr=False)
+    reason: str = ""  # why it is stuck
+    part: Part | None = None
+
+    @property
+    def subject(self) -> tuple[str, ItemKey, Part | None]:
+        """What it is about: the same for every look at it."""
+        return self.rule, self.target, self.part
+
+    @property
+    def mendable(self) -> bool:
+        return self.drift not in (Drift.ORPHAN, Drift.STUCK)
 
 
 class Verdict(Enum):
@@ -87,72 +101,138 @@ class Sweep:
     cursor: Item | None
 
 
+@dataclass
+class Asked:
+    """What is to be compared. Most parts are met twice, with what they are made from and with what they are written on:
+    for each, whether it counts when it is right.
+    """
+
+    targets: list[Target] = field(default_factory=list)
+    parts: dict[Part, bool] = field(default_factory=dict)
+
+
 def sweep_page(table: Table, rules: Rules, only: frozenset[str], cursor: Item | None, limit: int) -> Work[Sweep]:
-    """Scan a page and compare the targets on it for the rules in `only` with their sources, which are read after it."""
+    """Scan a page and compare the targets and parts on it for the rules in `only`, whose sources are read after it."""
     page = yield Scan(table.name, limit, cursor)
-    targets = [target for item in page.items if (target := target_of(item, table, rules, only)) is not None]
-    return Sweep((yield from compare(targets)), len(page.items), page.cursor)
+    asked = Asked()
+    for item in page.items:
+        ask(item, table, rules, only, asked)
+    return Sweep((yield from compare(asked)), len(page.items), page.cursor)
 
 
-def target_of(item: Item, table: Table, rules: Rules, only: frozenset[str]) -> Target | None:
-    """An item as the target of the rules in `only`, or None when it is of none."""
+def ask(item: Item, table: Table, rules: Rules, only: frozenset[str], asked: Asked, *, alone: bool = False) -> bool:
+    """Add what the rules in `only` say of an item: as a target, and as one side of parts. Says whether any is there.
+
+    What is right is known from both sides; it counts from that of its source, or, where an item is looked at `alone`,
+    from either.
+    """
     key = table.key_of(item)
     entity = rules.entity_of(key) if key is not None else None
     if key is None or entity is None:
-        return None
-    asked = tuple(rule for rule in rules.into_target(entity) if rule.name in only)
-    return Target(key, item, asked) if asked else None
+        return False
+    mine = tuple(rule for rule in rules.into_target(entity) if rule.name in only)
+    if mine:
+        asked.targets.append(Target(key, item, mine))
+    of_parts = [rule for rule in rules.parts_of(entity) if rule.name in only]
+    for rule in of_parts:
+        for part in rule.parts(Change(key, None, item), entity):
+            asked.parts[part] = asked.parts.get(part, False) or alone or part.source == key
+    return bool(mine or of_parts)
 
 
 def look_again(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
     """The next look at what differed: consistent images first, their sources then. `judge` says what it means."""
-    asked: dict[ItemKey, set[str]] = {}
+    names: dict[ItemKey, set[str]] = {}
+    asked = Asked()
     for difference in found:
-        asked.setdefault(difference.target, set()).add(difference.rule)
-    keys = tuple(asked)
-    images = yield Read(keys)
-    present = [
-        target
-        for key, image in zip(keys, images, strict=True)
-        if image is not None
-        and (target := target_of(image, rules.tables[key.table], rules, frozenset(asked[key]))) is not None
-    ]
-    return (yield from compare(present))
+        if difference.part is not None:
+            asked.parts[difference.part] = True
+        else:
+            names.setdefault(difference.target, set()).add(difference.rule)
+    keys = tuple(names)
+    images = (yield Read(keys)) if keys else ()
+    for key, image in zip(keys, images, strict=True):
+        if image is not None:
+            targets = Asked()
+            ask(image, rules.tables[key.table], rules, frozenset(names[key]), targets)
+            asked.targets += targets.targets
+    return (yield from compare(asked))
 
 
-def compare(targets: Sequence[Target]) -> Work[Comparison]:
-    """Compare targets, whose images are at hand, with their sources."""
-    sources = yield from read_sources(targets)
+def compare(asked: Asked) -> Work[Comparison]:
+    """Compare targets, whose images are at hand, and parts, which are read, with their sources."""
     comparison = Comparison()
-    for target in targets:
+    sources = yield from read_sources(asked.targets, Limits())
+    for target in asked.targets:
         for rule in target.rules:
             _compare_one(rule, target, sources, comparison)
+    for part, written_on, made_from in (yield from read_parts(asked.parts)):
+        for found in (written_on, made_from):
+            if isinstance(found, StoreError):
+                raise found
+        verdict = judged(part, written_on, made_from)
+        if verdict is None:
+            comparison.right.update([part.rule.name] * asked.parts[part])
+        else:
+            comparison.different.append(_differing_part(part, verdict, written_on, made_from))
     return comparison
 
 
-def _compare_one(rule: Rule, target: Target, sources: Sources, comparison: Comparison) -> None:
-    key = rule.source_key(target.image)
-    source = source_of(rule, target.image, sources)
-    if isinstance(source, StoreError):
-        raise source
-    desired = KINDS[type(rule)].desired(rule, source, target.image)
-    if key is not None and source is None and KINDS[type(rule)].deletes(rule, target.image):
-        found, paths = Drift.ORPHAN, {}
+def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison: Comparison) -> None:
+    found = sources.of(rule, target)
+    if isinstance(found, StoreError):
+        raise found
+    desired = found if isinstance(found, Trouble) else rule.desired(found, target.image)
+    paths: Desired = {}
+    reason = ""
+    if lost_source(rule, target, sources) is not None and rule.orphans(target.image):
+        drift = Drift.ORPHAN
+    elif isinstance(desired, Trouble):
+        drift, reason = Drift.STUCK, desired.reason
     elif desired is None:
         comparison.kept[rule.name] += 1
         return
     elif paths := differences(target.image, desired):
-        found = _drift(target.image, paths)
+        drift = _drift(target.image, paths)
     else:
         comparison.right[rule.name] += 1
         return
     # an orphan is not kept up by writing its copies
-    held = () if found is Drift.ORPHAN else tuple(get(target.image, path) for path in rule.copies)
-    truth = _digest(str(key), source is None, *map(_ordered, (desired or {}).values()))
-    difference = Difference(
-        rule.name, found, target.key, key, tuple(paths), held=_digest(*map(_ordered, held)), truth=truth
+    held = () if drift is Drift.ORPHAN else tuple(get(target.image, path) for path in rule.copies)
+    says = desired.values() if isinstance(desired, Mapping) else ()
+    named = rule.source_keys(target.image)
+    source = named[0] if named else None
+    truth = _digest(
+        str(source), not any(found) if not isinstance(found, Trouble) else found.reason, *map(_ordered, says)
     )
-    comparison.different.append(difference)
+    comparison.different.append(
+        Difference(rule.name, drift, target.key, source, tuple(paths), _digest(*map(_ordered, held)), truth, reason)
+    )
+
+
+def _differing_part(part: Part, verdict: Write | Trouble | StoreError, target: Found, source: Found) -> Difference:
+    """A part that is not as it should be. Of a set only the one element counts: the others come and go."""
+    reason = ""
+    held: object = _whole(target)
+    last = verdict.actions[-1] if isinstance(verdict, Transaction) else verdict
+    if isinstance(verdict, Trouble):
+        drift, reason = Drift.STUCK, verdict.reason
+        held = reason  # what else happens to the item does not matter
+    elif isinstance(last, Update) and (last.adds or last.discards):
+        drift = Drift.MISSING if last.adds else Drift.EXTRA
+        held = drift.value
+    elif isinstance(last, Delete):
+        drift = Drift.EXTRA
+    else:
+        drift = Drift.MISSING if target is None else Drift.WRONG
+    return Difference(
+        part.rule.name, drift, part.target, part.source, (), _digest(held), _digest(_whole(source)), reason, part
+    )
+
+
+def _whole(item: Found) -> object:
+    """An item as a value."""
+    return _ordered({"M": item}) if item is not None and not isinstance(item, StoreError) else None
 
 
 def _drift(image: Item, paths: Desired) -> Drift:

@@ -6,34 +6,17 @@ there, points to the same source, and holds what was seen. A deletion compares t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from sync_rules.attributes import AttributeValue, Item, Path, overlaps
 from sync_rules.errors import StoreError
-from sync_rules.kinds import KINDS
+from sync_rules.families import TargetRule
 from sync_rules.model import Check, Condition, Delete, ItemKey, Outcome, Result, Transaction, Write
-from sync_rules.rules import Rule
+from sync_rules.sources import Sources, Target
 from sync_rules.updates import differences, distinct, target_exists, update_of
 
 Changes = Mapping[Path, AttributeValue | None]
-Sources = Mapping[ItemKey, Item | StoreError | None]  # an error stands for a source that could not be read
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A target as it was seen, and the rules to check. `removed`: those whose source, a record said, was removed."""
-
-    key: ItemKey
-    image: Item
-    rules: tuple[Rule, ...]
-    removed: tuple[Rule, ...] = ()
-    attempt: int = 0
-
-    def only(self, rules: Iterable[Rule]) -> Target:
-        """The same target for some of its rules."""
-        some = tuple(rules)
-        return replace(self, rules=some, removed=tuple(rule for rule in self.removed if rule in some))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +24,13 @@ class Intent:
     """What should happen to one target: which rules have something to write, and the write."""
 
     target: Target
-    rules: tuple[Rule, ...]
+    rules: tuple[TargetRule, ...]
     changes: Changes
     write: Write
     deletes: bool = False
 
 
-def source_of(rule: Rule, image: Item, sources: Sources) -> Item | StoreError | None:
-    """The source a target points to by a rule, as it was read."""
-    key = rule.source_key(image)
-    return None if key is None else sources[key]
-
-
-def undermined(wanted: Mapping[Rule, Changes]) -> list[Rule]:
+def undermined(wanted: Mapping[TargetRule, Changes]) -> list[TargetRule]:
     """The rules whose link or `where` another rule is about to change: this image is not what they must be judged by.
     Rules have no cycles, so at least one is left.
     """
@@ -65,23 +42,21 @@ def undermined(wanted: Mapping[Rule, Changes]) -> list[Rule]:
             for other, changes in wanted.items()
             if other is not rule
             for path in changes
-            for read in (*rule.link_paths, *rule.where_paths)
+            for read in rule.goes_by
         )
     ]
 
 
-def intent_of(target: Target, wanted: Mapping[Rule, Changes], sources: Sources) -> Intent:
+def intent_of(target: Target, wanted: Mapping[TargetRule, Changes], sources: Sources) -> Intent:
     """One write for all rules of a target: an update, or a transaction when a rule is strict."""
     changes = {path: value for paths in wanted.values() for path, value in paths.items()}
-    guard = [condition for rule in wanted for condition in KINDS[type(rule)].link_guard(rule, target.image)]
+    guard = [condition for rule in wanted for condition in rule.link_guard(target.image)]
     checks: dict[ItemKey, list[Condition]] = {}
     for rule in wanted:
-        key = rule.source_key(target.image)
-        if rule.strict and key is not None:
-            source = sources[key]
+        for key in rule.source_keys(target.image) if rule.strict else ():
+            source = sources.items[key]
             assert not isinstance(source, StoreError), "a rule whose source was not read wants nothing"
-            still = KINDS[type(rule)].source_guard(rule, source)
-            checks.setdefault(key, []).extend(still)
+            checks.setdefault(key, []).extend(rule.source_guard(source))
     guard += checks.pop(target.key, [])  # a transaction may name an item once: an item that is its own source
     update = update_of(target.key, target.image, changes, guard)
     sources_unchanged = tuple(Check(key, distinct(still)) for key, still in checks.items())
@@ -94,15 +69,19 @@ def deletion_of(target: Target, sources: Sources) -> Intent | None:
     the link, because a late write of the copy must not save an orphan.
     """
     for rule in target.removed:
-        source = rule.source_key(target.image)
-        if source is None or source == target.key or sources[source] is not None:
-            continue
-        if not KINDS[type(rule)].deletes(rule, target.image):
-            continue
-        link = KINDS[type(rule)].link_guard(rule, target.image)
-        source_absent = Check(source, KINDS[type(rule)].source_guard(rule, None))
-        delete = Delete(target.key, (target_exists(target.key), *link))
-        return Intent(target, (rule,), {}, Transaction((source_absent, delete)), deletes=True)
+        source = lost_source(rule, target, sources)
+        if source is not None and rule.deletes(target.image):
+            source_absent = Check(source, rule.source_guard(None))
+            delete = Delete(target.key, (target_exists(target.key), *rule.link_guard(target.image)))
+            return Intent(target, (rule,), {}, Transaction((source_absent, delete)), deletes=True)
+    return None
+
+
+def lost_source(rule: TargetRule, target: Target, sources: Sources) -> ItemKey | None:
+    """The source that a target names although it does not exist; an item that is its own source never does so."""
+    for key in rule.source_keys(target.image):
+        if key != target.key and sources.items[key] is None:
+            return key
     return None
 
 
@@ -125,4 +104,4 @@ def refusal(intent: Intent, item: Item | None) -> Outcome:
 
 def relinked(intent: Intent, item: Item) -> bool:
     """Whether the item points to another source than the image did."""
-    return any(rule.source_key(item) != rule.source_key(intent.target.image) for rule in intent.rules)
+    return any(rule.source_keys(item) != rule.source_keys(intent.target.image) for rule in intent.rules)

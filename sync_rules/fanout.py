@@ -11,12 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sync_rules.attributes import Item
-from sync_rules.decide import Target
 from sync_rules.errors import StoreError
-from sync_rules.model import ItemKey, Outcome
+from sync_rules.families import Part, PartRule, TargetRule
+from sync_rules.messages import PullMessage
+from sync_rules.model import Change, ItemKey, Outcome
+from sync_rules.parts import PartLook, settle
 from sync_rules.plan import Pull, Push
-from sync_rules.reconcile import Pace, Report, Unfinished, fix, read_all
-from sync_rules.rules import Rule, Rules
+from sync_rules.reconcile import Pace, Report, Unfinished, fix
+from sync_rules.rules import Rules
+from sync_rules.sources import Target, read_all
 from sync_rules.store import Later, List, Work
 
 
@@ -42,9 +45,33 @@ def _pull_some(pulls: Sequence[Pull], pace: Pace) -> Work[Report]:
         if isinstance(image, StoreError):
             report.fail(Target(one.key, {}, one.rules), str(image))
         elif image is not None:
-            targets.append(Target(one.key, image, one.rules, attempt=one.attempt))
+            targets.append(Target(one.key, image, one.rules, attempt=one.attempt, members=one.members))
     report.add((yield from fix(targets, pace)))
+    present = {target.key: target for target in targets}
+    for one in pulls:
+        if one.settles and one.key in present:
+            yield from _look_again(one, present[one.key], pace, report)
     return report
+
+
+def _look_again(one: Pull, target: Target, pace: Pace, report: Report) -> Work[None]:
+    """A target whose members are listed through an index: look again once the index must have caught up, and again,
+    after twice the time, for as long as that still finds something.
+    """
+    waits = [
+        rule.settle_seconds
+        for rule in one.rules
+        if (members := rule.members(one.key, target.image)) is not None and members.index is not None
+    ]
+    settle_seconds = max(waits, default=0)
+    first = one.delay_seconds == 0
+    if settle_seconds == 0 or not (first or one.key in report.written):
+        return
+    delay = settle_seconds if first else min(2 * one.delay_seconds, pace.limits.settle_max_seconds)
+    try:
+        yield Later(PullMessage(one.key, delay_seconds=delay), delay)
+    except StoreError as error:
+        report.fail(target, str(error))
 
 
 @dataclass
@@ -67,16 +94,16 @@ class Listing:
 
 @dataclass
 class Look:
-    """A target listed in a round: its image once known, and the pushes that ask."""
+    """An item listed in a round: its image once known, and the pushes that ask."""
 
     image: Item | None = None
     asked: list[Listing] = field(default_factory=list)
 
 
 def push(pushes: Sequence[Push], rules: Rules, pace: Pace) -> Work[Report]:
-    """Look at all targets of some sources, a bounded number at a time. What does not fit goes on as a message.
+    """Look at everything that some items list, a bounded number at a time. What does not fit goes on as a message.
 
-    The report names as failed the sources of which some target, or the listing, could not be finished.
+    The report names as failed the items of which some target, or the listing, could not be finished.
     """
     report = Report()
     listings = [Listing(one, one.cursor) for one in pushes]
@@ -136,9 +163,9 @@ def _read_images(looks: dict[ItemKey, Look], keys: tuple[ItemKey, ...]) -> Work[
 def _list_page(listing: Listing, rules: Rules, pace: Pace) -> Work[list[tuple[ItemKey, Item | None]]]:
     """One page of a push: the keys of its targets, with their images if they may be used as such."""
     rule = listing.push.rules[0]  # all rules of a push list alike
-    table, index = rule.target.table, rule.find.index
-    conditions = rule.find.conditions(rule.target_fields(listing.push.source))
-    if conditions is None:  # no target can name this source
+    table, index = rule.listed.table, rule.find.index if rule.find is not None else None
+    conditions = rule.conditions(listing.push.source)
+    if conditions is None:  # nothing can name this item
         listing.done = True
         return []
     try:
@@ -158,33 +185,60 @@ def _list_page(listing: Listing, rules: Rules, pace: Pace) -> Work[list[tuple[It
     return [
         (key, item if index is None else None)
         for key, item in keys
-        if key is not None and rules.entity_of(key) is rule.target  # else another entity's, in the same partition
+        if key is not None and rules.entity_of(key) is rule.listed  # else another entity's, in the same partition
     ]
 
 
 def _look(looks: Mapping[ItemKey, Look], pace: Pace) -> Work[Report]:
-    """Fix each target of a round once, for all the rules that ask; tell the pushes what came of it."""
-    targets = []
+    """Look at each item of a round once, for all the rules that ask; tell the pushes what came of it."""
+    targets: list[Target] = []
+    parts: dict[Part, dict[int, Listing]] = {}
     for key, look in looks.items():
         if look.image is None:
             continue  # the index still shows what is gone
         removed = {rule: one.push.removed for one in look.asked for rule in still_linked(one.push, look.image)}
         if removed:
             targets.append(Target(key, look.image, tuple(removed), tuple(rule for rule in removed if removed[rule])))
+        for listing in look.asked:
+            for part in parts_listed(listing.push, key, look.image):
+                parts.setdefault(part, {})[id(listing)] = listing
     report = yield from fix(targets, pace)
-    for key in report.written:
-        for listing in looks[key].asked:
-            listing.wrote = True
-    for key, unfinished in report.failed.items():
-        _fail(looks[key].asked, unfinished.reason)
-        for listing in looks[key].asked:
-            listing.targets_failed = True
+    _tell(report, {key: look.asked for key, look in looks.items()})
+    if parts:
+        some = yield from settle([PartLook(part) for part in parts], pace)
+        asked: dict[ItemKey, dict[int, Listing]] = {}
+        for part, listings in parts.items():
+            asked.setdefault(part.target, {}).update(listings)
+        _tell(some, {key: list(listings.values()) for key, listings in asked.items()})
+        report.add(some)
     return report
 
 
-def still_linked(push: Push, image: Item) -> tuple[Rule, ...]:
+def _tell(report: Report, asked: Mapping[ItemKey, Sequence[Listing]]) -> None:
+    """What came of each item concerns the pushes that asked for it."""
+    for key in report.written:
+        for listing in asked[key]:
+            listing.wrote = True
+    for key, unfinished in report.failed.items():
+        _fail(asked[key], unfinished.reason)
+        for listing in asked[key]:
+            listing.targets_failed = True
+
+
+def still_linked(push: Push, image: Item) -> tuple[TargetRule, ...]:
     """The rules of a push by which this image still points to its source; a target that moved has its own record."""
-    return tuple(rule for rule in push.rules if rule.source_key(image) == push.source)
+    return tuple(rule for rule in push.rules if isinstance(rule, TargetRule) and push.source in rule.source_keys(image))
+
+
+def parts_listed(push: Push, key: ItemKey, image: Item) -> list[Part]:
+    """The parts of the item that started a push, as an item it listed names them."""
+    return [
+        part
+        for rule in push.rules
+        if isinstance(rule, PartRule)
+        for part in rule.parts(Change(key, None, image), rule.listed)
+        if part.target == push.source
+    ]
 
 
 def _fail(listings: Iterable[Listing], reason: str) -> None:
@@ -206,9 +260,10 @@ def _second_look(listing: Listing, pace: Pace) -> Work[None]:
     after twice the time, for as long as that still finds something.
     """
     push = listing.push
+    find = push.rules[0].find  # all rules of a push list alike
     settle = max(rule.settle_seconds for rule in push.rules)
     first = push.delay_seconds == 0
-    if push.rules[0].find.index is None or settle == 0 or not (first or listing.found) or listing.handed_over:
+    if find is None or find.index is None or settle == 0 or not (first or listing.found) or listing.handed_over:
         return
     delay = settle if first else min(2 * push.delay_seconds, pace.limits.settle_max_seconds)
     try:

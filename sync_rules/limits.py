@@ -50,3 +50,10 @@ class Limits:
 
     failures_remembered_max_items: int = 10_000
     """Failures remembered for that, in one process."""
+
+    call_max_tries: int = 8
+    """How often a user's function is called for one change before a failure record says that it failed each time."""
+
+    def parked_delay_seconds(self, attempt: int) -> int:
+        """How long to wait before something is looked at that was parked so often before."""
+        return min(self.parked_first_delay_seconds << min(attempt, 10), self.settle_max_seconds)

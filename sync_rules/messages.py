@@ -1,7 +1,9 @@
-"""Messages for later, as JSON: the next page of a push, a second look through an index, another pull of a target.
+"""Messages for later, as JSON: the next page of a push, a second look through an index, another pull of a target, a
+call that failed.
 
 Law: a message names keys and rules, never a value. Whoever receives it reads everything afresh, so it may come late,
-twice, or not in order.
+twice, or not in order. The one exception is a call: what the function is told of may be gone, and what was there before
+is, so a `CallMessage` carries both images. Calls are made once per change, so it too may come late and twice.
 """
 
 from __future__ import annotations
@@ -10,11 +12,11 @@ import base64
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from sync_rules.attributes import Item
 from sync_rules.errors import RecordError
-from sync_rules.model import ItemKey
+from sync_rules.model import Change, ItemKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +37,49 @@ class PushMessage:
 
 @dataclass(frozen=True, slots=True)
 class PullMessage:
-    """Pull one target again: all of its rules, with a fresh image. `attempt` counts how often it was parked."""
+    """Pull one target again: all of its rules, with a fresh image. `attempt` counts how often it was parked;
+    `delay_seconds` is, for a second look at what an index showed of its members, the delay it waited.
+    """
 
     target: ItemKey
     attempt: int = 0
+    delay_seconds: int = 0
 
 
-Message = PushMessage | PullMessage
+@dataclass(frozen=True, slots=True)
+class PartMessage:
+    """Look at one part again. `attempt` counts how often it was parked."""
+
+    rule: str
+    target: ItemKey
+    source: ItemKey | None
+    element: str = ""
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CallMessage:
+    """Call a user's function again with this change, values and all. `attempt` counts how often it failed."""
+
+    rule: str
+    function: str
+    change: Change
+    attempt: int = 0
+
+
+Message = PushMessage | PullMessage | PartMessage | CallMessage
+KINDS: Final[Mapping[type[Message], str]] = {
+    PushMessage: "push",
+    PullMessage: "pull",
+    PartMessage: "part",
+    CallMessage: "call",
+}
 
 
 def encode(message: Message) -> str:
     """The message as JSON text, the same for the same message."""
-    kind = "push" if isinstance(message, PushMessage) else "pull"
-    return json.dumps({"kind": kind, **asdict(message)}, default=_encode_bytes, separators=(",", ":"), sort_keys=True)
+    body = {"kind": KINDS[type(message)], **asdict(message)}
+    return json.dumps(body, default=_encode_bytes, separators=(",", ":"), sort_keys=True)
 
 
 def decode(text: str) -> Message:
@@ -59,25 +91,51 @@ def decode(text: str) -> Message:
     try:
         body = json.loads(text, object_hook=_decode_bytes)
         kind = body.pop("kind")
+        for name in ("source", "target"):
+            if body.get(name) is not None:
+                body[name] = _key(body[name])
         if kind == "push":
-            message: Message = PushMessage(**{**body, "rules": tuple(body["rules"]), "source": _key(body["source"])})
+            message: Message = PushMessage(**{**body, "rules": tuple(body["rules"])})
+        elif kind == "part":
+            message = PartMessage(**body)
+        elif kind == "call":
+            change = body["change"]
+            message = CallMessage(**{**body, "change": Change(**{**change, "key": _key(change["key"])})})
         else:
-            message = PullMessage(**{**body, "target": _key(body["target"])})
+            message = PullMessage(**body)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RecordError(f"not a message of sync-rules: {type(error).__name__}") from error
-    if kind not in ("push", "pull") or not _well_formed(message):
-        raise RecordError("not a message of sync-rules: expected a push or a pull")
+    if kind not in KINDS.values() or not _well_formed(message):
+        raise RecordError("not a message of sync-rules: expected a push, a pull, a part or a call")
     return message
 
 
 def _well_formed(message: Message) -> bool:
+    if isinstance(message, PartMessage):
+        known = isinstance(message.rule, str) and isinstance(message.element, str)
+        return known and isinstance(message.target, ItemKey) and _count(message.attempt)
+    if isinstance(message, CallMessage):
+        known = isinstance(message.rule, str) and isinstance(message.function, str)
+        return known and _is_change(message.change) and _count(message.attempt)
     if isinstance(message, PullMessage):
-        return type(message.attempt) is int and message.attempt >= 0
+        return isinstance(message.target, ItemKey) and _count(message.attempt) and _count(message.delay_seconds)
     names = all(isinstance(name, str) for name in message.rules)
-    cursor = message.cursor is None or (
-        isinstance(message.cursor, dict) and all(isinstance(value, dict) for value in message.cursor.values())
-    )
-    return names and cursor and type(message.delay_seconds) is int and message.delay_seconds >= 0
+    return names and _is_item(message.cursor) and isinstance(message.source, ItemKey) and _count(message.delay_seconds)
+
+
+def _is_change(change: Change) -> bool:
+    created = change.created_ms is None or _count(change.created_ms)
+    told = isinstance(change.position, str) and isinstance(change.in_order, bool) and isinstance(change.expired, bool)
+    return created and told and _is_item(change.old) and _is_item(change.new)
+
+
+def _is_item(item: object) -> bool:
+    """Whether it is an item, or none."""
+    return item is None or (isinstance(item, dict) and all(isinstance(value, dict) for value in item.values()))
+
+
+def _count(value: object) -> bool:
+    return type(value) is int and value >= 0
 
 
 def _key(body: Mapping[str, Any]) -> ItemKey:
@@ -99,4 +157,6 @@ def _encode_bytes(value: object) -> dict[str, str]:
 
 
 def _decode_bytes(body: dict[str, Any]) -> Any:
-    return base64.b64decode(body["$bytes"]) if body.keys() == {"$bytes"} else body
+    """Bytes as `_encode_bytes` wrote them. Under that name in a map of a user there is a value, not text."""
+    text = body.get("$bytes") if len(body) == 1 else None
+    return base64.b64decode(text) if isinstance(text, str) else body

@@ -7,28 +7,36 @@ what was in between; only the image is the newest. A pull always checks all rule
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sync_rules.attributes import Item
-from sync_rules.kinds import KINDS
-from sync_rules.messages import PushMessage
-from sync_rules.model import Change, ItemKey
-from sync_rules.rules import Find, Link, Rule, Rules
+from sync_rules.families import EffectRule, Part, PartRule, Rule, TargetRule
+from sync_rules.messages import PartMessage, PushMessage
+from sync_rules.model import Change, Effect, ItemKey
+from sync_rules.parts import PartLook
+from sync_rules.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """Look at one target. Without an image, one is read first. `attempt` counts how often it was parked."""
+    """Look at one target. Without an image, one is read first. `attempt` counts how often it was parked.
+
+    `members` are the items that hinted at it. `settles`: what an index shows of its members may be behind, so look
+    again later; `delay_seconds` is how long such a second look waited (0: the first).
+    """
 
     key: ItemKey
     image: Item | None
-    rules: tuple[Rule, ...]
+    rules: tuple[TargetRule, ...]
     attempt: int = 0
+    members: tuple[ItemKey, ...] = ()
+    settles: bool = False
+    delay_seconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """Look at every target of one source, for rules that find them by the same Query.
+    """Look at everything that one item lists (a source its targets, a node its edges), for rules of the same Query.
 
     `cursor` says where the listing goes on; `delay_seconds` is how long a second look waited (0: the first pass);
     `found` whether an earlier page of this pass had to write.
@@ -47,69 +55,138 @@ class Push:
         return PushMessage(names, self.source, self.removed, self.cursor, self.delay_seconds, self.found)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Plan:
-    """What a batch asks for. The key of each piece is the item whose records it stems from. `since_ms` is, per rule,
-    the time of the oldest change that concerned it (milliseconds since the epoch): what lag is measured from.
+    """What a batch asks for. `origins` names, for the key of each piece of work, the items whose records it stems from;
+    `since_ms` is, per rule, the time of the oldest change that concerned it (milliseconds since the epoch): what lag is
+    measured from. Effects come with the change they are for.
     """
 
-    pulls: tuple[Pull, ...]
-    pushes: tuple[Push, ...]
-    since_ms: Mapping[str, int]
+    pulls: tuple[Pull, ...] = ()
+    pushes: tuple[Push, ...] = ()
+    parts: tuple[PartLook, ...] = ()
+    effects: tuple[tuple[ItemKey, Effect], ...] = ()
+    origins: dict[ItemKey, dict[ItemKey, None]] = field(default_factory=dict)
+    since_ms: dict[str, int] = field(default_factory=dict)
+
+    def stems(self, work: ItemKey, change: Change) -> None:
+        """Remember whose record asks for a piece of work."""
+        self.origins.setdefault(work, {})[change.key] = None
+
+    def concerns(self, rules: Iterable[Rule], change: Change) -> None:
+        """Remember the oldest change of each rule."""
+        if change.created_ms is not None:
+            for rule in rules:
+                self.since_ms[rule.name] = min(change.created_ms, self.since_ms.get(rule.name, change.created_ms))
+
+
+@dataclass
+class Asked:
+    """What the records of a batch so far ask of one target."""
+
+    rules: dict[TargetRule, None] = field(default_factory=dict)
+    members: dict[ItemKey, None] = field(default_factory=dict)
+    newest: Change | None = None  # its own record, when it has one in the batch that is a reason to look
+    appeared: bool = False
 
 
 def plan_batch(changes: Iterable[Change], rules: Rules) -> Plan:
     """The work of a batch of changes, given in the order of their stream."""
+    plan = Plan()
     newest: dict[ItemKey, Change] = {}
-    pulled: dict[ItemKey, tuple[Rule, ...]] = {}
+    asked: dict[ItemKey, Asked] = {}
     pushed: dict[tuple[ItemKey, Rule], bool] = {}
-    since: dict[str, int] = {}
+    parts: dict[Part, None] = {}
+    effects: list[tuple[ItemKey, Effect]] = []
     for change in changes:
         entity = rules.entity_of(change.key)
         if entity is None:
             continue
         newest[change.key] = change
-        into = rules.into_target(entity)
-        if any(KINDS[type(rule)].pulls(rule, change) for rule in into):
-            pulled[change.key] = into
-            _note(since, into, change)
+        _ask_pull(change, rules.into_target(entity), asked, plan)
+        for rule in rules.anchored(entity):
+            if rule.pushes(change):
+                pushed[change.key, rule] = change.new is None or pushed.get((change.key, rule), False)
+                plan.stems(change.key, change)
+                plan.concerns((rule,), change)
         for rule in rules.from_source(entity):
-            if KINDS[type(rule)].pushes(rule, change):
-                removed = change.new is None or pushed.get((change.key, rule), False)
-                pushed[change.key, rule] = removed
-                _note(since, (rule,), change)
-    pulls = tuple(pull for key, into in pulled.items() if (pull := _pull(newest[key], into)) is not None)
-    return Plan(pulls, group_pushes(pushed), since)
+            if isinstance(rule, TargetRule):
+                _ask_hinted(change, rule, asked, plan)
+            elif isinstance(rule, EffectRule) and (effect := rule.effect(change)) is not None:
+                effects.append((change.key, effect))
+                plan.concerns((rule,), change)
+        for part_rule in rules.parts_of(entity):
+            for part in part_rule.parts(change, entity):
+                parts[part] = None
+                plan.stems(part.target, change)
+                plan.concerns((part_rule,), change)
+    plan.pulls = tuple(pull for key, one in asked.items() if (pull := _pull(key, one, newest.get(key))) is not None)
+    plan.pushes = group_pushes(pushed)
+    plan.parts = tuple(map(PartLook, parts))
+    plan.effects = tuple(effects)
+    return plan
 
 
-def _note(since: dict[str, int], concerned: Iterable[Rule], change: Change) -> None:
-    """Remember the oldest change of each rule."""
-    if change.created_ms is not None:
-        for rule in concerned:
-            since[rule.name] = min(change.created_ms, since.get(rule.name, change.created_ms))
+def _ask_pull(change: Change, into: tuple[TargetRule, ...], asked: dict[ItemKey, Asked], plan: Plan) -> None:
+    """A record of a target: a look at it checks all of its rules."""
+    if not any(rule.pulls(change) for rule in into):
+        return
+    one = asked.setdefault(change.key, Asked())
+    one.rules |= dict.fromkeys(into)
+    one.newest = change
+    one.appeared |= change.old is None
+    plan.stems(change.key, change)
+    plan.concerns(into, change)
 
 
-def _pull(newest: Change, rules: tuple[Rule, ...]) -> Pull | None:
-    if newest.new is None and newest.in_order:
+def _ask_hinted(change: Change, rule: TargetRule, asked: dict[ItemKey, Asked], plan: Plan) -> None:
+    """A record of a source that names its targets itself."""
+    for hint in rule.hints(change):
+        one = asked.setdefault(hint.target, Asked())
+        one.rules[rule] = None
+        if hint.member is not None:
+            one.members[hint.member] = None
+        plan.stems(hint.target, change)
+        plan.concerns((rule,), change)
+
+
+def _pull(key: ItemKey, asked: Asked, newest: Change | None) -> Pull | None:
+    """The look at a target. Its newest image in the batch will do only if nothing else hints at it: what a member says
+    may be later than that image, and then no record of the target need follow.
+    """
+    rules, members = tuple(asked.rules), tuple(asked.members)
+    hinted = asked.newest is None or bool(members)
+    if newest is not None and newest.new is None and newest.in_order:
         return None  # gone: there is nothing to hold a copy
-    return Pull(newest.key, newest.new if newest.in_order else None, rules)
+    image = newest.new if newest is not None and newest.in_order and not hinted else None
+    return Pull(key, image, rules, members=members, settles=bool(members) or asked.appeared)
 
 
 def group_pushes(pushed: Mapping[tuple[ItemKey, Rule], bool]) -> tuple[Push, ...]:
-    """Pushes of one source whose targets are found in the same way become one listing."""
-    groups: dict[tuple[ItemKey, str, Find, Link], Push] = {}
-    for (source, rule), removed in pushed.items():
-        group = (source, rule.target.name, rule.find, rule.link)
-        so_far = groups.get(group, Push(source, ()))
+    """Pushes of one item that list in the same way become one listing."""
+    groups: dict[tuple[object, ...], Push] = {}
+    for (anchor, rule), removed in pushed.items():
+        group = (anchor, *rule.lists_by)
+        so_far = groups.get(group, Push(anchor, ()))
         groups[group] = replace(so_far, rules=(*so_far.rules, rule), removed=so_far.removed or removed)
     return tuple(groups.values())
 
 
-def pull_of(key: ItemKey, rules: Rules, image: Item | None = None, attempt: int = 0) -> Pull | None:
-    """A pull of a target by its key, as a scan, a message or a repair asks for; None when no rule writes such items."""
+def pull_of(
+    key: ItemKey, rules: Rules, image: Item | None = None, attempt: int = 0, delay_seconds: int = 0
+) -> Pull | None:
+    """A pull of a target by its key, as a message or a repair asks for; None when no rule writes such items."""
     entity = rules.entity_of(key)
     into = rules.into_target(entity) if entity is not None else ()
-    return Pull(key, image, into, attempt) if into else None
+    return Pull(key, image, into, attempt, settles=delay_seconds > 0, delay_seconds=delay_seconds) if into else None
+
+
+def part_of(message: PartMessage, rules: Rules) -> PartLook | None:
+    """The part a message asks for; None when its rule is gone."""
+    rule = rules.rules.get(message.rule)
+    if not isinstance(rule, PartRule):
+        return None
+    return PartLook(Part(rule, message.target, message.source, message.element), message.attempt)
 
 
 def pushes_of(message: PushMessage, rules: Rules) -> tuple[Push, ...]:
@@ -117,7 +194,11 @@ def pushes_of(message: PushMessage, rules: Rules) -> tuple[Push, ...]:
     is listed in another way now is listed from the start.
     """
     entity = rules.entity_of(message.source)
-    known = [rule for name in message.rules if (rule := rules.rules.get(name)) is not None and rule.source is entity]
+    known = [
+        rule
+        for name in message.rules
+        if (rule := rules.rules.get(name)) is not None and rule.anchor is entity and rule.find is not None
+    ]
     return tuple(
         replace(
             push,
@@ -131,6 +212,7 @@ def pushes_of(message: PushMessage, rules: Rules) -> tuple[Push, ...]:
 
 def _fits(cursor: Item | None, rule: Rule) -> bool:
     """Whether a cursor is of the Query this rule lists by now."""
-    table = rule.target.table
-    keys = table.key + (table.index(rule.find.index).attributes if rule.find.index is not None else ())
+    table = rule.listed.table
+    index = rule.find.index if rule.find is not None else None
+    keys = table.key + (table.index(index).attributes if index is not None else ())
     return cursor is not None and cursor.keys() == {attribute.name for attribute in keys}

@@ -115,12 +115,14 @@ def _key_problems(table: Table, description: Mapping[str, Any]) -> Iterator[Prob
 
 def _index_problems(rules: Rules, table: Table, description: Mapping[str, Any]) -> Iterator[Problem]:
     found = {index["IndexName"]: index for index in description.get("GlobalSecondaryIndexes", [])}
-    finding = {r.find.index: r.name for r in rules.rules.values() if r.target.table == table and r.find.index}
+    finding = {
+        r.find.index: r.title for r in rules.rules.values() if r.listed.table == table and r.find and r.find.index
+    }
     for name, rule in finding.items():
         index = table.index(name)
         expected = _expected(index.partition, index.sort)
         if name not in found:
-            missing = f"it has no index {name}, by which rule {rule} finds its targets"
+            missing = f"it has no index {name}, which rule {rule} lists by"
             yield Problem(table.physical_name, missing, f"Create the index with {expected}")
         elif (schema := _schema(found[name]["KeySchema"], description)) != expected:
             yield Problem(

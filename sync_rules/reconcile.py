@@ -11,22 +11,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from sync_rules.attributes import Item
 from sync_rules.decide import (
     Changes,
     Intent,
-    Sources,
-    Target,
     deletion_of,
     intent_of,
+    lost_source,
     refusal,
     relinked,
     source_changed,
-    source_of,
     undermined,
 )
 from sync_rules.errors import StoreError
-from sync_rules.kinds import KINDS
+from sync_rules.families import Rule, TargetRule, Trouble
 from sync_rules.limits import Limits
 from sync_rules.messages import PullMessage
 from sync_rules.model import (
@@ -36,8 +33,8 @@ from sync_rules.model import (
     Result,
     Status,
 )
-from sync_rules.rules import Rule
-from sync_rules.store import Apply, Later, Park, Read, Work
+from sync_rules.sources import Sources, Target, read_sources
+from sync_rules.store import Apply, Later, Park, Work
 from sync_rules.updates import differences, misfit
 
 
@@ -52,19 +49,22 @@ class Unfinished:
 @dataclass
 class Report:
     """What came of a piece of work: outcomes per rule, the items written, those that could not be finished and why,
-    and per rule the time of the oldest change that was dealt with (milliseconds since the epoch).
+    and per rule the time of the oldest change that was dealt with (milliseconds since the epoch). `asked_again` are the
+    targets for which another look was asked: a second message for one of them would double at each look.
     """
 
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
     written: set[ItemKey] = field(default_factory=set)
     failed: dict[ItemKey, Unfinished] = field(default_factory=dict)
     since_ms: dict[str, int] = field(default_factory=dict)
+    asked_again: set[ItemKey] = field(default_factory=set)
 
     def add(self, other: Report) -> None:
         """Take in what came of another piece of work."""
         self.outcomes.update(other.outcomes)
         self.since_ms |= other.since_ms
         self.written |= other.written
+        self.asked_again |= other.asked_again
         for key, unfinished in other.failed.items():
             self.note(key, unfinished)
 
@@ -96,12 +96,15 @@ class Pace:
 
 def fix(targets: Sequence[Target], pace: Pace) -> Work[Report]:
     """Bring targets, whose images are at hand, in line with their sources. The images must be older than this call."""
-    report = Report()
+    return (yield from _fix(targets, pace, Report()))
+
+
+def _fix(targets: Sequence[Target], pace: Pace, report: Report) -> Work[Report]:
     waiting: Sequence[Target] = targets
     for _ in range(pace.limits.source_reads_max_tries):
         if not waiting:
             return report
-        sources = yield from read_sources(waiting)
+        sources = yield from read_sources(waiting, pace.limits)
         intents: list[Intent] = []
         deferred: list[Target] = []
         for target in waiting:
@@ -117,26 +120,6 @@ def fix(targets: Sequence[Target], pace: Pace) -> Work[Report]:
     return report
 
 
-def read_sources(targets: Iterable[Target]) -> Work[Sources]:
-    """The sources these targets point to, each read once, strongly consistent, after the images."""
-    keys = [rule.source_key(target.image) for target in targets for rule in target.rules]
-    return (yield from read_all(key for key in keys if key is not None))
-
-
-def read_all(keys: Iterable[ItemKey]) -> Work[Sources]:
-    """Items by key, each once, strongly consistent, table by table: one that fails holds up no other."""
-    tables: dict[str, dict[ItemKey, None]] = {}
-    for key in keys:
-        tables.setdefault(key.table, {})[key] = None
-    found: dict[ItemKey, Item | StoreError | None] = {}
-    for wanted in map(tuple, tables.values()):
-        try:
-            found.update(zip(wanted, (yield Read(wanted)), strict=True))
-        except StoreError as error:
-            found.update(dict.fromkeys(wanted, error))
-    return found
-
-
 # ------------------------------------------------------------------ what should happen
 def _decide(
     target: Target, sources: Sources, pace: Pace, report: Report, deferred: list[Target]
@@ -147,32 +130,45 @@ def _decide(
     deletion = deletion_of(target, sources)
     if deletion is not None:
         return [deletion]
-    wanted: dict[Rule, Changes] = {}
+    wanted: dict[TargetRule, Changes] = {}
     for rule in target.rules:
-        source = source_of(rule, target.image, sources)
-        if isinstance(source, StoreError):
-            report.fail(target.only([rule]), str(source))
-            continue
-        desired = KINDS[type(rule)].desired(rule, source, target.image)
-        if desired is None:
-            report.tally([rule], Outcome.KEPT)
-            continue
-        changes = differences(target.image, desired)
-        if not changes:
-            report.tally([rule], Outcome.RIGHT)
-        elif reason := misfit(target.image, changes):  # parked alone: it must not hold up the other rules
-            yield from _park(target, [rule], reason, pace, report)
-        else:
+        changes = yield from _changes_by(rule, target, sources, pace, report)
+        if changes:
             wanted[rule] = changes
     if not wanted:
         return []
     if not pace.may_write(target.key):
-        yield from _park(target, wanted, "Contended", pace, report)
+        yield from _park(target, wanted, Trouble("Contended"), pace, report)
         return []
     later = undermined(wanted)
     if later:
         deferred.append(target.only(later))
     return [intent_of(target, {rule: wanted[rule] for rule in wanted if rule not in later}, sources)]
+
+
+def _changes_by(rule: TargetRule, target: Target, sources: Sources, pace: Pace, report: Report) -> Work[Changes]:
+    """What one rule would have written. What keeps it from saying so is parked alone: it holds up no other rule."""
+    found = sources.of(rule, target)
+    if isinstance(found, StoreError):
+        report.fail(target.only([rule]), str(found))
+        return {}
+    if rule in target.removed and rule.restricts(target.image) and lost_source(rule, target, sources):
+        yield from _report_restricted(target, rule, report)
+        return {}
+    desired = found if isinstance(found, Trouble) else rule.desired(found, target.image)
+    if desired is None:
+        report.tally([rule], Outcome.KEPT)
+        return {}
+    if isinstance(desired, Trouble):
+        yield from _park(target, [rule], desired, pace, report)
+        return {}
+    changes = differences(target.image, desired)
+    if reason := misfit(target.image, changes):
+        yield from _park(target, [rule], Trouble(reason), pace, report)
+        return {}
+    if not changes:
+        report.tally([rule], Outcome.RIGHT)
+    return changes
 
 
 # --------------------------------------------------------------- making it happen
@@ -208,6 +204,9 @@ def _take(intent: Intent, result: Result, pace: Pace, report: Report) -> Work[Ta
     elif intent.deletes and result.item is not None and not relinked(intent, result.item):
         # its own record would only pull it, and a pull never deletes
         return replace(intent.target, image=result.item)
+    elif target.members and result.item is not None and refusal(intent, result.item) is not Outcome.RIGHT:
+        # an index may not show yet what hinted at it: whoever was quicker need not know of that
+        return replace(target, image=result.item)
     else:
         outcome = refusal(intent, result.item)
         report.tally(intent.rules, outcome)
@@ -219,24 +218,36 @@ def _take(intent: Intent, result: Result, pace: Pace, report: Report) -> Work[Ta
 def _rejected(intent: Intent, result: Result, pace: Pace, report: Report) -> Work[None]:
     """A write that can never succeed. If several rules share it, each is tried alone before it is parked."""
     if len(intent.rules) == 1:
-        yield from _park(intent.target, intent.rules, result.reason, pace, report)
+        yield from _park(intent.target, intent.rules, Trouble(result.reason), pace, report)
         return
     for rule in intent.rules:
-        report.add((yield from fix([intent.target.only([rule])], pace)))
+        report.add((yield from _fix([intent.target.only([rule])], pace, Report(asked_again=report.asked_again))))
 
 
-def _park(target: Target, rules: Iterable[Rule], reason: str, pace: Pace, report: Report) -> Work[None]:
+def _park(target: Target, rules: Iterable[TargetRule], trouble: Trouble, pace: Pace, report: Report) -> Work[None]:
     """Keep a failure record per rule and look again later; the rest goes on. Never holds up a shard."""
     rules = tuple(rules)
-    delay = pace.limits.parked_first_delay_seconds << min(target.attempt, 10)
+    member = trouble.member or (target.members[0] if target.members else None)
     try:
-        if target.attempt == 0:
+        if target.attempt == int(trouble.patient):
             for rule in rules:
-                yield Park(Failure(rule.name, target.key, reason))
-        if target.attempt < pace.limits.parked_max_looks:
-            message = PullMessage(target.key, target.attempt + 1)
-            yield Later(message, min(delay, pace.limits.settle_max_seconds))
+                yield Park(Failure(rule.name, target.key, trouble.reason, member=member))
+        if target.attempt < pace.limits.parked_max_looks and target.key not in report.asked_again:
+            yield Later(PullMessage(target.key, target.attempt + 1), pace.limits.parked_delay_seconds(target.attempt))
+            report.asked_again.add(target.key)
     except StoreError as error:
         report.fail(target.only(rules), str(error))
     else:
         report.tally(rules, Outcome.PARKED)
+
+
+def _report_restricted(target: Target, rule: TargetRule, report: Report) -> Work[None]:
+    """`on_delete: restrict`: nobody can forbid a delete that has happened, but it is said which target has lost its
+    source.
+    """
+    try:
+        yield Park(Failure(rule.name, target.key, "SourceDeleted"))
+    except StoreError as error:
+        report.fail(target.only([rule]), str(error))
+    else:
+        report.tally([rule], Outcome.KEPT)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from sync_rules.attributes import Item
 from sync_rules.errors import StoreError
+from sync_rules.finding import KeyConditions
 from sync_rules.messages import Message
-from sync_rules.model import Failure, ItemKey, Result, Write
-from sync_rules.rules import KeyConditions
+from sync_rules.model import Call, Failure, ItemKey, Keep, Result, Write
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class List:
     """One page of a Query. Answer: Page.
 
     Of the base table (`index` None) it is strongly consistent and its items are images. Of an index it may lag and only
-    the keys of its rows may be used.
+    the keys of its rows may be used. `backward`: from the last sort key to the first.
     """
 
     table: str
@@ -37,6 +37,7 @@ class List:
     conditions: KeyConditions
     limit: int
     cursor: Item | None = None
+    backward: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class Park:
     failure: Failure
 
 
-Request = Read | List | Scan | Apply | Later | Park
+Request = Read | List | Scan | Apply | Later | Park | Keep | Call
 T = TypeVar("T")
 Work = Generator[Request, Any, T]
 
@@ -101,7 +102,9 @@ class Store(Protocol):
         ...
 
     def apply(self, request: Apply) -> tuple[Result, ...]:
-        """Each write is atomic and conditional and never creates an item. A refused guard is never retried."""
+        """Each write is atomic, conditional, and creates no item but those of the pipeline. A refused guard is never
+        retried.
+        """
         ...
 
 
@@ -121,6 +124,35 @@ class Failures(Protocol):
         ...
 
 
+class Archive(Protocol):
+    """Where archived items go."""
+
+    def keep(self, keep: Keep) -> None:
+        """Returns once the object is safe; one of the same name is the same object. Raises StoreError."""
+        ...
+
+
+class Caller(Protocol):
+    """Whoever calls users' functions."""
+
+    def call(self, call: Call) -> None:
+        """Returns once the function did, now or for the same change before. Raises StoreError."""
+        ...
+
+
+class Nobody:
+    """For worlds without archive and calls."""
+
+    def keep(self, keep: Keep) -> None:
+        raise StoreError("NoArchive", f"rule {keep.rule}: no archive was given")
+
+    def call(self, call: Call) -> None:
+        raise StoreError("NoCaller", f"rule {call.rule}: nobody to call {call.function} was given")
+
+
+NOBODY: Final = Nobody()
+
+
 @dataclass(frozen=True)
 class World:
     """Everything outside: what the pipeline's requests are answered by."""
@@ -128,6 +160,8 @@ class World:
     store: Store
     queue: Queue
     failures: Failures
+    archive: Archive = NOBODY
+    caller: Caller = NOBODY
 
     def answer(self, request: Request) -> Any:
         match request:
@@ -143,6 +177,10 @@ class World:
                 return self.queue.send(request.message, request.delay_seconds)
             case Park():
                 return self.failures.park(request.failure)
+            case Keep():
+                return self.archive.keep(request)
+            case Call():
+                return self.caller.call(request)
 
 
 def drive(work: Work[T], world: World) -> T:

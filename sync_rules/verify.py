@@ -12,34 +12,37 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
 from typing import Final
 
 from sync_rules.attributes import Item
 from sync_rules.compare import (
+    Asked,
     Comparison,
     Difference,
-    Drift,
     Sweep,
     Verdict,
+    ask,
     compare,
     judge,
     look_again,
     sweep_page,
-    target_of,
 )
 from sync_rules.entities import Table
 from sync_rules.errors import UserError
+from sync_rules.families import PartRule, Rule, causes
 from sync_rules.fanout import pull
+from sync_rules.kinds.path import TreeRule
 from sync_rules.model import ItemKey
+from sync_rules.parts import PartLook, settle
 from sync_rules.plan import pull_of
 from sync_rules.reconcile import Pace
-from sync_rules.rules import Rule, Rules, causes
+from sync_rules.rules import Rules
 from sync_rules.store import Read, Work, World, drive
 
 PAGE_MAX_ITEMS: Final = 500
 CANDIDATES_MAX: Final = 10_000
 LOOK_AGAIN_MAX_ITEMS: Final = 100
+LEVELS_MAX: Final = 1_000  # of a hierarchy: the looks end with the first that mends nothing
 GRACE_SECONDS: Final = 120.0  # a record is on its way for a second or two; a delayed one for a minute
 Look = Callable[[frozenset[str]], Iterator["Finding"]]  # at all targets asked for, by the rules of these names
 
@@ -127,8 +130,8 @@ class Verifier:
 
         self.tally.items += 1
         entity = self._rules.entity_of(key)
-        into = self._rules.into_target(entity) if entity is not None else ()
-        asked = self._only.intersection(rule.name for rule in into)
+        about = (*self._rules.into_target(entity), *self._rules.parts_of(entity)) if entity is not None else ()
+        asked = self._only.intersection(rule.name for rule in about)
         return self._in_order(asked or self._only, look)
 
     def _in_order(self, names: frozenset[str], look: Look) -> Iterator[Finding]:
@@ -145,7 +148,7 @@ class Verifier:
                     break
 
     def _sweep(self, names: frozenset[str]) -> Iterator[Finding]:
-        for table in target_tables(self._rules, names):
+        for table in swept_tables(self._rules, names):
             cursor: Item | None = None
             while True:
                 page: Sweep = drive(sweep_page(table, self._rules, names, cursor, PAGE_MAX_ITEMS), self._world)
@@ -169,7 +172,8 @@ class Verifier:
 
     def _settle(self) -> Iterator[Finding]:
         """The second look at what differed, and the third at what that could not tell."""
-        found, self._candidates = self._candidates, []
+        found = list({one.subject: one for one in self._candidates}.values())  # a part is seen from both its sides
+        self._candidates = []
         unsure = yield from self._look_again(found)
         yield from self._look_again(unsure, last=True)
 
@@ -188,10 +192,10 @@ class Verifier:
             some = found[start : start + LOOK_AGAIN_MAX_ITEMS]
             comparison = drive(look_again(some, self._rules), self._world)
             self._last_seen = self._clock()
-            before = {(one.rule, one.target): one for one in some}
+            before = {one.subject: one for one in some}
             judged: dict[Verdict, list[Difference]] = {verdict: [] for verdict in Verdict}
             for one in comparison.different:
-                judged[judge(before[one.rule, one.target], one)].append(one)
+                judged[judge(before[one.subject], one)].append(one)
             waiting = [] if last else judged[Verdict.UNSURE]
             drifted = judged[Verdict.DRIFT] + (judged[Verdict.UNSURE] if last else [])
             unsure += waiting
@@ -204,23 +208,25 @@ class Verifier:
 
     def _mend(self, drifted: Sequence[Difference]) -> Iterator[Finding]:
         """Pull what drifted, then look whether it is right now. Orphans are only reported: nothing brings them back."""
-        mendable = [one for one in drifted if one.drift is not Drift.ORPHAN] if self._repair else []
-        unmended: set[tuple[str, ItemKey]] = {(one.rule, one.target) for one in drifted}
+        mendable = [one for one in drifted if one.mendable] if self._repair else []
+        unmended = {one.subject for one in drifted}
         if mendable:
             asked: dict[ItemKey, set[str]] = {}
             for one in mendable:
-                asked.setdefault(one.target, set()).add(one.rule)
+                if one.part is None:
+                    asked.setdefault(one.target, set()).add(one.rule)
             pulls = [
                 replace(again, rules=tuple(rule for rule in again.rules if rule.name in names))
                 for key, names in asked.items()
                 if (again := pull_of(key, self._rules)) is not None
             ]
             drive(pull(pulls, Pace()), self._world)
+            drive(settle([PartLook(one.part) for one in mendable if one.part is not None], Pace()), self._world)
             after = drive(look_again(mendable, self._rules), self._world)
-            unmended -= {(one.rule, one.target) for one in mendable}
-            unmended |= {(one.rule, one.target) for one in after.different}
+            unmended -= {one.subject for one in mendable}
+            unmended |= {one.subject for one in after.different}
         for one in drifted:
-            repaired = (one.rule, one.target) not in unmended
+            repaired = one.subject not in unmended
             self.tally.repaired[one.rule] += repaired
             yield Finding(one, repaired)
 
@@ -236,30 +242,45 @@ class Step:
 def cascade(rules: Rules, names: frozenset[str]) -> Iterator[Step]:
     """These rules, each after those that feed it.
 
-    No copy of sound rules feeds itself, but two rules may feed each other through different copies. Such rules, and
-    what comes after them, are one step: each round makes the next copies of every chain right, so as many rounds as
-    there are copies are enough.
+    No copy of sound rules feeds itself, but a rule, or two, may feed each other through different copies. Such rules
+    (where it is several, with what comes after them) are one step: each round makes the next copies of every chain
+    right, so as many rounds as there are copies are enough. A hierarchy takes a round per level.
     """
     waiting = [rule for rule in rules.rules.values() if rule.name in names]
     while waiting:
-        ready = [rule for rule in waiting if not any(_feeds(one, rule) for one in waiting)]
-        if ready:
-            yield Step(frozenset(rule.name for rule in ready))
-            waiting = [rule for rule in waiting if rule not in ready]
-        else:
-            yield Step(frozenset(rule.name for rule in waiting), sum(len(rule.copies) for rule in waiting))
+        ready = [rule for rule in waiting if not any(_feeds(one, rule) for one in waiting if one is not rule)]
+        if not ready:
+            copies = sum(len(rule.nodes()) for rule in waiting)
+            yield Step(frozenset(rule.name for rule in waiting), max(copies, *map(_rounds, waiting)))
             return
+        once = frozenset(rule.name for rule in ready if _rounds(rule) == 1)
+        if once:
+            yield Step(once)
+        for rule in ready:
+            if rule.name not in once:
+                yield Step(frozenset([rule.name]), _rounds(rule))
+        waiting = [rule for rule in waiting if rule not in ready]
+
+
+def _rounds(rule: Rule) -> int:
+    """How many rounds make everything right that a rule feeds to itself."""
+    if isinstance(rule, TreeRule):
+        return LEVELS_MAX
+    return len(rule.nodes()) if _feeds(rule, rule) else 1
 
 
 def _feeds(writer: Rule, rule: Rule) -> bool:
-    """Whether some copy of one rule decides what some copy of another must be."""
-    pairs = product(range(len(writer.copies)), range(len(rule.copies)))
-    return any(causes(writer, written, rule, index) for written, index in pairs)
+    """Whether something one rule writes decides what something of another must be."""
+    return any(causes(written, node) for written in writer.nodes() for node in rule.nodes())
 
 
-def target_tables(rules: Rules, only: frozenset[str]) -> tuple[Table, ...]:
-    """The tables that hold targets of the rules in `only`, each once."""
-    tables = {rule.target.table.name: rule.target.table for rule in rules.rules.values() if rule.name in only}
+def swept_tables(rules: Rules, only: frozenset[str]) -> tuple[Table, ...]:
+    """The tables that hold what the rules in `only` keep, and for parts what they are made from too, each once."""
+    tables: dict[str, Table] = {}
+    for rule in rules.rules.values():
+        if rule.name in only:
+            sides = (rule.source, rule.target) if isinstance(rule, PartRule) else (rule.target,)
+            tables |= {side.table.name: side.table for side in sides}
     return tuple(tables.values())
 
 
@@ -267,9 +288,9 @@ def _compare_item(key: ItemKey, rules: Rules, only: frozenset[str]) -> Work[Comp
     (item,) = yield Read((key,))
     if item is None:
         raise UserError(f"there is no item {key}")
-    target = target_of(item, rules.tables[key.table], rules, only)
-    if target is None:
+    asked = Asked()
+    if not ask(item, rules.tables[key.table], rules, only, asked, alone=True):
         entity = rules.entity_of(key)
         what = f"is a {entity.name}" if entity else "is of no entity"
         raise UserError(f"no rule that is verified writes {key}: it {what}")
-    return (yield from compare([target]))
+    return (yield from compare(asked))

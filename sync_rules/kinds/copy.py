@@ -6,90 +6,85 @@ snapshot` is the same law with a guard more: it only ever fills what is not ther
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
 
 from sync_rules.attributes import AttributeValue, Item, Path, changed, get
-from sync_rules.model import Change, Condition, Test, equals_seen
-from sync_rules.rules import CopyRule
+from sync_rules.families import Desired, Node
+from sync_rules.kinds.linked import LinkedRule
+from sync_rules.model import Change, Condition, equals_seen
 
 
-def pushes(rule: CopyRule, change: Change) -> bool:
-    """A source came, went, or changed in what the rule reads of it. A snapshot is pushed only to be filled."""
-    if change.new is None:
-        return rule.mode == "live" and rule.on_delete != "keep"
-    if change.old is None:
-        return True
-    if rule.mode == "snapshot":
-        return _may_fill(rule, change.old, change.new)
-    return changed(change.old, change.new, rule.source_paths)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CopyRule(LinkedRule):
+    """`mapping` pairs source paths with target paths. Without any, the rule is about deletes alone."""
 
+    mapping: tuple[tuple[Path, Path], ...]
+    mode: Literal["live", "snapshot"] = "live"
+    kind = "copy"
 
-def _may_fill(rule: CopyRule, old: Item, new: Item) -> bool:
-    """Whether something appeared in the source that targets which came before it still lack."""
-    appeared = any(get(old, path) is None and get(new, path) is not None for path, _ in rule.mapping)
-    return appeared or (rule.where is not None and changed(old, new, rule.where.source_paths))
+    @cached_property
+    def copies(self) -> tuple[Path, ...]:
+        return tuple(target for _, target in self.mapping)
 
+    @cached_property
+    def source_paths(self) -> tuple[Path, ...]:
+        reads = self.where.source_paths if self.where else ()
+        named = [*(source for source, _ in self.mapping), *reads]
+        return tuple(dict.fromkeys(self.source.stored(path) for path in named))
 
-def pulls(rule: CopyRule, change: Change) -> bool:
-    """A target came, or changed in anything a guard compares or a listing goes by: its link, its copies and the maps
-    they stand in, what `where` reads, its place in the listing index.
-    """
-    if change.new is None or change.old is None:
-        return change.new is not None
-    if changed(change.old, change.new, rule.relevant_paths):
-        return True
-    maps = (copy[:length] for copy in rule.copies for length in range(1, len(copy)))
-    return any(_standing(change.old, path) != _standing(change.new, path) for path in maps)
+    def nodes(self) -> tuple[Node, ...]:
+        decides = tuple((self.source, path) for path in (self.where.source_paths if self.where else ()))
+        goes_by = tuple((self.target, path) for path in self.goes_by)
+        return tuple(
+            Node(self, (self.target, to), ((self.source, path), *decides), goes_by) for path, to in self.mapping
+        )
 
+    def body(self) -> Mapping[str, object]:
+        return {
+            "mapping": sorted(self.mapping),
+            "link": sorted((field, ref.path) for field, ref in self.link),
+            "via": self.find and self.find.index,
+            "where": self.where and self.where.text,
+            "mode": self.mode,
+            "on_delete": self.on_delete,
+            "strict": self.strict,
+            "settle_seconds": self.settle_seconds,
+        }
 
-def _standing(item: Item, path: Path) -> str:
-    """What stands where a copy needs a map."""
-    value = get(item, path)
-    return "nothing" if value is None else "a map" if "M" in value else "something else"
+    # ---------------------------------------------------------------- what matters
+    def pushes(self, change: Change) -> bool:
+        """A source came, went, or changed in what the rule reads of it. A snapshot is pushed only to be filled."""
+        if change.new is None:
+            return self.mode == "live" and self.on_delete != "keep"
+        if change.old is None:
+            return bool(self.mapping)
+        if self.mode == "snapshot":
+            return self._may_fill(change.old, change.new)
+        return changed(change.old, change.new, self.source_paths)
 
+    def _may_fill(self, old: Item, new: Item) -> bool:
+        """Whether something appeared in the source that targets which came before it still lack."""
+        appeared = any(get(old, path) is None and get(new, path) is not None for path, _ in self.mapping)
+        return appeared or (self.where is not None and changed(old, new, self.where.source_paths))
 
-def desired(rule: CopyRule, source: Item | None, target: Item) -> Mapping[Path, AttributeValue | None] | None:
-    """The copies as the source has them. Without a source (or where `where` says no) the delete policy decides."""
-    if rule.mode == "snapshot" and any(get(target, copy) is not None for copy in rule.copies):
-        return None
-    if source is None or not rule.where_holds(source, target):
-        return ABSENT[rule.on_delete](rule)
-    return rule.values(source)
+    # ---------------------------------------------------------------- what is true
+    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | None:
+        """The copies as the source has them. Without a source (or where `where` says no) the delete policy decides."""
+        if self.mode == "snapshot" and any(get(target, copy) is not None for copy in self.copies):
+            return None
+        source = sources[0] if sources else None
+        if source is None or not self.where_holds(source, target):
+            return self.without_source()
+        return self.values(source)
 
+    def values(self, source: Item) -> dict[Path, AttributeValue | None]:
+        """What each copy must hold, given a source."""
+        view = self.source.view(source, (path for path, _ in self.mapping))
+        return {to: get(view, path) for path, to in self.mapping}
 
-def _says_nothing(_rule: CopyRule) -> None:
-    return None
-
-
-def _says_absent(rule: CopyRule) -> Mapping[Path, None]:
-    return dict.fromkeys(rule.copies)
-
-
-def deletes(rule: CopyRule, target: Item) -> bool:
-    """Whether a target goes with its source. Where `where` does not hold, the rule says nothing of it; `check` sees to
-    it that it reads no attribute of a source that is gone.
-    """
-    return rule.on_delete == "delete" and rule.where_holds({}, target)
-
-
-ABSENT = {
-    "keep": _says_nothing,
-    "clear": _says_absent,
-    "delete": _says_nothing,  # only a REMOVE record of the source deletes, and only in a transaction
-}
-
-
-def link_guard(rule: CopyRule, image: Item) -> tuple[Condition, ...]:
-    """Never one user's name on another user's order: what names the source must be as it was seen."""
-    still_linked = tuple(equals_seen(path, get(image, path)) for path in rule.link_paths)
-    still_where = tuple(equals_seen(path, get(image, path)) for path in rule.where_paths)
-    still_empty = tuple(equals_seen(path, None) for path in rule.copies) if rule.mode == "snapshot" else ()
-    return still_linked + still_where + still_empty
-
-
-def source_guard(rule: CopyRule, source: Item | None) -> tuple[Condition, ...]:
-    """The source is as it was read: gone, or there with the same values at every path the rule reads."""
-    there = (rule.source.table.partition.name,)
-    if source is None:
-        return (Condition(Test.ABSENT, there),)
-    return (Condition(Test.EXISTS, there), *(equals_seen(path, get(source, path)) for path in rule.source_paths))
+    def link_guard(self, image: Item) -> tuple[Condition, ...]:
+        still_empty = tuple(equals_seen(path, None) for path in self.copies) if self.mode == "snapshot" else ()
+        return super().link_guard(image) + still_empty

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.compare import Drift, Verdict, compare, judge, look_again, sweep_page, target_of
+from sync_rules.compare import Asked, Drift, Verdict, ask, compare, judge, look_again, sweep_page
 from sync_rules.expressions import compile_where
 from tests.builders import author_item, book_item, library, m, s
 from tests.worlds import Scene
@@ -91,8 +91,8 @@ def test_compare_leaves_other_rules_and_entities_alone():
     assert (comparison.different, comparison.right, comparison.kept) == ([], {}, {})
     assert len(scene.tap.requests) == 1
     authors = scene.rules.tables["authors"]
-    assert target_of(author_item("a1"), authors, scene.rules, frozenset({RULE})) is None
-    assert scene.drive(compare([])).different == []
+    assert not ask(author_item("a1"), authors, scene.rules, frozenset({RULE}), Asked())
+    assert scene.drive(compare(Asked())).different == []
 
 
 def test_compare_calls_no_orphan_what_where_does_not_speak_of():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.expressions import compile_where
-from sync_rules.kinds import copy
 from sync_rules.model import Change
 from tests.builders import book_item, key, library, m, mapping, order_item, s, shop, user_item
 
@@ -41,14 +40,14 @@ def where(text: str):
 )  # fmt: skip
 def test_copy_desires_what_the_source_holds_now(given, source, expected):
     """The copies are the source's values; without a source, or where `where` says no, the delete policy decides."""
-    assert copy.desired(rule(**given), source, ORDER) == expected
+    assert rule(**given).desired([source], ORDER) == expected
 
 
 def test_copy_of_a_snapshot_is_filled_once():
     """A snapshot is copied onto a target that has none of its copies, and never again."""
     bare = order_item("1", "1")
-    assert copy.desired(rule(mode="snapshot"), USER, bare) == {NAME: s("Ada")}
-    assert copy.desired(rule(mode="snapshot"), None, bare) is None
+    assert rule(mode="snapshot").desired([USER], bare) == {NAME: s("Ada")}
+    assert rule(mode="snapshot").desired([None], bare) is None
 
 
 @pytest.mark.parametrize("attribute", ["author_id", "author_name", "author_bio", "book_id"])
@@ -58,9 +57,9 @@ def test_copy_pulls_on_link_copy_and_place_in_the_index(attribute):
     (one,) = rules.rules.values()
     old = {**book_item("b1", "a1", title=s("T")), attribute: s("before")}
     changed = Change(key(rules.tables["books"], "b1"), old, {**old, attribute: s("after")})
-    assert copy.pulls(one, changed)
+    assert one.pulls(changed)
     untouched = Change(changed.key, old, {**old, "title": s("U")})
-    assert not copy.pulls(one, untouched)
+    assert not one.pulls(untouched)
 
 
 def test_copy_watches_what_where_reads():
@@ -69,7 +68,7 @@ def test_copy_watches_what_where_reads():
     table = one.source.table
     user = Change(key(table, "USER#1", "PROFILE"), USER, {**USER, "active": {"BOOL": True}})
     order = Change(key(table, "USER#1", "ORDER#1"), ORDER, {**ORDER, "status": s("DONE")})
-    assert copy.pushes(one, user)
-    assert copy.pulls(one, order)
-    assert not copy.pushes(rule(), user)
-    assert not copy.pulls(rule(), order)
+    assert one.pushes(user)
+    assert one.pulls(order)
+    assert not rule().pushes(user)
+    assert not rule().pulls(order)

@@ -78,7 +78,7 @@ def test_plan_forgets_a_target_that_is_gone():
 def test_plan_reads_a_target_again_when_records_may_overtake():
     """The image of a Kinesis record may not be the newest, a removal neither: the target is read."""
     plan = plan_batch([order(None, "Ada", in_order=False), order("Ada", None, in_order=False)], SHOP)
-    assert plan.pulls == (Pull(ORDER, None, (NAMES,)),)
+    assert plan.pulls == (Pull(ORDER, None, (NAMES,), settles=True),)
 
 
 @pytest.mark.parametrize(("on_delete", "pushed"), [("keep", False), ("clear", True), ("delete", True)])

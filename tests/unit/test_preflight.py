@@ -53,7 +53,7 @@ def test_preflight_compares_keys(client):
     )
 
 
-NO_INDEX = "it has no index by_author, by which rule author-on-books finds its targets"
+NO_INDEX = "it has no index by_author, which rule author-on-books lists by"
 OTHER_INDEX = (
     "index by_author has partition key author_id (S), "
     "and the rules file says partition key author_id (S), sort key book_id (S)"

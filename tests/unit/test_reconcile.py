@@ -13,7 +13,8 @@ from sync_rules.messages import PullMessage
 from sync_rules.model import Check, Delete, Failure, Outcome, Result, Status, Transaction, Update
 from sync_rules.reconcile import Pace
 from sync_rules.rulefile import parse_rules
-from sync_rules.rules import CopyRule, Rules
+from sync_rules.kinds.copy import CopyRule
+from sync_rules.rules import Rules
 from sync_rules.store import Apply, Read, Request
 from tests.builders import author_item, book_item, library, mapping, n, order_item, rules_of, s, shop, user_item
 from tests.worlds import Scene, event_of

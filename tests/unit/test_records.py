@@ -14,10 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.entities import Ref, Table
+from sync_rules.finding import Find
+from sync_rules.kinds.copy import CopyRule
 from sync_rules.model import Change, Failure
 from sync_rules.records import changes_of, position_of, read_event
 from sync_rules.rulefile import parse_rules
-from sync_rules.rules import CopyRule, Find, Rules
+from sync_rules.rules import Rules
 from tests.builders import entity, key, mapping, n, order_item, rules_of, s, shop, table, user_item
 from tests.worlds import Scene, event_of, record_of
 
@@ -38,7 +40,9 @@ def rules_on(*tables: Table) -> Rules:
         item = entity(f"item-of-{one.name}", one)
         link = tuple((a.name, Ref(a.name, (a.name,))) for a in one.key)
         find = Find(None, tuple((a, item.templates[a.name]) for a in one.key[:1]))
-        rules.append(CopyRule(f"rule-{one.name}", item, item, mapping(a="b"), link, find))
+        rules.append(
+            CopyRule(name=f"rule-{one.name}", source=item, target=item, mapping=mapping(a="b"), link=link, find=find)
+        )
     return rules_of(*rules)
 
 
@@ -132,6 +136,8 @@ def test_records_keeps_every_value_as_it_is(old, new):
         (1_700_000_000_123, 1_700_000_000_123),
         (1_700_000_000_123_456, 1_700_000_000_123),
         ("2026-01-01T00:00:00Z", None),
+        (-1, None),
+        (1e30, None),
         (True, None),
         (None, None),
     ],
@@ -193,6 +199,40 @@ def test_records_with_another_key_than_the_table_are_failures():
     assert failure.reason == "the keys of a record are not those of table shop: expected PK (S), SK (S)"
 
 
+# ---------------------------------------------------------------- time to live
+REMOVED = Change(USER, user_item("1"), None, "100", 1_700_000_000_000)
+BY_DYNAMODB = [
+    {"type": "Service", "principalId": "dynamodb.amazonaws.com"},
+    {"Type": "Service", "PrincipalId": "dynamodb.amazonaws.com"},
+]
+BY_OTHERS = [
+    None,
+    {},
+    "Service",
+    [],
+    {"type": "Service"},
+    {"principalId": "dynamodb.amazonaws.com"},
+    {"type": "Service", "principalId": "application-autoscaling.amazonaws.com"},
+    {"type": "AssumedRole", "principalId": "dynamodb.amazonaws.com"},
+    {"type": {}, "principalId": []},
+]
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("identity", [*BY_DYNAMODB, *BY_OTHERS])
+def test_records_tell_what_expired_from_what_a_user_deleted(identity, wrapped):
+    """Only DynamoDB itself deletes what has expired, in both spellings, straight or in Kinesis."""
+    record = {**record_of(SHOP, REMOVED), "userIdentity": identity}
+    ((change,), ()) = read({"Records": [in_kinesis(record, "100") if wrapped else record]})
+    assert change == replace(REMOVED, expired=identity in BY_DYNAMODB, in_order=not wrapped)
+
+
+def test_records_nothing_expires_but_what_is_gone():
+    """An item that was written was not deleted, whoever wrote it."""
+    record = {**record_of(SHOP, WRITTEN), "userIdentity": BY_DYNAMODB[0]}
+    assert read({"Records": [record]}) == ([WRITTEN], [])
+
+
 # ---------------------------------------------------------------- damage
 JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text()),
@@ -236,7 +276,7 @@ WHOLE = event_of(
         1,
     ),
 )
-WHOLE["Records"][0]["tableName"] = "shop"
+WHOLE["Records"][0] |= {"tableName": "shop", "userIdentity": BY_DYNAMODB[0]}
 DAMAGE = [None, True, 5, -1.5, "text", "", [], [1], [[]], {}, {"S": 5}, {"N": "no number"}, {"S": []}, {"X": {}}]
 
 

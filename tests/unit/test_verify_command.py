@@ -90,7 +90,9 @@ def test_verify_exits_1_with_drift_and_0_once_it_is_mended(command):
         "target": {"table": "books", "key": {"book_id": "b1"}},
         "source": {"table": "authors", "key": {"author_id": "a1"}},
         "paths": ["author_name"],
+        "reason": None,
         "repaired": False,
+        "reason": None,
     }
     assert totals["rules"]["names"]["drift"] == 1
     code, (row, totals) = command.rows("--repair")
@@ -218,7 +220,7 @@ def test_verify_prints_no_digest(command):
     """What stands for the values while they are compared is shown neither to people nor to machines."""
     command.scene.there("books", {**RIGHT, "author_name": s("x")})
     _, (row, _) = command.rows()
-    assert row.keys() == {"rule", "drift", "target", "source", "paths", "repaired"}
+    assert row.keys() == {"rule", "drift", "target", "source", "paths", "repaired", "reason"}
 
 
 def test_verify_shows_people_the_first_of_many(capsys):

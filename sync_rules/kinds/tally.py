@@ -1,0 +1,162 @@
+"""count and sum: what each child contributes, entered in the ledger once and added to its parent's total with it.
+
+Law: an entry is a copy of what its child contributes, guarded by what was seen there, and every record of an entry is a
+reason to look at it again, whoever wrote it. Without either, a late write counts a child twice, or one that is gone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from typing import Literal
+
+from sync_rules import ledger
+from sync_rules.attributes import Item, Path, changed
+from sync_rules.entities import Entity
+from sync_rules.expressions import Where
+from sync_rules.families import Node, Part, PartRule, Trouble
+from sync_rules.finding import Link, linked
+from sync_rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, Contribution
+from sync_rules.model import Change, Delete, Increment, ItemKey, Put, Transaction
+
+Function = Literal["count", "sum"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TallyRule(PartRule):
+    """`source` is the child, `target` its entry. `link` pairs each identity field of the parent with the place on the
+    child where it is read; `weights` is an attribute of the child and how much each of its values counts.
+    """
+
+    parent: Entity
+    totals: Entity
+    function: Function
+    link: Link
+    of: Path | None = None
+    weights: tuple[Path, Mapping[str, str]] | None = None
+    per: Path | None = None
+    where: Where | None = None
+    shards: int = 1
+
+    @property
+    def kind(self) -> str:
+        return self.function
+
+    @cached_property
+    def source_paths(self) -> tuple[Path, ...]:
+        """What decides the contribution of a child."""
+        paths = (self.of, self.weights and self.weights[0], self.per)
+        return ledger.watched(self.source, self.link, self.where, (path for path in paths if path is not None))
+
+    def nodes(self) -> tuple[Node, ...]:
+        reads = tuple((self.source, path) for path in self.source_paths)
+        return tuple(Node(self, (entity, (AMOUNT,)), reads) for entity in (self.target, self.totals))
+
+    def body(self) -> Mapping[str, object]:
+        return {
+            "function": self.function,
+            "link": sorted((field, ref.path) for field, ref in self.link),
+            "of": self.of,
+            "weights": self.weights and (self.weights[0], sorted(self.weights[1].items())),
+            "per": self.per,
+            "where": self.where and self.where.text,
+            "shards": self.shards,
+            "ledger": self.target.table.name,
+        }
+
+    # ---------------------------------------------------------------- what matters
+    def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
+        """The entry of a child that came, went or changed in what decides; and every entry that was written."""
+        if entity is self.target:
+            yield Part(self, change.key, ledger.named("child", self.source, entity.fields(change.key)))
+        elif change.old is None or change.new is None or changed(change.old, change.new, self.source_paths):
+            entry = self.target.key_of(ledger.naming("child", self.source, change.key))
+            yield Part(self, entry or ledger.nowhere(self.title, self.target.table, change.key), change.key)
+
+    # ---------------------------------------------------------------- what is true
+    def judge(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Trouble | None:
+        """The entry as its child is now, and the totals moved by the difference."""
+        held = None if target is None else ledger.contribution_of(self.target.table, target)
+        if held is None and target is not None:
+            return Trouble("EntryBroken", member=part.source)
+        wanted = None if source is None else self._contribution(part.target, source)
+        if isinstance(wanted, Trouble):
+            return replace(wanted, member=part.source)
+        if wanted == held:
+            return None
+        moves = _moves(held, wanted)
+        if not all(ledger.holdable(net) for nets in moves.values() for net in nets.values()):
+            return Trouble("NumberTooLong", member=part.source)
+        seen = ledger.as_seen(part.target, target, ENTRY)
+        entry = (
+            Delete(part.target, seen)
+            if wanted is None
+            else Put(part.target, ledger.entry_item(part.target, wanted), seen)
+        )
+        return Transaction((*(_increment(total, nets) for total, nets in moves.items()), entry))
+
+    def _contribution(self, entry: ItemKey, child: Item) -> Contribution | Trouble | None:
+        """What a child adds to its parent's total; None when it adds nothing."""
+        parent = linked(self.link, self.parent, child)
+        if parent is None or not ledger.holds(self.where, self.source, child):
+            return None
+        amount, at = self._amount(child), self._at(child)
+        if isinstance(amount, Trouble):
+            return amount
+        if isinstance(at, Trouble):
+            return at
+        if not amount or at is None:
+            return None
+        fields = ledger.naming("parent", self.parent, parent) | {SHARD: {"S": str(shard_of(entry, self.shards))}}
+        total = self.totals.key_of(fields)
+        if total is None or self.target.fields(entry) is None:
+            return Trouble("KeyTooLong")
+        return Contribution(total, at, amount)
+
+    def _amount(self, child: Item) -> Decimal | Trouble | None:
+        """How much a child counts."""
+        if self.weights is not None:
+            path, weights = self.weights
+            text = ledger.text_of(ledger.read(self.source, child, path))
+            return None if text is None or text not in weights else Decimal(weights[text])
+        if self.of is None:
+            return Decimal(1)
+        value = ledger.read(self.source, child, self.of)
+        if value is None:
+            return None
+        amount = ledger.number_of(value)
+        return Trouble("NotANumber") if amount is None else amount
+
+    def _at(self, child: Item) -> str | Trouble | None:
+        """The attribute of the total that a child belongs to."""
+        if self.per is None:
+            return AMOUNT
+        value = ledger.read(self.source, child, self.per)
+        group = ledger.text_of(value)
+        if group is None and value is not None:
+            return Trouble("NotAGroup")
+        return GROUP + group if group else None  # a map has no empty key
+
+
+def shard_of(entry: ItemKey, shards: int) -> int:
+    """Which of its parent's totals a child adds to: always the same one."""
+    text = BETWEEN.join(str(value) for _, _, value in entry.values)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % shards
+
+
+def _moves(held: Contribution | None, wanted: Contribution | None) -> dict[ItemKey, dict[str, Decimal]]:
+    """What each total must be given, in one go: an item may stand in a transaction once."""
+    moves: dict[ItemKey, dict[str, Decimal]] = {}
+    for contribution, taken in ((held, True), (wanted, False)):
+        if contribution is not None:
+            nets = moves.setdefault(contribution.total, {})
+            amount = contribution.amount.copy_negate() if taken else contribution.amount
+            nets[contribution.at] = ledger.total_of((nets.get(contribution.at, Decimal(0)), amount))
+    return moves
+
+
+def _increment(total: ItemKey, nets: Mapping[str, Decimal]) -> Increment:
+    return Increment(total, tuple((at, ledger.number_text(net)) for at, net in nets.items()))

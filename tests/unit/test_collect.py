@@ -1,0 +1,451 @@
+"""The collect kind: the elements of a node's set are those of the edges that point to it, whatever happened."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sync_rules.element import parse_element
+from sync_rules.entities import Ref
+from sync_rules.expressions import compile_where
+from sync_rules.families import Part, Trouble
+from sync_rules.finding import Find
+from sync_rules.keys import parse_template
+from sync_rules.kinds.collect import CollectRule
+from sync_rules.model import Change, Check, Condition, Test, Transaction, Update
+from tests.builders import entity, exists, index, key, n, s, table
+from tests.part_worlds import ROAD, PartWorld, rules_of
+
+# ---------------------------------------------------------------- a graph in one table: nodes are self-edges
+GRAPH = table("graph", {"PK": "S", "SK": "S"})
+GOAL = entity("goal", GRAPH, PK="{goal_id}", SK="{goal_id}")
+MEMBERSHIP = entity("membership", GRAPH, PK="{goal}", SK="{target}")
+G1, G2 = key(GRAPH, "G1", "G1"), key(GRAPH, "G2", "G2")
+U1 = key(GRAPH, "G1", "GOALMEMBERSHIP-USER-U1")
+LEAD = "GOALMEMBERSHIP-USER-U1-LEAD"
+
+
+def graph(**given) -> CollectRule:
+    rule = {
+        "name": "goal-edges", "source": MEMBERSHIP, "target": GOAL, "into": "edges", "numbers": False,
+        "element": parse_element("{target}-{memberRole}"), "where": None, "omit": None, "strict": False,
+        "link": (("goal_id", Ref("goal", ("PK",))),),
+        "find": Find(None, ((GRAPH.partition, MEMBERSHIP.templates["PK"]),)),
+    }  # fmt: skip
+    return CollectRule(**{**rule, **given})
+
+
+def goal(goal_id="G1", **values):
+    return {"PK": s(goal_id), "SK": s(goal_id), **values}
+
+
+def member(user="U1", role="LEAD", goal_id="G1", **values):
+    return {"PK": s(goal_id), "SK": s(f"GOALMEMBERSHIP-USER-{user}"), "memberRole": s(role), **values}
+
+
+# ---------------------------------------------------------------- tickets that move between teams
+TEAMS = table("teams", {"team_id": "S"})
+TICKETS = table("tickets", {"PK": "S"}, index("by_team", {"team": "S"}))
+TEAM = entity("team", TEAMS)
+TICKET = entity("ticket", TICKETS, PK="TICKET#{ticket_id}")
+A, B = key(TEAMS, "a"), key(TEAMS, "b")
+
+
+def tickets(**given) -> CollectRule:
+    by_team = TICKETS.index("by_team")
+    rule = {
+        "name": "team-tickets", "source": TICKET, "target": TEAM, "into": "tickets", "numbers": False,
+        "element": parse_element("{ticket_id}-{priority}"), "where": None, "omit": None, "strict": False,
+        "link": (("team_id", Ref("team", ("team",))),),
+        "find": Find("by_team", ((by_team.partition[0], parse_template("{team}")),)),
+    }  # fmt: skip
+    return CollectRule(**{**rule, **given})
+
+
+def ticket(ticket_id="1", team="a", priority="HIGH", **values):
+    return {"PK": s(f"TICKET#{ticket_id}"), "team": s(team), "priority": s(priority), **values}
+
+
+def ticket_key(ticket_id="1"):
+    return key(TICKETS, f"TICKET#{ticket_id}")
+
+
+def bare(text):
+    return compile_where(text, "")
+
+
+def adds(at, attribute, value):
+    return Update(at, (), (), (exists(GRAPH if at.table == "graph" else TEAMS),), adds=(((attribute,), value),))
+
+
+def discards(at, attribute, value):
+    return Update(at, (), (), (exists(GRAPH if at.table == "graph" else TEAMS),), discards=(((attribute,), value),))
+
+
+# ---------------------------------------------------------------- judging one part
+@pytest.mark.parametrize("strings", [{}, {"edges": {"SS": ["other"]}}])
+def test_collect_adds_the_element_of_an_edge_without_reading_the_others(strings):
+    """An element goes in with nothing asked of the node but that it exists."""
+    rule = graph()
+    write = rule.judge(Part(rule, G1, U1, LEAD), goal(**strings), member())
+    assert write == adds(G1, "edges", {"SS": [LEAD]})
+
+
+@pytest.mark.parametrize(
+    ("given", "edge"),
+    [
+        ({}, None),
+        ({}, member(role="CONTRIBUTOR")),
+        ({}, {**member(), "memberRole": {"BOOL": True}}),
+        ({"where": bare("active")}, member()),
+        ({"omit": bare("memberRole == 'LEAD'")}, member()),
+        ({"omit": bare("starts_with(target, 'GOAL')")}, member()),  # a field that only its key holds
+    ],
+)
+def test_collect_discards_what_its_edge_does_not_ask_for(given, edge):
+    """An element goes out when its edge is gone, has another element, none at all, or is left out."""
+    rule = graph(**given)
+    part = Part(rule, G1, U1, LEAD)
+    assert rule.judge(part, goal(edges={"SS": [LEAD, "other"]}), edge) == discards(G1, "edges", {"SS": [LEAD]})
+    assert rule.judge(part, goal(edges={"SS": ["other"]}), edge) is None
+
+
+def test_collect_never_creates_a_node():
+    """Without a node nothing is written, whether the edge is there or not."""
+    rule = graph()
+    assert rule.judge(Part(rule, G1, U1, LEAD), None, member()) is None
+    assert rule.judge(Part(rule, G1, U1, LEAD), None, None) is None
+
+
+def test_collect_right_is_left_alone():
+    """An element that is where it belongs costs no write, in a strict rule neither."""
+    for rule in (graph(), graph(strict=True)):
+        assert rule.judge(Part(rule, G1, U1, LEAD), goal(edges={"SS": [LEAD]}), member()) is None
+
+
+@pytest.mark.parametrize("value", [s("x"), {"NULL": True}, {"L": []}, {"NS": ["1"]}])
+def test_collect_reports_what_is_no_set(value):
+    """Where something else stands in the set's place, an element that belongs there is a failure; others are not."""
+    rule = graph()
+    part = Part(rule, G1, U1, LEAD)
+    assert rule.judge(part, goal(edges=value), member()) == Trouble("NotASet")
+    assert rule.judge(part, goal(edges=value), None) is None
+
+
+def test_collect_number_sets_compare_by_value():
+    """In a number set 1.0 is 1: it is not added twice, and is taken out under any form."""
+    orders = table("orders", {"user_id": "S", "number": "N"})
+    rule = graph(
+        source=entity("order", orders), into="orders", numbers=True, element=parse_element("{number}"),
+        link=(("goal_id", Ref("user_id", ("user_id",))),), find=None,
+    )  # fmt: skip
+    order = {"user_id": s("G1"), "number": n("1.0")}
+    at = key(orders, "G1", "1.0")
+    (part,) = rule.parts(Change(at, None, order), rule.source)
+    assert part.element == "1"
+    assert rule.judge(part, goal(orders={"NS": ["2", "1.00"]}), order) is None
+    assert rule.judge(part, goal(), order) == adds(G1, "orders", {"NS": ["1"]})
+    assert rule.judge(part, goal(orders={"NS": ["1.00"]}), None) == discards(G1, "orders", {"NS": ["1"]})
+    change = Change(G1, goal(orders={"NS": ["1", "2"]}), goal(orders={"NS": ["1.0", "3"]}))
+    assert {p.element for p in rule.parts(change, GOAL)} == {"2", "3"}
+
+
+# ---------------------------------------------------------------- strict
+@pytest.mark.parametrize(
+    ("edge", "seen"),
+    [
+        (None, (Condition(Test.ABSENT, ("PK",)),)),
+        (
+            ticket(team="b"),
+            (
+                Condition(Test.EXISTS, ("PK",)),
+                Condition(Test.EQUALS, ("team",), s("b")),
+                Condition(Test.EQUALS, ("priority",), s("HIGH")),
+                Condition(Test.ABSENT, ("open",)),
+            ),
+        ),
+    ],
+)
+def test_collect_strict_checks_the_edge_as_it_was_read(edge, seen):
+    """A strict rule writes an element together with a check of everything that decided about it."""
+    rule = tickets(strict=True, where=bare("open || ticket_id"))
+    node = {"team_id": s("a"), "tickets": {"SS": ["1-HIGH"]}}
+    write = rule.judge(Part(rule, A, ticket_key(), "1-HIGH"), node, edge)
+    assert write == Transaction((Check(ticket_key(), seen), discards(A, "tickets", {"SS": ["1-HIGH"]})))
+
+
+def test_collect_strict_move_checks_one_edge_in_one_way():
+    """What a moved edge leaves and what it comes to are checked alike, so that both can be one transaction."""
+    rule = tickets(strict=True)
+    change = Change(ticket_key(), ticket(team="a"), ticket(team="b"))
+    nodes = {A: {"team_id": s("a"), "tickets": {"SS": ["1-HIGH"]}}, B: {"team_id": s("b")}}
+    writes = [rule.judge(part, nodes[part.target], change.new) for part in rule.parts(change, TICKET)]
+    assert [write.actions[1].key for write in writes] == [A, B]
+    assert writes[0].actions[0] == writes[1].actions[0]
+
+
+def test_collect_strict_takes_out_a_stranger_without_a_check():
+    """An element that names no edge has none to be checked."""
+    rule = graph(strict=True)
+    write = rule.judge(Part(rule, G1, None, "stranger"), goal(edges={"SS": ["stranger"]}), None)
+    assert write == discards(G1, "edges", {"SS": ["stranger"]})
+
+
+# ---------------------------------------------------------------- parts of an edge
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (None, ticket(), {(A, "1-HIGH")}),
+        (ticket(), None, {(A, "1-HIGH")}),
+        (ticket(), ticket(team="b"), {(A, "1-HIGH"), (B, "1-HIGH")}),
+        (ticket(), ticket(priority="LOW"), {(A, "1-HIGH"), (A, "1-LOW")}),
+        (ticket(), ticket(team="b", priority="LOW"), {(A, "1-HIGH"), (B, "1-LOW")}),
+        (ticket(), ticket(title=s("new")), set()),
+        (ticket(), ticket(kind=s("COMMENT")), {(A, "1-HIGH")}),
+        (ticket(kind=s("COMMENT")), ticket(), {(A, "1-HIGH")}),
+        (ticket(kind=s("COMMENT")), None, set()),
+        ({**ticket(), "team": {"NULL": True}}, ticket(), {(A, "1-HIGH")}),
+    ],
+)
+def test_collect_an_edge_names_where_it_was_and_where_it_is(old, new, expected):
+    """Both images of an edge say where to look; a change of neither node nor element says nothing."""
+    rule = tickets(omit=bare("kind == 'COMMENT'"))
+    parts = list(rule.parts(Change(ticket_key(), old, new), TICKET))
+    assert {(part.target, part.element) for part in parts} == expected
+    assert all(part.source == ticket_key() and part.rule is rule for part in parts)
+
+
+def test_collect_a_node_is_no_edge_of_its_own():
+    """In a graph of one table the node's key looks like an edge's: it is none, for the node's records and for its set."""
+    rule = graph()
+    self_edge = goal(memberRole=s("LEAD"))
+    assert list(rule.parts(Change(G1, None, self_edge), MEMBERSHIP)) == []
+    assert rule.edge_key(G1, "G1-LEAD") is None
+    holding = goal(memberRole=s("LEAD"), edges={"SS": ["G1-LEAD"]})
+    (part,) = rule.parts(Change(G1, None, holding), GOAL)
+    assert part.source is None
+    assert rule.judge(part, holding, None) == discards(G1, "edges", {"SS": ["G1-LEAD"]})
+
+
+def test_collect_nodes_and_edges_may_be_of_one_entity():
+    """A rule from an entity to itself looks at an item both ways, and at the node's own key in neither."""
+    record = entity("record", GRAPH, PK="{goal}", SK="{target}")
+    rule = graph(
+        source=record, target=record, link=(("goal", Ref("goal", ("PK",))), ("target", Ref("goal", ("PK",)))),
+    )  # fmt: skip
+    (of_edge,) = rule.parts(Change(U1, None, member()), record)
+    assert of_edge == Part(rule, G1, U1, LEAD)
+    (of_node,) = rule.parts(Change(G1, None, goal(edges={"SS": [LEAD]}, memberRole=s("X"))), record)
+    assert of_node == of_edge
+    assert rule.conditions(U1) is None  # nothing can point to an edge
+    assert rule.edge_key(U1, LEAD) is None
+
+
+# ---------------------------------------------------------------- parts of a node
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (None, goal(edges={"SS": ["a-1", "b-1"]}), {"a-1", "b-1"}),
+        (goal(edges={"SS": ["a-1", "b-1"]}), None, set()),
+        (goal(edges={"SS": ["a-1", "b-1"]}), goal(edges={"SS": ["b-1", "c-1"]}), {"a-1", "c-1"}),
+        (goal(edges={"SS": ["a-1"]}), goal(), {"a-1"}),
+        (goal(edges={"SS": ["a-1"]}), goal(edges=s("a-1")), {"a-1"}),
+        (goal(edges={"SS": ["a-1"]}), goal(edges={"SS": ["a-1"]}, title=s("x")), set()),
+    ],
+)
+def test_collect_a_node_names_every_element_that_came_or_went(old, new, expected):
+    """Whoever changed a set: what came into it and what went from it is looked at."""
+    rule = graph()
+    parts = list(rule.parts(Change(G1, old, new), GOAL))
+    assert {part.element for part in parts} == expected
+    assert all(part.source == key(GRAPH, "G1", part.element[0]) for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("template", "element", "expected"),
+    [
+        ("{target}-{memberRole}", "x-y-LEAD", ("G1", "x-y")),
+        ("{SK}-{memberRole}", "x-LEAD", ("G1", "x")),  # the key attribute by its own name
+        ("{goal}-{target}-{memberRole}", "G1-x-LEAD", ("G1", "x")),
+        ("{goal}-{target}-{memberRole}", "G2-x-LEAD", None),  # another node's
+        ("{PK}-{target}-{memberRole}", "G2-x-LEAD", None),
+        ("{memberRole}-{target}", "LEAD", None),
+        ("{memberRole}", "LEAD", None),  # does not name its edge
+    ],
+)
+def test_collect_an_element_and_its_node_name_the_edge(template, element, expected):
+    """The key of an edge is made of the values in the element and of the node's identity, or there is none."""
+    found = graph(element=parse_element(template)).edge_key(G1, element)
+    assert found == (None if expected is None else key(GRAPH, *expected))
+
+
+def test_collect_a_key_attribute_by_its_own_name_is_parsed():
+    """An element may hold a whole key attribute, where only a field in it is the edge's."""
+    rule = tickets(element=parse_element("{PK}/{priority}"))
+    assert rule.edge_key(A, "TICKET#7/HIGH") == ticket_key("7")
+    assert rule.edge_key(A, "7/HIGH") is None
+    (part,) = rule.parts(Change(ticket_key("7"), None, ticket("7")), TICKET)
+    assert part == Part(rule, A, ticket_key("7"), "TICKET#7/HIGH")
+
+
+def test_collect_an_element_that_names_another_edge_is_reported():
+    """Where a value holds the separator, the element would stand for another edge: a failure, and never a write."""
+    rule = graph()
+    dashed = member("U1", "CO-LEAD")
+    (part,) = rule.parts(Change(U1, None, dashed), MEMBERSHIP)
+    assert rule.judge(part, goal(), dashed) == Trouble("ElementAmbiguous", member=U1)
+    held = goal(edges={"SS": [part.element]})
+    assert rule.judge(part, held, None) is None  # whether it belongs there is for the other edge to say
+    (of_node,) = rule.parts(Change(G1, None, held), GOAL)
+    assert of_node.source == key(GRAPH, "G1", "GOALMEMBERSHIP-USER-U1-CO")
+    assert rule.judge(of_node, held, None) == discards(G1, "edges", {"SS": [part.element]})
+
+
+def test_collect_an_edge_that_becomes_fit_is_looked_at():
+    """The same text may first be ambiguous and then not: that is a change."""
+    rule = tickets(element=parse_element("{x}|{y}|{ticket_id}"))
+    old, new = ticket(x=s("a"), y=s("b|c")), ticket(x=s("a|b"), y=s("c"))
+    (part,) = rule.parts(Change(ticket_key(), old, new), TICKET)
+    assert rule.judge(part, {"team_id": s("a")}, old) == Trouble("ElementAmbiguous", member=ticket_key())
+    assert rule.judge(part, {"team_id": s("a")}, new) == adds(A, "tickets", {"SS": ["a|b|c|1"]})
+
+
+# ---------------------------------------------------------------- listing
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (None, goal(), True),
+        (goal(), None, False),
+        (goal(), goal(title=s("x")), False),
+        (goal(edges={"SS": ["x"]}), goal(), False),  # what went is looked at by itself
+        (goal(edges=s("x")), goal(), True),  # nothing could be put into it before
+        (goal(), goal(edges=s("x")), False),
+    ],
+)
+def test_collect_lists_the_edges_of_a_node_that_came(old, new, expected):
+    """A node's edges are listed when it came, and when what stood in the set's place has gone."""
+    assert graph().pushes(Change(G1, old, new)) is expected
+
+
+def test_collect_lists_edges_by_their_node():
+    """The listing starts at the node and is a Query for the edges that point to it."""
+    rule = tickets()
+    assert (rule.anchor, rule.listed) == (TEAM, TICKET)
+    assert rule.conditions(A).equals == (("team", s("a")),)
+    assert tickets(find=None).conditions(A) is None
+
+
+def test_collect_says_what_it_writes_and_what_decides():
+    """Its one attribute depends on the link, the element and the filters, as far as they can change."""
+    rule = tickets(where=bare("open"), omit=bare("kind == 'X'"))
+    (node,) = rule.nodes()
+    assert node.writes == (TEAM, ("tickets",))
+    assert node.reads == tuple((TICKET, (name,)) for name in ("team", "priority", "open", "kind"))
+    assert rule.copies == (("tickets",),)
+    assert rule.streamed == (TICKETS, TEAMS)
+
+
+# ---------------------------------------------------------------- whatever happens
+IDS, TEAM_IDS = ("1", "2"), ("a", "b")
+JUNK = (None, {"SS": ["1-HIGH", "9-LOW", "x"]}, {"SS": ["2-LOW"]}, None, s("no set"))
+STEPS = st.one_of(
+    st.tuples(
+        st.just("ticket"), st.sampled_from(IDS), st.sampled_from(("a", "b", "a", "b", "c")),
+        st.sampled_from(("HIGH", "LOW", "HIGH", "LOW", "LO-W")), st.sampled_from((False, False, True)),
+    ),
+    st.tuples(st.just("no ticket"), st.sampled_from(IDS)),
+    st.tuples(st.just("team"), st.sampled_from(TEAM_IDS), st.sampled_from(JUNK)),
+    st.tuples(st.just("no team"), st.sampled_from(TEAM_IDS)),
+    st.tuples(st.sampled_from(ROAD), st.integers(0, 9)),
+)  # fmt: skip
+
+
+def play(world: PartWorld, step) -> None:
+    match step:
+        case ("ticket", ticket_id, team, priority, closed):
+            world.store.put("tickets", ticket(ticket_id, team, priority, **({"closed": s("x")} if closed else {})))
+        case ("no ticket", ticket_id):
+            world.store.delete(ticket_key(ticket_id))
+        case ("team", team, value):
+            world.store.put("teams", {"team_id": s(team), **({} if value is None else {"tickets": value})})
+        case ("no team", team):
+            world.store.delete(key(TEAMS, team))
+        case _:
+            world.step(*step)
+
+
+def expected_set(world: PartWorld, team: str) -> set[str]:
+    """A plain recompute: the tickets of a team that are open and can be told apart."""
+    items = [item for item in world.store.items("tickets") if item["team"] == s(team) and "closed" not in item]
+    return {
+        f"{item['PK']['S'].removeprefix('TICKET#')}-{item['priority']['S']}"
+        for item in items
+        if "-" not in item["priority"]["S"]
+    }
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@settings(max_examples=300, deadline=None)
+@given(steps=st.lists(STEPS, min_size=10, max_size=40))
+def test_collect_every_set_is_right_in_the_end(strict, steps):
+    """In any order, repeated, interleaved, with late writes and foreign ones: once at rest, each set is that of a plain
+    recompute, and nothing is there that the application did not put there.
+    """
+    world = PartWorld(rules_of(tickets(omit=bare("closed"), strict=strict)))
+    for step in steps:
+        play(world, step)
+    world.rest()
+    for item in world.store.items("teams"):
+        team = item["team_id"]["S"]
+        value = item.get("tickets", {"SS": []})
+        if "SS" in value:
+            assert set(value["SS"]) == expected_set(world, team)
+        else:  # not a set, as the application left it: whatever belongs there is parked
+            named = {part.element for part, trouble in world.parked if trouble == Trouble("NotASet")}
+            assert value == s("no set")
+            assert all(part.target.table == "teams" for part, _ in world.parked)
+            assert named <= set().union(*(expected_set(world, name) for name in TEAM_IDS))
+    assert {item["team_id"]["S"] for item in world.store.items("teams")} <= teams_left(steps)
+
+
+def teams_left(steps) -> set[str]:
+    """The teams that the application left there."""
+    left: set[str] = set()
+    for name, *arguments in steps:
+        if name == "team":
+            left.add(arguments[0])
+        elif name == "no team":
+            left.discard(arguments[0])
+    return left
+
+
+def test_collect_a_late_write_does_not_last():
+    """An element put in by a worker that died is taken out again, because the set's own record shows it."""
+    world = PartWorld(rules_of(tickets()))
+    world.store.put("teams", {"team_id": s("a")})
+    world.store.put("tickets", ticket("1"))
+    world.rest()
+    world.store.delete(ticket_key("1"))
+    world.rest()
+    assert "tickets" not in world.item(A)
+    world.late()
+    assert world.item(A)["tickets"] == {"SS": ["1-HIGH"]}
+    world.rest()
+    assert "tickets" not in world.item(A)
+
+
+def test_collect_edges_that_came_before_their_node_are_found():
+    """A node that is made after its edges, or put anew without its set, has them all."""
+    world = PartWorld(rules_of(graph()))
+    world.store.put("graph", member("U1", "LEAD"))
+    world.store.put("graph", member("U2", "CONTRIBUTOR"))
+    world.rest()
+    assert world.store.item(G1) is None
+    world.store.put("graph", goal())
+    world.rest()
+    both = {LEAD, "GOALMEMBERSHIP-USER-U2-CONTRIBUTOR"}
+    assert set(world.item(G1)["edges"]["SS"]) == both
+    world.store.put("graph", goal(title=s("overwritten")))
+    world.rest()
+    assert set(world.item(G1)["edges"]["SS"]) == both

@@ -1,0 +1,163 @@
+"""The derive kind: an attribute made from the same item."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import pytest
+
+from sync_rules.attributes import parse_path
+from sync_rules.conditions import holds, updated
+from sync_rules.families import causes
+from sync_rules.formula import joined_formula, parse_formula
+from sync_rules.kinds.derive import DeriveRule
+from sync_rules.model import Change
+from sync_rules.updates import differences, update_of
+from tests.builders import entity, index, key, m, n, s, table
+
+TABLE = table(
+    "shop",
+    {"PK": "S", "SK": "S"},
+    index("GSI1", {"GSI1PK": "S"}, {"rank": "N"}),
+    index("GSI2", {"blob": "B"}),
+)
+MEMBER = entity("member", TABLE, PK="GOAL#{goal_id}", SK="USER#{user_id}", GSI1PK="TEAM#{team}")
+KEY = key(TABLE, "GOAL#g1", "USER#u1")
+ITEM = {**KEY.attributes(), "GSI1PK": s("TEAM#red"), "role": s("LEAD")}
+RANKS = {"rank": {"LEAD": "500", "TEAM": "30.50", "GUEST": "none"}}
+
+
+def rule(path: str = "gsi0", text: str = "{role:rank}-{role}", formula=None) -> DeriveRule:
+    given = formula or parse_formula(text, RANKS)
+    return DeriveRule("derived", MEMBER, MEMBER, path=parse_path(path), formula=given)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "expected"),
+    [
+        ("gsi0", "{role:rank}-{role}", s("500-LEAD")),
+        ("gsi0", "{role}#{missing}", None),
+        ("gsi0", "{goal_id}/{user_id}/{PK}", s("g1/u1/GOAL#g1")),  # out of the key
+        ("gsi0", "{team:upper}", s("RED")),  # out of an index key
+        ("gsi0", "{goal_id.x}", None),
+        ("info.role", "{role:lower}", s("lead")),
+        ("rank", "{role:rank}", n(500)),  # an index wants a number
+        ("rank", "{role}", None),
+        ("rank.x", "{role}", s("LEAD")),
+        ("blob", "{role}", None),  # no text is binary
+    ],
+)
+def test_derive_desires_what_the_formula_makes_of_the_item(path, text, expected):
+    """The text of the formula over attributes and key fields; whole or absent, and of the type an index wants."""
+    assert rule(path, text).desired((), ITEM) == {parse_path(path): expected}
+
+
+def test_derive_writes_numbers_in_their_one_spelling():
+    """A number for an index key is written as DynamoDB gives it back, so it is not written twice."""
+    assert rule("rank", "{role:rank}").desired((), {**ITEM, "role": s("TEAM")}) == {("rank",): n("30.5")}
+    assert rule("rank", "{role:rank}").desired((), {**ITEM, "role": s("GUEST")}) == {("rank",): None}
+
+
+def test_derive_joins_nested_fields():
+    """Joined fields may lie in maps; the copy is absent when none is there."""
+    one = rule("full_name", formula=joined_formula(("name.first", "name.last"), " "))
+    assert one.desired((), {**ITEM, "name": m(first=s("Ada"), last=s("L"))}) == {("full_name",): s("Ada L")}
+    assert one.desired((), {**ITEM, "name": m(last=s("L"))}) == {("full_name",): s("L")}
+    assert one.desired((), {**ITEM, "name": s("L")}) == {("full_name",): None}
+
+
+@pytest.mark.parametrize(
+    ("change", "pulled"),
+    [
+        ({"role": s("TEAM")}, True),
+        ({"info": m(gsi0=s("foreign"))}, True),  # the copy itself
+        ({"info": m(other=s("x"))}, True),  # the map it stands in came
+        ({"GSI1PK": s("TEAM#blue")}, True),  # an input inside an index key
+        ({"other": s("x")}, False),
+    ],
+)
+def test_derive_pulls_on_inputs_copy_and_maps(change, pulled):
+    """An item is looked at when an input, the copy or a map around it changed, when it came, and not when it went."""
+    one = rule("info.gsi0", "{role}-{team}-{goal_id}")
+    assert one.pulls(Change(KEY, ITEM, {**ITEM, **change})) is pulled
+    assert one.pulls(Change(KEY, None, ITEM))
+    assert not one.pulls(Change(KEY, ITEM, None))
+
+
+def test_derive_reads_no_other_item():
+    """It names no source, pushes nothing, and guards nothing but its inputs."""
+    one = rule()
+    assert one.source_keys(ITEM) == ()
+    assert one.source_guard(None) == ()
+    assert not one.pushes(Change(KEY, None, ITEM))
+
+
+def test_derive_guards_each_input_as_seen():
+    """Inputs that can change are guarded where they are stored; those in the item's key are not."""
+    one = rule("gsi0", "{role}-{team}-{goal_id}-{missing}")
+    assert one.inputs == (("role",), ("GSI1PK",), ("PK",), ("missing",))
+    assert one.goes_by == (("role",), ("GSI1PK",), ("missing",))
+    guard = one.link_guard(ITEM)
+    assert holds(guard, ITEM)
+    for name in ("role", "GSI1PK", "missing"):
+        assert not holds(guard, {**ITEM, name: s("newer")})
+    assert holds(guard, {**ITEM, "other": s("newer")})
+
+
+def test_derive_comes_after_what_writes_its_inputs():
+    """A rule that is fed by another waits for it; one that reads what it writes is its own cause."""
+    first, second = rule("a", "{role}"), rule("b", "{a.x}")
+    (one,), (two,) = first.nodes(), second.nodes()
+    assert causes(one, two)
+    assert not causes(two, one)
+    assert not causes(one, one)
+    (own,) = rule("a", "{a}").nodes()
+    assert causes(own, own)
+
+
+def test_derive_bodies_differ_with_what_is_written():
+    """Another path or another formula is another body."""
+    bodies = [rule().body(), rule("b").body(), rule(text="{role}").body()]
+    assert all(left != right for i, left in enumerate(bodies) for right in bodies[:i])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_derive_is_right_or_absent_whatever_races_it(seed):
+    """Whoever changes inputs or copy between look and write: once each change is looked at, the copy is right."""
+    randoms = random.Random(seed)
+    one = rule("info.gsi0", "{role:rank}-{team}")
+    item, looks = dict(ITEM), [ITEM]
+    roles, teams = [s("LEAD"), s("NOBODY"), None], [s("TEAM#red"), s("TEAM#"), None]
+    infos = [None, m(), m(gsi0=s("foreign")), m(x=n(1))]
+
+    def become(new):
+        nonlocal item
+        change, item = Change(KEY, item, new), new
+        if one.pulls(change):
+            looks.append(new)
+
+    for _ in range(40):
+        role, team, info = map(randoms.choice, (roles, teams, infos))
+        given = {"role": role, "GSI1PK": team, "info": info}
+        become({**KEY.attributes(), **{name: value for name, value in given.items() if value is not None}})
+        while looks and randoms.random() < 0.5:  # late, and on an image that may be old
+            look(one, looks.pop(randoms.randrange(len(looks))), item, become)
+    while looks:
+        look(one, looks.pop(), item, become)
+    assert not differences(item, one.desired((), item))
+
+
+def look(one, image, item, become):
+    changes = differences(image, one.desired((), image))
+    write = update_of(KEY, image, changes, one.link_guard(image))
+    if changes and holds(write.guard, item):
+        become(updated(item, write))
+
+
+def test_derive_says_the_same_of_equal_items():
+    """Items that DynamoDB holds for equal have equal copies: however a number is spelt, no look is needed."""
+    one = rule("gsi0", "{a}-{b:pad(4)}")
+    for left, right in product(("1.0", "1", "1e0"), repeat=2):
+        made = [one.desired((), {**ITEM, "a": n(spelt), "b": n(spelt)}) for spelt in (left, right)]
+        assert made == [{("gsi0",): s("1-0001")}] * 2

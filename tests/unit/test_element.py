@@ -1,0 +1,123 @@
+"""Elements of sets: built from an edge, taken apart from the right, the same number in the same form."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sync_rules.element import number_text, parse_element
+from sync_rules.errors import UserError
+from tests.builders import n, s
+
+ROLE = parse_element("{target}-{memberRole}")
+LONG = parse_element("E<{a}-{b}::{c}>")
+TEXTS = st.text("ab-:<>", max_size=5)
+
+
+def of(**values):
+    return values.get
+
+
+def test_element_first_field_may_hold_the_separators():
+    """What stands before the last separators is the first field, whatever is in it."""
+    text = ROLE.build(of(target=s("GOALMEMBERSHIP-USER-U1"), memberRole=s("LEAD")))
+    assert text == "GOALMEMBERSHIP-USER-U1-LEAD"
+    assert ROLE.parse(text) == {"target": s("GOALMEMBERSHIP-USER-U1"), "memberRole": s("LEAD")}
+
+
+def test_element_another_field_may_not_hold_the_separator_before_it():
+    """An element that would come apart into other values is not built, though it can be read."""
+    edge = of(target=s("U1"), memberRole=s("CO-LEAD"))
+    assert ROLE.build(edge) is None
+    assert ROLE.text(edge) == "U1-CO-LEAD"
+
+
+@pytest.mark.parametrize("role", [None, s(""), {"BOOL": True}, {"M": {}}, {"B": b"LEAD"}, {"NULL": True}])
+def test_element_is_whole_or_absent(role):
+    """An element of which a value is missing, empty, or no text or number, is none."""
+    edge = of(target=s("U1"), memberRole=role)
+    assert ROLE.text(edge) is None
+    assert ROLE.build(edge) is None
+
+
+def test_element_of_numbers_is_the_same_for_equal_numbers():
+    """A number stands in an element in the one form in which DynamoDB hands it out."""
+    assert ROLE.build(of(target=n("10.0"), memberRole=n("1E2"))) == "10-100"
+
+
+@pytest.mark.parametrize("text", ["", "U1", "-LEAD", "U1-", "-"])
+def test_element_parses_nothing_that_lacks_a_value(text):
+    """A text without the separator, or with nothing on one side of it, is no element."""
+    assert ROLE.parse(text) is None
+
+
+@pytest.mark.parametrize("text", ["E<a-b::c", "<a-b::c>", "E<a-b>", "E<a::c-b>", "E<a-::c>", "E<>", "E>"])
+def test_element_parses_nothing_of_another_template(text):
+    """The texts around and between the fields must all be there, in order."""
+    assert LONG.parse(text) is None
+
+
+def test_element_with_a_field_twice_holds_one_value():
+    """A field that stands twice in a template has one value, or the text is no element."""
+    twice = parse_element("{a}-{a}")
+    assert twice.parse("x-x") == {"a": s("x")}
+    assert twice.parse("x-y") is None
+    assert twice.build(of(a=s("x"))) == "x-x"
+
+
+def test_element_of_one_field_is_the_field():
+    """A template of one field and nothing else takes any text."""
+    whole = parse_element("{target}")
+    assert whole.parse("a-b") == {"target": s("a-b")}
+    assert whole.parse("") is None
+
+
+@given(a=TEXTS, b=TEXTS, c=TEXTS, template=st.sampled_from(["E<{a}-{b}::{c}>", "{a}-{b}--{c}", "{a}:{b}:{c}-"]))
+def test_element_comes_apart_into_what_it_was_built_from(a, b, c, template):
+    """What is built parses back to its values; what is not built would not have."""
+    element, edge = parse_element(template), {"a": s(a), "b": s(b), "c": s(c)}
+    text, built = element.text(edge.get), element.build(edge.get)
+    assert (text is None) == (not (a and b and c))
+    if text is not None:
+        assert built == (text if element.parse(text) == edge else None)
+    if a and all(x and not set(x) & set("-:") for x in (b, c)):
+        assert built is not None  # the first field may hold anything
+
+
+@given(text=st.text("ab-:", max_size=12))
+def test_element_that_parses_is_built_again(text):
+    """There is one text for the values of an element, and one set of values for a text."""
+    element = parse_element("{a}-{b}:{c}")
+    values = element.parse(text)
+    if values is not None:
+        assert element.build(values.get) == text
+
+
+@pytest.mark.parametrize("text", ["edges", "{a}{b}", "{a", ""])
+def test_element_template_must_tell_edges_apart(text):
+    """A template without a field, or one that could not be taken apart, is an error."""
+    with pytest.raises(UserError):
+        parse_element(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        *[("1.0", "1"), ("1E2", "100"), ("-0.50", "-0.5"), ("-0.0", "0"), ("0.01", "0.01"), ("1E-3", "0.001")],
+        *[("100", "100"), ("9" * 38, "9" * 38), ("1" * 39, None), ("1E126", None), ("x", None), ("NaN", None)],
+    ],
+)
+def test_number_text_is_the_form_dynamodb_hands_out(text, expected):
+    """Digits without zeros at the end of a fraction, without an exponent; what no number can be is none."""
+    assert number_text(text) == expected
+
+
+@given(st.decimals(-(10**9), 10**9, places=4))
+def test_number_text_keeps_the_value(number):
+    """The form changes and the number does not, and its own form is the same again."""
+    text = number_text(str(number))
+    assert Decimal(text) == number
+    assert number_text(text) == text

@@ -1,0 +1,450 @@
+"""The embed kind: what a parent must hold of its children, whatever came before."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sync_rules.attributes import Item, get, same
+from sync_rules.conditions import holds, updated
+from sync_rules.entities import KeyAttribute, Ref
+from sync_rules.expressions import compile_where
+from sync_rules.families import Hint, Node, Trouble, causes
+from sync_rules.finding import Find
+from sync_rules.keys import parse_template
+from sync_rules.kinds.embed import ENTRIES_MAX_WRITES, EmbedRule
+from sync_rules.kinds.gathered import MEMBERS_MAX_ITEMS
+from sync_rules.model import Change
+from sync_rules.sizes import value_bytes
+from sync_rules.updates import differences, update_of
+from tests.builders import entity, index, key, m, n, of_partition, s, table
+
+INTO = ("addresses",)
+CRM = table("crm", {"PK": "S", "SK": "S"})
+PARENT = key(CRM, "C#1", "PROFILE")
+
+
+def embed(**options) -> EmbedRule:
+    """Addresses beside their customer, in one partition of one table."""
+    address = entity("address", CRM, PK="C#{customer}", SK="A#{id}")
+    given = {
+        "name": "addresses",
+        "source": address,
+        "target": entity("customer", CRM, PK="C#{customer}", SK="PROFILE"),
+        "into": INTO,
+        "by": parse_template("{id}"),
+        "fields": ((("street",), "line"), (("created",), "created")),
+        "link": (("customer", Ref("customer", ("PK",), address.templates["PK"])),),
+        "find": Find(None, ((CRM.partition, address.templates["PK"]),), ((KeyAttribute("SK", "S"), address.templates["SK"]),)),
+    }  # fmt: skip
+    return EmbedRule(**{**given, **options})
+
+
+def embed_by_index(**options) -> EmbedRule:
+    """Addresses in a table of their own, found through an index."""
+    addresses = table("addresses", {"id": "N"}, index("by_owner", {"owner": "S"}, {"created": "N"}))
+    given = {
+        "source": entity("address", addresses),
+        "target": entity("customer", table("customers", {"customer": "S"})),
+        "link": (("customer", Ref("owner", ("owner",))),),
+        "find": Find("by_owner", ((KeyAttribute("owner", "S"), parse_template("{owner}")),)),
+    }
+    return embed(**{**given, **options})
+
+
+def child(name: str, customer: str = "1", **values) -> Item:
+    return {"PK": s(f"C#{customer}"), "SK": s(f"A#{name}"), **values}
+
+
+def parent(**values) -> Item:
+    return {"PK": s("C#1"), "SK": s("PROFILE"), "name": s("Ada"), **values}
+
+
+def after(rule: EmbedRule, children, image: Item) -> Item:
+    """The parent once the rule has had its way, by the update that the pipeline would make."""
+    changes = differences(image, rule.desired(children, image))
+    update = update_of(PARENT, image, changes, rule.link_guard(image))
+    assert holds(update.guard, image)
+    return updated(image, update) if changes else image
+
+
+VALUES = st.one_of(st.integers(-2, 2).map(n), st.sampled_from(["", "a", "é"]).map(s), st.just({"BOOL": True}))
+CHILDREN = st.dictionaries(
+    st.sampled_from(["a", "b", "c", "d", "e"]),
+    st.fixed_dictionaries({}, optional={"street": VALUES, "created": VALUES, "hidden": VALUES}),
+).map(lambda found: [child(name, **values) for name, values in found.items()])
+OPTIONS = st.fixed_dictionaries(
+    {
+        "shape": st.sampled_from(["map", "list"]),
+        "fields": st.sampled_from([None, ((("street",), "line"), (("id",), "id"))]),
+        "order": st.sampled_from([None, (("created",), False), (("created",), True), (("id",), True)]),
+        "max_items": st.sampled_from([None, 1, 3]),
+        "max_bytes": st.sampled_from([None, 10, 60]),
+        "on_overflow": st.sampled_from(["fail", "oldest", "omit"]),
+    }
+)
+# whatever an application may have left where the copy belongs
+IMAGES = st.one_of(
+    st.none(),
+    st.sampled_from([{"NULL": True}, s("x"), {"L": []}]),
+    st.dictionaries(st.sampled_from(["a", "b", "z"]), st.sampled_from([m(), m(line=s("a")), n(1)])).map(lambda v: m(**v)),
+).map(lambda value: parent() if value is None else parent(addresses=value))  # fmt: skip
+
+
+# ---------------------------------------------------------------- a pure function of the children
+@settings(deadline=None)
+@given(OPTIONS, CHILDREN, IMAGES, st.randoms(use_true_random=False))
+def test_embed_desires_the_same_in_whichever_order_children_are_found(options, children, image, random):
+    """The order in which members were listed changes nothing, nor what is said of those that do not fit."""
+    rule = embed(**options)
+    shuffled = random.sample(children, len(children))
+    assert rule.desired(shuffled, image) == rule.desired(children, image)
+
+
+@settings(deadline=None)
+@given(OPTIONS, st.lists(CHILDREN, max_size=4), IMAGES)
+def test_embed_comes_to_the_same_whatever_was_there_before(options, history, image):
+    """A parent that lived through many sets of children ends as one that only ever had the last; its siblings stay."""
+    rule = embed(**{**options, "on_overflow": "oldest"})
+    history = [*history, [child("a", street=s("Elm"))]]
+    lived = image
+    for children in history:
+        lived = after(rule, children, lived)
+    assert same(m(**lived), m(**after(rule, history[-1], parent())))
+    assert not differences(lived, rule.desired(history[-1], lived))
+
+
+@settings(deadline=None)
+@given(OPTIONS, CHILDREN, VALUES)
+def test_embed_is_as_before_when_a_child_came_and_went(options, children, value):
+    """Adding a child and removing it restores the parent, over limits too; a failure leaves it alone."""
+    rule = embed(**options)
+    if isinstance(rule.desired(children, parent()), Trouble):
+        return
+    before = after(rule, children, parent())
+    more = [*children, child("new", street=value, created=value)]
+    between = before if isinstance(rule.desired(more, before), Trouble) else after(rule, more, before)
+    assert same(m(**after(rule, children, between)), m(**before))
+
+
+@settings(deadline=None)
+@given(CHILDREN, IMAGES)
+def test_embed_entries_equal_a_plain_recompute(children, image):
+    """Each child has an entry under its key with the fields the rule names, those it has; nothing else is there."""
+    expected = {
+        one["SK"]["S"].removeprefix("A#"): m(**{name: one[field] for field, name in (("street", "line"), ("created", "created")) if field in one})
+        for one in children
+    }  # fmt: skip
+    assert get(after(embed(), children, image), INTO) == {"M": expected}
+
+
+# ---------------------------------------------------------------- entries
+def test_embed_of_no_children_is_empty_and_not_missing():
+    """A parent without children has an empty map, or an empty list."""
+    assert embed().desired((), parent()) == {INTO: m()}
+    assert embed(shape="list").desired((), parent()) == {INTO: {"L": []}}
+    nested = ("profile", "addresses")
+    assert after(embed(into=nested), (), parent())["profile"] == m(addresses=m())
+
+
+def test_embed_shows_every_attribute_but_the_table_key_when_no_fields_are_named():
+    """Without `fields` an entry is the child without the key it is stored under."""
+    home = child("home", street=s("Elm"), tags={"SS": ["x"]})
+    assert embed(fields=None).desired([home], parent()) == {INTO: m(home=m(street=s("Elm"), tags={"SS": ["x"]}))}
+
+
+def test_embed_shows_fields_that_the_childs_key_binds():
+    """A field may live in the child's key."""
+    assert embed(fields=((("id",), "id"),)).desired([child("home")], parent()) == {INTO: m(home=m(id=s("home")))}
+
+
+def test_embed_writes_only_the_entries_that_differ():
+    """Entries that are right are neither written nor guarded; those of no child are removed; siblings stay."""
+    image = parent(addresses=m(home=m(line=s("Elm")), work=m(line=s("old")), gone=m()))
+    children = [child("home", street=s("Elm")), child("work", street=s("Oak")), child("new")]
+    assert differences(image, embed().desired(children, image)) == {
+        (*INTO, "work"): m(line=s("Oak")),
+        (*INTO, "new"): m(),
+        (*INTO, "gone"): None,
+    }
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_embed_writes_the_whole_map_when_many_entries_differ(more):
+    """An expression has room for so many entries; more are written as one attribute."""
+    children = [child(str(number)) for number in range(ENTRIES_MAX_WRITES + more)]
+    changes = differences(parent(addresses=m()), embed().desired(children, parent(addresses=m())))
+    assert len(changes) == (1 if more else ENTRIES_MAX_WRITES)
+    assert get(after(embed(), children, parent(addresses=m())), INTO) == m(
+        **{str(i): m() for i in range(len(children))}
+    )
+
+
+@pytest.mark.parametrize(
+    ("by", "reason"), [("{nick}", "NoEntryKey"), ("{zip}", "NoEntryKey"), ("{city}", "EntryTwice"), ("{id}#{city}", "")]
+)
+def test_embed_names_the_child_that_can_have_no_entry_of_its_own(by, reason):
+    """A child without an entry key, or with another's, is a failure that names it; a list needs no entry keys."""
+    children = [child("a", city=s("Rome"), zip=s("")), child("b", city=s("Rome"), zip=s(""))]
+    rule = embed(by=parse_template(by))
+    who = {"NoEntryKey": "A#a", "EntryTwice": "A#b"}
+    expected = (
+        Trouble(reason, member=key(CRM, "C#1", who[reason])) if reason else {INTO: m(**{"a#Rome": m(), "b#Rome": m()})}
+    )
+    assert rule.desired(children, parent()) == expected
+    assert embed(by=parse_template(by), shape="list").desired(children, parent()) == {INTO: {"L": [m(), m()]}}
+
+
+# ---------------------------------------------------------------- order
+def in_order(descending: bool, *values) -> str:
+    """The names of children with these values, in order; their keys sort against the order they are given in."""
+    names = "zyxwvu"[: len(values)]
+    children = [
+        child(name, **({} if value is None else {"at": value})) for name, value in zip(names, values, strict=True)
+    ]
+    rule = embed(shape="list", order=(("at",), descending), fields=((("id",), "id"),))
+    found = {
+        "".join(e["M"]["id"]["S"] for e in rule.desired(some, parent())[INTO]["L"]) for some in permutations(children)
+    }
+    assert len(found) == 1
+    return found.pop()
+
+
+@pytest.mark.parametrize(
+    ("descending", "values", "expected"),
+    [
+        (False, (n(2), n(10), n("-1.5")), "xzy"),  # by value, not by their digits
+        (True, (n(2), n(10), n("-1.5")), "yzx"),
+        (False, (n("10000000000000000000000000000000000001"), n("10000000000000000000000000000000000002")), "zy"),
+        (False, (s("b"), s("é"), s("a")), "xzy"),
+        (False, (n(1), n("1.0"), n(1)), "xyz"),  # equal: by key
+        (True, (n(1), n(1)), "yz"),
+        (False, (n(1), None, n(0)), "yxz"),  # none is the least
+        (True, (n(1), None, n(0)), "zxy"),
+        (False, (s("1"), n(2), {"BOOL": True}, {"BOOL": False}, {"B": b"1"}, m()), None),  # of many types: some order
+    ],
+)
+def test_embed_orders_by_value_and_then_by_key(descending, values, expected):
+    """One order, whichever the children are found in: numbers by value, none as the least, equal ones by key."""
+    assert in_order(descending, *values) == (expected or in_order(descending, *values))
+
+
+# ---------------------------------------------------------------- limits
+OVER = [child(name, created=n(at)) for name, at in (("a", 3), ("b", 1), ("c", 2))]
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [({"max_items": 2}, "TooManyItems"), ({"max_bytes": 40}, "TooManyBytes"), ({"max_items": 3}, "")],
+)
+def test_embed_over_a_limit_fails_and_names_the_last_child(limit, reason):
+    """Left as it was: no value is desired, and the child that came last in the order is named."""
+    wanted = embed(order=(("created",), False), **limit).desired(OVER, parent())
+    if reason:
+        assert wanted == Trouble(reason, member=key(CRM, "C#1", "A#a"))
+    else:
+        assert set(wanted[INTO]["M"]) == set("abc")
+
+
+def test_embed_over_a_limit_omits_all_or_the_oldest():
+    """`omit` says with NULL that there are too many; `oldest` leaves out the least in order, shown from either end."""
+    order = (("created",), False)
+    assert embed(max_items=2, on_overflow="omit").desired(OVER, parent()) == {INTO: {"NULL": True}}
+    oldest = embed(max_items=2, on_overflow="oldest", order=order).desired(OVER, parent())
+    assert set(oldest[INTO]["M"]) == {"a", "c"}
+    newest_first = embed(max_items=2, on_overflow="oldest", order=(("created",), True), shape="list")
+    assert [entry["M"]["created"] for entry in newest_first.desired(OVER, parent())[INTO]["L"]] == [n(3), n(2)]
+    healed = embed(max_items=2, on_overflow="omit").desired(OVER[:1], parent(addresses={"NULL": True}))
+    assert healed == {INTO: m(a=m(created=n(3)))}
+
+
+@pytest.mark.parametrize(("over", "kept"), [(0, "bc"), (1, "c")])
+def test_embed_fills_its_bytes_to_the_last(over, kept):
+    """What is exactly as large as the limit fits; a byte more does not."""
+    rule = embed(fields=())
+    limit = value_bytes(rule.desired([child("b"), child("c")], parent())[INTO]) - over
+    children = [child(name) for name in "abc"]
+    assert (
+        "".join(embed(fields=(), max_bytes=limit, on_overflow="oldest").desired(children, parent())[INTO]["M"]) == kept
+    )
+    pair = embed(fields=(), max_bytes=limit).desired(children[1:], parent())
+    assert isinstance(pair, Trouble) is bool(over)
+
+
+@settings(deadline=None)
+@given(OPTIONS, CHILDREN)
+def test_embed_keeps_as_many_of_the_last_as_fit(options, children):
+    """What `oldest` keeps is the greatest of the order, within the limits, and one more would pass them."""
+    free = {
+        **options,
+        "max_items": None,
+        "max_bytes": None,
+        "shape": "list",
+        "fields": ((("id",), "id"), (("street",), "line")),
+    }
+    everything = embed(**free).desired(children, parent())[INTO]["L"]
+    limits = {"max_items": options["max_items"], "max_bytes": options["max_bytes"], "on_overflow": "oldest"}
+    kept = embed(**{**free, **limits}).desired(children, parent())[INTO]["L"]
+
+    def fits(entries) -> bool:
+        items, most = options["max_items"], options["max_bytes"]
+        return (items is None or len(entries) <= items) and (most is None or value_bytes({"L": entries}) <= most)
+
+    descending = options["order"] is not None and options["order"][1]
+    greatest = everything if descending else everything[::-1]
+    assert (kept if descending else kept[::-1]) == greatest[: len(kept)]
+    assert fits(kept) or not kept
+    assert len(kept) == len(everything) or not fits(greatest[: len(kept) + 1])
+
+
+# ---------------------------------------------------------------- who is a child
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        (child("home", active={"BOOL": True}), True),
+        (child("home"), False),  # where
+        (child("home", customer="2", active={"BOOL": True}), False),
+        (parent(active={"BOOL": True}), False),
+        ({"PK": s("C#1"), "active": {"BOOL": True}}, False),
+        (child("secret", active={"BOOL": True}), False),  # where, by a field its key binds
+    ],
+)
+def test_embed_takes_children_that_point_here_and_satisfy_where(item, expected):
+    """Another entity's item of the same partition, another parent's child, and what `where` leaves out do not belong."""
+    rule = embed(where=compile_where("active && id != 'secret'", "address"))
+    assert rule.belongs(PARENT, item) is expected
+
+
+def test_embed_takes_no_item_of_the_partition_that_is_not_its_own():
+    """Where one partition holds several parents' children, and other entities, the listing shows them all."""
+    customer = entity("customer", CRM, PK="C#{customer}", SK="PROFILE#{profile}")
+    address = embed().source
+    link = (*embed().link, ("profile", Ref("profile", ("profile",))))
+    rule = embed(target=customer, link=link, find=Find(None, ((CRM.partition, address.templates["PK"]),)))
+    mine = key(CRM, "C#1", "PROFILE#1")
+    items = [child("a", profile=s("1")), child("b", profile=s("2")), child("c"), {**parent(profile=s("1"))}]
+    assert [rule.belongs(mine, item) for item in items] == [True, False, False, False]
+
+
+@pytest.mark.parametrize(("without", "expected"), [((), True), (("created",), False), (("owner",), False)])
+def test_embed_takes_no_child_that_its_index_does_not_show(without, expected):
+    """An item that has no row in the listing index is no child, though a record or an entry names it."""
+    rule = embed_by_index()
+    item = {"id": n(7), "owner": s("1"), "created": n(1)}
+    at = key(rule.target.table, "1")
+    assert rule.belongs(at, {name: value for name, value in item.items() if name not in without}) is expected
+
+
+def test_embed_lists_its_children_from_the_base_table():
+    """The listing asks for the children alone; as it shows them all, no entry's child is read besides."""
+    found = embed().members(PARENT, parent(addresses=m(home=m())))
+    assert (found.table, found.index, found.conditions) == ("crm", None, of_partition("PK", s("C#1"), ("SK", "A#")))
+    assert (found.max_items, found.enough, found.backward, found.named) == (MEMBERS_MAX_ITEMS, False, False, ())
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        (embed(max_items=20), (21, True)),
+        (embed(max_items=20, on_overflow="omit"), (21, True)),
+        (embed(max_items=20, on_overflow="oldest"), (MEMBERS_MAX_ITEMS, False)),  # which ones, all of them say
+        (embed(max_items=5000, on_overflow="oldest"), (5001, False)),
+        (embed_by_index(max_items=20), (MEMBERS_MAX_ITEMS, False)),  # its rows may no longer be children
+        (embed(max_bytes=20), (MEMBERS_MAX_ITEMS, False)),
+    ],
+)
+def test_embed_lists_one_child_more_than_fit_where_that_decides(rule, expected):
+    """Nobody lists a thousand children to learn that twenty is the limit."""
+    found = rule.members(key(rule.target.table, *("C#1", "PROFILE")[: len(rule.target.table.key)]), parent())
+    assert (found.max_items, found.enough) == expected
+
+
+def test_embed_through_an_index_reads_the_children_its_entries_name():
+    """A child that the map has is read by its key, because an index may not show it yet; other entries name nobody."""
+    rule = embed_by_index()
+    image = {"customer": s("1"), "addresses": m(**{"7": m(), "x": m(), "07": m()})}
+    found = rule.members(key(rule.target.table, "1"), image)
+    assert (found.table, found.index, found.conditions) == ("addresses", "by_owner", of_partition("owner", s("1")))
+    assert found.named == (key(rule.source.table, "7"),)
+    beside = embed(find=replace(rule.find, index="GSI1"))  # a child's key may name the parent too
+    assert beside.named(PARENT, parent(addresses=m(home=m()))) == (key(CRM, "C#1", "A#home"),)
+    assert embed_by_index(by=parse_template("{street}")).members(key(rule.target.table, "1"), image).named == ()
+
+
+# ---------------------------------------------------------------- what matters
+HERE, THERE = Hint(PARENT, key(CRM, "C#1", "A#a")), Hint(key(CRM, "C#2", "PROFILE"), key(CRM, "C#1", "A#a"))
+
+
+@pytest.mark.parametrize("old", [None, child("a"), child("a", customer="2")])
+@pytest.mark.parametrize("new", [None, child("a"), child("a", customer="2")])
+def test_embed_hints_at_the_parent_before_and_the_parent_after(old, new):
+    """Both parents are looked at, whatever `where` says of the child; a child that did not change hints at none."""
+    rule = embed(where=compile_where("active", "address"))
+    expected = {None: set(), "C#1": {HERE}, "C#2": {THERE}}
+    named = {image["PK"]["S"] if image else None for image in (old, new)}
+    hints = set(rule.hints(Change(key(CRM, "C#1", "A#a"), old, new)))
+    assert hints == (set() if old == new else set().union(*(expected[name] for name in named)))
+
+
+@pytest.mark.parametrize(
+    ("options", "attribute", "expected"),
+    [
+        ({}, "street", True),
+        ({}, "hidden", False),
+        ({"fields": None}, "hidden", True),
+        ({"order": (("hidden",), False)}, "hidden", True),
+        ({"by": parse_template("{hidden}")}, "hidden", True),
+        ({"where": compile_where("hidden == 'x'", "address")}, "hidden", True),
+        ({"where": compile_where("address.hidden == 'x'", "address")}, "hidden", True),
+    ],
+)
+def test_embed_hints_when_something_changed_that_it_reads(options, attribute, expected):
+    """Fields, order, entry key and `where` are what it reads of a child; nothing else is a reason to look."""
+    old, new = child("a", **{attribute: s("x")}), child("a", **{attribute: s("y")})
+    rule = embed(**options)
+    assert list(rule.hints(Change(key(CRM, "C#1", "A#a"), old, new))) == ([HERE] if expected else [])
+    derived = Node(embed(), (rule.source, (attribute,)), ())
+    assert causes(derived, *rule.nodes()) is expected
+
+
+def test_embed_hints_when_a_child_comes_into_its_index():
+    """The keys of the listing index decide whether a child is one."""
+    rule = embed_by_index(fields=())
+    old = {"id": n(7), "owner": s("1")}
+    change = Change(key(rule.source.table, "7"), old, {**old, "created": n(1)})
+    assert list(rule.hints(change)) == [Hint(key(rule.target.table, "1"), key(rule.source.table, "7"))]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (None, parent(), True),
+        (parent(), None, False),
+        (parent(), parent(name=s("Bea")), False),
+        (parent(addresses=m()), parent(), True),
+        (parent(addresses=m()), parent(addresses=m(x=m())), True),
+    ],
+)
+def test_embed_pulls_a_parent_that_came_or_whose_copy_was_touched(old, new, expected):
+    """A parent is looked at when it comes, and when anybody changes the attribute."""
+    assert embed().pulls(Change(PARENT, old, new)) is expected
+
+
+def test_embed_says_what_it_does_and_is_listed_by():
+    """Its body is plain JSON, and tells rules apart that do different things."""
+    options = [{}, {"fields": None}, {"shape": "list"}, {"order": (("a",), True)}, {"max_items": 2}, {"max_bytes": 2}]
+    options += [
+        {"on_overflow": "omit"},
+        {"by": parse_template("{x}")},
+        {"where": compile_where("x", "y")},
+        {"into": ("x",)},
+    ]
+    assert len({json.dumps(embed(**one).body()) for one in options}) == len(options)
+    rule = embed()
+    assert (rule.kind, rule.copies, rule.goes_by, rule.link_guard(parent())) == ("embed", (INTO,), (), ())
+    assert (rule.anchor, rule.listed) == (rule.target, rule.source)

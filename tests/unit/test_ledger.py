@@ -1,0 +1,186 @@
+"""The ledger: keys that name a child or its parent, entries that name a total, numbers that are exact and sort as text."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sync_rules import ledger
+from sync_rules.keys import possible
+from sync_rules.ledger import Contribution
+from tests.builders import entity, key, n, s, table
+
+numbers = st.builds(
+    lambda sign, digits, exponent: Decimal((sign, tuple(map(int, digits)), exponent - len(digits) + 1)),
+    st.sampled_from([0, 1]),
+    st.text("0123456789", min_size=1, max_size=38).map(lambda digits: digits if digits.strip("0") else "0"),
+    st.integers(-130, 125),
+).filter(ledger.holdable)
+
+COUNTS = table("counts", {"PK": "S", "SK": "S"})
+SHOP = table("shop", {"PK": "S", "SK": "S"})
+NUMBERED = table("numbered", {"year": "N", "page": "N"})
+PAIRS = table("pairs", {"left": "S", "right": "S"})
+ENTITIES = {
+    "composite": (entity("order", SHOP, PK="USER#{id}", SK="ORDER#{order_id}#{line}"), key(SHOP, "USER#1", "ORDER#2#3")),
+    "fixed": (entity("user", SHOP, PK="USER#{id}", SK="PROFILE"), key(SHOP, "USER#1", "PROFILE")),
+    "twice": (entity("node", SHOP, PK="{id}", SK="{id}"), key(SHOP, "a/b", "a/b")),
+    "numbers": (entity("page", NUMBERED), key(NUMBERED, "-2024", "0.5")),
+    "slashes": (entity("pair", PAIRS), key(PAIRS, "a/b", "/")),
+    "like ours": (entity("mean", PAIRS, left="{shard}/{rank}", right="{parent.id}"), key(PAIRS, "7/~", "child.id")),
+}  # fmt: skip
+
+
+# ---------------------------------------------------------------- numbers
+@given(numbers, numbers)
+def test_rank_text_sorts_as_the_numbers_do(one, two):
+    """The texts of two numbers are in the order of the numbers, also with a key behind them."""
+    left, right = (f"{ledger.rank_text(number)}{ledger.BETWEEN}key" for number in (one, two))
+    assert (left < right, left == right) == (one < two, one == two)
+
+
+@given(numbers, st.integers(1, 38), st.sampled_from([-1, 1]))
+def test_rank_text_tells_neighbours_apart(number, digit, step):
+    """Two numbers that differ in one late digit, or in their sign, are in order too."""
+    other = ledger.total_of((number, Decimal((step < 0, (1,), max(number.adjusted() - digit, -130)))))
+    for near in (other, number.copy_negate()):
+        if ledger.holdable(near):
+            assert (ledger.rank_text(near) < ledger.rank_text(number)) == (near < number)
+
+
+def test_rank_text_of_the_extremes_is_in_order():
+    """The furthest numbers DynamoDB holds, and those next to zero, stand in a row."""
+    nines = "9" * 38
+    row = [f"-{nines}E+88", "-1E+125", "-10", "-9.99", "-9.9", "-1", "-1E-130", "0", "1E-130", "1", "1.01", "10", f"{nines}E+88"]  # fmt: skip
+    texts = [ledger.rank_text(Decimal(number)) for number in row]
+    assert texts == sorted(set(texts), key=str.encode)
+
+
+@pytest.mark.parametrize(("written", "text"), [("-0.0", "0"), ("1E+3", "1000"), ("1.50", "1.5"), ("1E-3", "0.001"), ("0E+9", "0")])  # fmt: skip
+def test_number_text_is_plain(written, text):
+    """Equal numbers have one text, without exponent and needless zeros."""
+    assert ledger.number_text(Decimal(written)) == text
+
+
+@given(numbers)
+def test_number_of_reads_what_number_text_writes(number):
+    """Nothing is lost between a number and its text, and every number DynamoDB holds is one."""
+    assert ledger.number_of({"N": ledger.number_text(number)}) == number
+
+
+@pytest.mark.parametrize("value", [None, s("1"), {"NULL": True}, n("NaN"), n("Infinity"), n("1E+126"), n("1E-131"), n("1" * 39), n("one")])  # fmt: skip
+def test_number_of_takes_nothing_for_a_number_that_dynamodb_does_not(value):
+    """Text, nothing, and what has too many digits or is too far from 1 are no numbers."""
+    assert ledger.number_of(value) is None
+
+
+@given(st.lists(numbers, max_size=6))
+def test_total_of_is_exact(some):
+    """Adding numbers and taking them away again leaves nothing, however far apart they are."""
+    assert ledger.total_of([*some, *(number.copy_negate() for number in reversed(some))]) == 0
+
+
+# ---------------------------------------------------------------- keys
+@pytest.mark.parametrize("child", ENTITIES)
+@pytest.mark.parametrize("parent", ENTITIES)
+@pytest.mark.parametrize("shards", [1, 12])
+def test_ledger_keys_name_child_and_parent_and_nothing_else(child, parent, shards):
+    """What an entry, a total or a rank item is of is read off its key, and no key is of two of them."""
+    (child, child_key), (parent, parent_key) = ENTITIES[child], ENTITIES[parent]
+    made = ledger.ledger_of("spent", child, parent, COUNTS, shards)
+    children, parents = ledger.naming("child", child, child_key), ledger.naming("parent", parent, parent_key)
+    keys = {
+        made.entries: made.entries.key_of(children),
+        made.totals: made.totals.key_of({**parents, "shard": s("11")}),
+        made.ranks: made.ranks.key_of({**parents, **children, "rank": s("-999~")}),
+    }
+    assert ledger.named("child", child, made.entries.fields(keys[made.entries])) == child_key
+    assert ledger.named("parent", parent, made.totals.fields(keys[made.totals])) == parent_key
+    assert ledger.named("child", child, made.ranks.fields(keys[made.ranks])) == child_key
+    assert ledger.named("parent", parent, made.ranks.fields(keys[made.ranks])) == parent_key
+    nowhere = ledger.nowhere("spent", COUNTS, child_key)
+    for one in keys:
+        assert [other for other in keys if one.fields(keys[other]) is not None] == [one]
+        assert one.fields(nowhere) is None
+
+
+def test_ledger_keys_of_two_rules_differ():
+    """One table takes the ledgers of many rules, even when one's name begins with the other's."""
+    (order, order_key), (user, _) = ENTITIES["composite"], ENTITIES["fixed"]
+    one, two = (ledger.ledger_of(name, order, user, COUNTS, 2) for name in ("n", "n-L"))
+    at = two.entries.key_of(ledger.naming("child", order, order_key))
+    assert two.entries.fields(at) is not None
+    assert [e for e in (one.entries, one.totals, one.ranks) if e.fields(at) is not None] == []
+
+
+def test_naming_gives_equal_numbers_one_text():
+    """A key number written in two ways names the same entry."""
+    page, _ = ENTITIES["numbers"]
+    made = ledger.ledger_of("pages", page, page, COUNTS)
+    one, two = (
+        made.entries.key_of(ledger.naming("child", page, key(NUMBERED, *k))) for k in (("1", "2.50"), ("1.0", "2.5"))
+    )
+    assert one == two is not None
+
+
+def test_ranks_of_a_parent_are_one_listing():
+    """The listing of a parent's rank items is the partition that they stand in, and the link reads the parent back."""
+    (order, order_key), (user, user_key) = ENTITIES["composite"], ENTITIES["fixed"]
+    made = ledger.ledger_of("least", order, user, COUNTS)
+    fields = {**ledger.naming("parent", user, user_key), **ledger.naming("child", order, order_key), "rank": s("1")}
+    rank = made.ranks.key_of(fields).attributes()
+    assert {field: ref.read(rank) for field, ref in made.link} == user.fields(user_key)
+    listing = made.find.conditions({ref.field: user.fields(user_key)[field] for field, ref in made.link})
+    assert listing.equals == (("PK", rank["PK"]),)
+    assert listing.begins_with is None
+
+
+def test_ledger_names_no_child_whose_key_is_too_long():
+    """What does not fit into a key of the ledger has no entry; where nothing stands is always a possible key."""
+    pair, _ = ENTITIES["slashes"]
+    made = ledger.ledger_of("spent", pair, pair, COUNTS)
+    long = key(PAIRS, "x" * 2048, "y")
+    assert made.entries.key_of(ledger.naming("child", pair, long)) is None
+    assert all(possible({kind: value}, 1024) for _, kind, value in ledger.nowhere("spent", COUNTS, long).values)
+
+
+@pytest.mark.parametrize(
+    ("keys", "fits"),
+    [
+        ({"PK": "S", "SK": "S"}, True),
+        ({"PK": "S"}, False),
+        ({"PK": "S", "SK": "N"}, False),
+        ({"n": "S", "SK": "S"}, False),
+        ({"PK": "S", "=x": "S"}, False),
+    ],
+)
+def test_ledger_needs_a_table_with_two_strings_for_a_key(keys, fits):
+    """And its key attributes may not be called as the ledger's own attributes are."""
+    assert ledger.suitable(table("t", keys)) is fits
+
+
+@pytest.mark.parametrize(("kind", "is_supported"), [("S", True), ("N", True), ("B", False)])
+def test_ledger_supports_no_binary_keys(kind, is_supported):
+    """Binary has no place in a text."""
+    assert ledger.supported(entity("e", table("t", {"id": kind}))) is is_supported
+
+
+# ---------------------------------------------------------------- entries
+def test_entry_says_what_it_was_told():
+    """A contribution is read back from its entry as it was."""
+    at = key(COUNTS, "spent/L/1", "-")
+    contribution = Contribution(key(COUNTS, "spent/T/u", "-"), "=OPEN", Decimal("-1.50"))
+    entry = ledger.entry_item(at, contribution)
+    assert ledger.contribution_of(COUNTS, entry) == contribution
+    assert entry["n"] == n("-1.5")
+
+
+@pytest.mark.parametrize("broken", [{"n": s("1")}, {"at": n(1)}, {"into": s("x")}, {"into": {"L": [s("x")]}}, {"into": {"L": [s("x"), n(1)]}}])  # fmt: skip
+def test_entry_that_somebody_else_wrote_says_nothing(broken):
+    """An entry that is not in the pipeline's form is no contribution."""
+    at = key(COUNTS, "spent/L/1", "-")
+    entry = ledger.entry_item(at, Contribution(key(COUNTS, "spent/T/u", "-"), "n", Decimal(1)))
+    assert ledger.contribution_of(COUNTS, {**entry, **broken}) is None

@@ -1,0 +1,235 @@
+"""The recount kinds: what a group of members comes to, exactly, by listing them."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sync_rules.attributes import Item
+from sync_rules.entities import KeyAttribute, Ref
+from sync_rules.expressions import compile_where
+from sync_rules.families import Hint, Node, Trouble, causes
+from sync_rules.finding import Find
+from sync_rules.kinds.gathered import MEMBERS_MAX_ITEMS
+from sync_rules.kinds.recount import RecountRule
+from sync_rules.model import Change
+from sync_rules.updates import differences
+from tests.builders import entity, key, m, n, of_partition, s, table
+
+INTO = ("total",)
+SHOP = table("shop", {"PK": "S", "SK": "S"})
+USER = key(SHOP, "U#1", "PROFILE")
+PROFILE = {"PK": s("U#1"), "SK": s("PROFILE")}
+FUNCTIONS = ["count", "sum", "min", "max"]
+
+
+def recount(function: str, **options) -> RecountRule:
+    """What a user's orders come to."""
+    order = entity("order", SHOP, PK="U#{user}", SK="O#{id}")
+    given = {
+        "name": "total",
+        "source": order,
+        "target": entity("user", SHOP, PK="U#{user}", SK="PROFILE"),
+        "into": INTO,
+        "function": function,
+        "of": None if function == "count" else ("price",),
+        "link": (("user", Ref("user", ("PK",), order.templates["PK"])),),
+        "find": Find(None, ((SHOP.partition, order.templates["PK"]),), ((KeyAttribute("SK", "S"), order.templates["SK"]),)),
+    }  # fmt: skip
+    return RecountRule(**{**given, **options})
+
+
+def order(name: str, user: str = "1", **values) -> Item:
+    return {"PK": s(f"U#{user}"), "SK": s(f"O#{name}"), **values}
+
+
+def orders(*prices) -> list[Item]:
+    return [order(str(i), **({} if price is None else {"price": n(price)})) for i, price in enumerate(prices)]
+
+
+def total(function: str, members, **options):
+    """The one value that is desired, whichever order the members are found in."""
+    found = [recount(function, **options).desired(some, PROFILE) for some in permutations(members)]
+    assert all(one == found[0] for one in found)
+    return found[0] if isinstance(found[0], Trouble) else found[0][INTO]
+
+
+def holding(desired) -> Item:
+    """The user with what was desired."""
+    return {**PROFILE, **{path[0]: value for path, value in desired.items() if value is not None}}
+
+
+# ---------------------------------------------------------------- exact
+@pytest.mark.parametrize(("function", "expected"), [("count", n(0)), ("sum", n(0)), ("min", None), ("max", None)])
+def test_recount_of_no_members_is_zero_or_absent(function, expected):
+    """Nothing counts 0 and adds up to 0; it has no least and no greatest. Per group it is an empty map."""
+    assert total(function, []) == expected
+    assert total(function, [], per=("status",)) == m()
+
+
+@pytest.mark.parametrize(
+    ("function", "prices", "expected"),
+    [
+        ("count", [5, None, "1.5"], "3"),
+        ("sum", ["0.1", "0.2"], "0.3"),
+        ("sum", ["1.50", "2.50", None], "4"),
+        ("sum", ["12.5", "-12.50"], "0"),
+        ("sum", ["-0", "0.0"], "0"),
+        ("sum", ["99999999999999999999999999999999999999", "-1"], "99999999999999999999999999999999999998"),
+        ("sum", ["1E+125", "1E-130", "-1E+125"], "0." + "0" * 129 + "1"),  # rounding on the way would lose it
+        ("sum", ["1E3", "10"], "1010"),
+        ("min", ["10", "9", None], "9"),
+        ("max", ["10", "9.50", None], "10"),
+        ("min", ["-2", "-10.0"], "-10"),
+        ("max", ["1E2", "20"], "100"),
+        ("min", [None, None], None),
+        ("max", ["0.00"], "0"),
+    ],
+)
+def test_recount_is_exact_and_in_plain_digits(function, prices, expected):
+    """Numbers are compared and added by value, in full, and written without exponent and idle zeros."""
+    assert total(function, orders(*prices)) == (None if expected is None else n(expected))
+
+
+NUMBERS = st.tuples(st.integers(-999, 999), st.integers(-9, 9)).map(lambda pair: f"{pair[0]}E{pair[1]}")
+MEMBERS = st.lists(
+    st.fixed_dictionaries(
+        {},
+        optional={"price": NUMBERS.map(n), "status": st.sampled_from(["OPEN", "DONE", "", "x"]).map(s), "other": st.just(n(1))},
+    ),
+    max_size=5,
+).map(lambda found: [order(str(i), **values) for i, values in enumerate(found)])  # fmt: skip
+PLAIN = {"count": len, "sum": sum, "min": min, "max": max}
+
+
+@settings(deadline=None)
+@given(st.sampled_from(FUNCTIONS), st.booleans(), MEMBERS, st.randoms(use_true_random=False))
+def test_recount_equals_a_plain_recompute(function, per, members, random):
+    """Any set of members in any order comes to what fractions say, in all and for each value they are grouped by."""
+    weigh = function in ("count", "sum")
+    groups: dict[str, list[Fraction]] = {}
+    for member in members:
+        group = member.get("status", s(""))["S"] if per else "all"
+        price = Fraction(member["price"]["N"]) if "price" in member else Fraction(0) if weigh else None
+        if group and price is not None:
+            groups.setdefault(group, []).append(price)
+    rule = recount(function, per=("status",) if per else None)
+    desired = rule.desired(random.sample(members, len(members)), PROFILE)[INTO]
+    found = desired["M"] if per else {} if desired is None else {"all": desired}
+    if weigh and not per:
+        groups.setdefault("all", [])
+    expected = {group: PLAIN[function](prices) for group, prices in groups.items()}
+    if weigh and per:
+        expected = {group: number for group, number in expected.items() if number}
+    assert {group: Fraction(value["N"]) for group, value in found.items()} == expected
+
+
+@settings(deadline=None)
+@given(st.sampled_from(FUNCTIONS), MEMBERS, NUMBERS)
+def test_recount_is_as_before_when_a_member_came_and_went(function, members, price):
+    """What a member did to the value goes with it: nothing is remembered, so a parent that had it is put right."""
+    rule = recount(function)
+    before = holding(rule.desired(members, PROFILE))
+    between = holding(rule.desired([*members, order("x", price=n(price))], before))
+    assert rule.desired(members, between) == rule.desired(members, PROFILE)
+    assert not differences(before, rule.desired(members, before))
+
+
+# ---------------------------------------------------------------- groups and weights
+def test_recount_counts_by_weight():
+    """A member counts for what the weights say of its value; a value that is not named, or missing, counts 0."""
+    members = [
+        order(str(i), **({} if role is None else {"role": role}))
+        for i, role in enumerate([s("LEAD"), n(2), s("x"), None])
+    ]
+    assert total("count", members, weights=(("role",), {"LEAD": "3", "2": "0.5"})) == n("3.5")
+
+
+def test_recount_of_groups_leaves_out_who_is_in_none():
+    """Groups are named by the text of a string or number; a member without one is in none."""
+    statuses = [s("OPEN"), s("OPEN"), n(7), n("7.0"), s(""), None]
+    members = [order(str(i), price=n(i), **({} if v is None else {"status": v})) for i, v in enumerate(statuses)]
+    assert total("sum", members, per=("status",)) == {"M": {"OPEN": n(1), "7": n(5)}}
+
+
+@pytest.mark.parametrize(("function", "expected"), [("sum", {}), ("min", {"OPEN": n(0)}), ("max", {"OPEN": n(0)})])
+def test_recount_of_groups_leaves_out_those_that_come_to_nothing(function, expected):
+    """A group that adds up to 0 is not shown, as it is not when its last member goes; a least of 0 is."""
+    assert total(function, [order("a", price=n(0), status=s("OPEN"))], per=("status",)) == {"M": expected}
+
+
+def test_recount_reads_fields_that_the_key_binds():
+    """A group may be named by a part of the member's key."""
+    assert total("count", [order("a"), order("b")], per=("id",)) == {"M": {"a": n(1), "b": n(1)}}
+
+
+# ---------------------------------------------------------------- what cannot be
+def test_recount_names_the_member_whose_group_has_no_text():
+    """A group must be a string or a number."""
+    members = [order("a", status=s("OPEN")), order("b", status={"BOOL": True})]
+    assert total("count", members, per=("status",)) == Trouble("NotAGroup", member=key(SHOP, "U#1", "O#b"))
+
+
+@pytest.mark.parametrize("function", ["sum", "min", "max"])
+@pytest.mark.parametrize("price", [s("12"), {"NULL": True}, {"NS": ["1"]}])
+def test_recount_names_the_first_member_that_is_no_number(function, price):
+    """Text that looks like a number is none; the member is named, the same one every time."""
+    members = [*orders(1), order("7", price=price), order("8", price=price)]
+    assert total(function, members) == Trouble("NotANumber", member=key(SHOP, "U#1", "O#7"))
+
+
+@pytest.mark.parametrize("prices", [["1E38", "1"], ["9E125", "9E125"]])
+def test_recount_does_not_round_what_is_too_long(prices):
+    """A sum that no number of DynamoDB can hold is a failure, not nearly right."""
+    assert total("sum", orders(*prices)) == Trouble("NumberTooLong")
+
+
+# ---------------------------------------------------------------- finding and hints
+@pytest.mark.parametrize(
+    ("function", "ends", "expected"),
+    [
+        ("max", True, (1, True, True)),
+        ("min", True, (1, True, False)),
+        ("max", False, (MEMBERS_MAX_ITEMS, False, False)),
+    ],
+)
+def test_recount_lists_all_members_or_one_end(function, ends, expected):
+    """With items sorted by the amount, the first is the least and the last the greatest; else all are listed."""
+    found = recount(function, ends=ends).members(USER, PROFILE)
+    assert (found.table, found.index, found.conditions) == ("shop", None, of_partition("PK", s("U#1"), ("SK", "O#")))
+    assert (found.max_items, found.enough, found.backward) == expected
+
+
+@pytest.mark.parametrize("attribute", ["price", "status", "role", "active", "other"])
+def test_recount_hints_when_something_changed_that_it_reads(attribute):
+    """What is added up, the group, the weight and `where` are reasons to look at the parent; nothing else is."""
+    options = {"per": ("status",), "where": compile_where("active", "order")}
+    summed, counted = recount("sum", **options), recount("count", weights=(("role",), {}))
+    change = Change(key(SHOP, "U#1", "O#a"), order("a", **{attribute: n(1)}), order("a", **{attribute: n(2)}))
+    for rule, reads in ((summed, {"price", "status", "active"}), (counted, {"role"})):
+        assert list(rule.hints(change)) == ([Hint(USER, change.key)] if attribute in reads else [])
+        (node,) = rule.nodes()
+        assert causes(Node(recount("count"), (rule.source, (attribute,)), ()), node) is (attribute in reads)
+
+
+def test_recount_hints_at_both_parents_of_a_member_that_came_or_went():
+    """A member's coming and going, and `where` that no longer holds of it, are looked at for its parent."""
+    rule = recount("count", where=compile_where("active", "order"))
+    at = key(SHOP, "U#1", "O#a")
+    for change in (Change(at, None, order("a")), Change(at, order("a"), None)):
+        assert list(rule.hints(change)) == [Hint(USER, at)]
+    assert rule.belongs(USER, order("a", active={"BOOL": True}))
+    assert not rule.belongs(USER, order("a"))
+
+
+def test_recount_says_what_it_does():
+    """Its kind is its function; its body is plain JSON and tells rules apart that do different things."""
+    options = [{}, {"of": ("x",)}, {"per": ("x",)}, {"ends": True}, {"where": compile_where("x", "y")}]
+    options += [{"weights": (("x",), {"a": "1"})}, {"weights": (("x",), {"a": "2"})}, {"into": ("x",)}]
+    assert len({json.dumps(recount("max", **one).body()) for one in options}) == len(options)
+    assert [recount(function).kind for function in FUNCTIONS] == FUNCTIONS

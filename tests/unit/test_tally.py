@@ -1,0 +1,312 @@
+"""Counts and sums: what a child contributes, what moves the totals, and what histories of every kind come to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from decimal import Decimal
+
+import pytest
+
+from sync_rules.expressions import compile_where
+from sync_rules.families import Part, Trouble
+from sync_rules.kinds.tally import TallyRule, shard_of
+from sync_rules.ledger import contribution_of
+from sync_rules.model import Change, Condition, Delete, Increment, Put, Test, equals_seen
+from tests.builders import entity, key, n, s, table
+from tests.ledgers import COUNTS, ORDERS, entered, key_of, order, play, stands, tally, unguarded
+
+U, V = key(COUNTS, "spent/T/u", "-"), key(COUNTS, "spent/T/v", "-")
+OPEN = compile_where("status == 'OPEN'", "order")
+WEIGHTS = (("status",), {"OPEN": "3", "PAID": "0.5"})
+RULES = {
+    "sum": {},
+    "count": {"function": "count", "of": None},
+    "where": {"where": OPEN},
+    "per": {"per": ("status",)},
+    "weights": {"function": "count", "of": None, "weights": WEIGHTS},
+    "shards": {"shards": 3, "per": ("status",), "where": OPEN},
+}
+
+
+def entry_key(order_id="a"):
+    return key(COUNTS, f"spent/L/{order_id}", "-")
+
+
+def judged(rule, child, entry=None, order_id="a"):
+    return rule.judge(Part(rule, entry_key(order_id), key_of(order(order_id))), entry, child)
+
+
+def entry_of(rule, child):
+    """The entry that a child's first judgement puts."""
+    return judged(rule, child).actions[-1].item
+
+
+# ---------------------------------------------------------------- histories
+def worth(child, rule):
+    """What an order adds to which attribute, reckoned plainly from the rule's options."""
+    status, total = child["status"]["S"], Decimal(child["total"]["N"])
+    if "user_id" not in child or (rule.where and status != "OPEN"):
+        return "n", 0
+    weight = Decimal(dict(rule.weights[1]).get(status, 0)) if rule.weights else 1
+    return f"={status}" if rule.per else "n", total if rule.of else weight
+
+
+def recounted(store, rule):
+    """What the totals must be, by user and attribute, from the orders alone."""
+    sums = defaultdict(Decimal)
+    for child in store.items("orders"):
+        at, amount = worth(child, rule)
+        sums[child.get("user_id", s("?"))["S"], at] += amount
+    return {place: amount for place, amount in sums.items() if amount}
+
+
+def told(store):
+    """What the totals say, by user and attribute, over all shards."""
+    sums = defaultdict(Decimal)
+    for (partition, _), numbers in stands(store).items():
+        for at, amount in numbers.items():
+            sums[partition.rpartition("/")[2], at] += amount
+    return {place: amount for place, amount in sums.items() if amount}
+
+
+def adds_up(store):
+    assert entered(store) == stands(store)
+
+
+@pytest.mark.parametrize("options", RULES.values(), ids=RULES)
+def test_tally_histories_come_to_a_plain_recount(options):
+    """Whatever is repeated, late, moved, deleted and made again: entries add up to totals at every step, and at rest the
+    totals are what the orders say.
+    """
+    rule = tally(**options)
+    for seed in range(200):
+        store = play(rule, seed, adds_up)
+        assert told(store) == recounted(store, rule), f"seed {seed}"
+
+
+class Unguarded(TallyRule):
+    def judge(self, part, target, source):
+        return unguarded(super().judge(part, target, source))
+
+
+class Forgetful(TallyRule):
+    def parts(self, change, entity):
+        return () if entity is self.target else super().parts(change, entity)
+
+
+def diverges(rule, seed):
+    store = play(rule, seed)
+    return entered(store) != stands(store) or told(store) != recounted(store, rule)
+
+
+@pytest.mark.parametrize("mutant", [Unguarded, Forgetful])
+def test_tally_histories_need_each_law(mutant):
+    """Without the guard of entries, or without a look at every record of an entry, some history never comes right."""
+    assert any(diverges(tally(mutant), seed) for seed in range(2000))
+
+
+# ---------------------------------------------------------------- contributions
+@pytest.mark.parametrize(
+    ("options", "child", "at", "amount"),
+    [
+        ({}, order("a", "u", total=n("2.50")), "n", "2.5"),
+        ({}, order("a", "u", total=n("-1")), "n", "-1"),
+        ({"function": "count", "of": None}, order("a", "u"), "n", "1"),
+        ({"weights": WEIGHTS}, order("a", "u", status=s("OPEN")), "n", "3"),
+        ({"per": ("status",)}, order("a", "u", total=n(1), status=s("n")), "=n", "1"),
+        ({"per": ("year",)}, order("a", "u", total=n(1), year=n("2024.0")), "=2024", "1"),
+        ({"where": OPEN}, order("a", "u", total=n(1), status=s("OPEN")), "n", "1"),
+        ({"where": compile_where("order.status == 'OPEN'", "order")}, order("a", "u", total=n(1), status=s("OPEN")), "n", "1"),
+    ],
+)  # fmt: skip
+def test_tally_enters_what_a_child_contributes(options, child, at, amount):
+    """One transaction adds the amount to the total and puts the entry, if there still is none."""
+    increment, put = judged(tally(**options), child).actions
+    assert increment == Increment(U, ((at, amount),))
+    assert isinstance(put, Put)
+    contribution = contribution_of(COUNTS, put.item)
+    assert (contribution.total, contribution.at, contribution.amount) == (U, at, Decimal(amount))
+
+
+@pytest.mark.parametrize(
+    ("options", "child"),
+    [
+        ({}, None),
+        ({}, order("a", total=n(1))),
+        ({}, order("a", "", total=n(1))),  # no user can have this key
+        ({}, order("a", "u")),
+        ({}, order("a", "u", total=n("0.0"))),
+        ({"where": OPEN}, order("a", "u", total=n(1), status=s("PAID"))),
+        ({"where": OPEN}, order("a", "u", total=s("soon"), status=s("PAID"))),
+        ({"per": ("status",)}, order("a", "u", total=n(1))),
+        ({"per": ("status",)}, order("a", "u", total=n(1), status=s(""))),  # no map has an empty key
+        ({"weights": WEIGHTS}, order("a", "u", status=s("LOST"))),
+        ({"weights": WEIGHTS}, order("a", "u")),
+    ],
+)
+def test_tally_has_no_entry_for_a_child_that_adds_nothing(options, child):
+    """Without a child, a parent, an amount, a group, or with an amount of zero there is no entry, and an old one goes."""
+    rule = tally(**options)
+    assert judged(rule, child) is None
+    entry = entry_of(tally(), order("a", "v", total=n(2)))
+    increment, delete = judged(rule, child, entry).actions
+    assert increment == Increment(V, (("n", "-2"),))
+    assert isinstance(delete, Delete)
+
+
+@pytest.mark.parametrize(
+    ("options", "values", "reason"),
+    [
+        ({}, {"total": s("1")}, "NotANumber"),
+        ({}, {"total": {"NULL": True}}, "NotANumber"),
+        ({"per": ("status",)}, {"total": n(1), "status": {"BOOL": True}}, "NotAGroup"),
+    ],
+)
+def test_tally_tells_what_cannot_be_added(options, values, reason):
+    """What is no number or no group is told with the child's key, and the entry stays as it was."""
+    child = order("a", "u", **values)
+    assert judged(tally(**options), child) == Trouble(reason, member=key_of(child))
+
+
+def test_tally_tells_a_number_that_cannot_be_added():
+    """A difference with more digits than DynamoDB holds is not rounded."""
+    rule = tally()
+    entry = entry_of(rule, order("a", "u", total=n("1E+30")))
+    assert judged(rule, order("a", "u", total=n("1E-20")), entry) == Trouble("NumberTooLong", member=key_of(order("a")))
+
+
+def test_tally_tells_a_key_that_has_no_room_in_the_ledger():
+    """A child, or a parent, whose key is too long with the rule's name before it is told, not passed over."""
+    rule = tally()
+    long = order("x" * 2045, "u", total=n(1))
+    (part,) = rule.parts(Change(key_of(long), None, long), rule.source)
+    assert rule.judge(part, None, long) == Trouble("KeyTooLong", member=key_of(long))
+    assert judged(rule, order("a", "x" * 2045, total=n(1))).reason == "KeyTooLong"
+    assert rule.judge(part, None, None) is None
+
+
+def test_tally_leaves_a_broken_entry():
+    """An entry that somebody else wrote does not say what was added: nothing may be reckoned from it."""
+    broken = {**entry_key().attributes(), "n": n(1)}
+    assert judged(tally(), order("a", "u", total=n(1)), broken).reason == "EntryBroken"
+
+
+# ---------------------------------------------------------------- moves
+@pytest.mark.parametrize(
+    ("options", "child", "increments"),
+    [
+        ({}, order("a", "u", total=n(5)), (Increment(U, (("n", "3"),)),)),
+        ({}, order("a", "v", total=n(2)), (Increment(U, (("n", "-2"),)), Increment(V, (("n", "2"),)))),
+        ({"per": ("status",)}, order("a", "u", total=n(2), status=s("PAID")), (Increment(U, (("n", "-2"), ("=PAID", "2"))),)),
+    ],
+)  # fmt: skip
+def test_tally_moves_a_contribution_in_one_transaction(options, child, increments):
+    """What was added is taken back where it was, what is added now is added where it belongs, each total once."""
+    entry = entry_of(tally(), order("a", "u", total=n(2)))
+    *moved, put = judged(tally(**options), child, entry).actions
+    assert tuple(moved) == increments
+    assert judged(tally(**options), child, put.item) is None
+
+
+def test_tally_guards_an_entry_by_all_that_was_seen_of_it():
+    """No entry, or one with this total, this group and this amount: nothing else is written over."""
+    rule, child = tally(), order("a", "u", total=n(2))
+    assert judged(rule, child).actions[-1].guard == (Condition(Test.ABSENT, ("PK",)),)
+    entry = entry_of(rule, child)
+    as_seen = (Condition(Test.EXISTS, ("PK",)), *(equals_seen((name,), entry[name]) for name in ("into", "at", "n")))
+    assert judged(rule, None, entry).actions[-1] == Delete(entry_key(), as_seen)
+    assert judged(rule, {**child, "total": n(3)}, entry).actions[-1].guard == as_seen
+
+
+def test_tally_needs_no_write_where_the_number_is_written_otherwise():
+    """2 and 2.0 are the same contribution."""
+    rule = tally()
+    assert judged(rule, order("a", "u", total=n("2.0")), entry_of(rule, order("a", "u", total=n(2)))) is None
+
+
+def test_tally_follows_a_change_of_shards():
+    """An entry names its total by the whole key: when the shards change, it is taken from the one it was added to."""
+    child = order("a", "u", total=n(2))
+    sharded = tally(shards=4)
+    old, new, _ = judged(sharded, child, entry_of(tally(), child)).actions
+    shard = shard_of(entry_key(), 4)
+    assert (old, new) == (Increment(U, (("n", "-2"),)), Increment(key(COUNTS, f"spent/T{shard}/u", "-"), (("n", "2"),)))
+
+
+def test_tally_spreads_children_over_shards():
+    """Every shard gets some of many children, and each child always the same one."""
+    shards = [shard_of(entry_key(str(order_id)), 4) for order_id in range(100)]
+    assert set(shards) == {0, 1, 2, 3}
+    assert shard_of(entry_key("a"), 4) == 3  # a fixed value: another Python must agree
+
+
+# ---------------------------------------------------------------- records
+CHILD = order("a", "u", total=n(2), status=s("OPEN"), note=s("x"))
+
+
+@pytest.mark.parametrize("change", [{"user_id": s("v")}, {"total": n(3)}, {"status": s("PAID")}, {"kind": s("gift")}, {"region": s("n")}])  # fmt: skip
+def test_tally_looks_at_a_child_that_changed_in_what_decides(change):
+    """Link, amount, weight, group and what `where` reads: a change of any of them is a reason to look, and of nothing else."""
+    rule = tally(per=("region",), weights=(("kind",), {}), where=OPEN)
+    record = Change(key_of(CHILD), CHILD, {**CHILD, **change})
+    assert list(rule.parts(record, rule.source)) == [Part(rule, entry_key(), key_of(CHILD))]
+    assert list(rule.parts(Change(key_of(CHILD), CHILD, {**CHILD, "note": s("y")}), rule.source)) == []
+
+
+def test_tally_watches_what_where_reads_by_the_name_of_the_child():
+    """`where` may call the child's fields by its name: they are watched, and read out of its key, all the same."""
+    rule = tally(where=compile_where("order.status == 'OPEN' && order.order_id != 'b'", "order"))
+    assert list(rule.parts(Change(key_of(CHILD), CHILD, {**CHILD, "status": s("PAID")}), rule.source)) != []
+    assert judged(rule, CHILD) is not None
+    assert judged(rule, {**CHILD, "order_id": s("b")}, order_id="b") is None
+
+
+@pytest.mark.parametrize(("old", "new"), [(None, CHILD), (CHILD, None), (None, order("a"))])
+def test_tally_looks_at_a_child_that_came_or_went(old, new):
+    """Also at one that says nothing: an entry may have been left by what was there before."""
+    rule = tally()
+    assert list(rule.parts(Change(key_of(CHILD), old, new), rule.source)) == [Part(rule, entry_key(), key_of(CHILD))]
+
+
+def test_tally_looks_at_every_record_of_an_entry():
+    """Whoever wrote it, and whatever changed."""
+    rule = tally()
+    entry = entry_of(rule, CHILD)
+    for old, new in ((None, entry), (entry, None), (entry, entry)):
+        record = Change(entry_key(), old, new)
+        assert list(rule.parts(record, rule.target)) == [Part(rule, entry_key(), key_of(CHILD))]
+
+
+def test_tally_reads_fields_that_the_key_binds():
+    """Amount, group and parent may be part of the child's key; what is there cannot change and is not watched."""
+    shop = table("shop", {"PK": "S", "SK": "S"})
+    line = entity("line", shop, PK="USER#{user_id}", SK="LINE#{region}#{line_id}")
+    made = tally(
+        link=(("user_id", line.ref("user_id")),), per=("region",), where=compile_where("region != 'sea'", "line")
+    )
+    rule = TallyRule(
+        "spent.ledger", line, made.target, parent=made.parent, totals=made.totals, function="sum", of=("total",),
+        link=made.link, per=made.per, where=made.where,
+    )  # fmt: skip
+    child = {"PK": s("USER#u"), "SK": s("LINE#east#1"), "total": n(4)}
+    part = Part(rule, key(COUNTS, "spent/L/x", "-"), shop.key_of(child))
+    assert rule.judge(part, None, child).actions[0] == Increment(U, (("=east", "4"),))
+    assert rule.judge(part, None, {**child, "SK": s("LINE#sea#1")}) is None
+    assert rule.source_paths == (("total",),)
+
+
+# ---------------------------------------------------------------- what the rest of the house is told
+def test_tally_bodies_differ_where_rules_do():
+    """Two rules that do different things have different bodies, and equal rules equal ones."""
+    bodies = [repr(tally(**options).body()) for options in RULES.values()]
+    assert len(set(bodies)) == len(bodies)
+    assert tally(where=OPEN).body() == tally(where=compile_where("status == 'OPEN'", "order")).body()
+
+
+def test_tally_nodes_lead_from_the_child_to_its_totals():
+    """What the totals are made of is what is read of a child; the rule copies nothing itself."""
+    rule = tally(where=OPEN)
+    node = next(node for node in rule.nodes() if node.writes[0] is rule.totals)
+    assert {path for entity, path in node.reads if entity is rule.source} == {("user_id",), ("total",), ("status",)}
+    assert rule.copies == ()
+    assert rule.streamed == (ORDERS, COUNTS)

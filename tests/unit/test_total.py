@@ -1,0 +1,107 @@
+"""A parent's number: the copy of its totals, over all shards, with and without groups."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules.families import Hint, Trouble, causes
+from sync_rules.kinds.total import TotalRule
+from sync_rules.ledger import ledger_of, naming
+from sync_rules.model import Change
+from tests.builders import entity, key, m, n, s, table
+from tests.ledgers import COUNTS, ORDER, USER, USERS, ledger, tally
+
+INTO = ("stats", "spent")
+
+
+def total(shards=1, **options):
+    return TotalRule("spent", ledger(shards).totals, USER, into=INTO, function="sum", shards=shards, **options)
+
+
+def totals(**numbers):
+    return {"PK": s("spent/T/u"), "SK": s("-"), **{name: n(number) for name, number in numbers.items()}}
+
+
+@pytest.mark.parametrize(
+    ("options", "sources", "value"),
+    [
+        ({}, [None], n(0)),
+        ({}, [totals(n="2.50")], n("2.5")),
+        ({}, [totals(n="2", **{"=OPEN": "7"})], n(2)),  # left by the rule when it had groups
+        ({"shards": 3}, [totals(n="1E+20"), None, totals(n="-0.5")], n("99999999999999999999.5")),
+        ({"per": True}, [None], m()),
+        ({"per": True}, [totals(n="9", **{"=OPEN": "1.0", "=PAID": "0", "==": "3"})], m(**{"OPEN": n(1), "=": n(3)})),
+        ({"per": True, "shards": 2}, [totals(**{"=A": "2", "=B": "1"}), totals(**{"=A": "-2"})], m(B=n(1))),
+    ],
+)
+def test_total_is_the_sum_over_the_shards(options, sources, value):
+    """The number is exact and plain; no totals are 0 or an empty map, and groups of nothing are left out."""
+    assert total(**options).desired(sources, {"user_id": s("u")}) == {INTO: value}
+
+
+@pytest.mark.parametrize(
+    ("sources", "reason"),
+    [
+        ([], "KeyTooLong"),
+        ([totals(n="x"), None], "TotalBroken"),
+        ([totals(n="1E+30"), totals(n="1E-20")], "NumberTooLong"),
+    ],
+)
+def test_total_tells_what_it_cannot_say(sources, reason):
+    """A parent without a place in the ledger, a total somebody spoilt, a sum with too many digits: nothing is written."""
+    assert total(2).desired(sources, {"user_id": s("u")}) == Trouble(reason)
+
+
+def test_total_reads_every_shard_of_a_parent():
+    """The keys of a parent's totals follow from its own key."""
+    parent = {"user_id": s("u"), "stats": m()}
+    assert total().source_keys(parent) == (key(COUNTS, "spent/T/u", "-"),)
+    assert total(2).source_keys(parent) == (key(COUNTS, "spent/T0/u", "-"), key(COUNTS, "spent/T1/u", "-"))
+    assert total(2).source_keys({"user_id": s("x" * 2045)}) == ()
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_total_hints_at_its_parent(shards):
+    """A record of any shard names the parent, be it there or not."""
+    for at in total(shards).source_keys({"user_id": s("u/1")}):
+        record = Change(at, None, {**at.attributes(), "n": n(1)})
+        assert list(total(shards).hints(record)) == [Hint(key(USERS, "u/1"))]
+
+
+def test_total_hints_at_a_parent_with_a_number_for_a_key():
+    """Numbers in keys come back out of the text."""
+    years = entity("year", table("years", {"year": "N"}))
+    at = ledger_of("sold", ORDER, years, COUNTS).totals
+    rule = TotalRule("sold", at, years, into=("sold",), function="count")
+    record = Change(at.key_of(naming("parent", years, key(years.table, "2024.0"))), None, {})
+    assert list(rule.hints(record)) == [Hint(key(years.table, "2024"))]
+
+
+def test_total_is_a_copy_like_any_other():
+    """Overwritten, or not there on a parent that came late, it is looked at; nothing else on the parent matters."""
+    rule, at = total(), key(USERS, "u")
+    old = {"user_id": s("u"), "stats": m(spent=n(1)), "name": s("Ada")}
+    assert rule.pulls(Change(at, None, old))
+    assert rule.pulls(Change(at, old, {**old, "stats": m(spent=n(2))}))
+    assert rule.pulls(Change(at, old, {"user_id": s("u")}))
+    assert not rule.pulls(Change(at, old, {**old, "name": s("Bea")}))
+    assert not rule.pulls(Change(at, old, None))
+    assert rule.link_guard(old) == rule.goes_by == ()
+    assert not rule.pushes(Change(at, old, None))
+
+
+def test_total_nodes_follow_those_of_the_tally():
+    """What the tally writes is what the total reads, so that a cascade, or a cycle, is seen through the ledger."""
+    made = tally()
+    rule = TotalRule("spent", made.totals, USER, into=INTO, function="sum")
+    (node,) = rule.nodes()
+    assert node.writes == (USER, INTO)
+    assert [causes(writer, node) for writer in made.nodes() if writer.writes[0] is made.totals] == [True]
+    assert rule.copies == (INTO,)
+    assert rule.streamed == (COUNTS, USERS)
+
+
+def test_total_bodies_differ_where_rules_do():
+    """Shards and groups make another rule of it."""
+    bodies = [repr(rule.body()) for rule in (total(), total(2), total(per=True))]
+    assert len(set(bodies)) == len(bodies)
