@@ -1,24 +1,11 @@
-"""Every code of `sync-rules check`: what it is called, why it is a problem, and what cures it.
+"""Every code of `sync-rules check`: those of errors, and here SR4xx, the warnings.
 
-SR0xx the file, SR1xx names and shapes, SR2xx links and finding, SR3xx writers, cycles and keys, SR4xx warnings.
 Law: a code never changes its meaning and is never used again. The documentation is generated from this table.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    """One kind of problem."""
-
-    title: str
-    why: str
-    cure: str
-
-    severity: Literal["error", "warning"] = "error"
+from sync_rules.errorcodes import ERRORS, Code
 
 
 def warning(title: str, why: str, cure: str) -> Code:
@@ -26,163 +13,7 @@ def warning(title: str, why: str, cure: str) -> Code:
     return Code(title, why, cure, "warning")
 
 
-CODES: dict[str, Code] = {
-    # ------------------------------------------------------------ the file
-    "SR001": Code(
-        "not YAML",
-        "The file is read as one YAML 1.2 document.",
-        "mend the syntax at the place shown; quote text that holds braces, colons or #",
-    ),
-    "SR002": Code(
-        "the same key twice",
-        "Of two equal keys one would silently win.",
-        "rename or remove one of them",
-    ),
-    "SR003": Code(
-        "too much YAML",
-        "Aliases can stand for any number of values, or for themselves.",
-        "write the values out, or split the rules among several files",
-    ),
-    "SR004": Code(
-        "a key that is not a word",
-        "Names of tables, entities, rules and attributes are text.",
-        'quote a template that is meant as text, such as "{user_id}"',
-    ),
-    "SR005": Code(
-        "an environment variable that is not set",
-        "A table's name is taken from it.",
-        "set the variable, or give a default: ${VAR:-name}",
-    ),
-    "SR006": Code(
-        "not a name of a DynamoDB table",
-        "DynamoDB takes 3 to 255 letters, digits, _ - and . (or a table's ARN).",
-        "give a name that DynamoDB takes",
-    ),
-    "SR007": Code(
-        "two tables of one name in DynamoDB",
-        "A stream record could not be told to which of them it belongs.",
-        "use one table with several entities, or give each table its own name",
-    ),
-    # ------------------------------------------------------------ names and shapes
-    "SR101": Code("an unknown key", "A misspelled key would silently do nothing.", "remove it or correct its spelling"),
-    "SR102": Code("an unknown name", "It must be declared in this file.", "declare it or correct its spelling"),
-    "SR103": Code("a missing key", "There is no sensible default for it.", "add it"),
-    "SR104": Code("a value of the wrong type", "See what was expected.", "write it in the form shown"),
-    "SR105": Code(
-        "not a name",
-        "Names stand in paths, metrics, log lines and alarms.",
-        "start with a letter; then letters, digits, _ and -, at most 64 in all",
-    ),
-    "SR106": Code("a value out of its range", "See what is allowed.", "use one of the values shown"),
-    "SR107": Code(
-        "not a sentence",
-        "The short form of a rule is read word by word.",
-        "copy ENTITY.ATTRIBUTE into ENTITY.ATTRIBUTE",
-    ),
-    "SR108": Code(
-        "not a path",
-        "A path names an entity, then attributes and map keys, joined by dots.",
-        'write entity.attribute; quote a name that holds a dot: book."full.name"',
-    ),
-    "SR109": Code(
-        "not a key template",
-        "A template must parse every key in one way only.",
-        "put text between two fields, and balance the braces",
-    ),
-    "SR110": Code(
-        "a composite template for a number or binary key",
-        "Only a string can hold more than one field's value.",
-        "use exactly one field, such as {order_no}",
-    ),
-    "SR111": Code(
-        "a kind of rule that is not supported yet",
-        "The word is reserved for a kind that this version does not have.",
-        "use copy, or wait for a version that has it",
-    ),
-    "SR112": Code("an unknown kind of rule", "A rule starts with what it does.", "copy ... into ..."),
-    "SR113": Code(
-        "sources of several entities in one rule",
-        "One rule reads one source and writes one target.",
-        "write one rule for each source entity",
-    ),
-    "SR114": Code(
-        "not a condition",
-        "`where` is JMESPath over named attributes, so that it is known which changes to watch.",
-        "name the attributes that decide, such as status == 'OPEN'",
-    ),
-    "SR115": Code(
-        "one attribute with two key types",
-        "In DynamoDB a key attribute has one type, in the table and in all its indexes.",
-        "give it the same type everywhere",
-    ),
-    "SR116": Code(
-        "a snapshot that follows deletes",
-        "A snapshot is what was true once; it does not follow its source.",
-        "drop on_delete, or use mode: live",
-    ),
-    # ------------------------------------------------------------ links and finding
-    "SR201": Code(
-        "no way to find the targets",
-        "When a source changes, its targets are listed by one Query; a scan would cost the whole table each time.",
-        "add an index whose partition key the link fills, or link by other fields",
-    ),
-    "SR202": Code(
-        "a link of an unknown field",
-        "A link says where a target carries the fields that name its source.",
-        "use the fields of the source's key templates",
-    ),
-    "SR203": Code(
-        "via an index that the link does not fill",
-        "A Query needs every attribute of the partition key.",
-        "choose another index, or drop via",
-    ),
-    "SR204": Code(
-        "a link whose types can never match",
-        "Binary values are not turned into text or numbers.",
-        "give both key attributes the same type",
-    ),
-    "SR205": Code(
-        "strict within one item",
-        "A transaction may not check and update the same item; within one item a guard is exact already.",
-        "drop strict",
-    ),
-    # ------------------------------------------------------------ writers, cycles and keys
-    "SR301": Code(
-        "two writers of one attribute",
-        "Each would undo the other's write for ever.",
-        "let one rule write it; a path and a path inside it are the same attribute",
-    ),
-    "SR302": Code(
-        "a copy into a table's key",
-        "The key of an item cannot change; another key is another item.",
-        "copy into an attribute that is not part of the table's key",
-    ),
-    "SR303": Code(
-        "a rule that writes its own link",
-        "The copy would decide which source it is copied from.",
-        "copy into another attribute",
-    ),
-    "SR304": Code(
-        "a rule that writes what its own where reads",
-        "The copy would decide whether it is made.",
-        "copy into another attribute, or decide by another one",
-    ),
-    "SR305": Code(
-        "a cycle of rules",
-        "Each copy would cause the next one, for ever.",
-        "let one of the attributes be the truth and drop the rule that writes it",
-    ),
-    "SR306": Code(
-        "entities that cannot be told apart",
-        "An item's key must be of one entity only; the rules of the other would never see it.",
-        "start the templates of one key attribute with different text, such as USER# and ORDER#",
-    ),
-    "SR307": Code(
-        "a delete that asks its source",
-        "When a source was deleted, nothing can be read of it any more: the rule could never tell what to delete.",
-        "let `where` read the target only, or choose on_delete: keep or clear",
-    ),
-    # ------------------------------------------------------------ warnings
+WARNINGS: dict[str, Code] = {
     "SR401": warning(
         "a copied attribute in an index",
         "Every copy then costs a second write, in the index, and all targets of a source heat one index key.",
@@ -205,7 +36,7 @@ CODES: dict[str, Code] = {
     ),
     "SR405": warning(
         "an environment variable that is not set here",
-        "The rules cannot run without it; this check used the table's name in the file instead.",
+        "The rules cannot run without it; this check used a name of its own instead.",
         "set the variable where the rules run, or give a default: ${VAR:-name}",
     ),
     "SR406": warning(
@@ -238,4 +69,16 @@ CODES: dict[str, Code] = {
         "Before a dot, only the source's entity is an item of its own; any other name is a map of the target.",
         "correct the name, if the source is meant",
     ),
+    "SR412": warning(
+        "a where that reads its item by its entity's name",
+        "The condition is about one item, and bare names are its attributes.",
+        "write status, not order.status",
+    ),
+    "SR413": warning(
+        "an order that is not said",
+        "What comes first, and what is left out first, then depends on the entries' names.",
+        "say order: created_at, or -created_at for the newest first",
+    ),
 }
+
+CODES: dict[str, Code] = {**ERRORS, **WARNINGS}

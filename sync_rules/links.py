@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sync_rules.attributes import parse_path, show_path
 from sync_rules.entities import Entity, Index, KeyAttribute, KeyType, Ref
+from sync_rules.finding import Find, Link
 from sync_rules.keys import Template
-from sync_rules.rules import Find, Link
 
 NOT_IN_INDEX_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
 
@@ -34,15 +34,20 @@ def infer_link(source: Entity, target: Entity, given: Mapping[str, str]) -> Link
     Raises:
         UserError: when a given place is not a path.
     """
-    return tuple(
-        (field, _place(target, given[field]) if field in given else target.ref(field)) for field in source.identity
-    )
+    return tuple((field, place(target, given.get(field, ""), field)) for field in source.identity)
 
 
-def _place(target: Entity, text: str) -> Ref:
+def place(entity: Entity, text: str, field: str) -> Ref:
+    """Where items of an entity hold what is written as `text` in the rules file; if that is empty, what a field names.
+
+    Raises:
+        UserError: when the text is not a path.
+    """
+    if not text:
+        return entity.ref(field)
     path = parse_path(text)
     if '"' not in text:
-        return target.ref(text)
+        return entity.ref(text)
     return Ref(path[0] if len(path) == 1 else text, path)
 
 
@@ -77,9 +82,12 @@ def mismatched(source: Entity, target: Entity, link: Link) -> Iterator[tuple[str
 # ---------------------------------------------------------------- finding
 @dataclass(frozen=True)
 class Way:
-    """One way to list targets. `narrow`: the Query depends on the source, and does not list everybody's targets."""
+    """One way to list targets, and the fields of the source that its Query holds. `narrow`: it depends on the source,
+    and does not list everybody's targets.
+    """
 
     find: Find
+    fields: frozenset[str]
     narrow: bool
 
 
@@ -95,7 +103,7 @@ def ways(source: Entity, target: Entity, link: Link) -> list[Way]:
     table = target.table
     base = Index("", (table.partition,), () if table.sort is None else (table.sort,))
     found = ((index, _way(index, target, known)) for index in (base, *table.indexes))
-    return [Way(way.find, way.narrow or not known) for _, way in found if way is not None]
+    return [replace(way, narrow=way.narrow or not known) for _, way in found if way is not None]
 
 
 def _way(index: Index, target: Entity, known: Mapping[str, KeyType]) -> Way | None:
@@ -110,8 +118,8 @@ def _way(index: Index, target: Entity, known: Mapping[str, KeyType]) -> Way | No
             sort.append((attribute, template))
         if not filled:
             break
-    narrow = any(field in known for _, template in (*partition, *sort) for field in _leading(template, known))
-    return Way(Find(index.name or None, partition, tuple(sort)), narrow)
+    held = frozenset(field for _, template in (*partition, *sort) for field in _leading(template, known))
+    return Way(Find(index.name or None, partition, tuple(sort)), held, bool(held))
 
 
 def choose(found: list[Way], via: str | None) -> Way | None:
@@ -119,6 +127,13 @@ def choose(found: list[Way], via: str | None) -> Way | None:
     if via is not None:
         return next((way for way in found if way.find.index == via), None)
     return next((way for way in found if way.narrow), found[0] if found else None)
+
+
+def closest(found: list[Way], via: str | None) -> Way | None:
+    """The way to take for what is made of all that is listed: the one through `via`, else the first that holds most of
+    the source's fields, so that the fewest others are listed with its own.
+    """
+    return choose(found, via) if via is not None else max(found, key=lambda way: len(way.fields), default=None)
 
 
 def _fits(found: KeyType, attribute: KeyAttribute, template: Template) -> bool:

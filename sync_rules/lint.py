@@ -13,12 +13,18 @@ from itertools import combinations, pairwise
 
 from sync_rules.attributes import Path, overlaps, show_path
 from sync_rules.entities import Entity
+from sync_rules.expressions import Where
+from sync_rules.families import Node, Rule, causes
 from sync_rules.keys import may_overlap
-from sync_rules.problems import Problem, Report, errors
-from sync_rules.rules import CopyRule, Rules, causes
+from sync_rules.kinds.copy import CopyRule
+from sync_rules.kinds.linked import LinkedRule
+from sync_rules.kinds.mirror import MirrorRule
+from sync_rules.problems import Problem, Report, Spot, errors
+from sync_rules.rules import Rules
 from sync_rules.yamlspots import Document
 
 Lint = Callable[[Rules, Document], Iterator[Problem]]
+MAKES_KEYS = ("derive", "path", "mirror")  # kinds that are there to fill the keys of indexes
 QUOTED_NAME = re.compile(r'"([A-Za-z_][A-Za-z0-9_]*)"')  # which needs no quotes
 
 
@@ -33,47 +39,64 @@ def lint(rules: Rules, document: Document, report: Report) -> None:
 
 
 def attribute(entity: Entity, path: Path) -> str:
-    """A path with its entity, as the rules file spells it."""
-    return f"{entity.name}.{show_path(path)}"
+    """A path with its entity, as the rules file spells it; the empty path is the whole item."""
+    return f"{entity.name}.{show_path(path)}" if path else entity.name
+
+
+def written_at(rule: Rule, document: Document) -> Spot:
+    """Where the file says what a rule writes."""
+    road = ("rules", rule.title, "into")
+    return document.value(*(road if road in document.spots else (*road[:2], rule.kind)))
+
+
+def linked(rules: Rules) -> Iterator[LinkedRule]:
+    """The rules whose targets point to one source each."""
+    return (rule for rule in rules.rules.values() if isinstance(rule, LinkedRule))
 
 
 # ---------------------------------------------------------------- writers
 def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
-    """No two copies of one entity overlap, be they of two rules or of one."""
-    writers = [(rule, index, path) for rule in rules.rules.values() for index, path in enumerate(rule.copies)]
-    for (one, _, left), (two, _, right) in combinations(writers, 2):
-        if one.target != two.target or not overlaps(left, right):
+    """Nothing is written by two rules, or twice by one. A mirror's rule writes all of it that it keeps, and its key."""
+    writers = [(rule, *node.writes) for rule in rules.rules.values() for node in rule.nodes()]
+    mirrors = set[tuple[str, str]]()
+    for (one, target, left), (two, entity, right) in combinations(writers, 2):
+        if target != entity or not overlaps(left, right):
             continue
-        what = attribute(two.target, right)
-        spot = document.value("rules", two.name, "into")
+        what, spot = attribute(entity, right or left), written_at(two, document)
         if one is two:
             yield Problem("SR301", f"{what} is written twice by this rule", spot)
             continue
-        line = document.value("rules", one.name, "into").line
-        inside = "" if left == right else f" as {attribute(one.target, left)}"
-        yield Problem("SR301", f"{what} is written by rule {one.name} in line {line} already{inside}", spot)
+        line = written_at(one, document).line
+        if isinstance(one, MirrorRule) and isinstance(two, MirrorRule):
+            if (one.name, two.name) not in mirrors:
+                message = f"the items of {entity.name!r} are the mirrors of rule {one.title} in line {line} already"
+                yield Problem("SR301", message, spot)
+            mirrors.add((one.name, two.name))
+            continue
+        inside = "" if left == right or not right else f" as {attribute(target, left)}"
+        yield Problem("SR301", f"{what} is written by rule {one.title} in line {line} already{inside}", spot)
 
 
 def key_writers(rules: Rules, document: Document) -> Iterator[Problem]:
-    """No copy goes into the table's key; into an index key only whole, and with a warning."""
+    """No copy goes into the table's key; into an index key only with a warning, if the kind is not there for that."""
     for rule in rules.rules.values():
         table = rule.target.table
-        spot = document.value("rules", rule.name, "into")
+        spot = written_at(rule, document)
         keys = {a.name for a in table.key}
         for path in rule.copies:
             what = attribute(rule.target, path)
             if path[0] in keys:
                 yield Problem("SR302", f"{what} is part of the key of table {table.name!r}", spot)
                 continue
-            for index in table.indexes:
+            for index in table.indexes if rule.kind not in MAKES_KEYS else ():
                 if path[0] in {a.name for a in index.attributes}:
                     yield Problem("SR403", f"{what} is part of the key of index {index.name!r}", spot)
 
 
 def own_reads(rules: Rules, document: Document) -> Iterator[Problem]:
     """No rule writes what tells it which source to copy from, or whether."""
-    for rule in rules.rules.values():
-        spot = document.value("rules", rule.name, "into")
+    for rule in linked(rules):
+        spot = written_at(rule, document)
         for path in rule.copies:
             what = attribute(rule.target, path)
             if any(overlaps(path, link) for link in rule.link_paths):
@@ -83,42 +106,36 @@ def own_reads(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 def deletes(rules: Rules, document: Document) -> Iterator[Problem]:
-    """No rule asks a source that is gone whether its targets go too."""
-    for rule in rules.rules.values():
-        if rule.on_delete == "delete" and rule.where is not None and rule.where.source_paths:
+    """No rule asks a source that is gone whether its targets go too, or whether they are to be reported."""
+    for rule in linked(rules):
+        if rule.on_delete in ("delete", "restrict") and rule.where is not None and rule.where.source_paths:
             read = attribute(rule.source, rule.where.source_paths[0])
             yield Problem(
-                "SR307", f"{read} cannot be read once it is deleted", document.value("rules", rule.name, "where")
+                "SR307", f"{read} cannot be read once it is deleted", document.value("rules", rule.title, "where")
             )
 
 
 def slips(rules: Rules, document: Document) -> Iterator[Problem]:
-    """What is sound in a `where`, and hardly meant."""
+    """What is sound in a `where` or an `omit`, and hardly meant."""
     for rule in rules.rules.values():
-        if rule.where is None:
-            continue
-        spot = document.value("rules", rule.name, "where")
-        for quoted in QUOTED_NAME.findall(rule.where.text):
-            yield Problem("SR410", f"\"{quoted}\" is the attribute {quoted}: for the text, write '{quoted}'", spot)
-        for (name,) in rule.where.target_paths:
-            if f"{name}." in rule.where.text and get_close_matches(name, [rule.source.name]):
-                what = f"{name!r} is a map of {rule.target.name!r}. Did you mean {rule.source.name!r}?"
-                yield Problem("SR411", what, spot)
+        for option in ("where", "omit"):
+            where = getattr(rule, option, None)
+            if not isinstance(where, Where) or ("rules", rule.title, option) not in document.spots:
+                continue
+            spot = document.value("rules", rule.title, option)
+            for quoted in QUOTED_NAME.findall(where.text):
+                yield Problem("SR410", f"\"{quoted}\" is the attribute {quoted}: for the text, write '{quoted}'", spot)
+            for (name,) in where.target_paths if isinstance(rule, CopyRule) and rule.mapping else ():
+                if f"{name}." in where.text and get_close_matches(name, [rule.source.name]):
+                    what = f"{name!r} is a map of {rule.target.name!r}. Did you mean {rule.source.name!r}?"
+                    yield Problem("SR411", what, spot)
 
 
 # ---------------------------------------------------------------- cycles
-Node = tuple[str, int]  # one pair of a rule's mapping
-
-
 def cycles(rules: Rules, document: Document) -> Iterator[Problem]:
-    """No copy causes itself through other copies, their links or their conditions. Each cycle is drawn."""
-    nodes: dict[Node, CopyRule] = {
-        (rule.name, index): rule for rule in rules.rules.values() for index in range(len(rule.mapping))
-    }
-    after: dict[Node, set[Node]] = {
-        effect: {cause for cause in nodes if causes(nodes[cause], cause[1], rule, effect[1])}
-        for effect, rule in nodes.items()
-    }
+    """No attribute causes itself through other attributes, their links or their conditions. Each cycle is drawn."""
+    nodes = [node for rule in rules.rules.values() for node in rule.nodes()]
+    after = {effect: {cause for cause in nodes if causes(cause, effect)} for effect in nodes}
     while True:
         try:
             TopologicalSorter(after).prepare()
@@ -126,40 +143,57 @@ def cycles(rules: Rules, document: Document) -> Iterator[Problem]:
             circle: list[Node] = list(error.args[1])
         else:
             return
-        yield _drawn(circle, nodes, document)
+        yield _drawn(circle, document)
         for cause, effect in pairwise(circle):  # taken apart, so that the next cycle can be found
             after[effect].discard(cause)
 
 
-def _drawn(circle: list[Node], nodes: dict[Node, CopyRule], document: Document) -> Problem:
-    written = [attribute(nodes[node].target, nodes[node].copies[node[1]]) for node in circle]
-    names = list(dict.fromkeys(name for name, _ in circle))
-    last = max(names, key=lambda name: document.value("rules", name).line)
-    spot = document.value("rules", last, "into")
-    if len(circle) == 2:  # noqa: PLR2004 - a circle of one: it begins and ends with the same pair
-        rule = nodes[circle[0]]
-        written.insert(0, attribute(rule.source, rule.mapping[circle[0][1]][0]))
-        written = written[:2]
-    return Problem("SR305", f"{' -> '.join(written)} (rules {', '.join(names)})", spot)
+def _drawn(circle: list[Node], document: Document) -> Problem:
+    written = [attribute(*node.writes) for node in circle]
+    rules = list(dict.fromkeys(node.rule for node in circle))
+    last = max(rules, key=lambda rule: document.value("rules", rule.title).line)
+    if len(circle) == 2:  # noqa: PLR2004 - a circle of one: it begins and ends with the same attribute
+        entity, path = circle[0].writes
+        read = next(read for of, read in circle[0].reads if of is entity and overlaps(path, read))
+        written = [attribute(entity, read), written[0]]
+    names = ", ".join(dict.fromkeys(rule.title for rule in rules))
+    return Problem("SR305", f"{' -> '.join(written)} (rules {names})", written_at(last, document))
 
 
 # ---------------------------------------------------------------- entities
+def declared(rules: Rules) -> list[Entity]:
+    """The entities of the file; those that only the pipeline knows have a dot in their names."""
+    return [entity for entity in rules.entities.values() if "." not in entity.name]
+
+
 def same_items(rules: Rules, document: Document) -> Iterator[Problem]:
-    """No key is of two entities."""
-    for one, two in combinations(rules.entities.values(), 2):
-        if one.table == two.table and all(
+    """No key is of two entities; but one with the same field in both key attributes, as a graph has its nodes among its
+    edges, may come before one without: an item is of the first entity that its key fits.
+    """
+    for one, two in combinations(declared(rules), 2):
+        fits = one.table == two.table and all(
             may_overlap(one.templates[a.name], two.templates[a.name]) for a in one.table.key
-        ):
-            message = f"a key of table {one.table.name!r} may be of {one.name!r} and of {two.name!r}"
-            yield Problem("SR306", message, document.value("entities", two.name, "key"))
+        )
+        if not fits or (_repeats(one) and not _repeats(two)):
+            continue
+        message = f"a key of table {one.table.name!r} may be of {one.name!r} and of {two.name!r}"
+        cure = f"declare {two.name!r} before {one.name!r}" if _repeats(two) and not _repeats(one) else None
+        yield Problem("SR306", message, document.value("entities", two.name, "key"), cure)
+
+
+def _repeats(entity: Entity) -> bool:
+    """Whether the attributes of a key have a field in common."""
+    fields = [field for a in entity.table.key for field in set(entity.templates[a.name].fields)]
+    return len(fields) > len(set(fields))
 
 
 def unused(rules: Rules, document: Document) -> Iterator[Problem]:
     """Entities without a rule and tables without an entity."""
     used = {entity.name for rule in rules.rules.values() for entity in (rule.source, rule.target)}
-    for name in rules.entities:
-        if name not in used:
-            yield Problem("SR406", f"no rule reads or writes {name!r}", document.key("entities", name))
+    for entity in declared(rules):
+        if entity.name not in used:
+            message = f"no rule reads or writes {entity.name!r}"
+            yield Problem("SR406", message, document.key("entities", entity.name))
     tables = {entity.table.name for entity in rules.entities.values()}
     for name in rules.tables:
         if name not in tables:
@@ -170,20 +204,20 @@ def unused(rules: Rules, document: Document) -> Iterator[Problem]:
 def costs(rules: Rules, document: Document) -> Iterator[Problem]:
     """What works, and is dearer or later than it looks."""
     for rule in rules.rules.values():
-        spot = document.value("rules", rule.name, "into")
-        for index in rule.target.table.indexes:
+        spot = written_at(rule, document)
+        for index in rule.target.table.indexes if rule.kind not in MAKES_KEYS else ():
             shown = index.projection if isinstance(index.projection, tuple) else ()
             keys = {a.name for a in index.attributes}
             hit = [p for p in rule.copies if p[0] not in keys and (index.projection == "all" or p[0] in shown)]
             if hit:
                 names = ", ".join(attribute(rule.target, path) for path in hit)
                 yield Problem("SR401", f"{names} is projected into index {index.name!r}", spot)
-        if rule.find.index and not rule.settle_seconds:
+        if rule.find is not None and rule.find.index and not rule.settle_seconds:
             message = f"targets are found through index {rule.find.index!r}, and settle_seconds is 0"
-            yield Problem("SR402", message, document.value("rules", rule.name, "settle_seconds"))
-        if rule.strict:
+            yield Problem("SR402", message, document.value("rules", rule.title, "settle_seconds"))
+        if getattr(rule, "strict", False):
             message = f"each copy of {rule.source.name!r} is a transaction"
-            yield Problem("SR404", message, document.value("rules", rule.name, "strict"))
+            yield Problem("SR404", message, document.value("rules", rule.title, "strict"))
 
 
 LINTS: tuple[Lint, ...] = (same_items, two_writers, key_writers, own_reads, deletes, slips, cycles, costs)

@@ -1,7 +1,6 @@
 """From the rules file to compiled `Rules`: read, shape, compile, lint; every problem at once, each with its spot.
 
-Law: whoever loads rules gets rules that can run, or an error that lists all that is wrong. What a variable of the
-environment holds is looked up here and nowhere else.
+Law: whoever loads rules gets rules that can run, or an error that lists all that is wrong.
 """
 
 from __future__ import annotations
@@ -15,18 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from sync_rules import lint
-from sync_rules.copyrules import Compiler
+from sync_rules.compiling import Known, compile_rule
 from sync_rules.entities import Entity, Index, KeyAttribute, KeyType, Table
 from sync_rules.errors import UserError
+from sync_rules.families import Rule
 from sync_rules.keys import Template, parse_template
 from sync_rules.links import default_template
 from sync_rules.problems import Problem, Report, errors, unknown
-from sync_rules.rules import CopyRule, Rules
+from sync_rules.rules import Rules
 from sync_rules.schema import EntityForm, IndexForm, TableForm
 from sync_rules.shape import Shaped, shape
+from sync_rules.variables import Variables
 from sync_rules.yamlspots import Document, read
 
-VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 PHYSICAL_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}|arn:[^\s:]+:dynamodb:[^\s]+")
 
 
@@ -90,12 +90,17 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     shaped = shape(document, report) if document is not None else None
     if document is None or shaped is None:
         return None, report.sorted()
-    tables = _tables(document, report, shaped, environ, running=running)
+    variables = Variables(environ, report, running)
+    tables = _tables(document, report, shaped, variables)
     entities = _entities(document, report, shaped, tables)
     declared = frozenset(shaped.form.entities) | shaped.broken["entities"]
-    compiler = Compiler(document, report, entities, declared - entities.keys())
-    compiled = {name: compiler.rule(name, entry) for name, entry in shaped.form.rules.items()}
-    sound = {name: rule for name, rule in compiled.items() if rule is not None}
+    known = Known(
+        document, report, tables, entities, declared - entities.keys(), shaped.broken["tables"], variables.filled
+    )
+    compiled = [rule for name, entry in shaped.form.rules.items() for rule in compile_rule(known, name, entry)]
+    sound = {rule.name: rule for rule in compiled}
+    within = {entity.name: entity for rule in compiled for entity in (rule.source, rule.target)}
+    entities = entities | within  # those of ledgers are in no file
     rules = Rules(tables, entities, sound, fingerprint(tables, entities, sound))
     lint.lint(rules, document, report)
     problems = report.sorted()
@@ -103,12 +108,10 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
 
 
 # ---------------------------------------------------------------- tables
-def _tables(
-    document: Document, report: Report, shaped: Shaped, environ: Mapping[str, str], *, running: bool
-) -> dict[str, Table]:
+def _tables(document: Document, report: Report, shaped: Shaped, variables: Variables) -> dict[str, Table]:
     tables: dict[str, Table] = {}
     for name, form in shaped.form.tables.items():
-        physical = _physical_name(name, form, document, report, environ, running=running)
+        physical = _physical_name(name, form, document, report, variables)
         first = next((other for other in tables.values() if other.physical_name == physical), None)
         if first is not None:
             message = f"{physical!r} is the table {first.name!r} already"
@@ -120,23 +123,11 @@ def _tables(
     return tables
 
 
-def _physical_name(
-    name: str, form: TableForm, document: Document, report: Report, environ: Mapping[str, str], *, running: bool
-) -> str:
-    """A table's name in DynamoDB. Like in a shell, an empty variable counts as not set."""
+def _physical_name(name: str, form: TableForm, document: Document, report: Report, variables: Variables) -> str:
+    """A table's name in DynamoDB."""
     spot = document.value("tables", name, "name")
-    missing = False
-
-    def filled(match: re.Match[str]) -> str:
-        nonlocal missing
-        value = environ.get(match[1]) or match[2]
-        if not value:
-            missing = True
-            report.add("SR005" if running else "SR405", spot, f"the environment variable {match[1]} is not set")
-        return value or ""
-
-    physical = VARIABLE.sub(filled, form.name or name)
-    if missing:
+    physical = variables.filled(form.name or name, spot)
+    if physical is None:
         return name
     if not PHYSICAL_NAME.fullmatch(physical):
         expected = "expected 3 to 255 of A-Z a-z 0-9 _ - ."
@@ -210,7 +201,7 @@ def _entity(name: str, form: EntityForm, table: Table, document: Document, repor
 
 
 # ---------------------------------------------------------------- fingerprint
-def fingerprint(tables: Mapping[str, Table], entities: Mapping[str, Entity], rules: Mapping[str, CopyRule]) -> str:
+def fingerprint(tables: Mapping[str, Table], entities: Mapping[str, Entity], rules: Mapping[str, Rule]) -> str:
     """A SHA-256 over what matters to the pipeline: not the order of entries, comments, or names in DynamoDB."""
     body = {
         "tables": {name: _table_body(table) for name, table in tables.items()},
@@ -218,7 +209,10 @@ def fingerprint(tables: Mapping[str, Table], entities: Mapping[str, Entity], rul
             name: {"table": entity.table.name, "key": {a: t.text for a, t in entity.templates.items()}}
             for name, entity in entities.items()
         },
-        "rules": {name: _rule_body(rule) for name, rule in rules.items()},
+        "rules": {
+            name: {"kind": rule.kind, "source": rule.source.name, "target": rule.target.name, **rule.body()}
+            for name, rule in rules.items()
+        },
     }
     return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
@@ -230,19 +224,4 @@ def _table_body(table: Table) -> dict[str, Any]:
             index.name: [[(a.name, a.type) for a in part] for part in (index.partition, index.sort)]
             for index in table.indexes
         },
-    }
-
-
-def _rule_body(rule: CopyRule) -> dict[str, Any]:
-    return {
-        "source": rule.source.name,
-        "target": rule.target.name,
-        "mapping": sorted(rule.mapping),
-        "link": sorted((field, ref.path) for field, ref in rule.link),
-        "via": rule.find.index,
-        "where": rule.where and rule.where.text,
-        "mode": rule.mode,
-        "on_delete": rule.on_delete,
-        "strict": rule.strict,
-        "settle_seconds": rule.settle_seconds,
     }

@@ -1,16 +1,18 @@
 """The shape of a rules file, as pydantic models: what keys there are, of what type, and what each means.
 
-Law: shape only. Names that must exist elsewhere, templates, links and lints are the business of `rulefile`, `links` and
-`lint`. The descriptions here become the JSON Schema that editors show (`sync-rules schema`).
+Law: shape only. Rules are in `forms` and `groupforms`; names that must exist elsewhere, templates, links and lints are
+the business of `rulefile`, `compiling`, `links` and `lint`. The descriptions become the JSON Schema that editors show
+(`sync-rules schema`).
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
+from pydantic import Discriminator, Field, StringConstraints, Tag
 
-from sync_rules.limits import DELAY_MAX_SECONDS
+from sync_rules.forms import Model
+from sync_rules.groupforms import RuleEntry
 
 KEY_ATTRIBUTES_MAX = 4  # per partition key and per sort key of an index; Amazon DynamoDB Developer Guide, GSI
 ATTRIBUTE_NAME_MAX = 255
@@ -26,15 +28,7 @@ ShortKey = Annotated[dict[AttributeName, KeyType], Field(min_length=1, max_lengt
 
 
 # What may be written in several forms is told apart by the type of its value.
-PROJECTION_FORMS: dict[type[Any], str] = {str: "word", list: "names"}
-COPY_FORMS: dict[type[Any], str] = {str: "one", list: "several", dict: "renamed"}
-RULE_FORMS: dict[type[Any], str] = {str: "sentence", dict: "full"}
-
-
-class Model(BaseModel):
-    """Strict: a number is not text, and a key nobody knows is a mistake."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+PROJECTION_FORMS: dict[type[Any], str] = {str: "form:word", list: "form:names"}
 
 
 def projection_form(value: Any) -> str | None:
@@ -43,7 +37,7 @@ def projection_form(value: Any) -> str | None:
 
 
 Projection = Annotated[
-    Annotated[Literal["all", "keys"], Tag("word")] | Annotated[list[AttributeName], Tag("names")],
+    Annotated[Literal["all", "keys"], Tag("form:word")] | Annotated[list[AttributeName], Tag("form:names")],
     Discriminator(projection_form),
 ]
 
@@ -63,11 +57,11 @@ class IndexForm(Model):
 def index_form(value: Any) -> str:
     """Which form an index is written in: in full when `partition` holds a map."""
     full = isinstance(value, dict) and any(isinstance(value.get(part), dict) for part in ("partition", "sort"))
-    return "full" if full else "short"
+    return "form:full" if full else "form:short"
 
 
 IndexEntry = Annotated[
-    Annotated[ShortKey, Tag("short")] | Annotated[IndexForm, Tag("full")],
+    Annotated[ShortKey, Tag("form:short")] | Annotated[IndexForm, Tag("form:full")],
     Discriminator(index_form),
 ]
 
@@ -102,73 +96,6 @@ class EntityForm(Model):
         "Key attributes of indexes may be given too.",
         examples=[{"PK": "USER#{user_id}", "SK": "PROFILE"}],
     )
-
-
-def copy_form(value: Any) -> str | None:
-    """Which form `copy` is written in."""
-    return COPY_FORMS.get(type(value))
-
-
-def rule_form(value: Any) -> str | None:
-    """Which form a rule is written in."""
-    return RULE_FORMS.get(type(value))
-
-
-Copied = Annotated[
-    Annotated[str, Tag("one")]
-    | Annotated[list[str], Field(min_length=1), Tag("several")]
-    | Annotated[dict[str, str], Field(min_length=1), Tag("renamed")],
-    Discriminator(copy_form),
-]
-
-
-class RuleForm(Model):
-    """A copy rule in full."""
-
-    copied: Copied = Field(
-        alias="copy",
-        description="What is copied: one path (user.name), a list of paths, or a map from path to new name.",
-        examples=["user.name", ["author.name", "author.bio"], {"author.name": "author_name"}],
-    )
-    into: str = Field(
-        description="Where to: for one path the whole path of the copy (order.user_name); for several, the entity or "
-        "the map in it that takes them (book, book.author).",
-    )
-    where: str | None = Field(
-        default=None,
-        description="JMESPath. Bare names are attributes of the target, user.active is one of the source user.",
-        examples=["status == 'OPEN'"],
-    )
-    mode: Literal["live", "snapshot"] = Field(
-        default="live", description="live: kept equal for ever. snapshot: copied once, when the target has none."
-    )
-    link: dict[str, str] = Field(
-        default={},
-        description="How a target names its source, where the names differ: {field of the source: field of the target}",
-        examples=[{"user_id": "owner_id"}],
-    )
-    via: str | None = Field(default=None, description="The index of the target's table by which targets are found.")
-    on_delete: Literal["keep", "clear", "delete"] = Field(
-        default="keep",
-        description="When the source is deleted: keep the copy, clear it, or delete the whole target.",
-    )
-    strict: bool = Field(
-        default=False,
-        description="Copy in a transaction that checks the source: exact when it is written, at four times the cost.",
-    )
-    settle_seconds: int = Field(
-        default=60,
-        ge=0,
-        le=DELAY_MAX_SECONDS,
-        description="Seconds until the second look at targets found through an index, which may lag. 0: none.",
-    )
-
-
-Sentence = Annotated[str, Field(examples=["copy user.name into order.user_name"])]
-RuleEntry = Annotated[
-    Annotated[Sentence, Tag("sentence")] | Annotated[RuleForm, Tag("full")],
-    Discriminator(rule_form),
-]
 
 
 class FileForm(Model):

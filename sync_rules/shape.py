@@ -14,15 +14,13 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from sync_rules.limits import DELAY_MAX_SECONDS
+from sync_rules.groupforms import FORMS, Limit, kind_of_rule
 from sync_rules.problems import Report, unknown
-from sync_rules.schema import EntityForm, FileForm, IndexForm, RuleForm, TableForm
+from sync_rules.schema import EntityForm, FileForm, IndexForm, TableForm
 from sync_rules.yamlspots import Document, Road, kind_of
 
-KINDS_TO_COME = ("embed", "collect", "derive", "path", "mirror", "count", "sum", "min", "max", "archive", "call")
-KINDS = ("copy", *KINDS_TO_COME)
-SECTIONS: Mapping[str, type[BaseModel]] = {"tables": TableForm, "entities": EntityForm, "rules": RuleForm}
-TAGS = {"short", "full", "sentence", "one", "several", "renamed", "word", "names"}
+SECTIONS: Mapping[str, type[BaseModel]] = {"tables": TableForm, "entities": EntityForm, "rules": FORMS["copy"]}
+TAG = "form:"  # how the names of forms begin, which pydantic puts into its locations
 EXPECTED = {
     "string_type": "text",
     "dict_type": "a map",
@@ -32,11 +30,28 @@ EXPECTED = {
     "int_from_float": "a whole number",
     "bool_type": "true or false",
 }
-FORMS = {
+FORMS_OF = {
     "rule_form()": "a sentence such as `copy user.name into order.user_name`, or a map with copy and into",
     "copy_form()": "a path, a list of paths, or a map from path to new name",
+    "fields_form()": "a list of attributes, or a map from attribute to new name",
+    "attributes_form()": "all, a list of attributes, or a map from attribute to new name",
+    "size_form()": "a size such as 100KB",
+    "cell_form()": "text or a number",
+    "weight_form()": "a number",
     "index_form()": "a map of key attributes and their types",
     "projection_form()": "all, keys, or a list of attribute names",
+}
+MISSING = {
+    "key": "key: {PK: S, SK: S}",
+    "table": "name the table that holds the items",
+    "parent": "name the attribute with the parent's id: parent: ParentId",
+    "on": "name the entity: on: order",
+    "as": 'say what an element is made of: as: "{target}"',
+}
+INTO = {
+    "copy": "say where the copy goes: into: order.user_name",
+    "mirror": "name the entity of the mirrored items: into: user_by_email",
+    "archive": "name the bucket: into: s3://${BUCKET}/games/",
 }
 
 
@@ -82,26 +97,28 @@ def _without(data: Mapping[str, Any], broken: Mapping[str, set[str]]) -> dict[st
 
 
 def _unknown_kinds(document: Document, report: Report, rules: Any) -> dict[str, set[str]]:
-    """Take out the rules of kinds that are reserved or unknown, before their other keys are looked at."""
+    """Take out the rules of unknown kinds, before their other keys are looked at."""
     broken: dict[str, set[str]] = {name: set() for name in SECTIONS}
+    options = {key for form in FORMS.values() for key in _keys(form)}
     for name, value in rules.items() if isinstance(rules, dict) else ():
         if isinstance(value, str) and value.split():
             word, spot = value.split()[0], document.value("rules", name)
-        elif isinstance(value, dict) and value and "copy" not in value:
-            # The kind is the key that no copy rule has.
-            word = next((key for key in value if key in KINDS_TO_COME), "") or next(
-                (key for key in value if key not in _keys(RuleForm)), ""
-            )
-            spot = document.key("rules", name, word) if word else document.value("rules", name)
+        elif isinstance(value, dict) and value and kind_of_rule(value) is None:
+            # The kind is the key that no rule has.
+            word = next((key for key in value if key not in options), "")
+            spot = document.key("rules", name, word) if word else document.key("rules", name)
+        elif value == {}:
+            word, spot = "", document.key("rules", name)
         else:
             continue
-        if word in ("", "copy"):
+        if word in FORMS:
             continue
         broken["rules"].add(name)
-        if word in KINDS_TO_COME:
-            report.add("SR111", spot, f"rules of kind {word!r} are not supported yet. Supported: copy.")
+        if word:
+            report.add("SR112", spot, unknown("kind of rule", word, FORMS))
         else:
-            report.add("SR112", spot, unknown("kind of rule", word, KINDS))
+            message = f"the kind of rule is missing: expected one of {', '.join(FORMS)}"
+            report.add("SR103", spot, message, "say what is copied: copy: user.name")
     return broken
 
 
@@ -116,9 +133,9 @@ def _report(detail: ErrorDetails, document: Document, report: Report, broken: di
         broken.setdefault("", set()).add(str(road[0]))
     name = str(road[-1]) if road else ""
     if kind == "missing":
-        report.add("SR103", document.key(*road[:-1]), f"{name!r} is missing", _missing_cure(road))
+        report.add("SR103", document.key(*road[:-1]), f"{name!r} is missing", _missing_cure(road, document.data))
     elif kind == "extra_forbidden":
-        report.add("SR101", document.key(*road), unknown("key", name, _keys(_model(road))))
+        report.add("SR101", document.key(*road), unknown("key", name, _keys(_model(road, document.data))))
     elif on_key:
         report.add(*_bad_name(kind, name, road, document))
     elif kind in EXPECTED:
@@ -127,17 +144,17 @@ def _report(detail: ErrorDetails, document: Document, report: Report, broken: di
             cure = "quote text that starts with a brace, such as " + _as_template(detail["input"])
         report.add("SR104", document.value(*road), f"expected {EXPECTED[kind]}, found {found}", cure)
     elif kind == "union_tag_not_found":
-        form = FORMS[detail["ctx"]["discriminator"]]
+        form = FORMS_OF[detail["ctx"]["discriminator"]]
         report.add("SR104", document.value(*road), f"expected {form}; found {found}")
     else:
-        report.add("SR106", document.value(*road), _out_of_range(detail, road))
+        report.add("SR106", document.value(*road), _out_of_range(detail, road, document.data))
 
 
 def _road(loc: tuple[str | int, ...], data: Any) -> Road:
     """Pydantic's location without the names of the forms it tried."""
     road: list[str | int] = []
     for part in loc:
-        if part in TAGS and not (isinstance(data, dict) and part in data):
+        if isinstance(part, str) and part.startswith(TAG):
             continue
         road.append(part)
         try:
@@ -147,24 +164,29 @@ def _road(loc: tuple[str | int, ...], data: Any) -> Road:
     return tuple(road)
 
 
-def _model(road: Road) -> type[BaseModel]:
+def _model(road: Road, data: Any) -> type[BaseModel]:
+    """The model of the map at whose key a road ends."""
     if len(road) == 1:
         return FileForm
+    if road[0] == "rules":
+        return Limit if "limit" in road[:-1] else FORMS[_kind(road, data)]
     return IndexForm if "indexes" in road[:-1] else SECTIONS[str(road[0])]
 
 
+def _kind(road: Road, data: Any) -> str:
+    return kind_of_rule(data["rules"][road[1]]) or "copy"
+
+
 def _keys(model: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in model.model_fields.items()]
+    """The keys of a map, of a rule's the one that names its kind first."""
+    keys = [field.alias or name for name, field in model.model_fields.items()]
+    return sorted(keys, key=lambda key: key not in FORMS) if model in FORMS.values() else keys
 
 
-def _missing_cure(road: Road) -> str | None:
-    cures = {
-        "key": "key: {PK: S, SK: S}",
-        "table": "name the table that holds the items",
-        "into": "say where the copy goes: into: order.user_name",
-        "copy": "say what is copied: copy: user.name",
-    }
-    return cures.get(str(road[-1]))
+def _missing_cure(road: Road, data: Any) -> str | None:
+    if road[-1] == "into":
+        return INTO.get(_kind(road, data), "say where to: entity.attribute")
+    return MISSING.get(str(road[-1]))
 
 
 def _bad_name(kind: str, name: str, road: Road, document: Document) -> tuple[str, Any, str]:
@@ -176,16 +198,20 @@ def _bad_name(kind: str, name: str, road: Road, document: Document) -> tuple[str
     return "SR105", spot, f"{name!r} is not an attribute name: expected 1 to 255 letters"
 
 
-def _out_of_range(detail: ErrorDetails, road: Road) -> str:
+def _out_of_range(detail: ErrorDetails, road: Road, data: Any) -> str:
     context, value = detail.get("ctx", {}), detail["input"]
     match detail["type"]:
         case "literal_error":
             choices = re.sub(r"'([^']*)'", r"\1", context["expected"])
             return f"expected {choices}, found {value!r}"
         case "greater_than_equal" | "less_than_equal":
-            return f"expected 0 to {DELAY_MAX_SECONDS}, found {value}"
+            return f"expected {_range(road, data) or 'a size such as 100KB'}, found {value}"
+        case "string_pattern_mismatch":
+            return f"expected a size such as 100KB, found {value!r}"
+        case "too_long" if road[0] == "rules":
+            return f"expected one entry, found {len(value)}"
         case "string_too_short":
-            return "expected a name, found empty text"
+            return "expected text, found none" if road[0] == "rules" else "expected a name, found empty text"
         case "too_short":
             return "expected at least one entry, found none"
         case "too_long" if "indexes" in road and road[-1] not in ("partition", "sort"):
@@ -198,6 +224,15 @@ def _out_of_range(detail: ErrorDetails, road: Road) -> str:
         case "too_long":
             return f"expected a partition key and at most one sort key, found {len(value)} attributes"
     return str(detail["msg"])
+
+
+def _range(road: Road, data: Any) -> str:
+    """The numbers that a key takes, as its model has them."""
+    fields = {field.alias or name: field for name, field in _model(road, data).model_fields.items()}
+    limits = fields[str(road[-1])].metadata if road[-1] in fields else []
+    low = next((limit.ge for limit in limits if hasattr(limit, "ge")), None)
+    high = next((limit.le for limit in limits if hasattr(limit, "le")), None)
+    return "" if low is None else f"{low} to {high}"
 
 
 def _as_template(value: Any) -> str:

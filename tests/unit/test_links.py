@@ -14,7 +14,7 @@ def compiled(tables, entities, rule):
 def conditions(rule, **identity):
     """What is asked for when a source with this identity changes."""
     key = rule.source.key_of({field: {"S": value} for field, value in identity.items()})
-    asked = rule.find.conditions(rule.target_fields(key))
+    asked = rule.conditions(key)
     return [(name, *value.values()) for name, value in asked.equals], asked.begins_with
 
 

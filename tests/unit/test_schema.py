@@ -3,6 +3,7 @@
 import json
 
 from sync_rules import cli
+from sync_rules.groupforms import FORMS
 from sync_rules.schema import FileForm
 
 
@@ -23,8 +24,18 @@ def test_schema_is_made_from_the_models(capsys):
     schema = json.loads(capsys.readouterr().out)
     assert schema["required"] == list(FileForm.model_fields)
     described = {name: "description" in body for name, body in keys(schema)}
-    assert {"tables", "entities", "rules", "copy", "into", "where", "settle_seconds", "partition"} <= described.keys()
+    assert {"tables", "entities", "rules", "into", "where", "settle_seconds", "partition", *FORMS} <= described.keys()
     assert [name for name, has in described.items() if not has] == []
+
+
+def test_schema_has_one_form_for_each_kind():
+    """An editor tells the forms apart by the one key that only this kind has, and that it must have."""
+    schema = FileForm.model_json_schema(by_alias=True)
+    entries = next(iter(schema["properties"]["rules"]["patternProperties"].values()))["oneOf"]
+    forms = [schema["$defs"][entry["$ref"].rpartition("/")[2]] for entry in entries if "$ref" in entry]
+    assert [set(form["properties"]) & FORMS.keys() for form in forms] == [{kind} for kind in FORMS]
+    assert all(kind in form["required"] for kind, form in zip(FORMS, forms, strict=True))
+    assert not any(form["additionalProperties"] for form in forms)
 
 
 def test_schema_is_written_to_a_file(tmp_path, monkeypatch, capsys):

@@ -1,0 +1,66 @@
+"""archive and call, compiled: what a change does outside the tables.
+
+Law: as of `desk`. Nothing outside is looked up: whether bucket and function are there shows when they are used.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sync_rules.changes import When
+from sync_rules.compiling.desk import Desk
+from sync_rules.errors import UserError
+from sync_rules.forms import ArchiveForm, CallForm
+from sync_rules.kinds.archive import ArchiveRule, parse_into
+from sync_rules.kinds.call import ALWAYS, CallRule
+from sync_rules.variables import without
+
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
+BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
+
+
+def compile_archive(desk: Desk, form: ArchiveForm) -> tuple[ArchiveRule, ...]:
+    """The compiled rule; none, with everything reported, when something is wrong with it."""
+    source = desk.entity(form.archive, "archive")
+    bucket, prefix = _address(desk, form.into)
+    where = None if source is None else desk.own_where(form.where, source)
+    if source is None or not desk.sound:
+        return ()
+    rule = ArchiveRule(
+        name=desk.name, source=source, target=source, bucket=bucket, prefix=prefix, when=form.when, where=where
+    )
+    return (rule,)
+
+
+def _address(desk: Desk, text: str) -> tuple[str, str]:
+    """The bucket, and what the objects' names begin with."""
+    filled = desk.known.filled(text, desk.at("into"))
+    try:
+        bucket, prefix = parse_into(without(text) if filled is None else filled)
+    except UserError as error:
+        desk.add("SR118", desk.at("into"), str(error))
+        return "", ""
+    if not BUCKET.fullmatch(bucket):
+        message = f"{bucket!r} is not a name of a bucket: expected 3 to 63 of a-z 0-9 . -"
+        desk.add("SR118", desk.at("into"), message)
+    return bucket, prefix
+
+
+def compile_call(desk: Desk, form: CallForm) -> tuple[CallRule, ...]:
+    """The compiled rule; none, with everything reported, when something is wrong with it."""
+    source = desk.entity(form.on, "on")
+    if not FUNCTION.fullmatch(form.call):
+        desk.add("SR119", desk.at("call"), f"{form.call!r} is not a function: expected module.function")
+    watch = [desk.path(text, desk.at("watch", index)) for index, text in enumerate(form.watch or ())]
+    when: frozenset[When] = ALWAYS if form.when is None else frozenset(form.when)
+    if watch and "changed" not in when:
+        desk.add("SR120", desk.at_key("watch"), "`watch` is for changes, and `when` has no changed", "remove it")
+    where = None if source is None else desk.own_where(form.where, source)
+    if source is None or not desk.sound:
+        return ()
+    paths = tuple(path for path in watch if path is not None)
+    rule = CallRule(
+        name=desk.name, source=source, target=source, function=form.call, when=when, watch=paths, where=where
+    )
+    return (rule,)

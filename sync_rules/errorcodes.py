@@ -1,0 +1,252 @@
+"""The codes of errors: what each is called, why it is a problem, and what cures it.
+
+SR0xx the file, SR1xx names and shapes, SR2xx links and finding, SR3xx writers, cycles and keys.
+Law: as of `codes`, which has all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One kind of problem."""
+
+    title: str
+    why: str
+    cure: str
+
+    severity: Literal["error", "warning"] = "error"
+
+
+ERRORS: dict[str, Code] = {
+    # ------------------------------------------------------------ the file
+    "SR001": Code(
+        "not YAML",
+        "The file is read as one YAML 1.2 document.",
+        "mend the syntax at the place shown; quote text that holds braces, colons or #",
+    ),
+    "SR002": Code(
+        "the same key twice",
+        "Of two equal keys one would silently win.",
+        "rename or remove one of them",
+    ),
+    "SR003": Code(
+        "too much YAML",
+        "Aliases can stand for any number of values, or for themselves.",
+        "write the values out, or split the rules among several files",
+    ),
+    "SR004": Code(
+        "a key that is not a word",
+        "Names of tables, entities, rules and attributes are text.",
+        'quote a template that is meant as text, such as "{user_id}"',
+    ),
+    "SR005": Code(
+        "an environment variable that is not set",
+        "A table's or a bucket's name is taken from it.",
+        "set the variable, or give a default: ${VAR:-name}",
+    ),
+    "SR006": Code(
+        "not a name of a DynamoDB table",
+        "DynamoDB takes 3 to 255 letters, digits, _ - and . (or a table's ARN).",
+        "give a name that DynamoDB takes",
+    ),
+    "SR007": Code(
+        "two tables of one name in DynamoDB",
+        "A stream record could not be told to which of them it belongs.",
+        "use one table with several entities, or give each table its own name",
+    ),
+    # ------------------------------------------------------------ names and shapes
+    "SR101": Code("an unknown key", "A misspelled key would silently do nothing.", "remove it or correct its spelling"),
+    "SR102": Code("an unknown name", "It must be declared in this file.", "declare it or correct its spelling"),
+    "SR103": Code("a missing key", "There is no sensible default for it.", "add it"),
+    "SR104": Code("a value of the wrong type", "See what was expected.", "write it in the form shown"),
+    "SR105": Code(
+        "not a name",
+        "Names stand in paths, metrics, log lines and alarms.",
+        "start with a letter; then letters, digits, _ and -, at most 64 in all",
+    ),
+    "SR106": Code("a value out of its range", "See what is allowed.", "use one of the values shown"),
+    "SR107": Code(
+        "not a sentence",
+        "The short form of a rule is read word by word.",
+        "copy ENTITY.ATTRIBUTE into ENTITY.ATTRIBUTE, count ENTITY into ENTITY.ATTRIBUTE, and the like",
+    ),
+    "SR108": Code(
+        "not a path",
+        "A path names an entity, then attributes and map keys, joined by dots.",
+        'write entity.attribute; quote a name that holds a dot: book."full.name"',
+    ),
+    "SR109": Code(
+        "not a key template",
+        "A template must parse every key in one way only.",
+        "put text between two fields, and balance the braces",
+    ),
+    "SR110": Code(
+        "a composite template for a number or binary key",
+        "Only a string can hold more than one field's value.",
+        "use exactly one field, such as {order_no}",
+    ),
+    # SR111 was a kind of rule that a version did not have yet; it is not used again
+    "SR112": Code("an unknown kind of rule", "A rule starts with what it does.", "use one of the kinds shown"),
+    "SR113": Code(
+        "sources of several entities in one rule",
+        "One rule reads one source and writes one target.",
+        "write one rule for each source entity",
+    ),
+    "SR114": Code(
+        "not a condition",
+        "`where` is JMESPath over named attributes, so that it is known which changes to watch.",
+        "name the attributes that decide, such as status == 'OPEN'",
+    ),
+    "SR115": Code(
+        "one attribute with two key types",
+        "In DynamoDB a key attribute has one type, in the table and in all its indexes.",
+        "give it the same type everywhere",
+    ),
+    "SR116": Code(
+        "a snapshot that follows deletes",
+        "A snapshot is what was true once; it does not follow its source.",
+        "drop on_delete, or use mode: live",
+    ),
+    "SR117": Code(
+        "not a formula",
+        "A derived attribute is text with fields in braces, and each format must be known.",
+        "{field} or {field:format}, with formats upper, lower, nospace, pad(8), date(%Y-%m), shard(10) or one of map",
+    ),
+    "SR118": Code("not a place in S3", "An archive goes to a bucket and a prefix.", "s3://BUCKET/PREFIX/"),
+    "SR119": Code(
+        "not a function",
+        "A call imports a module and calls a function of it.",
+        "write module.function, such as mypkg.notify",
+    ),
+    "SR120": Code(
+        "options that do not go together",
+        "One of them would silently do nothing.",
+        "keep the one that is meant",
+    ),
+    # ------------------------------------------------------------ links and finding
+    "SR201": Code(
+        "no way to find the targets",
+        "When a source changes, its targets are listed by one Query; a scan would cost the whole table each time.",
+        "add an index whose partition key the link fills, or link by other fields",
+    ),
+    "SR202": Code(
+        "a link of an unknown field",
+        "A link says where a target carries the fields that name its source.",
+        "use the fields of the source's key templates",
+    ),
+    "SR203": Code(
+        "via an index that the link does not fill",
+        "A Query needs every attribute of the partition key.",
+        "choose another index, or drop via",
+    ),
+    "SR204": Code(
+        "a link whose types can never match",
+        "Binary values are not turned into text or numbers.",
+        "give both key attributes the same type",
+    ),
+    "SR205": Code(
+        "strict within one item",
+        "A transaction may not check and update the same item; within one item a guard is exact already.",
+        "drop strict",
+    ),
+    "SR206": Code(
+        "a recount through an index",
+        "An index lags about as long as the record that asks for a recount: what was just written would be missed.",
+        "use mode: ledger; or keep the items under their parent in the base table's key",
+    ),
+    "SR207": Code(
+        "an element that does not name its edge",
+        "Whoever looks at a node must be able to tell from an element which edge to ask.",
+        "let `as` hold every field of the edge's key that the node's key does not have",
+    ),
+    "SR208": Code(
+        "an entry that does not name its child",
+        "Two children of one parent could not be told apart.",
+        "let `by` hold every field of the child's key that its parent does not have",
+    ),
+    "SR209": Code(
+        "a mirror's key that its source cannot fill",
+        "Each item has a mirror of its own, whose key is made from the item's fields.",
+        "let the key of the mirror's entity hold fields of the source",
+    ),
+    "SR210": Code(
+        "no table for the ledger",
+        "Counts are exact because each item's share is booked in a table of the pipeline's own.",
+        "declare a table with key {PK: S, SK: S}, or use mode: recount for small groups",
+    ),
+    "SR211": Code(
+        "a ledger table of the wrong key",
+        "The books name items of any table in two strings.",
+        "give it a partition key and a sort key of type S",
+    ),
+    "SR212": Code(
+        "a ledger table that holds entities",
+        "It is the pipeline's own: whoever else writes there breaks the books.",
+        "declare a table for the ledger alone",
+    ),
+    "SR213": Code(
+        "items that a ledger cannot name",
+        "The books name items by the text of their keys.",
+        "use mode: recount, or another key",
+    ),
+    "SR214": Code(
+        "a path of items without an id of their own",
+        "A path is made of ids; the parent is named by the last field of the key, in an attribute outside it.",
+        "give the entity a key with a field, and name the attribute with the parent's id",
+    ),
+    # ------------------------------------------------------------ writers, cycles and keys
+    "SR301": Code(
+        "two writers of one attribute",
+        "Each would undo the other's write for ever.",
+        "let one rule write it; a path and a path inside it are the same attribute",
+    ),
+    "SR302": Code(
+        "a copy into a table's key",
+        "The key of an item cannot change; another key is another item.",
+        "copy into an attribute that is not part of the table's key",
+    ),
+    "SR303": Code(
+        "a rule that writes its own link",
+        "The copy would decide which source it is copied from.",
+        "copy into another attribute",
+    ),
+    "SR304": Code(
+        "a rule that writes what its own where reads",
+        "The copy would decide whether it is made.",
+        "copy into another attribute, or decide by another one",
+    ),
+    "SR305": Code(
+        "a cycle of rules",
+        "Each copy would cause the next one, for ever.",
+        "let one of the attributes be the truth and drop the rule that writes it",
+    ),
+    "SR306": Code(
+        "entities that cannot be told apart",
+        "An item's key must be of one entity only; the rules of the other would never see it.",
+        "start the templates of one key attribute with different text, such as USER# and ORDER#",
+    ),
+    "SR307": Code(
+        "a delete that asks its source",
+        "When a source was deleted, nothing can be read of it any more: the rule could never tell what to delete.",
+        "let `where` read the target only, or choose on_delete: keep or clear",
+    ),
+    "SR308": Code(
+        "an embed without a limit",
+        "An item holds 400 KB at most: a parent with too many children could not be written any more, by anybody.",
+        "limit: {items: 20}, or limit: {bytes: 100KB}",
+    ),
+    "SR309": Code(
+        "a set inside a map",
+        "Elements are added without reading the item, and no map can be made on the way.",
+        "collect into a top-level attribute",
+    ),
+    "SR310": Code(
+        "a mirror into its own entity",
+        "Each mirror would be mirrored again, for ever.",
+        "declare an entity with a key of its own for the mirrored items",
+    ),
+}
