@@ -23,8 +23,9 @@ from sync_rules.errors import SyncRulesError
 VERBS: dict[str, str] = {
     "check": "Say what is wrong with a rules file, why, and what cures it.",
     "schema": "Write the JSON Schema of rules files, for editors.",
-    "demo": "Show the whole story on an embedded engine: no account, no docker.",
+    "demo": "Show the whole story, or one example, on an embedded engine: no account, no docker.",
     "verify": "Compare every copy with its source; mend it with --repair.",
+    "prune": "Find what removed or renamed rules left in the tables, and remove it with --apply.",
     "run": "Consume the streams and keep the copies true, until stopped.",
 }
 

@@ -24,6 +24,7 @@ from sync_rules.entities import Table
 from sync_rules.errors import UserError
 from sync_rules.failure_log import FailureLog
 from sync_rules.failures import plain_key
+from sync_rules.families import EffectRule
 from sync_rules.local_run import Files, wall_clock_ms
 from sync_rules.messages import Message
 from sync_rules.model import ItemKey
@@ -94,11 +95,16 @@ class NobodyLooksAgain:
 
 
 def chosen(rules: Rules, names: list[str]) -> frozenset[str]:
-    """The rules to verify: all, or those named. Raises UserError for a name that is no rule's."""
+    """The rules to verify: all that keep something, or those named, each with its parts. Raises UserError for a name
+    that is no rule's, and for a rule whose effects nobody can look at.
+    """
+    kept = {name: rule.title for name, rule in rules.rules.items() if not isinstance(rule, EffectRule)}
     for name in names:
-        if name not in rules.rules:
-            raise UserError(unknown("rule", name, rules.rules))
-    return frozenset(names or rules.rules)
+        if name in rules.rules and name not in kept.values():
+            raise UserError(f"rule {name} keeps nothing in a table that could be verified")
+        if name not in kept.values():
+            raise UserError(unknown("rule", name, dict.fromkeys(kept.values())))
+    return frozenset(name for name, title in kept.items() if not names or title in names)
 
 
 def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
@@ -222,6 +228,7 @@ def as_row(finding: Finding) -> dict[str, Any]:
         "target": _key(found.target),
         "source": None if found.source is None else _key(found.source),
         "paths": [show_path(path) for path in found.paths],
+        "reason": found.reason or None,
         "repaired": finding.repaired,
     }
 
@@ -236,4 +243,5 @@ def as_line(finding: Finding) -> str:
     paths = ", ".join(show_path(path) for path in found.paths)
     source = f" from {found.source}" if found.source else ""
     mended = " · repaired" if finding.repaired else ""
-    return f"{found.drift.value}: {found.target} {paths}{source} · rule {found.rule}{mended}"
+    why = f" ({found.reason})" if found.reason else ""
+    return f"{found.drift.value}{why}: {found.target} {paths}{source} · rule {found.rule}{mended}"
