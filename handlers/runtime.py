@@ -20,18 +20,21 @@ from sync_rules import aws
 from sync_rules.batch import Consumer
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import StoreError, UserError
+from sync_rules.kinds.call import functions_of
 from sync_rules.limits import Limits
-from sync_rules.messages import Message, PushMessage
+from sync_rules.messages import CallMessage, Message, PushMessage
 from sync_rules.model import Failure, ItemKey, Outcome
+from sync_rules.outside import archive_of, caller_of
 from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
 from sync_rules.sqs import SqsFailures, SqsQueue
-from sync_rules.store import Failures, Queue, World
+from sync_rules.store import Caller, Failures, Queue, World
 from sync_rules.telemetry import Telemetry
 
 RULES_FILE: Final = "SYNC_RULES_FILE"  # path of the rules file; default rules.yaml beside the handlers
 QUEUE_URL: Final = "SYNC_RULES_QUEUE_URL"  # messages for later: second looks, the rest of a large fan-out
 FAILURES_URL: Final = "SYNC_RULES_FAILURES_URL"  # failure records; without it they are only logged
+CALLS_TABLE: Final = "SYNC_RULES_CALLS_TABLE"  # for `call` rules: where it is noted which calls were made
 ENDPOINT_URL: Final = "SYNC_RULES_ENDPOINT_URL"  # an emulator's address; AWS when not set
 LOG_KEYS: Final = "SYNC_RULES_LOG_KEYS"
 
@@ -45,6 +48,7 @@ METRIC_NAMES: Final[Mapping[Outcome, str]] = {
     Outcome.GONE: "RefusedGone",
     Outcome.FAILED: "Failed",
     Outcome.PARKED: "Parked",
+    Outcome.DONE: "Done",
 }
 
 logger = Logger(service="sync-rules")
@@ -73,13 +77,15 @@ class Deadline:
 
 class NoQueue:
     """Stands where no queue is set up. A parked target has its failure record and is left to its next change, or to
-    verify; the rest of a fan-out that did not fit into one invocation is reported as failed instead.
+    verify; the rest of a fan-out that did not fit into one invocation, and a call that failed, are reported as failed.
     """
 
     def send(self, message: Message, _delay_seconds: int) -> None:
-        """Raises StoreError for anything but another look at a parked target."""
+        """Raises StoreError for anything but another look at what was parked."""
         if isinstance(message, PushMessage):
             raise StoreError("NoQueue", f"set {QUEUE_URL}: a fan-out did not fit into one invocation")
+        if isinstance(message, CallMessage):
+            raise StoreError("NoQueue", f"set {QUEUE_URL}: a call failed, and what it was told is nowhere else")
 
 
 class LoggedFailures:
@@ -109,27 +115,57 @@ def consumer() -> Consumer:
     """The pipeline of this process.
 
     Raises:
-        UserError: when the rules file is wrong, or needs a queue that is not set.
+        UserError: when the rules file is wrong, or needs a queue, a table or a function that is not there.
     """
-    rules = load_rules(Path(os.environ.get(RULES_FILE, "rules.yaml")))
+    file = Path(os.environ.get(RULES_FILE, "rules.yaml"))
+    rules = load_rules(file)
     endpoint = os.environ.get(ENDPOINT_URL)
     store = DynamoStore(aws.dynamodb(endpoint), rules.tables, remaining_seconds=deadline.remaining_seconds)
     queue = _queue(rules, endpoint)
     limits = Limits() if isinstance(queue, SqsQueue) else Limits(fan_out_inline_max_items=sys.maxsize)
-    return Consumer(rules, World(store, queue, _failures(endpoint)), limits=limits)
+    archive = archive_of(rules, endpoint_url=endpoint, retrying=aws.retrying(deadline.remaining_seconds))
+    caller = _caller(rules, endpoint, file.absolute().parent)
+    return Consumer(rules, World(store, queue, _failures(endpoint), archive, caller), limits=limits)
 
 
 def _queue(rules: Rules, endpoint: str | None) -> Queue:
     url = os.environ.get(QUEUE_URL)
     if url:
         return SqsQueue(aws.sqs(endpoint), url)
-    looks_twice = [rule.name for rule in rules.rules.values() if rule.find.index is not None and rule.settle_seconds]
+    looks_twice = [
+        rule.name
+        for rule in rules.rules.values()
+        if rule.find is not None and rule.find.index is not None and rule.settle_seconds
+    ]
     if looks_twice:
         raise UserError(
             f"{QUEUE_URL} is not set, but rules that find their targets through an index need a queue for the second"
             f" look ({', '.join(looks_twice)}): set it to the URL of a standard SQS queue"
         )
+    if calls := functions_of(rules.rules.values()):
+        raise UserError(
+            f"{QUEUE_URL} is not set, but rules that call a function need a queue for calls that fail"
+            f" ({', '.join(calls)}): set it to the URL of a standard SQS queue"
+        )
     return NoQueue()
+
+
+def _caller(rules: Rules, endpoint: str | None, folder: Path) -> Caller:
+    table = os.environ.get(CALLS_TABLE)
+    if not table and (calls := functions_of(rules.rules.values())):
+        raise UserError(
+            f"{CALLS_TABLE} is not set, but a rule that calls a function once per change needs a table to remember that"
+            f" ({', '.join(calls)}): set it to the name of a table with the string key 'id', and Time to Live on"
+            " 'expiration'"
+        )
+    return caller_of(
+        rules,
+        aws.dynamodb(endpoint),
+        table,
+        folder=folder,
+        retrying=aws.retrying(deadline.remaining_seconds),
+        remaining_ms=deadline.remaining_ms,
+    )
 
 
 def _failures(endpoint: str | None) -> Failures:

@@ -60,6 +60,11 @@ def sqs(endpoint_url: str | None = None, region: str | None = None) -> SQSClient
     return client
 
 
+def s3(endpoint_url: str | None = None, region: str | None = None) -> Any:
+    """The S3 client of this process. Raises UserError like `dynamodb`."""
+    return _client("s3", endpoint_url, region)
+
+
 @cache
 def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
     config = Config(
@@ -70,6 +75,7 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
         max_pool_connections=CONNECTIONS_MAX,
         account_id_endpoint_mode="disabled",  # emulators do not know hosts that begin with an account
         parameter_validation=service != "dynamodbstreams",  # some emulators' shard ids are shorter than botocore allows
+        s3={"addressing_style": "path" if endpoint_url else "auto"},  # no emulator has a host name for each bucket
         user_agent_extra=f"sync-rules/{__version__}",
     )
     credentials: tuple[str, str] | tuple[None, None] = (None, None)  # found where AWS's tools find them
@@ -103,6 +109,7 @@ TRANSIENT: Final = frozenset({
     "InternalServerError", "KmsThrottled", "ProvisionedThroughputExceededException", "ReplicatedWriteConflictException",
     "RequestLimitExceeded", "RequestThrottled", "RequestTimeout", "ServiceUnavailable", "Throttling",
     "ThrottlingException", "TransactionConflictException", "TransactionInProgressException",
+    "ConditionalRequestConflict", "OperationAborted",
 })  # fmt: skip
 DECIDED: Final = frozenset({"ConditionalCheckFailed", "ItemCollectionSizeLimitExceeded", "ValidationError"})
 REASONS: Final = {
@@ -110,6 +117,7 @@ REASONS: Final = {
     "UnprocessedError": "ThrottlingException",
     "AWS.SimpleQueueService.NonExistentQueue": "QueueNotFound",
     "QueueDoesNotExist": "QueueNotFound",
+    "NoSuchBucket": "BucketNotFound",
 }
 
 

@@ -1,7 +1,8 @@
 """The checkpoint file: how far every shard is finished, and which messages wait. One JSON file, replaced as a whole.
 
 Law: the file on disk is always one whole checkpoint, the old one or the new one (temporary file, fsync, rename), and
-one run at a time has it. It names keys in messages, so only its owner may read it, and never holds a value.
+one run at a time has it. It names keys in messages, and has the values of an item while a call for it failed and waits,
+so only its owner may read it.
 """
 
 from __future__ import annotations

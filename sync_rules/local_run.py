@@ -23,14 +23,14 @@ from sync_rules.mapping import Concurrently, EventSourceMapping, Step, serially
 from sync_rules.messages import Message
 from sync_rules.model import REFUSALS, Outcome
 from sync_rules.pump import Pump
-from sync_rules.store import Store, World
+from sync_rules.store import Archive, Caller, Nobody, Store, World
 from sync_rules.streams import StreamReader, table_of
 
 CHECKPOINT_EVERY_MS: Final = 500
 CHECKPOINT_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed
 INVOCATION_MAX_MS: Final = 60_000  # what a consumer is told it has for one batch
 GROUPS: Final[Mapping[str, frozenset[Outcome]]] = {
-    "copied": frozenset({Outcome.COPIED, Outcome.DELETED}),
+    "copied": frozenset({Outcome.COPIED, Outcome.DELETED, Outcome.DONE}),
     "right": frozenset({Outcome.RIGHT, Outcome.KEPT}),
     "refused": REFUSALS,
     "failed": frozenset({Outcome.FAILED}),
@@ -95,6 +95,8 @@ class LocalRun:
         make_consumer: Callable[[World], Consumer],
         files: Files,
         settings: MappingSettings | None = None,
+        archive: Archive | None = None,
+        caller: Caller | None = None,
         concurrently: Concurrently = serially,
         now_ms: Callable[[], int] = wall_clock_ms,
         sleep: Callable[[float], object] = time.sleep,
@@ -111,7 +113,7 @@ class LocalRun:
         self._parked_before = found.parked
         self._failures = FailureLog(files.failures, now_ms)
         queue = LocalQueue(now_ms, found.pending())
-        world = World(store, queue, self._failures)
+        world = World(store, queue, self._failures, archive or Nobody(), caller or Nobody())
         self.consumer = make_consumer(world)
         mappings = [
             EventSourceMapping(

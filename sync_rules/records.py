@@ -24,6 +24,8 @@ from sync_rules.rules import Rules
 STREAM_ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/([^/]+)/stream/")
 SECONDS_MAX = 10**11  # a later number of seconds is the year 5138: it is milliseconds
 MILLISECONDS_MAX = 10**14  # and beyond that microseconds, which Kinesis Data Streams can be set to
+DATES = range(253_402_300_800_000)  # the milliseconds that are a date: the years 1970 to 9999
+TIME_TO_LIVE = ("Service", "dynamodb.amazonaws.com")  # who deletes what has expired: its type and its principal
 
 
 def read_event(event: Mapping[str, Any], rules: Rules) -> Iterator[Change | Failure]:
@@ -78,7 +80,17 @@ def _read_record(record: object, position: str, rules: Rules) -> Change | Failur
         return Failure(_concerned(key, rules), key, reason, position)
     if new is not None:
         new = {**new, **keys}
-    return Change(key, old, new, position, _milliseconds(data.get("ApproximateCreationDateTime")), in_order=not wrapped)
+    created_ms = _milliseconds(data.get("ApproximateCreationDateTime"))
+    expired = new is None and _identity(body) == TIME_TO_LIVE
+    return Change(key, old, new, position, created_ms, in_order=not wrapped, expired=expired)
+
+
+def _identity(body: Mapping[str, Any]) -> tuple[object, object]:
+    """Who made a change, if it was not a user: spelled in one way by Lambda, in another by the streams' own API."""
+    identity = body.get("userIdentity")
+    if not isinstance(identity, Mapping):
+        return None, None
+    return identity.get("type", identity.get("Type")), identity.get("principalId", identity.get("PrincipalId"))
 
 
 def _concerned(key: ItemKey, rules: Rules) -> str:
@@ -86,7 +98,8 @@ def _concerned(key: ItemKey, rules: Rules) -> str:
     entity = rules.entity_of(key)
     if entity is None:
         return ""
-    return ", ".join(rule.name for rule in (*rules.from_source(entity), *rules.into_target(entity)))
+    concerned = (*rules.from_source(entity), *rules.into_target(entity), *rules.parts_of(entity))
+    return ", ".join(dict.fromkeys(rule.title for rule in concerned))
 
 
 def _unwrap(kinesis: object) -> Mapping[str, Any]:
@@ -117,8 +130,10 @@ def _milliseconds(stamp: object) -> int | None:
     if not isinstance(stamp, int | float) or isinstance(stamp, bool) or not math.isfinite(stamp):
         return None
     if stamp < SECONDS_MAX:
-        return int(stamp * 1000)
-    return int(stamp) if stamp < MILLISECONDS_MAX else int(stamp) // 1000
+        milliseconds = int(stamp * 1000)
+    else:
+        milliseconds = int(stamp) if stamp < MILLISECONDS_MAX else int(stamp) // 1000
+    return milliseconds if milliseconds in DATES else None
 
 
 def _read_image(image: object) -> dict[str, AttributeValue]:

@@ -1,6 +1,7 @@
 """The queue for later and the sink for failure records, on SQS.
 
-Law: a message is keys and rules, a failure record is rule, key and reason; neither holds a value of an item.
+Law: a message is keys and rules, a failure record is rule, key and reason; neither holds a value of an item, but for
+the message of a call that failed. What SQS would refuse for its size is refused here, by a name of its own.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tenacity import Retrying
 
@@ -21,6 +22,8 @@ from sync_rules.model import Failure
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
+
+MESSAGE_MAX_BYTES: Final = 1_048_576  # SendMessage; until August 2025 it was a quarter of that
 
 
 def utc_now() -> datetime:
@@ -37,7 +40,7 @@ class SqsQueue:
         self._retrying = retrying or aws.retrying()
 
     def send(self, message: Message, delay_seconds: int) -> None:
-        """Returns once SQS has the message. Raises StoreError."""
+        """Returns once SQS has the message. Raises StoreError, MessageTooLarge among others."""
         _send(self._client, self._retrying, self._queue_url, encode(message), min(delay_seconds, DELAY_MAX_SECONDS))
 
 
@@ -64,6 +67,8 @@ class SqsFailures:
 
 
 def _send(client: SQSClient, retrying: Retrying, queue_url: str, body: str, delay_seconds: int) -> None:
+    if len(body) > MESSAGE_MAX_BYTES:  # JSON in ASCII: a byte each
+        raise StoreError("MessageTooLarge", f"{len(body)} bytes, and SQS takes {MESSAGE_MAX_BYTES}")
     try:
         retrying(client.send_message, QueueUrl=queue_url, MessageBody=body, DelaySeconds=delay_seconds)
     except aws.ERRORS as error:

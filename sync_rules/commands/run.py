@@ -27,8 +27,10 @@ from sync_rules.checkpoint import locked
 from sync_rules.display import Display, display_on
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.failure_log import require_writable
+from sync_rules.kinds.call import functions_of
 from sync_rules.local_run import Files, LocalRun
 from sync_rules.mapping import Concurrently, serially
+from sync_rules.outside import archive_of, caller_of
 from sync_rules.preflight import require
 from sync_rules.pump import WAIT_SECONDS
 from sync_rules.rulefile import load_rules
@@ -51,6 +53,9 @@ def run(
     failures: Annotated[Path, typer.Option(help="Where to append what cannot succeed.")] = Files.failures,
     batch_size: Annotated[int, typer.Option(min=1, max=10_000, help="Records per batch.")] = 100,
     parallelization: Annotated[int, typer.Option(min=1, max=10, help="Batches of a shard at the same time.")] = 1,
+    calls_table: Annotated[
+        str | None, typer.Option(help="The table that remembers the calls made.", envvar="SYNC_RULES_CALLS_TABLE")
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="Stop when everything there is was read.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the status as JSON lines.")] = False,
 ) -> int:
@@ -64,6 +69,8 @@ def run(
     settings = MappingSettings(
         batch_size=batch_size, parallelization_factor=parallelization, bisect_on_function_error=True
     )
+    archive = archive_of(rules, endpoint_url=endpoint_url, region=region)
+    caller = caller_of(rules, client, calls_table, folder=rules_file.absolute().parent)
     with ExitStack() as stack:
         stack.enter_context(locked(files.checkpoint))
         local = LocalRun(
@@ -74,10 +81,12 @@ def run(
             make_consumer=lambda world: Consumer(rules, world),
             files=files,
             settings=settings,
+            archive=archive,
+            caller=caller,
             concurrently=stack.enter_context(threads(parallelization)),
         )
         display = stack.enter_context(display_on(Console(), as_json=as_json))
-        for notice in local.notices:
+        for notice in (*local.notices, *forgetful(rules, calls_table)):
             display.say(notice)
         loop(local, display, stopping=stack.enter_context(stop_signals()), once=once)
         display.summary(local.status, files)
@@ -87,6 +96,18 @@ def run(
 def stream_arns(client: Any, rules: Rules) -> list[str]:
     """The streams to read, as they are now. Raises UserError when tables, indexes or streams do not fit the rules."""
     return list(require(client, rules).stream_arns)
+
+
+def forgetful(rules: Rules, calls_table: str | None) -> list[str]:
+    """What to say when calls are remembered in this process only."""
+    calls = sorted(functions_of(rules.rules.values()))
+    if not calls or calls_table:
+        return []
+    notice = (
+        f"{', '.join(calls)}: the calls made are remembered by this process only, and what comes again after a restart"
+        " is called again. Give a table with the string key 'id' with --calls-table."
+    )
+    return [notice]
 
 
 @contextmanager

@@ -1,14 +1,16 @@
-"""Messages for later: they come back as they were sent, and carry keys only."""
+"""Messages for later: they come back as they were sent, and carry keys only; but for a call that failed."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.errors import RecordError
-from sync_rules.messages import PullMessage, PushMessage, decode, encode
-from sync_rules.model import ItemKey
+from sync_rules.messages import CallMessage, PartMessage, PullMessage, PushMessage, decode, encode
+from sync_rules.model import Change, ItemKey
 
 PARTS = st.one_of(
     st.tuples(st.text(min_size=1), st.just("S"), st.text()),
@@ -27,12 +29,30 @@ PUSHES = st.builds(
     st.booleans(),
 )
 PULLS = st.builds(PullMessage, KEYS, st.integers(0, 20))
+KEY_PARTS = st.builds(PartMessage, st.text(), KEYS, st.none() | KEYS, st.text(), st.integers(0, 20))
+NAMES = st.sampled_from(["$bytes", "kind", "a"]) | st.text(max_size=3)
+VALUES = st.recursive(
+    st.one_of(
+        st.text().map(lambda v: {"S": v}), st.integers().map(lambda v: {"N": str(v)}), st.just({"NULL": True}),
+        st.binary().map(lambda v: {"B": v}), st.lists(st.binary(), max_size=2).map(lambda v: {"BS": v}),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2).map(lambda v: {"L": v}), st.dictionaries(NAMES, inner, max_size=2).map(lambda v: {"M": v})
+    ),
+    max_leaves=6,
+)  # fmt: skip
+IMAGES = st.none() | st.dictionaries(NAMES, VALUES, max_size=3)
+CHANGES = st.builds(
+    Change, KEYS, IMAGES, IMAGES, st.text(), st.none() | st.integers(0, 10**14), st.booleans(), st.booleans()
+)
+CALLS = st.builds(CallMessage, st.text(), st.text(), CHANGES, st.integers(0, 20))
+CALL = CallMessage("r", "f.g", Change(ItemKey("t", (("PK", "S", "a"),)), None, {"PK": {"S": "a"}}, "1", 5), 2)
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.one_of(PUSHES, PULLS))
+@given(st.one_of(PUSHES, PULLS, KEY_PARTS, CALLS))
 def test_messages_come_back_as_they_were(message):
-    """Any message survives its text, binary keys and cursors included, and the same message has the same text."""
+    """Any message survives its text, binary keys, cursors and images included, and the same has the same text."""
     assert decode(encode(message)) == message
     assert encode(decode(encode(message))) == encode(message)
 
@@ -46,3 +66,25 @@ def test_messages_of_others_are_refused(text):
     """Text that is no message of ours is a RecordError, which is parked and not retried."""
     with pytest.raises(RecordError):
         decode(text)
+
+
+@pytest.mark.parametrize(
+    ("part", "by"),
+    [(part, by) for part in ("rule", "function") for by in (None, 5, [], {})]
+    + [("change", by) for by in (None, 5, "text", [], {}, {"key": 5})]
+    + [("attempt", by) for by in (None, -1, True, 1.5, "1", [])],
+)
+def test_messages_of_a_call_that_are_damaged_are_refused(part, by):
+    """A call whose rule, function, change or attempt is of another shape is a RecordError."""
+    body = json.loads(encode(CALL))
+    with pytest.raises(RecordError):
+        decode(json.dumps({**body, part: by}))
+
+
+@pytest.mark.parametrize("part", ["old", "new", "position", "created_ms", "in_order", "expired", "key", "extra"])
+@pytest.mark.parametrize("by", [-1, [], {"PK": 5}])
+def test_messages_of_a_call_with_a_damaged_change_are_refused(part, by):
+    """And so is one whose change has anything in it that a change has not."""
+    body = json.loads(encode(CALL))
+    with pytest.raises(RecordError):
+        decode(json.dumps({**body, "change": {**body["change"], part: by}}))

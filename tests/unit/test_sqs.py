@@ -12,9 +12,9 @@ from moto import mock_aws
 
 from sync_rules import aws
 from sync_rules.errors import StoreError
-from sync_rules.messages import PullMessage, PushMessage, decode
-from sync_rules.model import Failure, ItemKey
-from sync_rules.sqs import SqsFailures, SqsQueue
+from sync_rules.messages import CallMessage, PullMessage, PushMessage, decode, encode
+from sync_rules.model import Change, Failure, ItemKey
+from sync_rules.sqs import MESSAGE_MAX_BYTES, SqsFailures, SqsQueue
 
 KEY = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "B", b"\x00\xff")))
 AT = datetime(2026, 11, 21, 12, 0, 0, 1000, UTC)
@@ -37,7 +37,12 @@ def received(client, queue_url):
     return [m["Body"] for m in client.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=10).get("Messages", [])]
 
 
-@pytest.mark.parametrize("message", [PushMessage(("r",), KEY, cursor={"PK": {"S": "x"}}), PullMessage(KEY, 2)])
+def call(length: int) -> CallMessage:
+    """A call whose image holds so much text."""
+    return CallMessage("r", "f.g", Change(KEY, {"B": {"B": b"\xff"}, "S": {"S": "x" * length}}, None, "1"))
+
+
+@pytest.mark.parametrize("message", [PushMessage(("r",), KEY, cursor={"PK": {"S": "x"}}), PullMessage(KEY, 2), call(3)])
 def test_queue_carries_messages(client, queue_url, message):
     """What was sent is what is received."""
     SqsQueue(client, queue_url).send(message, 0)
@@ -91,3 +96,13 @@ def test_queue_that_throttles_is_asked_again(client, queue_url):
 
     SqsQueue(Client(), queue_url, retrying=aws.retrying(sleep=lambda _: None)).send(PullMessage(KEY), 0)
     assert answers == []
+
+
+def test_queue_refuses_what_is_too_large(client, queue_url):
+    """A call with large images is sent up to the limit of SQS; beyond it, MessageTooLarge, and its record is reported."""
+    queue = SqsQueue(client, queue_url)
+    largest = MESSAGE_MAX_BYTES - len(encode(call(0)))
+    with pytest.raises(StoreError, match="MessageTooLarge"):
+        queue.send(call(largest + 1), 0)
+    queue.send(call(largest), 0)
+    assert len(received(client, queue_url)) == 1

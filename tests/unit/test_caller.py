@@ -1,0 +1,232 @@
+"""Calls of users' functions: once per change and rule, whoever delivers it how often; a failure is told by its class."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from dataclasses import replace
+from types import ModuleType
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from sync_rules import aws
+from sync_rules.caller import FunctionCaller, RememberedInMemory, RememberedInTable, function_of
+from sync_rules.errors import StoreError, UserError
+from sync_rules.model import Call, Change
+from tests.builders import key, s, table
+
+AT = key(table("shop", {"PK": "S"}), "a")
+CALL = Call("notify", "hooks_of_test.notify", Change(AT, None, {"PK": s("a"), "name": s("SECRET")}, "100"))
+
+
+class Hooks(ModuleType):
+    """A user's module. `before` may raise."""
+
+    def __init__(self) -> None:
+        super().__init__("hooks_of_test")
+        self.told: list = []
+        self.before = lambda _change: None
+        self.number = 5
+
+    def notify(self, change):
+        self.told.append(change)
+        self.before(change)
+        return object()  # no JSON
+
+    async def later(self, change):
+        pass
+
+
+@pytest.fixture
+def hooks(monkeypatch):
+    one = Hooks()
+    monkeypatch.setitem(sys.modules, one.__name__, one)
+    function_of.cache_clear()
+    yield one
+    function_of.cache_clear()
+
+
+@pytest.fixture
+def client(monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.delenv("POWERTOOLS_IDEMPOTENCY_DISABLED", raising=False)
+    with mock_aws():
+        client = boto3.client("dynamodb", region_name="us-east-1")
+        client.create_table(
+            TableName="calls",
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        yield client
+
+
+@pytest.fixture(params=["memory", "table"])
+def memory(request, client):
+    """Both ways to remember; each must be one and the same to whoever asks it."""
+    return RememberedInMemory() if request.param == "memory" else RememberedInTable(client, "calls")
+
+
+def raising(error: BaseException):
+    def raise_it(_change):
+        raise error
+
+    return raise_it
+
+
+# ---------------------------------------------------------------- once
+def test_caller_calls_once_per_change_and_rule(hooks, memory):
+    """The same change is told once, by whichever caller and however often; another change or rule is told too."""
+    others = [replace(CALL, rule="other"), replace(CALL, change=replace(CALL.change, position="101"))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # Powertools warns where it does not know how long a call may last
+        for call in (CALL, replace(CALL, attempt=4), *others, CALL):
+            FunctionCaller(memory).call(call)
+    assert [(told.rule, told.id.split(":")[2].split("-")[0]) for told in hooks.told] == [
+        ("notify", "100"), ("other", "100"), ("notify", "101"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("SECRET"), SystemExit("SECRET"), StoreError("SECRET"), UserError("SECRET")]
+)
+def test_caller_a_failure_is_told_by_its_class_and_comes_again(hooks, memory, error):
+    """Whatever a function raises is CallFailed, without its text; the next try calls again, and after that none does."""
+    caller = FunctionCaller(memory)
+    hooks.before = raising(error)
+    for _ in range(2):
+        with pytest.raises(StoreError) as failed:
+            caller.call(CALL)
+        assert str(failed.value) == f"CallFailed: {type(error).__name__}"
+        assert "SECRET" not in "".join(traceback.format_exception(failed.value))  # as a log would have it
+    hooks.before = lambda _change: None
+    caller.call(CALL)
+    caller.call(CALL)
+    assert len(hooks.told) == 3
+
+
+def test_caller_keeps_away_from_a_call_that_is_being_made(hooks, memory):
+    """While one makes a call another is told so, and may ask again; done, it is done for both."""
+    met = []
+
+    def meanwhile(_change):
+        with pytest.raises(StoreError) as busy:
+            FunctionCaller(memory).call(CALL)
+        met.append(busy.value.reason)
+
+    hooks.before = meanwhile
+    FunctionCaller(memory).call(CALL)
+    FunctionCaller(memory).call(CALL)
+    assert met == ["CallInProgress"]
+    assert len(hooks.told) == 1
+
+
+def test_caller_takes_over_from_the_dead(hooks, memory):
+    """A process that ended within a call is waited for as long as the call could have lasted, and no longer."""
+    hooks.before = raising(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        FunctionCaller(memory, remaining_ms=lambda: 60_000).call(CALL)
+    hooks.before = lambda _change: None
+    with pytest.raises(StoreError, match="CallInProgress"):
+        FunctionCaller(memory).call(CALL)
+    hooks.before = raising(KeyboardInterrupt())
+    other = replace(CALL, rule="other")
+    with pytest.raises(KeyboardInterrupt):
+        FunctionCaller(memory, remaining_ms=lambda: -1_000).call(other)  # its time is over already
+    hooks.before = lambda _change: None
+    FunctionCaller(memory).call(other)
+    assert len(hooks.told) == 3
+
+
+def test_caller_remembers_for_as_long_as_told(hooks, memory):
+    """A call that was made longer ago than that is made again if its change comes again."""
+    caller = FunctionCaller(memory, remember_seconds=-10)
+    caller.call(CALL)
+    caller.call(CALL)
+    assert len(hooks.told) == 2
+
+
+def test_caller_remembers_a_week_beyond_the_stream(hooks, client):
+    """Eight days by default, in the attribute that Time to Live goes by; and no value of the item is in the table."""
+    FunctionCaller(RememberedInTable(client, "calls")).call(CALL)
+    (item,) = client.scan(TableName="calls")["Items"]
+    noted = int(item["in_progress_expiration"]["N"]) // 1000 - 900  # when the call began
+    assert 8 * 86_400 <= int(item["expiration"]["N"]) - noted <= 8 * 86_400 + 60
+    assert "SECRET" not in str(item)
+    assert item["id"]["S"].startswith("sync-rules#")
+
+
+def test_caller_in_memory_forgets_the_oldest(hooks):
+    """The memory of one process has an end."""
+    caller = FunctionCaller(RememberedInMemory(max_items=2))
+    calls = [replace(CALL, change=replace(CALL.change, position=str(number))) for number in range(3)]
+    for call in (*calls, calls[2], calls[0]):
+        caller.call(call)
+    assert [told.id.split(":")[2].split("-")[0] for told in hooks.told] == ["0", "1", "2", "0"]
+
+
+# ---------------------------------------------------------------- the table
+def test_caller_without_the_table_fails(hooks, client):
+    """Nothing is called that could not be noted."""
+    with pytest.raises(StoreError, match="TableNotFound"):
+        FunctionCaller(RememberedInTable(client, "nowhere")).call(CALL)
+    assert hooks.told == []
+
+
+@pytest.mark.parametrize("operation", ["put_item", "update_item", "delete_item"])
+def test_caller_notes_again_what_was_throttled(hooks, client, monkeypatch, operation):
+    """A throttle between a function's end and its note must not make the call happen twice."""
+    answers = [aws.ClientError({"Error": {"Code": "ThrottlingException"}}, operation)] * 2
+    real = getattr(client, operation)
+
+    def throttled(**parameters):
+        if answers:
+            raise answers.pop()
+        return real(**parameters)
+
+    monkeypatch.setattr(client, operation, throttled)
+    caller = FunctionCaller(RememberedInTable(client, "calls", retrying=aws.retrying(sleep=lambda _: None)))
+    if operation == "delete_item":
+        hooks.before = raising(ValueError())
+        with pytest.raises(StoreError, match="CallFailed"):
+            caller.call(CALL)
+        hooks.before = lambda _change: None
+    caller.call(CALL)
+    caller.call(CALL)
+    assert answers == []
+    assert len(hooks.told) == (2 if operation == "delete_item" else 1)
+
+
+# ---------------------------------------------------------------- finding the function
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("notify", "expected module.function"),
+        ("no_such_module_here.notify", "importing no_such_module_here fails with ModuleNotFoundError"),
+        ("hooks_of_test.nothing", "hooks_of_test has no nothing"),
+        ("hooks_of_test.number", "it is of type int"),
+        ("hooks_of_test.later", "it is async"),
+    ],
+)
+def test_caller_a_function_that_is_not_there_is_the_user_s_mistake(hooks, path, says):
+    """At the start, naming rule and function; and a failure, not a crash, where it was never asked for."""
+    caller = FunctionCaller(RememberedInMemory())
+    with pytest.raises(UserError) as error:
+        caller.require({"fine": CALL.function, "notify-them": path})
+    assert str(error.value).startswith("rule notify-them: ")
+    assert path in str(error.value)
+    assert says in str(error.value)
+    with pytest.raises(StoreError, match="FunctionNotFound"):
+        caller.call(replace(CALL, function=path))
+
+
+def test_caller_a_module_that_fails_is_the_user_s_mistake(tmp_path, monkeypatch):
+    """Whatever its import raises is told with its text: no item was seen yet."""
+    (tmp_path / "broken_hooks_of_test.py").write_text("raise OSError('no such queue')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UserError, match="fails with OSError: no such queue"):
+        FunctionCaller(RememberedInMemory()).require({"r": "broken_hooks_of_test.notify"})

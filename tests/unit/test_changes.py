@@ -1,0 +1,79 @@
+"""What a user's function is told: plain values, exact numbers, an id that is the same whenever the change comes again."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, replace
+from decimal import Decimal
+
+import pytest
+
+from sync_rules.changes import as_json, identity, item_change, native
+from sync_rules.model import Call, Change
+from tests.builders import key, m, n, s, table
+
+TABLE = table("things", {"PK": "S", "n": "N"})
+AT = key(TABLE, "a", "1")
+ITEM = {"PK": s("a"), "n": n(1), "v": s("x")}
+CHANGE = Change(AT, ITEM, None, "100", 5, expired=True)
+DIGITS = "12345678901234567890123456789012345678"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (s("x"), "x"),
+        (n(DIGITS), Decimal(DIGITS)),
+        (n("1e-130"), Decimal("1e-130")),
+        ({"B": b"\xff"}, b"\xff"),
+        ({"BOOL": False}, False),
+        ({"NULL": True}, None),
+        ({"SS": ["a", "b"]}, {"a", "b"}),
+        ({"NS": ["1", DIGITS]}, {Decimal(1), Decimal(DIGITS)}),
+        ({"BS": [b"a"]}, {b"a"}),
+        ({"L": [n(1), {"L": []}]}, [Decimal(1), []]),
+        (m(a=m(b=n(2))), {"a": {"b": Decimal(2)}}),
+    ],
+)
+def test_changes_values_are_plain_python(value, expected):
+    """Every type of DynamoDB, nested too; numbers to the last of their 38 digits."""
+    assert native(value) == expected
+
+
+def test_changes_tell_all_of_a_change():
+    """Rule, table, key, both images, expiry, what happened, an id."""
+    told = item_change(Call("r", "f.g", CHANGE))
+    assert (told.rule, told.table, told.key) == ("r", "things", {"PK": "a", "n": Decimal(1)})
+    assert (told.old, told.new) == ({"PK": "a", "n": Decimal(1), "v": "x"}, None)
+    assert (told.expired, told.when) == (True, "deleted")
+    assert item_change(Call("r", "f.g", replace(CHANGE, old=None, new=ITEM))).when == "created"
+    assert item_change(Call("r", "f.g", replace(CHANGE, new=ITEM))).when == "changed"
+    with pytest.raises(FrozenInstanceError):
+        told.rule = "other"
+
+
+def test_changes_have_an_id_of_their_own():
+    """The same at each try and by each road; another for another rule, table, record or item."""
+    first = Call("r", "f.g", CHANGE)
+    others = [
+        replace(first, rule="r2"),
+        replace(first, change=replace(CHANGE, position="101")),
+        replace(first, change=replace(CHANGE, key=key(TABLE, "b", "1"))),
+        replace(first, change=replace(CHANGE, key=replace(AT, table="more"))),
+    ]
+    assert item_change(first).id == item_change(replace(first, attempt=3)).id
+    assert len({item_change(call).id for call in (first, *others)}) == 5
+
+
+def test_changes_without_a_number_are_known_by_what_they_say():
+    """In Kinesis one change may come under two numbers: it is one change all the same, and any other is another."""
+    wrapped = replace(CHANGE, in_order=False)
+    assert identity(wrapped) == identity(replace(wrapped, position="7")) == identity(replace(wrapped, position=""))
+    others = [replace(wrapped, new=ITEM), replace(wrapped, old=None), replace(wrapped, created_ms=6)]
+    assert len({identity(one) for one in (wrapped, *others)}) == 4
+
+
+def test_changes_as_json_holds_anything_a_record_can():
+    """Binaries are base64, and text that is no Unicode does not fail."""
+    assert as_json({"b": {"B": b"\x00"}, "a": {"S": "\ud800"}}) == '{"a":{"S":"\\ud800"},"b":{"B":"AA=="}}'
+    with pytest.raises(TypeError):
+        as_json({1, 2})

@@ -1,0 +1,255 @@
+"""What rules need outside the tables, from records to objects and calls: made where a rule asks for it, and only there."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from dataclasses import replace
+
+import boto3
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from moto import mock_aws
+
+from handlers import runtime
+from sync_rules import aws
+from sync_rules.batch import Consumer
+from sync_rules.caller import RememberedInMemory, RememberedInTable, function_of
+from sync_rules.commands.run import forgetful
+from sync_rules.errors import StoreError, UserError
+from sync_rules.kinds.archive import ArchiveRule
+from sync_rules.kinds.call import CallRule
+from sync_rules.local_run import Files, LocalRun
+from sync_rules.messages import CallMessage, PullMessage, PushMessage
+from sync_rules.model import Change, ItemKey, Keep
+from sync_rules.outside import NOBODY, archive_of, caller_of
+from sync_rules.rules import Rules
+from sync_rules.s3 import S3Archive
+from sync_rules.store import World
+from tests.builders import entity, key, n, rules_of, s, shop, table
+from tests.worlds import Inbox, Parked, Untouchable, record_of
+
+GAMES = table("games", {"PK": "S"})
+GAME = entity("game", GAMES)
+ARCHIVE = ArchiveRule(name="keep", source=GAME, target=GAME, bucket="kept", when="deleted")
+CALL = CallRule(name="tell", source=GAME, target=GAME, function="outside_hooks.tell")
+BOTH = rules_of(ARCHIVE, CALL)
+MODULE = "TOLD = []\n\ndef tell(change):\n    TOLD.append(change)\n"
+
+
+@pytest.fixture
+def world(monkeypatch):
+    """AWS, as moto plays it, with a bucket; each test is a process of its own."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    for name in (runtime.QUEUE_URL, runtime.FAILURES_URL, runtime.CALLS_TABLE, runtime.ENDPOINT_URL, "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    with mock_aws():
+        aws._client.cache_clear()
+        runtime.consumer.cache_clear()
+        boto3.client("s3", "us-east-1").create_bucket(Bucket="kept")
+        yield monkeypatch
+    aws._client.cache_clear()
+    runtime.consumer.cache_clear()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a rules file and the user's module beside it."""
+    (tmp_path / "outside_hooks.py").write_text(MODULE)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "outside_hooks", raising=False)
+    function_of.cache_clear()
+    yield tmp_path
+    sys.modules.pop("outside_hooks", None)
+    function_of.cache_clear()
+
+
+def client():
+    return aws.dynamodb(region="us-east-1")
+
+
+# ---------------------------------------------------------------- only where a rule asks
+def test_outside_nothing_is_made_that_no_rule_needs(monkeypatch):
+    """Rules that only copy get no S3 client and no table of calls, whatever is set."""
+    monkeypatch.setattr(aws, "_client", lambda *_: pytest.fail("a client was made"))
+    assert archive_of(shop()) is NOBODY
+    assert caller_of(shop(), Untouchable(), "calls") is NOBODY
+    with pytest.raises(StoreError, match="NoArchive"):
+        NOBODY.keep(Keep("r", "b", "n", b""))
+
+
+def test_outside_functions_are_found_beside_the_rules_file(world, folder):
+    """A module in the folder of the rules file is found; where it is not, the rule and its function are named."""
+    assert caller_of(BOTH, client(), None, folder=folder) is not NOBODY
+    elsewhere = rules_of(replace(CALL, function="outside_hooks_missing.tell"))
+    with pytest.raises(UserError, match=r"rule tell: outside_hooks_missing\.tell cannot be called"):
+        caller_of(elsewhere, client(), None, folder=folder)
+
+
+def test_outside_calls_are_remembered_in_the_table_that_is_given(world, folder, monkeypatch):
+    """In a table when one is named, else in this process; and the user of `run` is told which."""
+    seen = []
+    monkeypatch.setattr("sync_rules.outside.FunctionCaller.require", lambda *_: None)
+    monkeypatch.setattr("sync_rules.outside.FunctionCaller.__init__", lambda _self, memory, **_: seen.append(memory))
+    caller_of(BOTH, client(), "calls", folder=folder)
+    caller_of(BOTH, client(), None, folder=folder)
+    assert [type(memory) for memory in seen] == [RememberedInTable, RememberedInMemory]
+    assert seen[0].table_name == "calls"
+    assert forgetful(shop(), None) == forgetful(BOTH, "calls") == []
+    assert "--calls-table" in forgetful(BOTH, None)[0]
+
+
+# ---------------------------------------------------------------- Lambda
+def deployed(monkeypatch, folder, rules: Rules, **environment: str) -> Consumer:
+    monkeypatch.setattr(runtime, "load_rules", lambda _file: rules)
+    monkeypatch.setenv(runtime.RULES_FILE, str(folder / "rules.yaml"))
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    return runtime.consumer()
+
+
+def test_outside_a_function_has_what_its_rules_need(world, folder):
+    """The archive is S3, calls go to the user's module with the time that is left."""
+    consumer = deployed(
+        world,
+        folder,
+        BOTH,
+        **{runtime.QUEUE_URL: "https://sqs.us-east-1.amazonaws.com/1/q", runtime.CALLS_TABLE: "calls"},
+    )
+    assert isinstance(consumer.world.archive, S3Archive)
+    assert consumer.world.caller is not NOBODY
+
+
+@pytest.mark.parametrize("missing", [runtime.QUEUE_URL, runtime.CALLS_TABLE])
+def test_outside_a_function_with_calls_needs_a_queue_and_a_table(world, folder, missing):
+    """Without either it does not start, and says which variable to set."""
+    given = {runtime.QUEUE_URL: "https://sqs.us-east-1.amazonaws.com/1/q", runtime.CALLS_TABLE: "calls"}
+    del given[missing]
+    with pytest.raises(UserError, match=f"{missing} is not set.*tell"):
+        deployed(world, folder, rules_of(CALL), **given)
+
+
+def test_outside_a_function_that_only_archives_needs_neither(world, folder):
+    """An archive wants no queue and no table."""
+    assert isinstance(deployed(world, folder, rules_of(ARCHIVE)).world.archive, S3Archive)
+
+
+def test_outside_without_a_queue_a_call_is_not_lost():
+    """What cannot be sent for later is reported as failed, but for looks that the next change asks for anyway."""
+    at = ItemKey("games", (("PK", "S", "1"),))
+    runtime.NoQueue().send(PullMessage(at), 0)
+    for message in (CallMessage("r", "f.g", Change(at, None, {})), PushMessage(("r",), at)):
+        with pytest.raises(StoreError, match="NoQueue"):
+            runtime.NoQueue().send(message, 0)
+
+
+# ---------------------------------------------------------------- sync-rules run
+def test_outside_run_gives_its_consumer_archive_and_caller(tmp_path):
+    """A run passes on what it is given, and stands nobody where nothing is."""
+    worlds: list[World] = []
+    common = {"stream_arns": [], "rules_fingerprint": "", "reader": None, "store": None, "make_consumer": worlds.append}
+    archive, caller = object(), object()
+    LocalRun(**common, files=Files(tmp_path / "a", tmp_path / "b"), archive=archive, caller=caller)
+    LocalRun(**common, files=Files(tmp_path / "c", tmp_path / "d"))
+    assert (worlds[0].archive, worlds[0].caller) == (archive, caller)
+    with pytest.raises(StoreError, match="NoArchive"):
+        worlds[1].archive.keep(Keep("r", "b", "n", b""))
+
+
+# ---------------------------------------------------------------- from records to effects
+class Bucket:
+    """An Archive in memory; fails as often as told."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.failures = failures
+        self.objects: dict[str, bytes] = {}
+
+    def keep(self, keep: Keep) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise StoreError("SlowDown")
+        assert self.objects.setdefault(keep.name, keep.body) == keep.body
+
+
+OPERATIONS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=12)
+
+
+def history(operations) -> list[Change]:
+    """Puts and deletes of three items, in the order they were made: a value of 0 deletes."""
+    there: dict[int, dict] = {}
+    changes = []
+    for position, (item, value) in enumerate(operations, start=98):
+        new = {"PK": s(f"g{item}"), "v": n(value)} if value else None
+        if there.get(item) != new:
+            at = key(GAMES, f"g{item}")
+            changes.append(Change(at, there.get(item), new, str(position), 1_700_000_000_000))
+            there[item] = new
+    return changes
+
+
+@settings(max_examples=40, deadline=None)
+@given(OPERATIONS, st.lists(st.integers(1, 4), min_size=12, max_size=12), st.integers(0, 3), st.integers(0, 3))
+def test_outside_in_any_batches_and_twice_there_is_one_object_and_one_call_each(
+    told_in_memory, operations, sizes, fail, raises
+):
+    """However records are cut into batches, delivered again, and fail on the way: one object a delete, one call a change."""
+    module = told_in_memory
+    module.TOLD.clear()
+    module.raises = raises
+    changes = history(operations)
+    bucket, queue = Bucket(fail), Inbox()
+    caller = caller_of(BOTH, Untouchable(), None)
+    consumer = Consumer(BOTH, World(Untouchable(), queue, Parked(), bucket, caller))
+    for _ in range(2):
+        deliver(consumer, changes, sizes)
+        while queue.messages:
+            consumer.handle_message(queue.messages.pop()[0])
+    deleted = [change for change in changes if change.new is None]
+    assert len(bucket.objects) == len(deleted)
+    kept = [json.loads(gzip.decompress(body))["item"] for body in bucket.objects.values()]
+    assert sorted(map(str, kept)) == sorted(str(change.old) for change in deleted)
+    done = [change.id for change in module.TOLD]
+    assert len(done) == len(set(done)) == len(changes)
+
+
+def deliver(consumer: Consumer, changes: list[Change], sizes: list[int]) -> None:
+    """In batches of these sizes; what is reported comes again from there, as Lambda does it."""
+    left = list(changes)
+    for _ in range(200):
+        if not left:
+            return
+        batch, sizes = left[: sizes[0]], [*sizes[1:], sizes[0]]
+        event = {"Records": [record_of(BOTH, change) for change in batch]}
+        failed = consumer.handle_event(event, lambda: 60_000)["batchItemFailures"]
+        first = failed[0]["itemIdentifier"] if failed else None
+        done = [change.position for change in batch].index(first) if first else len(batch)
+        left = left[done:]
+    pytest.fail("the records do not come to an end")
+
+
+@pytest.fixture(scope="module")
+def told_in_memory():
+    """The user's module: a function that raises as often as told, and then remembers what it was told."""
+
+    class Module:
+        TOLD: list = []
+        raises = 0
+
+        @classmethod
+        def tell(cls, change):
+            if cls.raises:
+                cls.raises -= 1
+                raise ValueError
+            cls.TOLD.append(change)
+
+    before = sys.modules.get("outside_hooks")
+    sys.modules["outside_hooks"] = Module
+    function_of.cache_clear()
+    yield Module
+    function_of.cache_clear()
+    if before is None:
+        del sys.modules["outside_hooks"]
