@@ -15,17 +15,36 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("sync_rules",),  # its version
     ("errors", "attributes", "limits"),
     ("keys", "model", "expressions"),
-    ("entities", "rules", "messages"),
-    ("store", "updates", "kinds", "kinds.copy"),
+    ("entities", "messages", "changes", "formula", "element"),
+    ("finding", "sizes", "updates"),
+    ("families",),
+    # what is true, kind by kind
+    ("ledger", "kinds", "kinds.linked", "kinds.copy", "kinds.path", "kinds.derive"),
+    ("kinds.gathered", "kinds.embed", "kinds.recount", "kinds.tally", "kinds.total", "kinds.rank"),
+    ("kinds.collect", "kinds.mirror", "kinds.archive", "kinds.call"),
+    # the road
+    ("rules", "store"),
+    ("sources",),
     ("decide",),
-    ("plan", "reconcile", "compare", "fanout"),
+    ("reconcile",),
+    ("parts", "effects", "plan", "fanout", "compare"),
     ("telemetry", "records"),
-    ("batch", "verify"),
+    ("batch", "verify", "prune"),
     # the rules file: beside the pipeline, which never reads it
-    ("codes", "yamlspots", "problems", "schema", "shape", "links", "lint", "copyrules", "rulefile"),
+    ("errorcodes", "codes", "yamlspots", "problems", "forms", "groupforms", "schema", "shape", "variables", "links"),
+    ("compiling.desk", "compiling.sentences", "compiling.copying", "compiling.gathering", "compiling.own"),
+    ("compiling.mirroring", "compiling.counting", "compiling.effects"),
+    ("compiling", "lint", "rulefile"),
     # the world
-    ("aws", "sizes", "conditions", "failures"),
-    ("memory", "writer", "dynamodb", "sqs", "preflight"),
+    ("aws", "conditions", "failures"),
+    ("rows", "memory", "writer", "dynamodb", "sqs", "preflight", "s3", "caller"),
+    ("outside",),
+    # for applications
+    ("read.values", "read.declared"),
+    ("read.reader",),
+    ("read.listing",),
+    ("read.neighbours",),
+    ("read", "read.graph", "read.hierarchy"),
     # the pump
     ("streams", "shards", "attempts", "failure_log", "local_queue"),
     ("mapping", "checkpoint"),
@@ -35,29 +54,17 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     # the mouths
     ("infra", "infra.tables"),
     ("handlers", "handlers.runtime", "handlers.stream", "handlers.fanout"),
-    ("commands", "commands.check", "commands.schema", "commands.run", "commands.verify", "commands.demo"),
+    ("commands", "commands.check", "commands.schema", "commands.run", "commands.verify", "commands.prune"),
+    ("commands.demo",),
     ("cli", "__main__"),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 # The core decides; it reads no store, no file, no clock. What it may import beside itself:
-PURE = (
-    "attributes",
-    "keys",
-    "model",
-    "expressions",
-    "entities",
-    "rules",
-    "messages",
-    "updates",
-    "kinds",
-    "kinds.copy",
-    "plan",
-)
-PURE += ("decide", "reconcile", "compare", "fanout", "records", "store", "telemetry", "limits", "errors")
+PURE = [name for names in LAYERS for name in names if RANK[name] <= RANK["prune"] and name not in ("batch", "verify")]
 PURE_MAY_IMPORT = frozenset({
-    "__future__", "base64", "binascii", "collections", "dataclasses", "decimal", "enum", "functools", "hashlib",
-    "jmespath", "json", "math", "re", "types", "typing",
+    "__future__", "abc", "base64", "binascii", "collections", "dataclasses", "datetime", "decimal", "difflib", "enum",
+    "functools", "gzip", "hashlib", "jmespath", "json", "math", "re", "types", "typing",
 })  # fmt: skip
 
 # Third-party packages with one way in.
@@ -65,8 +72,8 @@ ONLY_IN = {
     "boto3": {"aws"},
     "ruamel": {"yamlspots", "rulefile"},
     "typer": {"cli", *(name for name in RANK if name.startswith("commands."))},
-    "aws_lambda_powertools": {"handlers.runtime"},
-    "rich": {"display", "commands.run", "commands.verify", "commands.demo"},
+    "aws_lambda_powertools": {"handlers.runtime", "caller"},
+    "rich": {"display", "commands.run", "commands.verify", "commands.prune", "commands.demo"},
 }
 
 

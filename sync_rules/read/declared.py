@@ -1,0 +1,50 @@
+"""What a reader is told of tables and rules: a rule by its name, or a table by its key.
+
+Law: a mistake is said at once, when a reader is made, and not at its first answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from sync_rules.entities import Entity, Index, KeyAttribute, KeyType, Table
+from sync_rules.errors import UserError
+from sync_rules.families import Rule
+from sync_rules.keys import parse_template
+from sync_rules.rules import Rules
+
+Templates = Mapping[str, str]  # key templates by key attribute, as in the rules file
+Kind = TypeVar("Kind", bound=Rule)
+KEY_MAX_ATTRIBUTES = 2
+
+
+def rule_of(rules: Rules, name: str, kind: type[Kind]) -> Kind:
+    """The rule of this name, which must be of this kind.
+
+    Raises:
+        UserError: when there is none, with those that there are.
+    """
+    rule = rules.rules.get(name)
+    if not isinstance(rule, kind):
+        known = ", ".join(other.name for other in rules.rules.values() if isinstance(other, kind)) or "none"
+        found = "no rule" if rule is None else f"a rule of kind {rule.kind}"
+        raise UserError(f"{name!r} is {found}: expected one of kind {kind.kind}. Known: {known}")
+    return rule
+
+
+def table_on(name: str, key: Mapping[str, KeyType], *indexes: Index) -> Table:
+    """A table by its name in DynamoDB and its key, partition key first."""
+    attributes = [KeyAttribute(attribute, kind) for attribute, kind in key.items()]
+    if not 1 <= len(attributes) <= KEY_MAX_ATTRIBUTES or any(a.type not in ("S", "N", "B") for a in attributes):
+        raise UserError(f'key of table {name}: expected a partition key and at most a sort key, such as {{"PK": "S"}}')
+    return Table(name, name, attributes[0], attributes[1] if len(attributes) > 1 else None, indexes)
+
+
+def entity_on(name: str, table: Table, templates: Templates | None) -> Entity:
+    """An entity of a table; without templates its key attributes are its fields."""
+    texts = templates or {attribute.name: f"{{{attribute.name}}}" for attribute in table.key}
+    missing = [attribute.name for attribute in table.key if attribute.name not in texts]
+    if missing:
+        raise UserError(f"{name} of table {table.physical_name}: no template for {', '.join(missing)}")
+    return Entity(name, table, {attribute: parse_template(text) for attribute, text in texts.items()})

@@ -1,0 +1,212 @@
+"""Reading a graph in three steps: edges by Query, their nodes by BatchGetItem, the neighbours of these by BatchGetItem.
+
+Law: one result for what was asked, in its order; None stands for what is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from sync_rules.element import parse_element
+from sync_rules.entities import Entity, KeyType
+from sync_rules.errors import UserError
+from sync_rules.finding import Find, KeyConditions, linked
+from sync_rules.kinds.collect import CollectRule
+from sync_rules.read.declared import Templates, entity_on, rule_of, table_on
+from sync_rules.read.listing import Listing
+from sync_rules.read.neighbours import Neighbours, Surroundings
+from sync_rules.read.reader import Client, Reader, reader_of
+from sync_rules.rules import Rules
+
+
+@dataclass(frozen=True)
+class ThreeSteps:
+    """Edges, and for each edge its node and the node's neighbours; None where an edge names no node that is there.
+
+    `cursor` continues the edges; None when these were all, or the last.
+    """
+
+    edges: list[dict[str, Any]]
+    nodes: list[dict[str, Any] | None]
+    neighbours: list[Neighbours | None]
+    cursor: str | None = None
+
+    @property
+    def omitted(self) -> list[dict[str, Any]]:
+        """The nodes whose edge sets were left out."""
+        pairs = zip(self.nodes, self.neighbours, strict=True)
+        return [node for node, around in pairs if node is not None and around is not None and around.omitted]
+
+
+class Graph:
+    """A graph as adjacency list: nodes, edges, and on each node the set of its edges that a `collect` rule keeps.
+
+    A set follows its edges within moments, and so does an index: a neighbour of a moment ago may be missing, and one
+    that has just left may still be there.
+    """
+
+    def __init__(
+        self,
+        client: Client | Reader,
+        rule: CollectRule,
+        neighbour: Entity | None = None,
+        link: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self._reader = reader_of(client)
+        self._rule = rule
+        self._surroundings = None if neighbour is None else Surroundings(self._reader, rule, neighbour, link)
+
+    @classmethod
+    def of(
+        cls,
+        rules: Rules,
+        name: str,
+        client: Client | Reader,
+        *,
+        neighbour: str | None = None,
+        link: Mapping[str, str] = MappingProxyType({}),
+    ) -> Graph:
+        """The graph that the `collect` rule of this name keeps.
+
+        `neighbour` is the entity at the other end of its edges. Its identity fields are read from the edge's key and
+        element, under the names that `link` gives them (neighbour's field: edge's field) or else under their own.
+
+        Raises:
+            UserError: when there is no such rule or entity, or an edge does not name it.
+        """
+        rule = rule_of(rules, name, CollectRule)
+        if neighbour is not None and neighbour not in rules.entities:
+            raise UserError(f"no entity {neighbour!r}. Known: {', '.join(rules.entities)}")
+        return cls(client, rule, None if neighbour is None else rules.entities[neighbour], link)
+
+    @classmethod
+    def on(
+        cls,
+        table: str,
+        client: Client | Reader,
+        *,
+        key: Mapping[str, KeyType],
+        edge: Templates | None = None,
+        node: Templates,
+        neighbour: Templates | None = None,
+        attribute: str = "edges",
+        element: str,
+    ) -> Graph:
+        """A graph in one table, without a rules file.
+
+        `edge`, `node` and `neighbour` are key templates as in the rules file, `edge` by default the key as it is. The
+        fields of a node's key are read from its edges, those of a neighbour's from edge and element.
+        """
+        place = table_on(table, key)
+        edges, nodes = entity_on("edge", place, edge), entity_on("node", place, node)
+        rule = CollectRule(
+            name="edges",
+            source=edges,
+            target=nodes,
+            find=_find(edges, nodes),
+            into=attribute,
+            element=parse_element(element),
+            numbers=False,
+            where=None,
+            omit=None,
+            link=tuple((field, edges.ref(field)) for field in nodes.identity),
+            strict=False,
+        )
+        return cls(client, rule, None if neighbour is None else entity_on("neighbour", place, neighbour))
+
+    # ------------------------------------------------------------ step 1: edges
+    def edges(
+        self,
+        equals: Mapping[str, Any],
+        *,
+        begins_with: tuple[str, str] | None = None,
+        index: str | None = None,
+        backward: bool = False,
+    ) -> Listing:
+        """The edges under one partition key, of the table or of an index, in the order of the sort key.
+
+        `equals` gives key attributes their values; `begins_with` is the sort key and the beginning of its values.
+        """
+        conditions = KeyConditions(tuple(self._reader.taken(equals, equals).items()), begins_with)
+        return Listing(self._reader, self._rule.source.table, conditions, index, backward)
+
+    def edges_of(self, node: Mapping[str, Any], *, backward: bool = False) -> Listing:
+        """The edges of one node: what its set is made of, also when that was left out.
+
+        Raises:
+            UserError: when no Query lists them.
+        """
+        if self._rule.find is None:
+            raise UserError("no key leads from a node to its edges: ask `edges` by an index")
+        key = self._reader.key_of(self._rule.target.table, node)
+        find = self._rule.find
+        return Listing(self._reader, self._rule.source.table, self._rule.conditions(key), find.index, backward)
+
+    # ------------------------------------------------------------ step 2: nodes
+    def nodes(self, keys: Iterable[Mapping[str, Any]]) -> list[dict[str, Any] | None]:
+        """The items of these keys, in their order, one for each, None for one that is not there.
+
+        A key may come twice, and may be a whole item: only the attributes of its key are looked at.
+
+        Raises:
+            UnprocessedKeysError: when the service leaves keys unprocessed to the end.
+        """
+        table = self._rule.target.table
+        found = self._reader.get(table, [self._reader.key_of(table, key) for key in keys])
+        return [self._reader.shown_or_none(item) for item in found]
+
+    # ------------------------------------------------------------ step 3: neighbours
+    def neighbours(self, items: Iterable[Mapping[str, Any] | None]) -> list[Neighbours | None]:
+        """For each of these nodes, the neighbours that its edge set names; None for None. Without the attribute a node
+        has no edges.
+
+        Raises:
+            UserError: when the graph was made without `neighbour`, or there is no set in the attribute.
+            UnprocessedKeysError: when the service leaves keys unprocessed to the end.
+        """
+        names = (self._rule.into, *(attribute.name for attribute in self._rule.target.table.key))
+        around = self._around()
+        return around.of([None if item is None else self._reader.taken(item, names) for item in items])
+
+    def _around(self) -> Surroundings:
+        if self._surroundings is None:
+            raise UserError("no `neighbour` was named: give the entity, or the key templates, at an edge's other end")
+        return self._surroundings
+
+    # ------------------------------------------------------------ all three
+    def three_steps(self, edges: Listing, *, limit: int | None = None, cursor: str | None = None) -> ThreeSteps:
+        """Edges, their nodes, and the neighbours of these: a Query, a BatchGetItem, a BatchGetItem, each as often as
+        its quota asks for.
+
+        Without `limit` all edges are read; with it, so many from `cursor` on.
+
+        Raises:
+            UserError, UnprocessedKeysError: like the steps.
+        """
+        if limit is None and cursor is not None:
+            raise UserError("a cursor goes with the limit of the pages it came from")
+        around = self._around()  # else its lack would be told after two steps only
+        rows, after = (list(edges.rows()), None) if limit is None else edges.page_of_rows(limit, cursor)
+        keys = [linked(self._rule.link, self._rule.target, row) for row in rows]
+        nodes = self._reader.get(self._rule.target.table, keys)
+        return ThreeSteps(
+            [self._reader.shown(row) for row in rows],
+            [self._reader.shown_or_none(node) for node in nodes],
+            around.of(nodes),
+            after,
+        )
+
+
+def _find(edges: Entity, nodes: Entity) -> Find | None:
+    """The Query of the table itself that lists the edges of a node, if its key begins with what names the node."""
+    partition, *sort = edges.table.key
+    if not set(edges.templates[partition.name].fields) <= set(nodes.identity):
+        return None
+    return Find(
+        None,
+        ((partition, edges.templates[partition.name]),),
+        tuple((attribute, edges.templates[attribute.name]) for attribute in sort),
+    )

@@ -1,0 +1,253 @@
+"""Reading a hierarchy: ancestors by their keys, children and levels through the index on the parent, whole subtrees
+through the index on the path.
+
+Law: an id is compared whole, so CM1 is never taken for CM10. Each answer is made of Query and BatchGetItem alone.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from itertools import chain
+from typing import Any
+
+from sync_rules.attributes import AttributeValue, Item, get, parse_path
+from sync_rules.conditions import identity
+from sync_rules.entities import Entity, KeyAttribute, KeyType, Ref
+from sync_rules.errors import StoreError, UserError
+from sync_rules.finding import Find, KeyConditions
+from sync_rules.keys import SORT_KEY_MAX_BYTES, parse_template, possible
+from sync_rules.kinds.path import TreeRule
+from sync_rules.model import ItemKey
+from sync_rules.read.declared import Templates, entity_on, rule_of, table_on
+from sync_rules.read.listing import Listing
+from sync_rules.read.reader import Client, Reader, reader_of
+from sync_rules.read.values import raw_of
+from sync_rules.rules import Rules
+
+Of = str | int | Decimal | Mapping[str, Any]  # an id, or an item, or the identity fields of one
+PATH_NOT_WRITTEN = "PathNotWritten"
+
+
+class Hierarchy:
+    """A hierarchy whose paths a `path` rule keeps.
+
+    Paths follow the parents level by level, and an index follows its table: for moments after a move, part of a subtree
+    may be found where it was, or be missing. What comes from an index holds what that projects; `items` gives it whole.
+    """
+
+    def __init__(self, client: Client | Reader, rule: TreeRule, by_path: str | None) -> None:
+        self._reader = reader_of(client)
+        self._rule = rule
+        self._entity = rule.target
+        self._table = rule.target.table
+        self._by_path = by_path
+
+    @classmethod
+    def of(cls, rules: Rules, name: str, client: Client | Reader) -> Hierarchy:
+        """The hierarchy that the `path` rule of this name keeps.
+
+        `descendants` goes through the index whose partition key is the rule's `graph` and whose sort key is its path.
+
+        Raises:
+            UserError: when there is no such rule.
+        """
+        rule = rule_of(rules, name, TreeRule)
+        keys = {
+            index.name: ([(a.name,) for a in index.partition], [(a.name,) for a in index.sort[:1]])
+            for index in rule.target.table.indexes
+        }
+        by_path = (
+            name for name, (partition, sort) in keys.items() if partition == [rule.graph] and sort == [rule.path]
+        )
+        return cls(client, rule, next(by_path, None))
+
+    @classmethod
+    def on(
+        cls,
+        table: str,
+        client: Client | Reader,
+        *,
+        key: Mapping[str, KeyType],
+        entity: Templates | None = None,
+        parent: str = "ParentId",
+        by_parent: str = "GSI1",
+        path: str = "Path",
+        graph: str = "GraphId",
+        by_path: str = "GSI2",
+        separator: str = "|",
+        shards: int = 1,
+    ) -> Hierarchy:
+        """A hierarchy in one table, without a rules file.
+
+        `entity` gives the key templates, by default the key as it is; its last field is the id, which `parent` holds of
+        the parent, while any other field is shared. The partition key of index `by_parent` is `parent`; the keys of
+        index `by_path` are `graph` and `path`.
+        """
+        items = entity_on("item", table_on(table, key), entity)
+        *shared, own = items.identity
+        rule = TreeRule(
+            name="path",
+            source=items,
+            target=items,
+            find=Find(by_parent, ((KeyAttribute(parent, _type_of(items, own)), parse_template(f"{{{parent}}}")),)),
+            link=((own, Ref(parent, (parent,))), *((field, items.ref(field)) for field in shared)),
+            path=parse_path(path),
+            separator=separator,
+            own=items.ref(own),
+            graph=(graph,),
+            shards=shards,
+        )
+        return cls(client, rule, by_path)
+
+    # ------------------------------------------------------------ by key
+    def items(self, of: Iterable[Of]) -> list[dict[str, Any] | None]:
+        """The whole items of these ids, or of these items of an index, in their order; None for one that is not there.
+
+        Raises:
+            UnprocessedKeysError: when the service leaves keys unprocessed to the end.
+        """
+        found = self._reader.get(self._table, [self._key(one) for one in of])
+        return [self._reader.shown_or_none(item) for item in found]
+
+    def ancestors(self, item: Mapping[str, Any]) -> list[dict[str, Any] | None]:
+        """The items above this one by its path, the root first; none for a root. None stands for one that is gone.
+
+        Raises:
+            StoreError: PathNotWritten, when the item has no path yet.
+            UnprocessedKeysError: when the service leaves keys unprocessed to the end.
+        """
+        *above, _ = self._path(item).split(self._rule.separator)
+        fields = self._fields(self._key(item))
+        keys = [self._entity.key_of({**fields, self._own: {"S": segment}}) for segment in above]
+        return [self._reader.shown_or_none(found) for found in self._reader.get(self._table, keys)]
+
+    # ------------------------------------------------------------ by parent
+    def children(self, of: Of, *, backward: bool = False) -> Listing:
+        """The items one level below, in the order of the index on the parent.
+
+        Raises:
+            UserError: when the rule names no index for it.
+        """
+        return self._children(self._key(of), backward=backward)
+
+    def _children(self, key: ItemKey, *, backward: bool = False) -> Listing:
+        find = self._rule.find
+        if find is None:
+            raise UserError("no index lists the children of a parent: name one as `via` of the rule")
+
+        def is_child(row: Item) -> bool:
+            parent = self._rule.source_key(row)
+            # what an index does not project cannot be compared; its key has named the parent already
+            return self._is_ours(row) and (parent is None or identity(parent) == identity(key))
+
+        return Listing(self._reader, self._table, self._rule.conditions(key), find.index, backward, is_child)
+
+    def levels(self, of: Of, max_depth: int | None = None) -> Iterator[list[dict[str, Any]]]:
+        """All items below, level by level: the children, their children, and so on, `max_depth` levels at most.
+
+        One Query for each item on the way. Each item comes once, also where parents were made to go round in a circle.
+        """
+        level = [self._key(of)]
+        seen = {identity(level[0])}
+        depth = 0
+        while level and (max_depth is None or depth < max_depth):
+            below: dict[ItemKey, Item] = {}
+            for row in (row for key in level for row in self._children(key).rows()):
+                key = self._key_in(row)
+                if identity(key) not in seen:
+                    seen.add(identity(key))
+                    below[key] = row
+            if below:
+                yield [self._reader.shown(row) for row in below.values()]
+            level, depth = list(below), depth + 1
+
+    # ------------------------------------------------------------ by path
+    def descendants(self, item: Mapping[str, Any], *, itself: bool = False) -> Iterator[dict[str, Any]]:
+        """All items below by their paths, of every shard, in the order of the paths: each after those above it. With
+        `itself` the item comes first, as it was given.
+
+        One Query for each shard, and for each further 1 MB of it.
+
+        Raises:
+            StoreError: PathNotWritten, when the item has no path yet.
+            UserError: when no index has the graph and the path as its keys.
+        """
+        rule, path = self._rule, self._path(item)
+        if self._by_path is None or rule.graph is None:
+            raise UserError("no index has the rule's `graph` and path as its keys: add one, or use `levels`")
+        graph, under = rule.graph[0], path + rule.separator
+        root, _, _ = path.partition(rule.separator)
+        shared = self._shared(self._fields(self._key(item)))
+        fits = possible({"S": under}, SORT_KEY_MAX_BYTES)  # else no index can hold a path below
+
+        def is_below(row: Item) -> bool:
+            return self._is_ours(row) and self._shared(self._fields(self._key_in(row))) == shared
+
+        shards = [
+            Listing(
+                self._reader,
+                self._table,
+                KeyConditions(((graph, {"S": f"{root}#{n}"}),), (rule.path[0], under)) if fits else None,
+                self._by_path,
+                keep=is_below,
+            ).rows()
+            for n in range(1, rule.shards + 1)
+        ]
+        below = heapq.merge(*shards, key=lambda row: str(row[rule.path[0]]["S"]))
+        return chain([dict(item)] if itself else [], map(self._reader.shown, below))
+
+    # ------------------------------------------------------------ names
+    @property
+    def _own(self) -> str:
+        return self._rule.link[0][0]
+
+    def _shared(self, fields: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
+        return {field: value for field, value in fields.items() if field != self._own}
+
+    def _fields(self, key: ItemKey) -> dict[str, AttributeValue]:
+        fields = self._entity.fields(key)
+        if fields is None:
+            raise UserError(f"an item of table {self._table.physical_name} that is not of entity {self._entity.name!r}")
+        return fields
+
+    def _key_in(self, row: Item) -> ItemKey:
+        key = self._table.key_of(row)
+        assert key is not None, "an item of an index has the key of its table"
+        return key
+
+    def _is_ours(self, row: Item) -> bool:
+        return self._entity.fields(self._key_in(row)) is not None
+
+    def _key(self, of: Of) -> ItemKey:
+        """The key that an id, an item or the identity fields of one name."""
+        if isinstance(of, Mapping) and all(attribute.name in of for attribute in self._table.key):
+            return self._reader.key_of(self._table, of)
+        fields = self._reader.taken(of, self._entity.identity) if isinstance(of, Mapping) else {self._own: _as_text(of)}
+        key = self._entity.key_of(fields)
+        if key is None:
+            needed = ", ".join(self._entity.identity)
+            raise UserError(f"an item of table {self._table.physical_name} is named by {needed}: give all of them")
+        return key
+
+    def _path(self, item: Mapping[str, Any]) -> str:
+        value = get(self._reader.taken(item, self._rule.path[:1]), self._rule.path)
+        text = None if value is None else value.get("S")
+        if not isinstance(text, str) or not text:
+            raise StoreError(
+                PATH_NOT_WRITTEN,
+                f"an item of table {self._table.physical_name} has no path: the rule writes it soon after the item, "
+                "and an index that does not project it lacks it",
+            )
+        return text
+
+
+def _as_text(of: str | int | Decimal) -> AttributeValue:
+    return {"S": of} if isinstance(of, str) else {"S": raw_of(of)["N"]}
+
+
+def _type_of(entity: Entity, field: str) -> KeyType:
+    """The type of an attribute that holds this field of the key."""
+    whole = (attribute.type for attribute in entity.table.key if entity.templates[attribute.name].whole == field)
+    return next(whole, "S")

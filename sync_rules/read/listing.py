@@ -1,0 +1,135 @@
+"""A Query that can be iterated to its end, or read page by page with a token between two requests of a web page.
+
+Law: iterating reads every page; a page holds as many items as were asked for unless the end is reached, and its token
+begins exactly after its last item. A token continues its own query and no other.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sync_rules.attributes import Item
+from sync_rules.entities import Table
+from sync_rules.errors import UserError
+from sync_rules.finding import KeyConditions
+from sync_rules.read.reader import Reader
+
+DIGEST_CHARACTERS = 12
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some items of a listing, and the token with which the next page is asked for.
+
+    `cursor` is None when nothing follows. After a token there may be nothing either: DynamoDB knows the end only when
+    it has looked. A token holds key values, encoded and not encrypted.
+    """
+
+    items: list[dict[str, Any]]
+    cursor: str | None
+
+
+def _everything(_: Item) -> bool:
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """The items under one key condition, in the order of the sort key. Each iteration asks anew, up to 1 MB at a time.
+
+    Read through an index, it is eventually consistent: an item written a moment ago may be missing, one that was just
+    deleted may be there. `rows` and `page_of_rows` are raw whatever the reader is.
+    """
+
+    reader: Reader
+    table: Table
+    conditions: KeyConditions | None  # None: no item can have such a key
+    index: str | None = None
+    backward: bool = False
+    keep: Callable[[Item], bool] = field(default=_everything, repr=False)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return map(self.reader.shown, self.rows())
+
+    def rows(self) -> Iterator[Item]:
+        """Every item, raw."""
+        start: Item | None = None
+        while True:
+            found, start = self._query(start, None)
+            yield from found
+            if start is None:
+                return
+
+    def page(self, limit: int, cursor: str | None = None) -> Page:
+        """The first `limit` items, or those after an earlier page's `cursor`.
+
+        Raises:
+            UserError: for a limit below 1, or a cursor that is not of this listing.
+        """
+        rows, after = self.page_of_rows(limit, cursor)
+        return Page([self.reader.shown(row) for row in rows], after)
+
+    def page_of_rows(self, limit: int, cursor: str | None = None) -> tuple[list[Item], str | None]:
+        """Like `page`, with raw items."""
+        if limit < 1:
+            raise UserError(f"limit is {limit}: expected at least 1")
+        start = None if cursor is None else self._decode(cursor)
+        rows: list[Item] = []
+        while True:
+            found, start = self._query(start, limit - len(rows))
+            rows += found
+            if start is None or len(rows) == limit:
+                return rows, None if start is None else self._encode(start)
+
+    def _query(self, start: Item | None, limit: int | None) -> tuple[list[Item], Item | None]:
+        if self.conditions is None:
+            return [], None
+        rows, after = self.reader.query(
+            self.table, self.index, self.conditions, backward=self.backward, start=start, limit=limit
+        )
+        return [row for row in rows if self.keep(row)], after
+
+    # ------------------------------------------------------------ tokens
+    @property
+    def _digest(self) -> str:
+        query = repr((self.table.physical_name, self.index, self.conditions, self.backward))
+        return hashlib.sha256(query.encode()).hexdigest()[:DIGEST_CHARACTERS]
+
+    def _encode(self, start: Item) -> str:
+        text = json.dumps([self._digest, start], default=_encode_bytes, separators=(",", ":"))
+        return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+    def _decode(self, cursor: str) -> Item:
+        try:
+            text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+            digest, start = json.loads(text, object_hook=_decode_bytes)
+            well = digest == self._digest and self._within(start)
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            raise UserError("not a cursor: expected the `cursor` of an earlier page") from error
+        if not well:
+            raise UserError("this cursor is of another listing: expected one of the same query, in the same direction")
+        return dict(start)
+
+    def _within(self, start: Mapping[str, Any]) -> bool:
+        """Whether a key is one of this listing: who alters a token gets no further than its own query."""
+        if self.conditions is None:
+            return False
+        name, prefix = self.conditions.begins_with or ("", "")
+        return all(start.get(name) == value for name, value in self.conditions.equals) and (
+            not name or start[name]["S"].startswith(prefix)
+        )
+
+
+def _encode_bytes(value: object) -> dict[str, str]:
+    if isinstance(value, bytes):
+        return {"$bytes": base64.b64encode(value).decode()}
+    raise TypeError(type(value).__name__)
+
+
+def _decode_bytes(body: dict[str, Any]) -> Any:
+    return base64.b64decode(body["$bytes"]) if body.keys() == {"$bytes"} else body

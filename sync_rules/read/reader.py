@@ -1,0 +1,218 @@
+"""Queries and batch reads on a client that the application brings, tried again until they are answered in full.
+
+Law: one retry mechanism, never two: a client that tries again by itself is left to it. An answer that is not whole is
+an error, never a shorter result. Errors name table, index and counts, never a value.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from tenacity import retry_if_exception_type
+
+from sync_rules import aws
+from sync_rules.attributes import AttributeValue, Item
+from sync_rules.conditions import Expressions, identity
+from sync_rules.dynamodb import BATCH_GET_MAX_KEYS
+from sync_rules.entities import Table
+from sync_rules.errors import StoreError, UserError
+from sync_rules.finding import KeyConditions
+from sync_rules.model import ItemKey
+from sync_rules.read.values import plain_of, raw_of
+
+CURES: Final = {
+    "TableNotFound": "correct its name, the region or the endpoint",
+    "ValidationException": "the table has other keys or indexes than were named, or of other types",
+    "AccessDeniedException": "the role lacks dynamodb:BatchGetItem on the table, or dynamodb:Query on it and its index",
+}
+
+
+class Client(Protocol):
+    """A boto3 client for DynamoDB, or anything with these two of its methods. Not the client inside a boto3 resource
+    (`table.meta.client`), which converts values itself.
+    """
+
+    @property
+    def query(self) -> Callable[..., Any]: ...
+
+    @property
+    def batch_get_item(self) -> Callable[..., Any]: ...
+
+
+class UnprocessedKeysError(StoreError):
+    """Keys that DynamoDB did not read, however often it was asked: `left` of them in `table`."""
+
+    def __init__(self, table: str, left: int, asked: int) -> None:
+        super().__init__(
+            "ThrottlingException",
+            f"table {table}: {left} of {asked} keys were left unprocessed; ask again later, or for fewer at once",
+        )
+        self.table = table
+        self.left = left
+
+
+class Reader:
+    """Reads on one client, with full jitter between tries. May be shared by threads.
+
+    Keys and items are plain Python values (Decimal, set, bytes), with `raw` as the client has them ({"S": "x"}).
+    `consistent` reads base tables strongly consistently, at twice the price; an index never is. `remaining_seconds`
+    tells how long retries may still wait. A client whose configuration lets it try again (boto3's default) does so
+    itself; here only keys left unprocessed are asked for again, which no client does.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        raw: bool = False,
+        consistent: bool = False,
+        remaining_seconds: aws.RemainingSeconds = aws.no_deadline,
+        attempts_max: int = aws.ATTEMPTS_MAX,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.raw = raw
+        self._client = client
+        self._consistent = consistent
+        self._remaining_seconds = remaining_seconds
+        retrying = aws.retrying(remaining_seconds, attempts_max, sleep)
+        only_unprocessed = retrying.copy(retry=retry_if_exception_type(aws.UnprocessedError))
+        self._retrying = only_unprocessed if _tries_again(client) else retrying
+
+    # ------------------------------------------------------------ values
+    def taken(self, item: Mapping[str, Any], names: Iterable[str]) -> Item:
+        """Those attributes of an application's item that are there, raw."""
+        there = {name: item[name] for name in names if name in item}
+        if not self.raw:
+            return {name: raw_of(value) for name, value in there.items()}
+        if not all(isinstance(value, Mapping) for value in there.values()):
+            raise UserError('a raw reader takes raw values, such as {"S": "x"}')
+        return there
+
+    def value(self, value: AttributeValue) -> Any:
+        """A value as the application gets it."""
+        return value if self.raw else plain_of(value)
+
+    def shown(self, item: Item) -> dict[str, Any]:
+        """An item as the application gets it."""
+        return {name: self.value(value) for name, value in item.items()}
+
+    def shown_or_none(self, item: Item | None) -> dict[str, Any] | None:
+        """An item as the application gets it, if there is one."""
+        return None if item is None else self.shown(item)
+
+    # ------------------------------------------------------------ BatchGetItem
+    def key_of(self, table: Table, item: Mapping[str, Any]) -> ItemKey:
+        """The key in an application's item, which may hold more than the key.
+
+        Raises:
+            UserError: when an attribute of the key is missing or of another type.
+        """
+        return raw_key_of(table, self.taken(item, (attribute.name for attribute in table.key)))
+
+    def get(self, table: Table, keys: Sequence[ItemKey | None]) -> tuple[Item | None, ...]:
+        """The raw items of these keys, in their order; None where there is no item, or no key. Each is read once.
+
+        Raises:
+            UnprocessedKeysError: when the service leaves keys unprocessed to the end.
+            StoreError: for any other answer that is none.
+        """
+        distinct = list({identity(key): key for key in keys if key is not None}.values())
+        found: dict[tuple[Any, ...], Item] = {}
+        for start in range(0, len(distinct), BATCH_GET_MAX_KEYS):
+            left = self._batch_get(table, distinct[start : start + BATCH_GET_MAX_KEYS], found)
+            if left:
+                not_asked = max(0, len(distinct) - start - BATCH_GET_MAX_KEYS)
+                raise UnprocessedKeysError(table.physical_name, left + not_asked, len(distinct))
+        return tuple(None if key is None else found.get(identity(key)) for key in keys)
+
+    def _batch_get(self, table: Table, keys: Sequence[ItemKey], found: dict[tuple[Any, ...], Item]) -> int:
+        """Reads a chunk into `found`; gives how many of its keys were left. As long as each round of tries gets some,
+        there is another: an answer ends at 16 MB.
+        """
+        request = {"Keys": [key.attributes() for key in keys], "ConsistentRead": self._consistent}
+        pending: dict[str, Any] = {table.physical_name: request}
+
+        def ask_for_the_rest() -> None:
+            nonlocal pending
+            answer = self._client.batch_get_item(RequestItems=pending)
+            for item in (item for items in answer["Responses"].values() for item in items):
+                key = table.key_of(item)
+                assert key is not None, "an item read by its key has that key"
+                found[identity(key)] = item
+            pending = answer.get("UnprocessedKeys") or {}
+            if pending:
+                raise aws.UnprocessedError
+
+        while pending:
+            before = _count(pending)
+            try:
+                self._ask(ask_for_the_rest, f"table {table.physical_name}")
+            except aws.UnprocessedError:
+                if _count(pending) == before or self._remaining_seconds() <= 0:
+                    break
+        return _count(pending)
+
+    # ------------------------------------------------------------ Query
+    def query(
+        self,
+        table: Table,
+        index: str | None,
+        conditions: KeyConditions,
+        *,
+        backward: bool = False,
+        start: Item | None = None,
+        limit: int | None = None,
+    ) -> tuple[list[Item], Item | None]:
+        """One page of raw items, and the key after which the next begins (None: it was the last)."""
+        expressions = Expressions()
+        terms = [f"{expressions.path((name,))} = {expressions.value(value)}" for name, value in conditions.equals]
+        if conditions.begins_with is not None:
+            name, prefix = conditions.begins_with
+            terms.append(f"begins_with({expressions.path((name,))}, {expressions.value({'S': prefix})})")
+        parameters: dict[str, Any] = {
+            "TableName": table.physical_name,
+            "KeyConditionExpression": " AND ".join(terms),
+            "ScanIndexForward": not backward,
+            **expressions.parameters(),
+            **({"ConsistentRead": self._consistent} if index is None else {"IndexName": index}),
+            **({} if limit is None else {"Limit": limit}),
+            **({} if start is None else {"ExclusiveStartKey": start}),
+        }
+        where = f"table {table.physical_name}" if index is None else f"index {index} of table {table.physical_name}"
+        answer = self._ask(self._client.query, where, **parameters)
+        return list(answer["Items"]), answer.get("LastEvaluatedKey") or None
+
+    def _ask(self, call: Callable[..., Any], where: str, **parameters: Any) -> Any:
+        try:
+            return self._retrying(call, **parameters)
+        except aws.UnprocessedError:
+            raise
+        except aws.ERRORS as error:
+            reason = aws.reason(error)
+            raise StoreError(reason, f"{where}: {CURES[reason]}" if reason in CURES else where) from error
+
+
+def reader_of(client: Client | Reader) -> Reader:
+    """The reader, or one on this client."""
+    return client if isinstance(client, Reader) else Reader(client)
+
+
+def raw_key_of(table: Table, item: Item) -> ItemKey:
+    """The key in a raw item. Raises UserError like `Reader.key_of`."""
+    key = table.key_of(item)
+    if key is None:
+        expected = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in table.key)
+        raise UserError(f"not a key of table {table.physical_name}: expected {expected}")
+    return key
+
+
+def _tries_again(client: Client) -> bool:
+    """Whether the client is a boto3 client that was not told to try once only."""
+    config = getattr(getattr(client, "meta", None), "config", None)
+    return config is not None and (config.retries or {}).get("total_max_attempts") != 1
+
+
+def _count(pending: Mapping[str, Any]) -> int:
+    return sum(len(request["Keys"]) for request in pending.values())

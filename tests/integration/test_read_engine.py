@@ -1,0 +1,187 @@
+"""The reader for applications on the embedded engine: the car CM1 to CM10, goals with users and teams, and its page."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from types import SimpleNamespace
+
+import pytest
+from ruamel.yaml import YAML
+
+from infra.tables import table_parameters
+from sync_rules import aws
+from sync_rules.read import Graph, Hierarchy, Reader
+from sync_rules.rulefile import parse_rules
+from tests import engines
+from tests.builders import n, s
+from tests.shared import case
+from tests.unit.test_read import (
+    COMPONENTS,
+    PARENTS,
+    RECORDS,
+    TRAP,
+    component,
+    graph_on,
+    membership,
+    names,
+    names_of,
+    node_item,
+)
+
+PAGE = engines.ROOT / "docs/reading.md"
+BATCH_MAX_ITEMS = 25
+
+
+@pytest.fixture
+def client(engine):
+    return aws.dynamodb(engine)
+
+
+@pytest.fixture
+def place(client):
+    """Gives a function that makes a table under a name of its own and fills it."""
+    made = []
+
+    def make(table, items, name=None):
+        name = name or engines.unique_prefix() + table.name
+        client.create_table(**{**table_parameters(table, stream=False), "TableName": name})
+        made.append(name)
+        for start in range(0, len(items), BATCH_MAX_ITEMS):
+            puts = [{"PutRequest": {"Item": item}} for item in items[start : start + BATCH_MAX_ITEMS]]
+            assert not client.batch_write_item(RequestItems={name: puts})["UnprocessedItems"]
+        return name
+
+    yield make
+    for name in made:
+        client.delete_table(TableName=name)
+
+
+class Narrow:
+    """The client of an engine, whose queries end after so many items, as DynamoDB's do after 1 MB."""
+
+    def __init__(self, client, page_items):
+        self.calls = []
+        self._client = client
+        self._page_items = page_items
+
+    def query(self, **parameters):
+        self.calls.append("Query")
+        return self._client.query(**{**parameters, "Limit": min(self._page_items, parameters.get("Limit", 100))})
+
+    def batch_get_item(self, **parameters):
+        self.calls.append("BatchGetItem")
+        return self._client.batch_get_item(**parameters)
+
+
+# ---------------------------------------------------------------- the car
+@pytest.mark.parametrize("page_items", [1, 100])
+@pytest.mark.parametrize("shards", [1, 3])
+def test_read_the_car_on_an_engine(client, place, shards, page_items):
+    """The three access patterns of the car, with ids that begin alike, across shards and pages."""
+    ids = ["CM1", *PARENTS, *TRAP]
+    name = place(COMPONENTS, [component(ident, PARENTS | TRAP, shards) for ident in ids])
+    car = Hierarchy.on(name, Narrow(client, page_items), key={"ComponentId": "S"}, shards=shards)
+    assert names(car.children("CM2")) == ["CM4", "CM5"]
+    assert names(car.children("CM4")) == ["CM8", "CM9"]
+    two, ten = car.items(["CM2", "CM10"])
+    assert names(car.ancestors(ten)) == ["CM1", "CM2", "CM5"]
+    assert names(car.descendants(two)) == ["CM4", "CM8", "CM9", "CM5", "CM10"]
+    assert sorted(names(car.descendants(car.items(["CM1"])[0]))) == sorted(ids[1:])
+    assert [names(level) for level in car.levels("CM2")] == [["CM4", "CM5"], ["CM8", "CM9", "CM10"]]
+    first = car.children("CM1").page(2)
+    assert names(first.items) == ["CM2", "CM20"]
+    assert names(car.children("CM1").page(2, first.cursor).items) == ["CM3"]
+
+
+def test_read_the_car_is_that_of_the_guide(client, place):
+    """Items and answers are those of the table that AWS's guide gives for this pattern."""
+    guide = YAML(typ="safe").load(case("tables", "pg_hierarchical_components.yaml"))
+    items = [{name: s(value) for name, value in item.items()} for item in guide["items"]]
+    assert items == [component(ident, PARENTS) for ident in ["CM1", *PARENTS]]
+    car = Hierarchy.on(place(COMPONENTS, items), client, key={"ComponentId": "S"})
+    (two,) = car.items(["CM2"])
+    answers = [car.children("CM2"), car.children("CM4"), car.descendants(two), car.descendants(two, itself=True)]
+    for query, answer in zip(guide["queries"], answers, strict=True):
+        assert sorted(names(answer)) == sorted(query["result"]), query["name"]
+
+
+# ---------------------------------------------------------------- goals, users and teams
+GOALS = 130
+
+
+def goals():
+    """130 goals that user U1 leads, each with a user of its own and with one of two teams."""
+    for i in range(GOALS):
+        members = {"USER-U1": "LEAD", f"USER-V{i}": "CONTRIBUTOR", f"TEAM-T{i % 2}": "TEAM"}
+        goal = f"GOAL-{i:03}"
+        yield node_item(goal, edges={"SS": [f"GOALMEMBERSHIP-{m}-{role}" for m, role in members.items()]})
+        yield from (membership(goal, member, role) for member, role in members.items())
+        yield node_item(f"USER-V{i}", number=n(i))
+    yield from (node_item(who) for who in ("USER-U1", "TEAM-T0", "TEAM-T1"))
+
+
+def test_read_goals_on_an_engine(client, place):
+    """All goals of a user with all who are in them: more than a batch holds, in order, nobody missing."""
+    narrow = Narrow(client, 100)
+    graph = graph_on(narrow, table=place(RECORDS, list(goals())))
+    edges = graph.edges({"target": "GOALMEMBERSHIP-USER-U1"}, begins_with=("gsi0", "500-"), index="gsi0")
+    result = graph.three_steps(edges)
+    assert sorted(node["source"] for node in result.nodes) == [f"GOAL-{i:03}" for i in range(GOALS)]
+    for edge, node, around in zip(result.edges, result.nodes, result.neighbours, strict=True):
+        i = int(node["source"][5:])
+        assert edge["source"] == node["source"]
+        assert names_of(around) == [(f"TEAM-T{i % 2}", "TEAM"), ("USER-U1", "LEAD"), (f"USER-V{i}", "CONTRIBUTOR")]
+        assert around.found[2].item["number"] == i
+    assert narrow.calls == ["Query"] * 2 + ["BatchGetItem"] * 2 + ["BatchGetItem"] * 2
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_read_goals_by_page_on_an_engine(client, place, backward):
+    """Page by page every goal comes once, whichever way, and the last page says that it is."""
+    graph = graph_on(Reader(Narrow(client, 7)), table=place(RECORDS, list(goals())))
+    edges = graph.edges({"target": "GOALMEMBERSHIP-USER-U1"}, index="gsi0", backward=backward)
+    found, cursor, pages = [], None, 0
+    while pages == 0 or cursor is not None:
+        page = graph.three_steps(edges, limit=50, cursor=cursor)
+        found += [node["source"] for node in page.nodes]
+        cursor, pages = page.cursor, pages + 1
+    assert pages == 3
+    assert found == [edge["source"] for edge in edges]
+    assert sorted(found) == [f"GOAL-{i:03}" for i in range(GOALS)]
+
+
+# ---------------------------------------------------------------- the page
+def test_read_page_shows_what_happens(client, place, tmp_path, monkeypatch):
+    """Every snippet of docs/reading.md runs, on the tables of its rules file, and gives what stands there."""
+    text = PAGE.read_text()
+    rules_file = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1]
+    (tmp_path / "rules.yaml").write_text(rules_file)
+    monkeypatch.chdir(tmp_path)
+    tables = parse_rules(rules_file).tables
+    sets = {"GOAL-G1": {"SS": [f"GOALMEMBERSHIP-USER-{m}" for m in ("U1-LEAD", "U2-CONTRIBUTOR")]}, "GOAL-G2": {"NULL": True}}  # fmt: skip
+    titles = {"GOAL-G1": "Ten press events", "GOAL-G2": "All hands"}
+    roles = [("GOAL-G1", "U1", "LEAD"), ("GOAL-G1", "U2", "CONTRIBUTOR"), ("GOAL-G2", "U1", "CONTRIBUTOR"), ("GOAL-G2", "U2", "LEAD")]  # fmt: skip
+    nodes = [
+        *(node_item(goal, edges=edges, title=s(titles[goal])) for goal, edges in sets.items()),
+        *(node_item(f"USER-{user}", name=s(name)) for user, name in {"U1": "Dora", "U2": "Eli"}.items()),
+    ]
+    ranks = {"LEAD": "500", "CONTRIBUTOR": "400"}
+    edges = [membership(goal, f"USER-{user}", role, ranks[role]) for goal, user, role in roles]
+    place(tables["records"], [*nodes, *edges], "records")
+    place(tables["components"], [component(ident, PARENTS) for ident in ["CM1", *PARENTS]], "components")
+    snippets = doctest.DocTestParser().get_doctest("".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)), {"client": client}, PAGE.name, str(PAGE), 0)  # fmt: skip
+    said = []
+    results = doctest.DocTestRunner(verbose=False).run(snippets, out=said.append)
+    assert results.failed == 0, "".join(said)
+    assert results.attempted > 20
+
+
+def test_read_page_names_what_there_is():
+    """Every call in the page's tables is a method of a reader."""
+    calls = set(
+        re.findall(r"`(\w+)(?:\([^`]*\))?`", "\n".join(re.findall(r"^\| (.*?) \|", PAGE.read_text(), re.MULTILINE)))
+    )
+    known = SimpleNamespace(**{**vars(Graph), **vars(Hierarchy)})
+    assert calls
+    assert all(hasattr(known, call) for call in calls), calls

@@ -1,0 +1,860 @@
+"""The reader for applications, on a client in memory whose pages and batches end where a test wants them to."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal
+from types import SimpleNamespace
+
+import pytest
+from botocore.exceptions import ClientError
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from sync_rules.conditions import identity
+from sync_rules.element import parse_element
+from sync_rules.entities import Ref
+from sync_rules.errors import StoreError, UserError
+from sync_rules.finding import Find, KeyConditions
+from sync_rules.formula import stable_hash
+from sync_rules.keys import parse_template
+from sync_rules.kinds.collect import CollectRule
+from sync_rules.kinds.path import TreeRule
+from sync_rules.read import Graph, Hierarchy, Listing, Reader, UnprocessedKeysError
+from sync_rules.read.values import plain_of, raw_of
+from sync_rules.rules import Rules
+from tests.builders import attributes, entity, index, key, n, of_partition, s, shop, table
+
+EQUALS = re.compile(r"(#\w+) = (:\w+)")
+BEGINS = re.compile(r"begins_with\((#\w+), (:\w+)\)")
+
+
+class Fake:
+    """A client for tables in memory. A page ends after `page_items` items; `leaves` says, of each batch, which of its
+    keys are left unprocessed. Errors in `errors` are raised first.
+    """
+
+    def __init__(self, *tables, page_items=1000, leaves=lambda keys: [], errors=()):
+        self.tables = {table.physical_name: table for table in tables}
+        self.items = {name: [] for name in self.tables}
+        self.page_items = page_items
+        self.leaves = leaves
+        self.errors = list(errors)
+        self.calls = []
+
+    def put(self, name, *items):
+        self.items[name] += items
+        return self
+
+    def query(self, **p):
+        self._called("Query", p)
+        mine = self.tables[p["TableName"]]
+        names = p["ExpressionAttributeNames"]
+        values = p["ExpressionAttributeValues"]
+        keys = mine.index(p["IndexName"]).attributes if "IndexName" in p else mine.key
+        assert not ("IndexName" in p and "ConsistentRead" in p), "an index has no consistent reads"
+
+        def matches(item):
+            text = p["KeyConditionExpression"]
+            return (
+                all(a.name in item for a in keys)
+                and all(item[names[a]] == values[v] for a, v in EQUALS.findall(text))
+                and all(item[names[a]]["S"].startswith(values[v]["S"]) for a, v in BEGINS.findall(text))
+            )
+
+        def order(item):
+            return [plain_of(item[a.name]) for a in (*keys[1:], *mine.key)]
+
+        rows = sorted(filter(matches, self.items[p["TableName"]]), key=order, reverse=not p["ScanIndexForward"])
+        if "ExclusiveStartKey" in p:
+            start = order(p["ExclusiveStartKey"])
+            rows = [row for row in rows if (order(row) > start if p["ScanIndexForward"] else order(row) < start)]
+        end = min(self.page_items, p.get("Limit", self.page_items))
+        answer = {"Items": rows[:end]}
+        if len(rows) >= end and rows[:end]:  # DynamoDB knows the end only when it has looked
+            answer["LastEvaluatedKey"] = {a.name: rows[end - 1][a.name] for a in (*keys, *mine.key)}
+        return answer
+
+    def batch_get_item(self, **p):
+        self._called("BatchGetItem", p)
+        ((name, request),) = p["RequestItems"].items()
+        assert 0 < len(request["Keys"]) <= 100
+        mine = self.tables[name]
+        distinct = {identity(mine.key_of(k)) for k in request["Keys"]}
+        assert len(distinct) == len(request["Keys"]), "keys of a batch are distinct"
+        left = self.leaves(request["Keys"])
+        there = {identity(mine.key_of(item)): item for item in self.items[name]}
+        wanted = [identity(mine.key_of(k)) for k in request["Keys"] if k not in left]
+        answer = {"Responses": {name: [there[k] for k in reversed(wanted) if k in there]}}
+        return {**answer, "UnprocessedKeys": {name: {**request, "Keys": left}} if left else {}}
+
+    def _called(self, operation, parameters):
+        self.calls.append((operation, parameters))
+        if self.errors:
+            raise self.errors.pop(0)
+
+    def count(self, operation):
+        return sum(operation == name for name, _ in self.calls)
+
+
+def failed(code):
+    return ClientError({"Error": {"Code": code, "Message": "secret"}, "ResponseMetadata": {}}, "call")
+
+
+def reader(client, **options):
+    return Reader(client, **{"sleep": lambda seconds: None, **options})
+
+
+# ---------------------------------------------------------------- values
+SCALARS = st.text() | st.binary() | st.integers(-(10**37), 10**37) | st.booleans() | st.none()
+SETS = st.one_of(
+    *(st.sets(of, min_size=1, max_size=3) for of in (st.text(), st.binary(), st.integers(-9, 9).map(Decimal)))
+)
+VALUES = st.recursive(SCALARS | SETS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8)
+
+
+@given(VALUES)
+def test_values_come_back_as_they_went(value):
+    """A plain value is the same after the way to DynamoDB and back, in value and in type."""
+    back = plain_of(raw_of(value))
+    assert back == value
+    assert isinstance(back, Decimal if type(value) is int else type(value))
+
+
+def test_values_keep_every_digit():
+    """A number has the 38 digits that DynamoDB has, whatever the context of the application."""
+    digits = "1.2345678901234567890123456789012345678"
+    assert plain_of({"N": digits}) == Decimal(digits)
+    assert raw_of(Decimal(digits)) == {"N": digits}
+
+
+@pytest.mark.parametrize("value", [1.5, object(), set(), {"a", 1}, Decimal("NaN"), Decimal("sNaN"), 10**40 + 1, {None}])
+def test_values_that_dynamodb_does_not_have_are_refused(value):
+    """A float is not exact, a set holds one type and is not empty, a number has 38 digits."""
+    with pytest.raises(UserError):
+        raw_of(value)
+
+
+# ---------------------------------------------------------------- nodes by key
+NODES = table("nodes", {"id": "S"})
+BY_NUMBER = table("numbers", {"id": "N"})
+
+
+def keys_of(*ids):
+    return [key(NODES, i) for i in ids]
+
+
+def ids_of(found):
+    return [None if item is None else item["id"]["S"] for item in found]
+
+
+def nodes_client(count, **options):
+    return Fake(NODES, **options).put("nodes", *({"id": s(str(i))} for i in range(count)))
+
+
+@given(
+    asked=st.lists(st.integers(0, 400), max_size=300),
+    left=st.lists(st.integers(0, 100), max_size=6),
+)
+def test_get_gives_one_result_per_key_in_order(asked, left):
+    """In the order of the keys, duplicates and missing ones included, however the service cuts its answers."""
+    script = list(left)
+    client = nodes_client(200, leaves=lambda keys: keys[: script.pop()] if script else [])
+    found = reader(client).get(NODES, keys_of(*map(str, asked)))
+    assert ids_of(found) == [str(i) if i < 200 else None for i in asked]
+
+
+def test_get_asks_for_100_keys_at_a_time_and_for_each_once():
+    """201 keys, each given twice, are three requests."""
+    client = nodes_client(201)
+    reader(client).get(NODES, keys_of(*map(str, range(201))) * 2)
+    assert [len(p["RequestItems"]["nodes"]["Keys"]) for _, p in client.calls] == [100, 100, 1]
+
+
+def test_get_knows_equal_numbers_for_one_key():
+    """1 and 1.0 are the key of one item."""
+    client = Fake(BY_NUMBER).put("numbers", {"id": n(1)})
+    assert reader(client).get(BY_NUMBER, [key(BY_NUMBER, "1"), key(BY_NUMBER, "1.0")]) == ({"id": n(1)},) * 2
+
+
+def test_get_waits_with_jitter_before_it_asks_for_the_rest():
+    """Before each further try there is a pause of up to twice the one before."""
+    waits = []
+    client = nodes_client(4, leaves=lambda keys: keys[:-1])
+    Reader(client, sleep=waits.append).get(NODES, keys_of("1", "2", "3"))
+    assert len(waits) == 2
+    assert all(0 <= wait <= 0.025 * 2**i for i, wait in enumerate(waits))
+
+
+def test_get_goes_on_while_something_comes():
+    """A service that reads one key at a time is asked as often as there are keys, not as often as a failing call."""
+    client = nodes_client(60, leaves=lambda keys: keys[1:])
+    assert None not in reader(client, attempts_max=3).get(NODES, keys_of(*map(str, range(60))))
+
+
+def test_get_says_how_many_keys_stay_unprocessed():
+    """When nothing comes any more, the error names the table and the keys left, those not asked for included."""
+    client = nodes_client(250, leaves=lambda keys: keys[-40:])
+    with pytest.raises(UnprocessedKeysError, match="table nodes: 190 of 250 keys") as caught:
+        reader(client).get(NODES, keys_of(*map(str, range(250))))
+    assert (caught.value.table, caught.value.left) == ("nodes", 190)
+
+
+def test_get_stops_when_time_is_up():
+    """Without time left nothing is waited for, even where some keys came."""
+    client = nodes_client(9, leaves=lambda keys: keys[1:])
+    with pytest.raises(UnprocessedKeysError, match="8 of 9"):
+        reader(client, remaining_seconds=lambda: 0).get(NODES, keys_of(*map(str, range(9))))
+
+
+def test_get_is_consistent_when_asked():
+    """`consistent` reads the base table strongly consistently; the default does not."""
+    for consistent in (False, True):
+        client = nodes_client(1)
+        reader(client, consistent=consistent).get(NODES, keys_of("0"))
+        assert client.calls[0][1]["RequestItems"]["nodes"]["ConsistentRead"] is consistent
+
+
+# ---------------------------------------------------------------- errors
+def with_config(client, **retries):
+    client.meta = SimpleNamespace(config=SimpleNamespace(retries=retries))
+    return client
+
+
+@pytest.mark.parametrize(
+    ("retries", "calls"), [(None, 2), ({"total_max_attempts": 1}, 2), ({"mode": "legacy"}, 1), ({}, 1)]
+)
+def test_reader_leaves_retries_to_a_client_that_has_its_own(retries, calls):
+    """A throttled call is tried again here, unless the client has done so before it gave up."""
+    client = nodes_client(1, errors=[failed("ThrottlingException")])
+    if retries is not None:
+        with_config(client, **retries)
+    if calls == 1:
+        with pytest.raises(StoreError, match="ThrottlingException"):
+            reader(client).get(NODES, keys_of("0"))
+    else:
+        assert ids_of(reader(client).get(NODES, keys_of("0"))) == ["0"]
+    assert len(client.calls) == calls
+
+
+def test_reader_asks_for_unprocessed_keys_whatever_the_client_retries():
+    """No client asks again for keys that were left: that is done here in any case."""
+    script = [1]
+    client = with_config(nodes_client(2, leaves=lambda keys: keys[: script.pop()] if script else []), mode="standard")
+    assert ids_of(reader(client).get(NODES, keys_of("0", "1"))) == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("ResourceNotFoundException", "TableNotFound: table nodes: correct its name"),
+        ("AccessDeniedException", "AccessDeniedException: table nodes: the role lacks"),
+        ("ItemCollectionSizeLimitExceededException", "ItemCollectionSizeLimitExceededException: table nodes"),
+    ],
+)
+def test_reader_errors_name_the_table_and_no_value(code, said):
+    """What cannot be answered says why, where and what to do, and repeats nothing that the service quoted."""
+    with pytest.raises(StoreError) as caught:
+        reader(nodes_client(1, errors=[failed(code)])).get(NODES, keys_of("0"))
+    assert str(caught.value).startswith(said)
+    assert "secret" not in str(caught.value)
+
+
+def test_reader_errors_name_the_index():
+    """A Query of an index that is not there says which."""
+    client = Fake(EDGES, errors=[failed("ValidationException")])
+    with pytest.raises(StoreError, match="ValidationException: index by_b of table edges: the table has other keys"):
+        list(listing(client))
+
+
+# ---------------------------------------------------------------- listings
+EDGES = table("edges", {"a": "S", "b": "S"}, index("by_b", {"b": "S"}, {"rank": "B"}))
+
+
+def edge(a, b="x"):
+    return {"a": s(a), "b": s(b), "rank": {"B": a.encode()}}
+
+
+def listing(client, b="x", **options):
+    return Listing(reader(client), EDGES, of_partition("b", s(b)), "by_b", **options)
+
+
+EVEN = frozenset("bdfhjl")
+
+
+@given(
+    count=st.integers(0, 12),
+    page_items=st.integers(1, 13),
+    limit=st.integers(1, 13),
+    backward=st.booleans(),
+    filtered=st.booleans(),
+)
+@example(count=9, page_items=2, limit=3, backward=False, filtered=False)  # a page that two and a half queries fill
+def test_listing_pages_are_what_iterating_gives(count, page_items, limit, backward, filtered):
+    """Page after page by their tokens, each full but the last: every item once, in order, whatever a page of it holds."""
+    letters = "abcdefghijklm"[:count]
+    client = Fake(EDGES, page_items=page_items).put("edges", *map(edge, letters), edge("z", "y"))
+    keep = {"keep": lambda item: item["a"]["S"] in EVEN} if filtered else {}
+    these = listing(client, backward=backward, **keep)
+    expected = [a for a in (reversed(letters) if backward else letters) if not filtered or a in EVEN]
+    assert [item["a"] for item in these] == expected
+    found, cursor = [], None
+    while True:
+        page = these.page(limit, cursor)
+        found += page.items
+        cursor = page.cursor
+        assert len(page.items) <= limit
+        if cursor is None:
+            break
+        assert len(page.items) == limit
+        assert re.fullmatch(r"[\w-]+", cursor), "a token can stand in a URL as it is"
+    assert [item["a"] for item in found] == expected
+
+
+def test_listing_asks_for_no_more_than_a_page():
+    """A page of two is a request for two."""
+    client = Fake(EDGES).put("edges", *map(edge, "abc"))
+    listing(client).page(2)
+    assert [p["Limit"] for _, p in client.calls] == [2]
+
+
+def test_listing_refuses_a_cursor_of_another_query():
+    """A token continues its own query in its own direction."""
+    client = Fake(EDGES).put("edges", *map(edge, "abc"))
+    cursor = listing(client).page(1).cursor
+    for other in (listing(client, "y"), listing(client, backward=True)):
+        with pytest.raises(UserError, match="of another listing"):
+            other.page(1, cursor)
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "W10", "bm90IGpzb24", "eyJhIjoxfQ", "WyJhIiwxXQ", "\N{SNOWMAN}"])
+def test_listing_refuses_what_is_no_cursor(cursor):
+    """Anything but a token is refused, never taken for the beginning."""
+    with pytest.raises(UserError, match="cursor"):
+        listing(Fake(EDGES)).page(1, cursor)
+
+
+def test_listing_refuses_a_cursor_that_leads_elsewhere():
+    """A token that somebody altered does not reach beyond the query's partition and prefix."""
+    conditions = KeyConditions((("a", s("1")),), ("b", "T-"))
+    these = Listing(reader(Fake(EDGES)), EDGES, conditions)
+    for start in ({"a": s("2"), "b": s("T-1")}, {"a": s("1"), "b": s("U-1")}, {"b": s("T-1")}):
+        with pytest.raises(UserError, match="cursor"):
+            these.page(1, these._encode(start))
+    assert these.page(1, these._encode({"a": s("1"), "b": s("T-1")})).items == []
+
+
+def test_listing_refuses_a_limit_of_nothing():
+    """A page has at least one item."""
+    with pytest.raises(UserError, match="limit is 0"):
+        listing(Fake(EDGES)).page(0)
+
+
+def test_listing_of_an_impossible_key_asks_nothing():
+    """What no item can have as its key is not asked for."""
+    client = Fake(EDGES)
+    these = Listing(reader(client), EDGES, None)
+    assert list(these) == these.page(1).items == client.calls == []
+
+
+# ---------------------------------------------------------------- graphs
+RECORDS = table(
+    "records", {"source": "S", "target": "S"}, index("gsi0", {"target": "S"}, {"gsi0": "S"}, projection="all")
+)
+TEMPLATES = {
+    "edge": {"source": "{source}", "target": "GOALMEMBERSHIP-{type}-{id}"},
+    "node": {"source": "{source}", "target": "{source}"},
+    "neighbour": {"source": "{type}-{id}", "target": "{type}-{id}"},
+}
+
+
+def node_item(name, /, **values):
+    return {"source": s(name), "target": s(name), **values}
+
+
+def membership(goal, member, role, rank="500"):
+    target = f"GOALMEMBERSHIP-{member}"
+    return {"source": s(goal), "target": s(target), "memberRole": s(role), "gsi0": s(f"{rank}-{role}")}
+
+
+def records(**options):
+    """Two goals of user U1; G2 has one more member, and one who is gone."""
+    return Fake(RECORDS, **options).put(
+        "records",
+        node_item("GOAL-G1", edges={"SS": ["GOALMEMBERSHIP-USER-U1-LEAD"]}),
+        node_item(
+            "GOAL-G2",
+            edges={
+                "SS": [f"GOALMEMBERSHIP-{m}" for m in ("USER-U9-LEAD", "USER-U1-CONTRIBUTOR", "TEAM-T1-CONTRIBUTOR")]
+            },
+        ),
+        node_item("GOAL-G3"),
+        node_item("GOAL-G4", edges={"NULL": True}),
+        node_item("USER-U1", name=s("Dora")),
+        node_item("TEAM-T1", name=s("Press")),
+        membership("GOAL-G1", "USER-U1", "LEAD"),
+        membership("GOAL-G2", "USER-U1", "CONTRIBUTOR", "400"),
+        membership("GOAL-G2", "TEAM-T1", "CONTRIBUTOR", "400"),
+        membership("GOAL-G2", "USER-U9", "LEAD"),
+    )
+
+
+def graph_on(client, table="records", **options):
+    return Graph.on(
+        table,
+        client,
+        **{
+            "key": {"source": "S", "target": "S"},
+            "element": "{target}-{memberRole}",
+            **TEMPLATES,
+            **options,
+        },
+    )
+
+
+def names_of(neighbours):
+    return [(found.item and found.item["source"], found.fields["memberRole"]) for found in neighbours.found]
+
+
+def test_graph_reads_in_three_steps():
+    """The edges of a user, best first, their goals, and who else is in them: three requests."""
+    client = records()
+    graph = graph_on(client)
+    edges = graph.edges({"target": "GOALMEMBERSHIP-USER-U1"}, index="gsi0", backward=True)
+    result = graph.three_steps(edges)
+    assert [edge["gsi0"] for edge in result.edges] == ["500-LEAD", "400-CONTRIBUTOR"]
+    assert [node["source"] for node in result.nodes] == ["GOAL-G1", "GOAL-G2"]
+    first, second = result.neighbours
+    assert names_of(first) == [("USER-U1", "LEAD")]
+    assert names_of(second) == [("TEAM-T1", "CONTRIBUTOR"), ("USER-U1", "CONTRIBUTOR"), (None, "LEAD")]
+    assert (result.omitted, result.cursor) == ([], None)
+    assert [name for name, _ in client.calls] == ["Query", "BatchGetItem", "BatchGetItem"]
+
+
+def test_graph_reads_three_steps_by_page():
+    """With a limit there are so many edges, and a token for those that follow."""
+    graph = graph_on(records())
+    edges = graph.edges({"target": "GOALMEMBERSHIP-USER-U1"}, begins_with=("gsi0", "4"), index="gsi0")
+    first = graph.three_steps(edges, limit=1)
+    assert [node["source"] for node in first.nodes] == ["GOAL-G2"]
+    assert graph.three_steps(edges, limit=1, cursor=first.cursor).nodes == []
+    with pytest.raises(UserError, match="limit"):
+        graph.three_steps(edges, cursor=first.cursor)
+
+
+def test_graph_tells_no_edges_from_too_many():
+    """Without a set a node has no neighbours; with NULL in its place they were left out, and edges_of has them."""
+    graph = graph_on(records())
+    nodes = graph.nodes([{"source": g, "target": g} for g in ("GOAL-G3", "GOAL-G4", "GOAL-G5")])
+    none, omitted, missing = graph.neighbours(nodes)
+    assert (none.found, none.omitted) == ((), False)
+    assert (omitted.found, omitted.omitted) == ((), True)
+    assert missing is None
+
+
+def test_graph_lists_the_edges_of_a_node():
+    """All edges of a node, and not the node itself, by its key."""
+    graph = graph_on(records())
+    (node,) = graph.nodes([{"source": "GOAL-G2", "target": "GOAL-G2"}])
+    assert [edge["target"] for edge in graph.edges_of(node)] == [
+        f"GOALMEMBERSHIP-{member}" for member in ("TEAM-T1", "USER-U1", "USER-U9")
+    ]
+
+
+def test_graph_names_omitted_nodes():
+    """The result of three steps says of which nodes the neighbours were left out, in its place among the others."""
+    client = records().put("records", membership("GOAL-G4", "USER-U7", "LEAD"))
+    graph = graph_on(client)
+    result = graph.three_steps(graph.edges({"target": "GOALMEMBERSHIP-USER-U7"}, index="gsi0"))
+    assert [node["source"] for node in result.omitted] == ["GOAL-G4"]
+
+
+def test_graph_shows_elements_that_name_no_edge():
+    """An element that somebody else put into the set is neither read nor kept quiet."""
+    client = Fake(RECORDS)
+    node = {"source": "G", "target": "G", "edges": {"nonsense", "USER-U1-LEAD", "GOALMEMBERSHIP-USER-U1-LEAD"}}
+    (around,) = graph_on(client).neighbours([node])
+    assert around.strange == ("USER-U1-LEAD", "nonsense")
+    assert [found.element for found in around.found] == ["GOALMEMBERSHIP-USER-U1-LEAD"]
+
+
+def test_graph_refuses_a_set_that_is_none():
+    """Text where the set should be is a mistake, not an empty set."""
+    with pytest.raises(UserError, match="'edges' of table records holds no set, nor NULL, but S"):
+        graph_on(Fake(RECORDS)).neighbours([{"source": "G", "target": "G", "edges": "U1"}])
+
+
+def test_graph_gives_a_node_as_often_as_it_is_asked_for():
+    """Two edges of one node are two results and one read."""
+    client = records()
+    whole = {"source": "USER-U1", "target": "USER-U1", "other": 1.5}
+    assert [item["name"] for item in graph_on(client).nodes([whole, whole])] == ["Dora", "Dora"]
+    assert len(client.calls[0][1]["RequestItems"]["records"]["Keys"]) == 1
+
+
+def test_graph_takes_and_gives_raw_items():
+    """With a raw reader, keys, items, elements and fields are as the client has them."""
+    graph = graph_on(reader(records(), raw=True))
+    result = graph.three_steps(graph.edges({"target": s("GOALMEMBERSHIP-USER-U1")}, index="gsi0", backward=True))
+    assert result.nodes[0] == node_item("GOAL-G1", edges={"SS": ["GOALMEMBERSHIP-USER-U1-LEAD"]})
+    (found,) = result.neighbours[0].found
+    assert found.element == s("GOALMEMBERSHIP-USER-U1-LEAD")
+    assert found.fields["memberRole"] == s("LEAD")
+    assert graph.neighbours(result.nodes) == result.neighbours
+    with pytest.raises(UserError, match="raw"):
+        graph.nodes([{"source": "GOAL-G1", "target": "GOAL-G1"}])
+
+
+@pytest.mark.parametrize("given_key", [{"source": "G"}, {"source": "G", "target": 1}, {}])
+def test_graph_refuses_what_is_no_key(given_key):
+    """A key that lacks an attribute, or has one of another type, says what was expected."""
+    with pytest.raises(UserError, match=r"not a key of table records: expected source \(S\), target \(S\)"):
+        graph_on(Fake(RECORDS)).nodes([given_key])
+
+
+def test_graph_without_neighbour_says_so_before_it_reads():
+    """Who wants the third step must have said what stands at the other end."""
+    client = records()
+    graph = graph_on(client, neighbour=None)
+    with pytest.raises(UserError, match="no `neighbour`"):
+        graph.three_steps(graph.edges({"target": "GOALMEMBERSHIP-USER-U1"}, index="gsi0"))
+    assert client.calls == []
+
+
+def test_graph_refuses_a_neighbour_that_no_edge_names():
+    """A field that neither edge nor element has cannot be filled."""
+    with pytest.raises(UserError, match=r"by user_id\. Known: id, memberRole, source, target, type"):
+        graph_on(Fake(RECORDS), neighbour={"source": "{user_id}", "target": "{user_id}"})
+
+
+def test_graph_without_a_key_to_its_edges_says_so():
+    """Where edges do not lie under their node, only an index lists them."""
+    graph = graph_on(Fake(RECORDS), edge={"source": "{member}", "target": "{goal}"}, node={"source": "{goal}", "target": "{goal}"}, neighbour=None)  # fmt: skip
+    with pytest.raises(UserError, match="ask `edges` by an index"):
+        graph.edges_of({"source": "G", "target": "G"})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"key": {}}, "key of table records"),
+        ({"key": {"a": "S", "b": "S", "c": "S"}}, "key of table records"),
+        ({"key": {"source": "S", "target": "SS"}}, "key of table records"),
+        ({"node": {"source": "{source}"}}, "node of table records: no template for target"),
+        ({"element": "same"}, "same for every edge"),
+    ],
+)
+def test_graph_refuses_a_table_that_cannot_be(change, said):
+    """A mistake in a graph's description is said when it is made."""
+    with pytest.raises(UserError, match=said):
+        graph_on(Fake(RECORDS), **change)
+
+
+# ---------------------------------------------------------------- graphs by rule
+USERS = table("users", {"user_no": "N"})
+GOALS = table("goals", {"goal_id": "S"})
+MEMBERS = table("members", {"goal": "S", "member": "N"})
+
+
+def number_rules():
+    """The numbers of a goal's members on the goal: three tables, a number set."""
+    member, goal, user = entity("membership", MEMBERS), entity("goal", GOALS), entity("user", USERS)
+    rule = CollectRule(
+        name="goal-members",
+        source=member,
+        target=goal,
+        into="members",
+        element=parse_element("{member}"),
+        numbers=True,
+        where=None,
+        omit=None,
+        link=(("goal_id", Ref("goal", ("goal",))),),
+        strict=False,
+        find=Find(None, ((MEMBERS.partition, parse_template("{goal}")),)),
+    )
+    entities = {e.name: e for e in (member, goal, user)}
+    return Rules({t.name: t for t in (USERS, GOALS, MEMBERS)}, entities, {rule.name: rule})
+
+
+def test_graph_of_a_rule_knows_its_names():
+    """Tables, keys, set and element are the rule's; number sets come in the order of their numbers."""
+    client = Fake(USERS, GOALS, MEMBERS)
+    client.put("goals", {"goal_id": s("G1"), "members": {"NS": ["10", "9"]}}).put("users", {"user_no": n(9)})
+    client.put("members", {"goal": s("G1"), "member": n(9)}, {"goal": s("G2"), "member": n(9)})
+    graph = Graph.of(number_rules(), "goal-members", client, neighbour="user", link={"user_no": "member"})
+    result = graph.three_steps(graph.edges({"goal": "G1"}))
+    assert [(found.element, found.item) for found in result.neighbours[0].found] == [(9, {"user_no": 9}), (10, None)]
+    assert list(graph.edges_of(result.nodes[0])) == result.edges == [{"goal": "G1", "member": 9}]
+
+
+@pytest.mark.parametrize(
+    ("rules", "name", "neighbour", "said"),
+    [
+        (number_rules(), "goal-member", None, "'goal-member' is no rule: expected one of kind collect. Known: goal-members"),
+        (shop(), "user-name-on-orders", None, "is a rule of kind copy: expected one of kind collect. Known: none"),
+        (number_rules(), "goal-members", "usr", "no entity 'usr'. Known: membership, goal, user"),
+        (number_rules(), "goal-members", "user", "no edge names its neighbour by user_no. Known: goal, member"),
+    ],
+)  # fmt: skip
+def test_graph_of_refuses_names_that_do_not_fit(rules, name, neighbour, said):
+    """A rule or entity that is not there, or of another kind, is said with those that are."""
+    with pytest.raises(UserError, match=re.escape(said)):
+        Graph.of(rules, name, Fake(), neighbour=neighbour)
+
+
+# ---------------------------------------------------------------- hierarchies
+PARENTS = {"CM2": "CM1", "CM3": "CM1", "CM4": "CM2", "CM5": "CM2", "CM6": "CM3", "CM7": "CM3", "CM8": "CM4", "CM9": "CM4", "CM10": "CM5"}  # fmt: skip
+TRAP = {"CM20": "CM1", "CM21": "CM20"}  # CM20 begins like CM2
+INDEXES = (
+    index("GSI1", {"ParentId": "S"}, {"ComponentId": "S"}),
+    index("GSI2", {"GraphId": "S"}, {"Path": "S"}),
+)
+COMPONENTS = table("components", {"ComponentId": "S"}, *INDEXES)
+
+
+def component(ident, parents, shards=1, separator="|"):
+    """The item with what a path rule makes of it."""
+    path = [ident]
+    while path[0] in parents:
+        path.insert(0, parents[path[0]])
+    made = {"ComponentId": s(ident), "GraphId": s(f"{path[0]}#{1 + stable_hash(ident) % shards}")}
+    parent = {"ParentId": s(parents[ident])} if ident in parents else {}
+    return {**made, **parent, "Path": s(separator.join(path))}
+
+
+def cars(parents, shards=1, **options):
+    """A table of components and a hierarchy on it."""
+    names = dict.fromkeys([*parents.values(), *parents])
+    client = Fake(COMPONENTS, **options).put("components", *(component(name, parents, shards) for name in names))
+    return client, Hierarchy.on("components", client, key={"ComponentId": "S"}, shards=shards)
+
+
+def names(items):
+    return [item and item["ComponentId"] for item in items]
+
+
+def item_of(hierarchy, ident):
+    (item,) = hierarchy.items([ident])
+    return item
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_hierarchy_reads_the_car(shards):
+    """Ancestors, children and descendants of the table CM1 to CM10, also with ids that begin alike."""
+    _, cars_of = cars(PARENTS | TRAP, shards)
+    assert names(cars_of.children("CM2")) == ["CM4", "CM5"]
+    assert names(cars_of.children("CM4")) == ["CM8", "CM9"]
+    assert names(cars_of.ancestors(item_of(cars_of, "CM10"))) == ["CM1", "CM2", "CM5"]
+    below = ["CM4", "CM8", "CM9", "CM5", "CM10"]
+    assert names(cars_of.descendants(item_of(cars_of, "CM2"))) == below
+    assert names(cars_of.descendants(item_of(cars_of, "CM2"), itself=True)) == ["CM2", *below]
+    assert [names(level) for level in cars_of.levels("CM2")] == [["CM4", "CM5"], ["CM8", "CM9", "CM10"]]
+
+
+def test_hierarchy_asks_each_shard_once():
+    """Descendants of every shard are one Query each, by graph and prefix, and nothing else."""
+    client, cars_of = cars(PARENTS, shards=3, page_items=1000)
+    item = item_of(cars_of, "CM2")
+    client.calls.clear()
+    client.items["components"] = [i for i in client.items["components"] if i["ComponentId"] != s("CM1")]
+    list(cars_of.descendants(item))
+    starts = [p["ExpressionAttributeValues"] for _, p in client.calls if "ExclusiveStartKey" not in p]
+    assert [values[":v0"]["S"] for values in starts] == ["CM1#1", "CM1#2", "CM1#3"]
+    assert {values[":v1"]["S"] for values in starts} == {"CM1|CM2|"}
+    assert client.count("Query") == len(client.calls)
+
+
+@st.composite
+def forests(draw):
+    """Parents by item, without circles; ids of which many begin alike."""
+    ids = draw(st.lists(st.text("1|2", min_size=1, max_size=3).map(lambda t: t.replace("|", "0")), unique=True))
+    return {ident: draw(st.sampled_from(ids[:i])) for i, ident in enumerate(ids) if i and draw(st.booleans())}
+
+
+@given(parents=forests(), shards=st.integers(1, 3), page_items=st.integers(1, 4))
+def test_hierarchy_descendants_are_those_that_lead_up_to_the_item(parents, shards, page_items):
+    """By path as by level: exactly the items whose parents lead to this one, each after its parent, each once."""
+    _, forest = cars(parents, shards, page_items=page_items)
+    for ident in {*parents, *parents.values()}:
+        item = item_of(forest, ident)
+
+        def leads_up(name, ident=ident):
+            return name in parents and (parents[name] == ident or leads_up(parents[name]))
+
+        expected = {name for name in parents if leads_up(name)}
+        by_path = names(forest.descendants(item))
+        by_level = [name for level in forest.levels(ident) for name in names(level)]
+        for found in (by_path, by_level):
+            assert sorted(found) == sorted(expected)
+            assert all(parents[name] == ident or parents[name] in found[:i] for i, name in enumerate(found))
+        assert [above["Path"] for above in forest.ancestors(item)] == [
+            item["Path"][:i] for i, sign in enumerate(item["Path"]) if sign == "|"
+        ]
+
+
+def test_hierarchy_levels_end_at_max_depth():
+    """No level beyond the last that was asked for is read."""
+    client, cars_of = cars(PARENTS)
+    assert [names(level) for level in cars_of.levels("CM1", max_depth=1)] == [["CM2", "CM3"]]
+    assert all(p["ExpressionAttributeValues"][":v0"] == s("CM1") for _, p in client.calls)
+    assert list(cars_of.levels("CM1", max_depth=0)) == []
+
+
+def test_hierarchy_levels_end_on_a_circle():
+    """Items that are their own ancestors come once, and the walk ends."""
+    client = Fake(COMPONENTS)
+    for ident, parent in {"A": "B", "B": "A", "C": "B"}.items():
+        client.put("components", {"ComponentId": s(ident), "ParentId": s(parent)})
+    circle = Hierarchy.on("components", client, key={"ComponentId": "S"})
+    assert [names(level) for level in circle.levels("A")] == [["B"], ["C"]]
+
+
+def test_hierarchy_says_which_ancestor_is_gone():
+    """An ancestor that is not there is None in its place."""
+    client, cars_of = cars(PARENTS)
+    item = item_of(cars_of, "CM8")
+    client.items["components"] = [i for i in client.items["components"] if i["ComponentId"] != s("CM2")]
+    assert names(cars_of.ancestors(item)) == ["CM1", None, "CM4"]
+
+
+def test_hierarchy_root_has_no_ancestors():
+    """Nothing is above a root, and nothing is asked."""
+    client, cars_of = cars(PARENTS)
+    item = item_of(cars_of, "CM1")
+    client.calls.clear()
+    assert cars_of.ancestors(item) == client.calls == []
+
+
+@pytest.mark.parametrize("read", [Hierarchy.ancestors, Hierarchy.descendants])
+def test_hierarchy_says_that_a_path_is_not_written_yet(read):
+    """An item without a path is not taken for a root, or for one with nothing below."""
+    _, cars_of = cars(PARENTS)
+    with pytest.raises(StoreError, match="PathNotWritten: an item of table components has no path"):
+        read(cars_of, {"ComponentId": "CM2"})
+
+
+def test_hierarchy_below_the_longest_path_there_is_nothing():
+    """A path as long as a sort key can be has none below it, and no Query is asked that DynamoDB would refuse."""
+    client, cars_of = cars(PARENTS)
+    item = {"ComponentId": "X", "Path": "x" * 1024}
+    assert list(cars_of.descendants(item)) == client.calls == []
+
+
+def test_hierarchy_pages_through_children():
+    """Children are a listing: page by page, either way round."""
+    _, cars_of = cars(PARENTS | TRAP)
+    children = cars_of.children("CM1", backward=True)
+    first = children.page(2)
+    assert names(first.items) == ["CM3", "CM20"]
+    assert names(children.page(2, first.cursor).items) == ["CM2"]
+
+
+# ---------------------------------------------------------------- hierarchies by rule
+PARTS = table(
+    "parts",
+    {"PK": "S", "SK": "S"},
+    index("children", {"ParentId": "N"}),
+    index("paths", {"GraphId": "S"}, {"Path": "S"}),
+)
+
+
+def tenant_rules(**options):
+    """Parts of several tenants with ids that are numbers, in composite keys, children through an index of the parent."""
+    part = entity("part", PARTS, PK="TENANT#{tenant}", SK="PART#{part_id}")
+    rule = TreeRule(
+        **{
+            "name": "parts",
+            "source": part,
+            "target": part,
+            "find": Find("children", ((attributes({"ParentId": "N"})[0], parse_template("{ParentId}")),)),
+            "link": (("part_id", Ref("ParentId", ("ParentId",))), ("tenant", part.ref("tenant"))),
+            "path": ("Path",),
+            "own": part.ref("part_id"),
+            "graph": ("GraphId",),
+            **options,
+        }
+    )
+    return Rules({"parts": PARTS}, {"part": part}, {"parts": rule})
+
+
+def part_item(tenant, ident, parent=None, path=None):
+    item = {"PK": s(f"TENANT#{tenant}"), "SK": s(f"PART#{ident}"), "GraphId": s("1#1"), "Path": s(path or str(ident))}
+    return {**item, **({} if parent is None else {"ParentId": n(parent)})}
+
+
+def tenants():
+    client = Fake(PARTS)
+    for tenant in "ab":
+        client.put("parts", part_item(tenant, 1), part_item(tenant, 2, 1, "1|2"), part_item(tenant, 3, 2, "1|2|3"))
+    client.put("parts", {**part_item("a", 9, 1, "1|9"), "SK": s("NOTE#9")})  # an item of another entity
+    return client
+
+
+def test_hierarchy_of_a_rule_keeps_tenants_apart():
+    """What the items of a hierarchy share is in no answer another's, though ids, graph and paths are the same."""
+    parts = Hierarchy.of(tenant_rules(), "parts", tenants())
+    three, one = parts.items([{"tenant": "a", "part_id": "3"}, {"tenant": "b", "part_id": "1"}])
+    assert [item["PK"] + item["SK"] for item in parts.ancestors(three)] == ["TENANT#aPART#1", "TENANT#aPART#2"]
+    below = [("TENANT#b", "PART#2"), ("TENANT#b", "PART#3")]
+    assert [(item["PK"], item["SK"]) for item in parts.children(one)] == below[:1]
+    assert [(item["PK"], item["SK"]) for item in parts.descendants(one)] == below
+    assert [(i["PK"], i["SK"]) for level in parts.levels({"tenant": "b", "part_id": "1"}) for i in level] == below
+
+
+def test_hierarchy_of_a_rule_needs_all_that_names_an_item():
+    """An id alone names no item where a tenant belongs to it."""
+    parts = Hierarchy.of(tenant_rules(), "parts", tenants())
+    with pytest.raises(UserError, match="named by tenant, part_id: give all of them"):
+        parts.children(1)
+    with pytest.raises(UserError, match="that is not of entity 'part'"):
+        parts.ancestors({"PK": "TENANT#a", "SK": "NOTE#9", "Path": "1|9"})
+
+
+def test_hierarchy_takes_ids_that_are_numbers():
+    """An id may be given as the number it is."""
+    client = Fake(table("numbered", {"id": "N"}, index("GSI1", {"ParentId": "N"}))).put(
+        "numbered", {"id": n(2), "ParentId": n(10)}, {"id": n(10), "Path": s("10")}
+    )
+    numbered = Hierarchy.on("numbered", client, key={"id": "N"})
+    assert [item["id"] for given_id in (10, Decimal("1E1"), "10") for item in numbered.children(given_id)] == [2] * 3
+    assert numbered.items([10]) == [{"id": 10, "Path": "10"}]
+
+
+def test_hierarchy_is_consistent_where_the_table_lists_it():
+    """Children that lie under their parent in the table itself need no index."""
+    tree = table("tree", {"ParentId": "S", "id": "S"})
+    part = entity("part", tree)
+    rule = TreeRule(
+        name="tree",
+        source=part,
+        target=part,
+        path=("Path",),
+        own=part.ref("id"),
+        link=(("id", Ref("ParentId", ("ParentId",))), ("ParentId", Ref("GrandparentId", ("GrandparentId",)))),
+        find=Find(None, ((tree.partition, parse_template("{ParentId}")),)),
+    )
+    client = Fake(tree).put("tree", {"ParentId": s("1"), "id": s("2")})
+    children = Hierarchy(reader(client, consistent=True), rule, None).children({"ParentId": "0", "id": "1"})
+    assert list(children) == [{"ParentId": "1", "id": "2"}]
+    assert client.calls[0][1]["ConsistentRead"] is True
+
+
+def test_hierarchy_without_an_index_says_so():
+    """What no index lists is said to need one, and not found empty."""
+    bare = Hierarchy.of(tenant_rules(find=None, graph=None), "parts", tenants())
+    with pytest.raises(UserError, match="name one as `via`"):
+        bare.children({"tenant": "a", "part_id": "1"})
+    with pytest.raises(UserError, match="use `levels`"):
+        bare.descendants({"PK": "TENANT#a", "SK": "PART#1", "Path": "1"})
+
+
+def test_hierarchy_of_refuses_a_rule_of_another_kind():
+    """Only a path rule keeps a hierarchy."""
+    with pytest.raises(UserError, match="'goal-members' is a rule of kind collect: expected one of kind path"):
+        Hierarchy.of(number_rules(), "goal-members", Fake())
+
+
+def test_reader_deadline_is_endless_by_default():
+    """An application that names no deadline is not cut short."""
+    assert reader(Fake())._remaining_seconds() == math.inf
