@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Final
 
 from sync_rules.attributes import AttributeValue, Item, Path, get, overlaps, same
 from sync_rules.entities import KeyAttribute
-from sync_rules.keys import NUMBER_MAX_DIGITS, NUMBER_MAX_EXPONENT
 from sync_rules.model import Action, Condition, Increment, ItemKey, Put, Test, Update
+from sync_rules.numbers import holdable, parsed, spelt, total_of
 
 SETS: Final = frozenset({"SS", "NS", "BS"})
-NUMBER_MIN_EXPONENT: Final = -130  # Developer Guide, "Supported data types": from 1E-130 to 9.9...E+125
-EXACT: Final = Context(prec=300)  # more digits than lie between the largest number and the last digit of the smallest
 
 
 class InvalidUpdateError(Exception):
@@ -127,17 +125,11 @@ def _content(value: AttributeValue, kind: str) -> Any:
 
 
 def _sum(left: str, right: str) -> str:
-    """Exact, as DynamoDB writes it: no exponent, no zeros at the end."""
-    total = EXACT.add(Decimal(left), Decimal(right)).normalize(EXACT)
-    if not _representable(total):
+    """Exact, as DynamoDB writes it."""
+    total = total_of((Decimal(left), Decimal(right)))
+    if not holdable(total):
         raise InvalidUpdateError("a sum of too many digits")
-    return f"{total:f}" if total else "0"  # not "-0"
-
-
-def _representable(number: Decimal) -> bool:
-    """Whether DynamoDB can hold this number, given without zeros at its end."""
-    digits = number.as_tuple().digits
-    return len(digits) <= NUMBER_MAX_DIGITS and NUMBER_MIN_EXPONENT <= number.adjusted() <= NUMBER_MAX_EXPONENT
+    return spelt(total)
 
 
 def storable(value: AttributeValue) -> bool:
@@ -145,11 +137,7 @@ def storable(value: AttributeValue) -> bool:
     ((kind, content),) = value.items()
     match kind:
         case "N":
-            try:
-                number = Decimal(content)
-            except InvalidOperation:
-                return False
-            return number.is_finite() and _representable(number.normalize(Context(prec=len(content) + 1)))
+            return parsed(content) is not None
         case "NS":
             return all(storable({"N": text}) for text in content) and 0 < len(content) == len(
                 set(map(Decimal, content))

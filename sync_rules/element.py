@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 
 from sync_rules.attributes import AttributeValue
 from sync_rules.errors import UserError
-from sync_rules.keys import Template, as_text, parse_template, possible
+from sync_rules.keys import Template, as_text, parse_template
+from sync_rules.numbers import respelt
 
 Reader = Callable[[str], AttributeValue | None]  # what an edge holds in a field or an attribute
 
@@ -50,7 +50,7 @@ class Element:
         values: dict[str, str] = {}
         for field in self.fields:
             value = read(field)
-            text = number_text(value["N"]) if value is not None and "N" in value else as_text(value)
+            text = respelt(value["N"]) if value is not None and "N" in value else as_text(value)
             if not text:
                 return None
             values[field] = text
@@ -85,14 +85,3 @@ def parse_element(text: str) -> Element:
     if not template.fields:
         raise UserError(f"{text!r} is the same for every edge: name a field in braces, such as {{target}}")
     return Element(template)
-
-
-def number_text(text: str) -> str | None:
-    """A number in the one form in which DynamoDB hands it out, 1 for 1.0 and 1E0; None when it could not hold it."""
-    if not possible({"N": text}, len(text)):
-        return None
-    number = Decimal(text)
-    plain = format(number, "f")
-    if "." in plain:
-        plain = plain.rstrip("0").rstrip(".")
-    return plain if number else "0"

@@ -19,7 +19,8 @@ from typing import Final
 
 from sync_rules.attributes import AttributeValue, parse_path
 from sync_rules.errors import UserError
-from sync_rules.keys import PIECE, possible
+from sync_rules.keys import PIECE
+from sync_rules.numbers import text_of
 
 Read = Callable[[str], AttributeValue | None]  # what an item holds in a field
 Format = Callable[[AttributeValue], str | None]  # a value as text, or None when it has none of that form
@@ -29,7 +30,6 @@ PAD_MAX_DIGITS: Final = 128  # a number of DynamoDB has at most 126 before its p
 SHARDS_MAX: Final = 100_000
 FIELD = re.compile(r'((?:"[^"]*"|[^":])*)')
 STEP = re.compile(r":([^:()\s]+)(?:\(([^()]*)\))?")
-NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 DIGITS = re.compile(r"\d+", re.ASCII)
 ISO_DATE = re.compile(r"(\d{4}-\d\d-\d\d|\d{8}|\d{4}-W\d\d-\d|\d{4}W\d{3})([Tt ][\d:.,+-]+[Zz]?)?", re.ASCII)
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,22 +38,6 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 def stable_hash(text: str) -> int:
     """A number of 64 bits that this text has on every machine and in every version."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
-
-
-def number_text(text: str) -> str | None:
-    """A number in the one spelling that equal numbers share (1.0 is 1); None when DynamoDB holds no such number."""
-    if not NUMBER.fullmatch(text) or not possible({"N": text}, 0):
-        return None
-    spelt = format(Decimal(text), "f")
-    spelt = spelt.rstrip("0").rstrip(".") if "." in spelt else spelt
-    return "0" if spelt == "-0" else spelt
-
-
-def text_of(value: AttributeValue | None) -> str | None:
-    """The text of a string or a number; None for anything else, and for the empty string."""
-    if value is None:
-        return None
-    return number_text(value["N"]) if "N" in value else value.get("S") or None
 
 
 # ---------------------------------------------------------------- formulas
@@ -70,7 +54,7 @@ class Place:
         for form in self.formats:
             text = None if value is None else form(value)
             value = None if text is None else {"S": text}
-        return text_of(value)
+        return text_of(value) or None
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +172,7 @@ def _pad(argument: str | None) -> Format:
     width = _count("pad", argument, PAD_MAX_DIGITS, "digits", "pad(8)")
 
     def padded(value: AttributeValue) -> str | None:
-        text = text_of(value)
+        text = text_of(value) or None
         if text is None or ("N" not in value and not DIGITS.fullmatch(text)):
             return None
         before, point, after = text.removeprefix("-").partition(".")
@@ -201,7 +185,7 @@ def _shard(argument: str | None) -> Format:
     shards = _count("shard", argument, SHARDS_MAX, "shards", "shard(10)")
 
     def shard(value: AttributeValue) -> str | None:
-        text = text_of(value)
+        text = text_of(value) or None
         return None if text is None else str(stable_hash(text) % shards)
 
     return shard
@@ -227,7 +211,7 @@ def _date(argument: str | None) -> Format:
 
 def _moment(value: AttributeValue) -> datetime | None:
     """The second a value names, in UTC."""
-    text = text_of(value)
+    text = text_of(value) or None
     if text is None:
         return None
     try:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Context, Decimal, InvalidOperation
 
 from sync_rules.attributes import AttributeValue
 from sync_rules.errors import UserError
+from sync_rules.numbers import parsed
 
 Fields = Mapping[str, AttributeValue]
 PIECE = re.compile(r"\{([^{}]*)\}|([^{}]+)")
@@ -130,21 +130,14 @@ def as_key(value: AttributeValue, kind: str) -> AttributeValue | None:
 
 PARTITION_KEY_MAX_BYTES = 2048  # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 SORT_KEY_MAX_BYTES = 1024
-NUMBER_MAX_DIGITS = 38
-NUMBER_MAX_EXPONENT = 125
 
 
 def possible(value: AttributeValue, max_bytes: int) -> bool:
-    """Whether DynamoDB can hold this value in a key: not empty, not too long, a number of at most 38 digits."""
+    """Whether DynamoDB can hold this value in a key: not empty, not too long, a number that it has."""
     ((kind, content),) = value.items()
-    if kind != "N":
-        return 0 < len(content.encode() if isinstance(content, str) else content) <= max_bytes
-    try:
-        number = Decimal(content)
-    except InvalidOperation:
-        return False
-    digits = len(number.normalize(Context(prec=len(content) + 1)).as_tuple().digits)
-    return number.is_finite() and digits <= NUMBER_MAX_DIGITS and abs(number.adjusted()) <= NUMBER_MAX_EXPONENT
+    if kind == "N":
+        return parsed(content) is not None
+    return 0 < len(content.encode() if isinstance(content, str) else content) <= max_bytes
 
 
 def may_overlap(left: Template, right: Template) -> bool:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Final, Literal
 
 from sync_rules.attributes import AttributeValue, Item, Path, get
 from sync_rules.entities import Entity, Table
 from sync_rules.expressions import Where
 from sync_rules.finding import Find, Link
-from sync_rules.keys import NUMBER_MAX_DIGITS, NUMBER_MAX_EXPONENT, Fields, Template, parse_template
+from sync_rules.keys import Fields, Template, parse_template
 from sync_rules.model import Condition, ItemKey, Test, equals_seen
+from sync_rules.numbers import EXPONENT_MIN, digits_of, holdable, number_of, spelt, text_of
 
 AMOUNT: Final = "n"  # the number of an entry, a total or a rank item
 INTO: Final = "into"  # an entry's total: partition key and sort key
@@ -31,52 +32,6 @@ SHARD: Final = "shard"
 Role = Literal["child", "parent"]
 
 
-# ---------------------------------------------------------------- numbers
-NUMBER_MIN_EXPONENT: Final = -130  # Amazon DynamoDB Developer Guide, Constraints: 1E-130 to 9.99E+125
-EXACT: Final = Context(prec=400)  # from the largest digit of a number to the smallest of another, and sums of many
-
-
-def number_of(value: AttributeValue | None) -> Decimal | None:
-    """The number a value is; None when it is none, or none that DynamoDB can hold."""
-    text = value.get("N") if value is not None else None
-    try:
-        number = Decimal(text) if isinstance(text, str) else None
-    except InvalidOperation:
-        return None
-    return number if number is not None and holdable(number) else None
-
-
-def holdable(number: Decimal) -> bool:
-    """Whether DynamoDB can hold the number: 38 digits, and not too far from 1."""
-    if not number.is_finite():
-        return False
-    if not number:
-        return True
-    return NUMBER_MIN_EXPONENT <= number.adjusted() <= NUMBER_MAX_EXPONENT and len(_digits(number)) <= NUMBER_MAX_DIGITS
-
-
-def number_text(number: Decimal) -> str:
-    """The one way to write a number: no exponent, no needless zero."""
-    return format(number.normalize(EXACT), "f") if number else "0"
-
-
-def total_of(numbers: Iterable[Decimal]) -> Decimal:
-    """The exact sum."""
-    total = Decimal(0)
-    for number in numbers:
-        total = EXACT.add(total, number)
-    return total
-
-
-def text_of(value: AttributeValue | None) -> str | None:
-    """The text of a string or number; None for anything else."""
-    number = number_of(value)
-    if number is not None:
-        return number_text(number)
-    text = value.get("S") if value is not None else None
-    return text if isinstance(text, str) else None
-
-
 def rank_text(number: Decimal) -> str:
     """A text that sorts among others as its number does: sign, exponent, digits.
 
@@ -85,15 +40,11 @@ def rank_text(number: Decimal) -> str:
     assert holdable(number), "only what DynamoDB can hold is ranked"
     if not number:
         return "0"
-    exponent, digits = number.adjusted() - NUMBER_MIN_EXPONENT, _digits(number)
+    exponent, digits = number.adjusted() - EXPONENT_MIN, digits_of(number)
     if number > 0:
         return f"1{exponent:03d}{digits}"
     backwards = "".join(str(9 - int(digit)) for digit in digits)
     return f"-{999 - exponent:03d}{backwards}~"
-
-
-def _digits(number: Decimal) -> str:
-    return "".join(map(str, number.as_tuple().digits)).strip("0")
 
 
 # ---------------------------------------------------------------- entries
@@ -109,7 +60,7 @@ class Contribution:
 def entry_item(key: ItemKey, contribution: Contribution) -> Item:
     """The entry that says so."""
     into: AttributeValue = {"L": [{"S": value} for _, _, value in contribution.total.values]}
-    amount = number_text(contribution.amount)
+    amount = spelt(contribution.amount)
     return {**key.attributes(), INTO: into, AT: {"S": contribution.at}, AMOUNT: {"N": amount}}
 
 

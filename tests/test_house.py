@@ -14,6 +14,7 @@ SOURCES = sorted(path for package in ("sync_rules", "handlers", "infra") for pat
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("sync_rules",),  # its version
     ("errors", "attributes", "limits"),
+    ("numbers",),
     ("keys", "model", "expressions"),
     ("entities", "messages", "changes", "formula", "element"),
     ("finding", "sizes", "updates"),
@@ -46,11 +47,15 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("read.neighbours",),
     ("read", "read.graph", "read.hierarchy"),
     # the pump
+    ("scenario",),
+    ("scenarioform",),
+    ("scenariofile", "rehearsal"),
     ("streams", "shards", "attempts", "failure_log", "local_queue"),
     ("mapping", "checkpoint"),
     ("pump",),
     ("local_run", "engine"),
-    ("display", "demo", "demo.samples", "demo.story"),
+    ("display", "demo", "demo.samples", "demo.story", "demo.pipeline"),
+    ("demo.example",),
     # the mouths
     ("infra", "infra.tables"),
     ("handlers", "handlers.runtime", "handlers.stream", "handlers.fanout"),

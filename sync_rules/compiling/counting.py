@@ -25,7 +25,8 @@ from sync_rules.kinds.rank import RankRule
 from sync_rules.kinds.recount import Function, RecountRule, Weights
 from sync_rules.kinds.tally import TallyRule
 from sync_rules.kinds.total import TotalRule
-from sync_rules.ledger import AMOUNT, Ledger, holdable, ledger_of, suitable, supported
+from sync_rules.ledger import AMOUNT, Ledger, ledger_of, suitable, supported
+from sync_rules.numbers import holdable
 from sync_rules.problems import unknown
 
 DEFAULT_LEDGER = "ledger"

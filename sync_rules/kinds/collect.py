@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sync_rules.attributes import AttributeValue, Item, Path, get, same
-from sync_rules.element import Element, number_text
+from sync_rules.element import Element
 from sync_rules.entities import Entity, Ref
 from sync_rules.expressions import Where
 from sync_rules.families import Node, Part, PartRule, Trouble
 from sync_rules.finding import KeyConditions, Link, linked, named_fields
 from sync_rules.keys import Fields, as_text
 from sync_rules.model import Change, Check, Condition, ItemKey, Test, Transaction, Update, Write, equals_seen
+from sync_rules.numbers import respelt
 from sync_rules.updates import target_exists
 
 
@@ -124,7 +125,7 @@ class CollectRule(PartRule):
 
         text = self.element.text(read)
         if text is not None and self.numbers:
-            text = number_text(text)
+            text = respelt(text)
         if text is None:
             return None
         named = self.edge_key(node, text)
@@ -248,7 +249,7 @@ def _paths(where: Where) -> tuple[Path, ...]:
 
 
 def _canonical(text: str) -> str:
-    return number_text(text) or text
+    return respelt(text) or text
 
 
 def _is_same(left: ItemKey, right: ItemKey) -> bool:

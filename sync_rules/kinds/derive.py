@@ -12,8 +12,9 @@ from functools import cached_property
 
 from sync_rules.attributes import AttributeValue, Item, Path, get, parse_path
 from sync_rules.families import Desired, Node, TargetRule
-from sync_rules.formula import Formula, number_text
+from sync_rules.formula import Formula
 from sync_rules.model import Condition, equals_seen
+from sync_rules.numbers import respelt
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -75,7 +76,7 @@ class DeriveRule(TargetRule):
             case "S":
                 return {"S": text}
             case "N":
-                number = number_text(text)
+                number = respelt(text)
                 return None if number is None else {"N": number}
         return None
 

@@ -14,9 +14,10 @@ from functools import cached_property
 from sync_rules.attributes import AttributeValue, Item, Path, changed, get
 from sync_rules.entities import Ref
 from sync_rules.families import Desired, Node, Trouble
-from sync_rules.formula import stable_hash, text_of
+from sync_rules.formula import stable_hash
 from sync_rules.kinds.linked import LinkedRule
 from sync_rules.model import Change
+from sync_rules.numbers import text_of
 
 CYCLE = "Cycle"
 SEPARATOR_IN_ID = "SeparatorInId"

@@ -20,6 +20,7 @@ from sync_rules.families import Node, Part, PartRule, Trouble
 from sync_rules.finding import Link, linked
 from sync_rules.ledger import AMOUNT, RANK
 from sync_rules.model import Change, Check, Condition, Delete, ItemKey, Put, Test, Transaction, equals_seen
+from sync_rules.numbers import number_of, spelt
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class RankRule(PartRule):
         seen = ledger.as_seen(part.target, target, (AMOUNT,))
         if place is None or place.key != part.target:
             return None if target is None else self._checked(part, source, Delete(part.target, seen))
-        amount = {"N": ledger.number_text(place.amount)}
+        amount = {"N": spelt(place.amount)}
         if target is not None and same(target.get(AMOUNT), amount):
             return None
         return self._checked(part, source, Put(part.target, {**part.target.attributes(), AMOUNT: amount}, seen))
@@ -105,7 +106,7 @@ class RankRule(PartRule):
         value = ledger.read(self.source, child, self.of)
         if parent is None or value is None:
             return None
-        amount = ledger.number_of(value)
+        amount = number_of(value)
         if amount is None:
             return Trouble("NotANumber")
         fields = ledger.naming("parent", self.parent, parent) | ledger.naming("child", self.source, key)

@@ -16,6 +16,7 @@ from sync_rules.attributes import Item, Path
 from sync_rules.families import Desired, Members, Trouble
 from sync_rules.kinds.gathered import GatheredRule
 from sync_rules.model import ItemKey
+from sync_rules.numbers import holdable, number_of, spelt, text_of, total_of
 
 Function = Literal["count", "sum", "min", "max"]
 Weights = tuple[Path, Mapping[str, str]]  # a field, and what a member counts for each of its values
@@ -71,11 +72,9 @@ class RecountRule(GatheredRule):
             if amount is not None and group is not None:
                 groups.setdefault(group, []).append(amount)
         numbers = {group: self._number(amounts) for group, amounts in groups.items()}
-        if not all(map(ledger.holdable, numbers.values())):
+        if not all(map(holdable, numbers.values())):
             return Trouble("NumberTooLong")
-        shown = {
-            group: {"N": ledger.number_text(number)} for group, number in numbers.items() if number or not self._adds
-        }
+        shown = {group: {"N": spelt(number)} for group, number in numbers.items() if number or not self._adds}
         if self.per is not None:
             return {self.into: {"M": shown}}
         return {self.into: shown.get("", {"N": "0"} if self._adds else None)}
@@ -93,11 +92,11 @@ class RecountRule(GatheredRule):
         value = ledger.read(self.source, member, self.of)
         if value is None:
             return None
-        number = ledger.number_of(value)
+        number = number_of(value)
         return Trouble("NotANumber") if number is None else number
 
     def _weight(self, member: Item, path: Path, weights: Mapping[str, str]) -> Decimal | None:
-        weight = weights.get(ledger.text_of(ledger.read(self.source, member, path)) or "")
+        weight = weights.get(text_of(ledger.read(self.source, member, path)) or "")
         return None if weight is None else Decimal(weight)
 
     def _group(self, member: Item) -> str | Trouble | None:
@@ -105,7 +104,7 @@ class RecountRule(GatheredRule):
         if self.per is None:
             return ""
         value = ledger.read(self.source, member, self.per)
-        group = ledger.text_of(value)
+        group = text_of(value)
         if group is None and value is not None:
             return Trouble("NotAGroup")
         return group or None  # a map has no empty key
@@ -113,7 +112,7 @@ class RecountRule(GatheredRule):
     def _number(self, amounts: Sequence[Decimal]) -> Decimal:
         match self.function:
             case "count" | "sum":
-                return ledger.total_of(amounts)
+                return total_of(amounts)
             case "min":
                 return min(amounts)
             case "max":

@@ -21,6 +21,7 @@ from sync_rules.families import Node, Part, PartRule, Trouble
 from sync_rules.finding import Link, linked
 from sync_rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, Contribution
 from sync_rules.model import Change, Delete, Increment, ItemKey, Put, Transaction
+from sync_rules.numbers import holdable, number_of, spelt, text_of, total_of
 
 Function = Literal["count", "sum"]
 
@@ -88,7 +89,7 @@ class TallyRule(PartRule):
         if wanted == held:
             return None
         moves = _moves(held, wanted)
-        if not all(ledger.holdable(net) for nets in moves.values() for net in nets.values()):
+        if not all(holdable(net) for nets in moves.values() for net in nets.values()):
             return Trouble("NumberTooLong", member=part.source)
         seen = ledger.as_seen(part.target, target, ENTRY)
         entry = (
@@ -120,14 +121,14 @@ class TallyRule(PartRule):
         """How much a child counts."""
         if self.weights is not None:
             path, weights = self.weights
-            text = ledger.text_of(ledger.read(self.source, child, path))
+            text = text_of(ledger.read(self.source, child, path))
             return None if text is None or text not in weights else Decimal(weights[text])
         if self.of is None:
             return Decimal(1)
         value = ledger.read(self.source, child, self.of)
         if value is None:
             return None
-        amount = ledger.number_of(value)
+        amount = number_of(value)
         return Trouble("NotANumber") if amount is None else amount
 
     def _at(self, child: Item) -> str | Trouble | None:
@@ -135,7 +136,7 @@ class TallyRule(PartRule):
         if self.per is None:
             return AMOUNT
         value = ledger.read(self.source, child, self.per)
-        group = ledger.text_of(value)
+        group = text_of(value)
         if group is None and value is not None:
             return Trouble("NotAGroup")
         return GROUP + group if group else None  # a map has no empty key
@@ -154,9 +155,9 @@ def _moves(held: Contribution | None, wanted: Contribution | None) -> dict[ItemK
         if contribution is not None:
             nets = moves.setdefault(contribution.total, {})
             amount = contribution.amount.copy_negate() if taken else contribution.amount
-            nets[contribution.at] = ledger.total_of((nets.get(contribution.at, Decimal(0)), amount))
+            nets[contribution.at] = total_of((nets.get(contribution.at, Decimal(0)), amount))
     return moves
 
 
 def _increment(total: ItemKey, nets: Mapping[str, Decimal]) -> Increment:
-    return Increment(total, tuple((at, ledger.number_text(net)) for at, net in nets.items()))
+    return Increment(total, tuple((at, spelt(net)) for at, net in nets.items()))

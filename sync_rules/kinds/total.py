@@ -17,6 +17,7 @@ from sync_rules.attributes import AttributeValue, Item, Path
 from sync_rules.families import Desired, Hint, Node, TargetRule, Trouble
 from sync_rules.ledger import AMOUNT, GROUP, SHARD
 from sync_rules.model import Change, Condition, ItemKey
+from sync_rules.numbers import holdable, number_of, spelt, total_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -80,11 +81,11 @@ class TotalRule(TargetRule):
         for name, value in (pair for total in sources if total is not None for pair in total.items()):
             if name != AMOUNT and not name.startswith(GROUP):
                 continue
-            number = ledger.number_of(value)
+            number = number_of(value)
             if number is None:
                 return Trouble("TotalBroken")
-            sums[name] = ledger.total_of((sums.get(name, Decimal(0)), number))
-        if not all(map(ledger.holdable, sums.values())):
+            sums[name] = total_of((sums.get(name, Decimal(0)), number))
+        if not all(map(holdable, sums.values())):
             return Trouble("NumberTooLong")
         if not self.per:
             return {self.into: _number(sums.get(AMOUNT, Decimal(0)))}
@@ -97,4 +98,4 @@ class TotalRule(TargetRule):
 
 
 def _number(number: Decimal) -> AttributeValue:
-    return {"N": ledger.number_text(number)}
+    return {"N": spelt(number)}

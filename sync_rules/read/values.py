@@ -12,8 +12,8 @@ from decimal import Decimal
 from typing import Any
 
 from sync_rules.attributes import AttributeValue
-from sync_rules.element import number_text
 from sync_rules.errors import UserError
+from sync_rules.numbers import respelt
 
 
 def plain_of(value: AttributeValue) -> Any:
@@ -77,7 +77,7 @@ def _raw_set(entries: list[AttributeValue]) -> AttributeValue:
 
 
 def _number(number: Decimal) -> str:
-    text = number_text(str(number)) if number.is_finite() else None
+    text = respelt(str(number)) if number.is_finite() else None
     if text is None:
         raise UserError("a number of more than 38 digits, or out of range, is none that DynamoDB holds")
     return text

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.element import number_text, parse_element
+from sync_rules.element import parse_element
 from sync_rules.errors import UserError
+from sync_rules.numbers import respelt
 from tests.builders import n, s
 
 ROLE = parse_element("{target}-{memberRole}")
@@ -112,12 +113,12 @@ def test_element_template_must_tell_edges_apart(text):
 )
 def test_number_text_is_the_form_dynamodb_hands_out(text, expected):
     """Digits without zeros at the end of a fraction, without an exponent; what no number can be is none."""
-    assert number_text(text) == expected
+    assert respelt(text) == expected
 
 
 @given(st.decimals(-(10**9), 10**9, places=4))
 def test_number_text_keeps_the_value(number):
     """The form changes and the number does not, and its own form is the same again."""
-    text = number_text(str(number))
+    text = respelt(str(number))
     assert Decimal(text) == number
-    assert number_text(text) == text
+    assert respelt(text) == text

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sync_rules import ledger
 from sync_rules.keys import possible
 from sync_rules.ledger import Contribution
+from sync_rules.numbers import holdable, number_of, spelt, total_of
 from tests.builders import entity, key, n, s, table
 
 numbers = st.builds(
@@ -18,7 +19,7 @@ numbers = st.builds(
     st.sampled_from([0, 1]),
     st.text("0123456789", min_size=1, max_size=38).map(lambda digits: digits if digits.strip("0") else "0"),
     st.integers(-130, 125),
-).filter(ledger.holdable)
+).filter(holdable)
 
 COUNTS = table("counts", {"PK": "S", "SK": "S"})
 SHOP = table("shop", {"PK": "S", "SK": "S"})
@@ -45,9 +46,9 @@ def test_rank_text_sorts_as_the_numbers_do(one, two):
 @given(numbers, st.integers(1, 38), st.sampled_from([-1, 1]))
 def test_rank_text_tells_neighbours_apart(number, digit, step):
     """Two numbers that differ in one late digit, or in their sign, are in order too."""
-    other = ledger.total_of((number, Decimal((step < 0, (1,), max(number.adjusted() - digit, -130)))))
+    other = total_of((number, Decimal((step < 0, (1,), max(number.adjusted() - digit, -130)))))
     for near in (other, number.copy_negate()):
-        if ledger.holdable(near):
+        if holdable(near):
             assert (ledger.rank_text(near) < ledger.rank_text(number)) == (near < number)
 
 
@@ -62,25 +63,25 @@ def test_rank_text_of_the_extremes_is_in_order():
 @pytest.mark.parametrize(("written", "text"), [("-0.0", "0"), ("1E+3", "1000"), ("1.50", "1.5"), ("1E-3", "0.001"), ("0E+9", "0")])  # fmt: skip
 def test_number_text_is_plain(written, text):
     """Equal numbers have one text, without exponent and needless zeros."""
-    assert ledger.number_text(Decimal(written)) == text
+    assert spelt(Decimal(written)) == text
 
 
 @given(numbers)
 def test_number_of_reads_what_number_text_writes(number):
     """Nothing is lost between a number and its text, and every number DynamoDB holds is one."""
-    assert ledger.number_of({"N": ledger.number_text(number)}) == number
+    assert number_of({"N": spelt(number)}) == number
 
 
 @pytest.mark.parametrize("value", [None, s("1"), {"NULL": True}, n("NaN"), n("Infinity"), n("1E+126"), n("1E-131"), n("1" * 39), n("one")])  # fmt: skip
 def test_number_of_takes_nothing_for_a_number_that_dynamodb_does_not(value):
     """Text, nothing, and what has too many digits or is too far from 1 are no numbers."""
-    assert ledger.number_of(value) is None
+    assert number_of(value) is None
 
 
 @given(st.lists(numbers, max_size=6))
 def test_total_of_is_exact(some):
     """Adding numbers and taking them away again leaves nothing, however far apart they are."""
-    assert ledger.total_of([*some, *(number.copy_negate() for number in reversed(some))]) == 0
+    assert total_of([*some, *(number.copy_negate() for number in reversed(some))]) == 0
 
 
 # ---------------------------------------------------------------- keys
