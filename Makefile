@@ -8,8 +8,8 @@ DYNOXIDE := .engines/node_modules/@dynoxide/linux-x64/dynoxide
 help:  ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
-demo: .venv/installed  ## The whole story on an embedded engine
-	@$(BIN)/sync-rules demo
+demo: .venv/installed  ## The whole story on an embedded engine, or one example: make demo EXAMPLE=car-parts
+	@$(BIN)/sync-rules demo $(EXAMPLE)
 
 test: .venv/installed engines  ## The whole test suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -6,7 +6,7 @@ not a silent overwrite.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,7 +65,37 @@ class Document:
         return spot if quote is None else Spot(spot.line, spot.column + quote + offset, road)
 
 
-def read(text: str, report: Report) -> Document | None:
+def plain_scalar(tag: str, text: str) -> Any:
+    """A scalar of the core schema; text for any other tag."""
+    match tag:
+        case "null":
+            return None
+        case "bool":
+            return CONSTANTS[text.lower()]
+        case "int":
+            return int(text.replace("_", ""), 0) if text.strip("+-0_") else 0
+        case "float":
+            return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
+    return text
+
+
+def plain_list(_tag: str, values: list[Any]) -> Any:
+    """A list, whatever its tag."""
+    return values
+
+
+@dataclass(frozen=True)
+class Tags:
+    """What a scalar and a list become, given the last word of their tag (`int` of !!int, but `!set` of !set). Raises
+    ValueError or KeyError for what is not of its tag. `words` mean something else than themselves, unless quoted.
+    """
+
+    scalar: Callable[[str, str], Any] = plain_scalar
+    sequence: Callable[[str, list[Any]], Any] = plain_list
+    words: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read(text: str, report: Report, tags: Tags = Tags()) -> Document | None:
     """The document in a text; None, with the problem reported, when it is not one YAML document."""
     yaml = YAML(typ="safe", pure=True)
     yaml.composer.warn_double_anchors = False  # an anchor may be used again; the nearest before an alias counts
@@ -82,7 +112,7 @@ def read(text: str, report: Report) -> Document | None:
         return None
     document = Document()
     if node is not None:
-        reader = _Reader(document, report)
+        reader = _Reader(document, report, tags)
         document.data = reader.convert(node, ())
         if reader.too_much:
             return None
@@ -92,9 +122,10 @@ def read(text: str, report: Report) -> Document | None:
 class _Reader:
     """Turns YAML nodes into values, noting where each was."""
 
-    def __init__(self, document: Document, report: Report) -> None:
+    def __init__(self, document: Document, report: Report, tags: Tags) -> None:
         self.document = document
         self.report = report
+        self.tags = tags
         self.left = VALUES_MAX
         self.too_much = False
 
@@ -110,15 +141,25 @@ class _Reader:
             self.too_much = True
             self.left = 0  # nothing more is read
             return None
+        tag = (node.tag or "").rpartition(":")[2]
         if isinstance(node, MappingNode):
+            if tag.startswith("!"):
+                self.report.add("SR001", spot, f"not YAML: a map is not of its tag {tag}")
             return self._map(node.value, road)
         if isinstance(node, SequenceNode):
-            return [self.convert(child, (*road, index)) for index, child in enumerate(node.value)]
+            values = [self.convert(child, (*road, index)) for index, child in enumerate(node.value)]
+            try:
+                return self.tags.sequence(tag, values)
+            except ValueError as error:
+                self.report.add("SR001", spot, f"not YAML: a list that is not of its tag {tag}: {error}")
+                return values
         assert isinstance(node, ScalarNode)
         if node.start_mark.line == node.end_mark.line and node.style in (None, "", "'", '"'):
             self.document.text_at[road] = 1 if node.style else 0
+        if node.style in (None, "") and node.value in self.tags.words:
+            return self.tags.words[node.value]
         try:
-            return _scalar(node)
+            return self.tags.scalar(tag, node.value)
         except (ValueError, KeyError):  # only an explicit tag can be wrong about its text
             self.report.add("SR001", spot, f"not YAML: {node.value!r} is not of its tag {node.tag}")
             return None
@@ -141,17 +182,3 @@ class _Reader:
             self.document.starts[inner] = here.at(name)
             values[name] = self.convert(child, inner)
         return values
-
-
-def _scalar(node: ScalarNode) -> Any:
-    text = node.value
-    match (node.tag or "").rpartition(":")[2]:
-        case "null":
-            return None
-        case "bool":
-            return CONSTANTS[text.lower()]
-        case "int":
-            return int(text.replace("_", ""), 0) if text.strip("+-0_") else 0
-        case "float":
-            return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
-    return text

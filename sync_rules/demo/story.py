@@ -22,7 +22,7 @@ from sync_rules.model import Outcome
 from sync_rules.rules import Rules
 
 BATCH_WRITE_MAX_ITEMS: Final = 25
-WRITES: Final = frozenset({Outcome.COPIED, Outcome.DELETED})
+WRITES: Final = frozenset({Outcome.COPIED, Outcome.DELETED, Outcome.DONE})
 STEP_MAX_MS: Final = 60_000
 
 
@@ -32,8 +32,8 @@ class StuckError(SyncRulesError):
 
 @dataclass(frozen=True)
 class Told:
-    """One line of the table: what was done, which rules had to write, how many copies they wrote and how many they
-    found right, and the lag: from the application's write until the streams were read to their end.
+    """One line of the table: what was done, which rules had to write, how often they wrote and how often they found
+    all right, and the lag: from the application's write until the streams were read to their end.
     """
 
     what: str
@@ -158,13 +158,14 @@ def tell(application: Application, pipeline: Pipeline) -> Iterator[Told]:
     Raises:
         StuckError: when the consumer does not come to rest.
     """
-    yield _told(LOAD, application.load, pipeline)
+    yield told(LOAD, application.load, pipeline)
     for step in STEPS:
-        yield _told(step.what, partial(step.do, application), pipeline)
-    yield _told(REDELIVER, pipeline.redeliver, pipeline)
+        yield told(step.what, partial(step.do, application), pipeline)
+    yield told(REDELIVER, pipeline.redeliver, pipeline)
 
 
-def _told(what: str, do: Callable[[], object], pipeline: Pipeline) -> Told:
+def told(what: str, do: Callable[[], object], pipeline: Pipeline) -> Told:
+    """Do something, and let the pipeline come to rest. Raises StuckError when it does not."""
     before = pipeline.figures()
     started_ms = wall_clock_ms()
     do()
@@ -179,7 +180,7 @@ def _told(what: str, do: Callable[[], object], pipeline: Pipeline) -> Told:
     writes = {key: count for key, count in done.items() if key[1] in WRITES}
     return Told(
         what,
-        tuple(sorted({rule for rule, _ in writes})),
+        tuple(sorted({rule.partition(".")[0] for rule, _ in writes})),
         sum(writes.values()),
         sum(count for (_, outcome), count in done.items() if outcome is Outcome.RIGHT),
         lag_ms,

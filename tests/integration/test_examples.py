@@ -1,0 +1,178 @@
+"""Every example of `examples/`: its scenario holds in memory and on the embedded engine, under the pump, and verify agrees."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from infra.tables import create_tables
+from sync_rules import aws, cli
+from sync_rules.attributes import Item
+from sync_rules.commands import demo as command
+from sync_rules.commands.verify import NobodyLooksAgain, chosen
+from sync_rules.demo.example import EngineStage, answers
+from sync_rules.demo.pipeline import hastened
+from sync_rules.model import Put
+from sync_rules.problems import Report
+from sync_rules.rehearsal import Rehearsal
+from sync_rules.rulefile import check_rules, parse_rules
+from sync_rules.rules import Rules
+from sync_rules.scenario import Expire, play, wrong_answers
+from sync_rules.scenariofile import load_scenario
+from sync_rules.store import World
+from sync_rules.verify import Verifier
+from sync_rules.yamlspots import read
+from tests import engines
+from tests.worlds import Parked
+
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/rules.yaml"))
+KINDS = {"archive", "collect", "copy", "count", "derive", "embed", "mirror", "path", "sum"}
+every_example = pytest.mark.parametrize("folder", EXAMPLES, ids=lambda path: path.name)
+
+
+def rules_of(folder: Path, prefix: str = "") -> Rules:
+    """The example's rules, on tables and buckets of a test's own."""
+    document = read((folder / "rules.yaml").read_text(), Report())
+    assert document is not None
+    for name, table in document.data["tables"].items():
+        table["name"] = prefix + name
+    return parse_rules(json.dumps(document.data), str(folder), {"GAMES_BUCKET": f"{prefix}games"})
+
+
+@every_example
+def test_example_rules_are_sound(folder):
+    """`sync-rules check` has nothing to say of an example, not even a warning."""
+    assert check_rules((folder / "rules.yaml").read_text(), {})[1] == []
+
+
+@every_example
+def test_example_holds_in_memory(folder):
+    """After each step all is as the scenario has it, and in the end verify finds no drift."""
+    rules = rules_of(folder, "memory-")
+    rehearsal = Rehearsal(rules)
+    for _, wrong in play(load_scenario(folder, rules), rehearsal):
+        assert not wrong
+    assert drift(rules, rehearsal.world) == []
+
+
+@every_example
+def test_example_holds_on_the_engine(folder, engine, tmp_path):
+    """The same on real streams; what read.py finds is what the scenario says it finds."""
+    rules = hastened(rules_of(folder, engines.unique_prefix()), 0)
+    create_tables(aws.dynamodb(engine), rules)
+    stage = EngineStage(rules, engine, tmp_path, folder)
+    scenario = load_scenario(folder, rules)
+    for _, wrong in play(scenario, stage):
+        assert not wrong
+    assert list(wrong_answers(scenario, answers(folder, rules, stage.client))) == []
+    assert drift(rules, stage.pipeline.world) == []
+
+
+def drift(rules: Rules, world: World) -> list:
+    verifier = Verifier(rules, World(world.store, NobodyLooksAgain(), Parked()), chosen(rules, []), grace_seconds=0)
+    findings = list(verifier.sweep())
+    assert sum(map(verifier.tally.seen, chosen(rules, []))) > 0
+    return findings
+
+
+@every_example
+def test_example_is_told_in_about_ten_lines(folder):
+    """Prose says when to use it, what the rule says, what it costs, and how to run it."""
+    text = (folder / "README.md").read_text()
+    assert re.search(r"\*\*When\.\*\*.*\*\*The rules?\.\*\*.*\*\*What it costs\.\*\*", text, re.DOTALL)
+    assert f"`make demo EXAMPLE={folder.name}`" in text
+    assert 8 <= len([line for line in text.splitlines() if line]) <= 18
+    assert max(map(len, text.splitlines())) <= 120
+
+
+@every_example
+def test_example_starts_without_copies(folder):
+    """Whatever the rules keep is missing in the data, so that all that is right was made right."""
+    rules = rules_of(folder)
+    data = load_scenario(folder, rules).steps[0].deeds
+    assert data
+    for put in data:
+        entity = rules.entity_of(put.key)
+        assert entity is not None, f"{put.key} is of no entity"
+        kept = {path[0] for rule in rules.rules.values() if rule.target is entity for path in rule.copies}
+        assert not kept & put.item.keys()
+
+
+def test_examples_show_the_kinds():
+    """Between them the examples have a rule of every kind that is told as a pattern."""
+    assert {rule.kind for folder in EXAMPLES for rule in rules_of(folder).rules.values()} == KINDS
+
+
+# ---------------------------------------------------------------- the command
+@pytest.fixture
+def demo(engine, monkeypatch, capsys):
+    """Runs `sync-rules demo` on the engine of the session; its tables are dropped in the end."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(command, "ministack", lambda: nullcontext(engine))
+    monkeypatch.setattr(command, "SETTLE_SECONDS", 0)
+    monkeypatch.setattr(command, "GRACE_SECONDS", 0)
+    client = aws.dynamodb(engine)
+    before = set(client.list_tables()["TableNames"])
+
+    def run(*arguments: str) -> tuple[int, str]:
+        code = cli.main(["demo", *arguments])
+        return code, capsys.readouterr().out
+
+    yield run
+    for name in set(client.list_tables()["TableNames"]) - before:
+        client.delete_table(TableName=name)
+
+
+def test_demo_shows_an_example_by_name(demo):
+    """Each step is a line with what it wrote, the reads are shown, and the last word is verify's."""
+    code, out = demo("store-locations")
+    assert code == 0
+    line = next(line for line in out.splitlines() if line.startswith("a store moves to another city"))
+    assert re.split(r"\s{2,}", line.strip())[1:3] == ["place-of-stores", "1"]
+    assert line.rstrip().endswith("yes")
+    assert re.search(r'^stores in Seattle +\["Pine Street"\]', out, re.MULTILINE)
+    assert out.endswith("6 items checked, 0 drift: every copy is right\n")
+
+
+def test_demo_says_what_did_not_hold(demo, tmp_path):
+    """An expectation that fails is shown with its place, what was expected and found, and makes the exit code 1."""
+    for name in ("rules.yaml", "data.yaml"):
+        (tmp_path / name).write_text((ROOT / "examples/authors-and-books" / name).read_text())
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text("expect:\n  books:\n    - {book_id: b3, author.name: Nobody}\n")
+    code, out = demo(str(tmp_path))
+    assert code == 1
+    expected = (
+        f'{scenario}:3:7 · load the data · books[b3] author.name\n  expected "Nobody"\n  found    "Tobias Quill"\n'
+    )
+    assert expected in out
+    assert "0 drift" in out
+
+
+def test_demo_says_that_time_to_live_is_played(demo):
+    """Where a scenario expires items, the demo tells that no engine does, and what was done instead."""
+    code, out = demo("game-players")
+    assert code == 0
+    assert "No emulator runs Time to Live" in out
+
+
+def test_engine_keeps_an_archived_item_whole(engine, tmp_path):
+    """What is read back from S3 is the item as it last was, sets and numbers included."""
+    rules = hastened(rules_of(ROOT / "examples/game-players", engines.unique_prefix()), 0)
+    create_tables(aws.dynamodb(engine), rules)
+    stage = EngineStage(rules, engine, tmp_path, tmp_path)
+    game: Item = {"PK": {"S": "GAME#g"}, "SK": {"S": "GAME"}, "n": {"N": "1.25"}, "b": {"B": b"\x00"}}
+    key = rules.tables["games"].key_of(game)
+    assert key is not None
+    stage.do(Put(key, game, ()))
+    assert stage.rest()
+    stage.do(Expire(key))
+    assert stage.rest()
+    (kept,) = stage.objects("games-to-s3")
+    assert {name: kept[name] for name in game} == game

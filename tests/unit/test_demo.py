@@ -1,0 +1,132 @@
+"""`sync-rules demo EXAMPLE`: finding the example, and marking what Time to Live would have deleted."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules import cli
+from sync_rules.demo.example import ExpiringReader, answers, folder_of
+from sync_rules.demo.pipeline import hastened
+from sync_rules.errors import UserError
+from sync_rules.records import read_event
+from sync_rules.streams import RecordsPage, Shard
+from tests.builders import key, shop
+
+ARN = "arn:aws:dynamodb:us-east-1:111122223333:table/t-shop/stream/2026"
+RULES = shop("t-")
+KEY = key(RULES.tables["shop"], "USER#1", "PROFILE")
+
+
+# ---------------------------------------------------------------- finding it
+@pytest.fixture
+def examples(tmp_path, monkeypatch):
+    """A folder of two examples, and a folder that is none, in the current directory."""
+    for name in ("car-parts", "mailing-addresses"):
+        (tmp_path / "examples" / name).mkdir(parents=True)
+        for file in ("rules.yaml", "scenario.yaml"):
+            (tmp_path / "examples" / name / file).touch()
+    (tmp_path / "examples/half").mkdir()
+    (tmp_path / "examples/half/rules.yaml").touch()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "examples"
+
+
+def test_demo_finds_an_example_by_name_or_folder(examples):
+    """The name of a folder under ./examples, or a path to any folder."""
+    assert folder_of("car-parts").resolve() == examples / "car-parts"
+    assert folder_of("examples/car-parts").resolve() == examples / "car-parts"
+    assert folder_of(str(examples / "car-parts")) == examples / "car-parts"
+
+
+def test_demo_nonsense_names_the_examples(examples, capsys):
+    """A name that is no example's is the user's mistake: the examples are listed, the likeliest is asked for."""
+    assert cli.main(["demo", "nonsense"]) == 2
+    assert capsys.readouterr().err == "sync-rules: no example 'nonsense'. Known: car-parts, mailing-addresses.\n"
+    assert cli.main(["demo", "car-part"]) == 2
+    assert capsys.readouterr().err.endswith("Did you mean 'car-parts'?\n")
+
+
+def test_demo_says_that_there_are_no_examples(tmp_path, monkeypatch):
+    """Outside a clone there are none to choose from."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"no example 'car-parts'\. Known: none\. There is no folder \./examples here"):
+        folder_of("car-parts")
+
+
+def test_demo_says_what_a_folder_lacks(examples):
+    """A folder without a scenario is not taken for one with another name."""
+    with pytest.raises(UserError, match=r"examples/half: expected a folder with rules\.yaml and scenario\.yaml"):
+        folder_of("examples/half")
+
+
+def test_demo_reads_without_read_py_are_none(tmp_path):
+    """An example need not read anything."""
+    assert answers(tmp_path, RULES, None) == {}
+
+
+def test_demo_read_py_needs_the_function(tmp_path):
+    """What read.py must have is said, not an AttributeError."""
+    (tmp_path / "read.py").write_text("def reed(rules, client): ...\n")
+    with pytest.raises(UserError, match=r"read\.py: expected a function read\(rules, client\)"):
+        answers(tmp_path, RULES, None)
+
+
+def test_demo_hastens_every_rule():
+    """Second looks come soon; nothing else about the rules changes."""
+    rules = hastened(RULES, 0)
+    (rule,), (before,) = rules.rules.values(), RULES.rules.values()
+    assert rule.settle_seconds == 0
+    assert (rule.name, rule.mapping, rule.find) == (before.name, before.mapping, before.find)
+
+
+# ---------------------------------------------------------------- Time to Live
+class OneShard:
+    """A stream that gives the same records whenever it is read."""
+
+    def __init__(self, *records: dict) -> None:
+        self._records = records
+
+    def shards(self, _stream_arn: str) -> tuple[Shard, ...]:
+        return (Shard("s"),)
+
+    def iterator(self, _stream_arn: str, _shard_id: str, _after: str | None) -> str:
+        return "i"
+
+    def records(self, _stream_arn: str, _iterator: str, _limit: int) -> RecordsPage:
+        return RecordsPage(self._records, None)
+
+
+def record(name: str, number: int, pk: str = "USER#1") -> dict:
+    image = {"PK": {"S": pk}, "SK": {"S": "PROFILE"}}
+    change = {"Keys": image, "SequenceNumber": str(number), "OldImage" if name == "REMOVE" else "NewImage": image}
+    return {"eventName": name, "eventSourceARN": ARN, "dynamodb": change}
+
+
+def expired(reader: ExpiringReader) -> list[bool]:
+    page = reader.records(ARN, reader.iterator(ARN, "s", None), 100)
+    return [change.expired for change in read_event({"Records": list(page.records)}, RULES)]
+
+
+def test_expiring_reader_marks_one_delete_of_the_item():
+    """Of an item that expires, the next delete is marked, and no other record of it or of another item."""
+    reader = ExpiringReader(
+        OneShard(record("REMOVE", 1, "USER#2"), record("INSERT", 2), record("REMOVE", 3), record("REMOVE", 4))
+    )
+    reader.expire("t-shop", KEY)
+    assert expired(reader) == [False, False, True, False]
+
+
+def test_expiring_reader_marks_again_what_is_read_again():
+    """A record is delivered again as it was delivered first."""
+    reader = ExpiringReader(OneShard(record("REMOVE", 3)))
+    assert expired(reader) == [False]
+    reader.expire("t-shop", KEY)
+    assert [expired(reader), expired(reader)] == [[True], [True]]
+
+
+def test_expiring_reader_minds_the_table():
+    """An item of the same key in another table is another item."""
+    reader = ExpiringReader(OneShard(record("REMOVE", 3)))
+    reader.expire("t-shop-2", KEY)
+    assert expired(reader) == [False]
+    assert reader.shards(ARN) == (Shard("s"),)

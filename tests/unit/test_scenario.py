@@ -1,0 +1,268 @@
+"""Scenario files: what they are read into, what is wrong with them and where, and what does not hold when they are played."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from sync_rules.errors import UserError
+from sync_rules.model import Delete, Put, Update
+from sync_rules.rehearsal import Rehearsal
+from sync_rules.rulefile import parse_rules
+from sync_rules.scenario import Expire, Scenario, play, show, show_plain, wrong_answers
+from sync_rules.scenariofile import load_scenario
+from tests.builders import key, m, n, s
+
+RULES = parse_rules(
+    """
+tables:
+  shop: {key: {PK: S, SK: S}}
+  scores: {key: {id: N}}
+entities:
+  user:  {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
+rules:
+  names: copy user.name into order.user_name
+  orders-of-users: {embed: order, into: user.orders, fields: [total], limit: {items: 1}}
+  old-orders: {archive: order, into: s3://old/}
+""",
+    environ={},
+)
+USER = "PK: USER#1, SK: PROFILE"
+ORDER = "PK: USER#1, SK: ORDER#1"
+SHOP = RULES.tables["shop"]
+USER_KEY = key(SHOP, "USER#1", "PROFILE")
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Reads a scenario out of texts."""
+
+    def load(scenario: str, data: str | None = None) -> Scenario:
+        (tmp_path / "scenario.yaml").write_text(scenario)
+        if data is not None:
+            (tmp_path / "data.yaml").write_text(data)
+        return load_scenario(tmp_path, RULES)
+
+    return load
+
+
+@pytest.fixture
+def refused(load, tmp_path):
+    """What is said of a scenario that cannot be played, without the folder."""
+
+    def refused(scenario: str, data: str | None = None) -> str:
+        with pytest.raises(UserError) as error:
+            load(scenario, data)
+        return str(error.value).replace(f"{tmp_path}/", "")
+
+    return refused
+
+
+@pytest.fixture
+def wrong(load, tmp_path):
+    """Plays a scenario in memory; gives what does not hold."""
+
+    def wrong(scenario: str, data: str | None = None) -> list[str]:
+        played = play(load(scenario, data), Rehearsal(RULES))
+        return [line.replace(f"{tmp_path}/", "") for _, lines in played for line in lines]
+
+    return wrong
+
+
+# ---------------------------------------------------------------- read
+def test_scenario_values_are_exact(load):
+    """Numbers keep every digit, and sets, binaries, nulls, lists and maps are what DynamoDB has."""
+    loaded = load(
+        "steps: []",
+        f"shop: {{{USER}, a: 0.10000000000000000000000000000000000001, b: 1_000, c: !set [x, y], d: !set [1, 2.50],"
+        " e: !!binary AAE=, f: null, g: [true, {h: no}], i: 2026-01-01, j: '<absent>', k: !set [!!binary AA==]}",
+    )
+    (put,) = loaded.steps[0].deeds
+    assert isinstance(put, Put)
+    found = {**put.item, "c": {"SS": sorted(put.item["c"]["SS"])}, "d": {"NS": sorted(put.item["d"]["NS"])}}
+    assert found == {
+        **USER_KEY.attributes(),
+        "a": n("0.10000000000000000000000000000000000001"),
+        "b": n("1000"),
+        "c": {"SS": ["x", "y"]},
+        "d": {"NS": ["1", "2.5"]},
+        "e": {"B": b"\x00\x01"},
+        "f": {"NULL": True},
+        "g": {"L": [{"BOOL": True}, m(h=s("no"))]},
+        "i": s("2026-01-01"),
+        "j": s("<absent>"),
+        "k": {"BS": [b"\x00"]},
+    }
+
+
+def test_scenario_deeds_stand_in_their_order(load):
+    """A step puts, updates, deletes and expires, each by table, one item or several."""
+    loaded = load(
+        f"""
+steps:
+  - say: much
+    expire: {{shop: {{{ORDER}}}}}
+    delete: {{scores: [{{id: 7}}, {{id: 8}}]}}
+    update: {{shop: {{key: {{{USER}}}, set: {{a.b: 1, c: <absent>}}, remove: [d.e]}}}}
+    put: {{scores: {{id: 7, x: y}}}}
+"""
+    )
+    put, update, first, second, expire = loaded.steps[1].deeds
+    assert put == Put(key(RULES.tables["scores"], "7"), {"id": n(7), "x": s("y")}, ())
+    assert update == Update(USER_KEY, ((("a", "b"), n(1)),), (("d", "e"), ("c",)), ())
+    assert (first, second) == tuple(Delete(key(RULES.tables["scores"], number), ()) for number in "78")
+    assert expire == Expire(key(SHOP, "USER#1", "ORDER#1"))
+
+
+def test_scenario_needs_no_data(load):
+    """Without data.yaml the first step loads nothing."""
+    assert load("steps: []").steps[0].deeds == ()
+
+
+def test_scenario_answers_are_plain_values(load):
+    """What read.py must find is plain Python."""
+    loaded = load("answers: {a: [1.5, x], b: !set [y]}")
+    assert list(wrong_answers(loaded, {"a": [Decimal("1.5"), "x"], "b": {"y"}})) == []
+    missing, more = wrong_answers(loaded, {"a": [Decimal("1.5"), "x"], "c": None})
+    assert missing.endswith('scenario.yaml:1:27 · b\n  expected !set ["y"]\n  found    <absent>')
+    assert more.endswith(" · c\n  expected <absent>\n  found    null")
+
+
+# ---------------------------------------------------------------- what is wrong with a file
+@pytest.mark.parametrize(
+    ("scenario", "said"),
+    [
+        ("steps: [{put: {}}]", "scenario.yaml:1:9 · steps · item 1\n  'say' is missing"),
+        ("steps: [{say: x, puts: {}}]", "no key 'puts'. Known: expect, expect_gone, expect_objects, expect_failures, "),
+        ("steps: [{say: x, puts: {}}]", "Did you mean 'put'?"),
+        ("step: []", "no key 'step'. Known: expect, expect_gone, expect_objects, expect_failures, steps, answers."),
+        ("steps: {}", "scenario.yaml:1:8 · steps\n  expected a list, found a map"),
+        ("- a", "scenario.yaml:1:1\n  expected a map, found a list"),
+        ("steps: [{say: 7}]", "scenario.yaml:1:15 · steps · item 1 · say\n  expected text, found a number"),
+        ("expect: {shop: 7}", "scenario.yaml:1:16 · expect · shop\n  expected a map, found a number"),
+        ("expect: {shp: {}}", "scenario.yaml:1:10 · expect · shp\n  no table 'shp'. Known: shop, scores. Did you mean 'shop'?"),
+        ("expect: {shop: {PK: x}}", "expected the key of table 'shop': PK (text), SK (text); found PK (text)"),
+        ("expect: {scores: {id: '7'}}", "expected the key of table 'scores': id (number); found id (text)"),
+        ("expect: {shop: {PK: 1, SK: x}}", "found PK (a number), SK (text)"),
+        (f"expect: {{shop: {{{USER}, a..b: 1}}}}", "expect · shop · a..b\n  'a..b' is not a path"),
+        (f"expect: {{shop: {{{USER}, a: !sot [1]}}}}", "a list that is not of its tag !sot: expected !set"),
+        (f"expect: {{shop: {{{USER}, a: !set [1, x]}}}}", "texts, numbers or binaries, all of one kind"),
+        (f"expect: {{shop: {{{USER}, a: !set []}}}}", "at least one"),
+        (f"expect: {{shop: {{{USER}, a: !set [[1]]}}}}", "all of one kind"),
+        (f"expect: {{shop: {{{USER}, a: !set {{x: 1}}}}}}", "a map is not of its tag !set"),
+        (f"expect: {{shop: {{{USER}, a: .inf}}}}", "'.inf' is not of its tag"),
+        (f"expect: {{shop: {{{USER}, a: 1{'0' * 40}1}}}}", "a number of more than 38 digits"),
+        (f"steps: [{{say: x, put: {{shop: {{{USER}, a: <absent>}}}}}}]", "leave the attribute out"),
+        (f"steps: [{{say: x, put: {{shop: {{{USER}, a: [<absent>]}}}}}}]", "is no value of DynamoDB"),
+        (f"steps: [{{say: x, delete: {{shop: {{{USER}, name: A}}}}}}]", "alone: PK (text), SK (text); found name too"),
+        (f"expect_gone: {{shop: {{{USER}, name: A}}}}", "found name too"),
+        ("steps: [{say: x, update: {shop: {key: {}, sets: {}}}}]", "no key 'sets'. Known: key, set, remove."),
+        ("steps: [{say: x, update: {shop: {set: {}}}}]", "'key' is missing"),
+        ("expect_objects: {names: []}", "no archive rule 'names'. Known: old-orders."),
+        ("expect_failures: {name: X}", "no rule 'name'. Known: names, orders-of-users, old-orders. Did you mean 'names'?"),
+        ("a: [", "not YAML"),
+        ("steps: []\nsteps: []", "scenario.yaml:2:1 · steps\n  'steps' is here a second time"),
+    ],
+)  # fmt: skip
+def test_scenario_mistakes_are_told_with_their_place(refused, scenario, said):
+    """Each mistake comes with file, line, column, the road there, what was expected and found."""
+    assert said in refused(scenario)
+
+
+def test_scenario_mistakes_are_told_all_at_once(refused):
+    """One mistake does not hide the next, nor data.yaml the scenario."""
+    said = refused("expect: {shop: {PK: x}, sh: {}}\nexpect_gone: {scores: {id: x}}", "shops: []")
+    assert [line for line in said.splitlines() if not line.startswith(" ")] == [
+        "data.yaml:1:1 · shops",
+        "scenario.yaml:1:16 · expect · shop",
+        "scenario.yaml:1:25 · expect · sh",
+        "scenario.yaml:2:23 · expect_gone · scores",
+    ]
+
+
+def test_scenario_that_is_not_there_is_an_error(tmp_path):
+    """A folder without scenario.yaml is no scenario."""
+    with pytest.raises(UserError, match=r"scenario\.yaml: no such file"):
+        load_scenario(tmp_path, RULES)
+
+
+# ---------------------------------------------------------------- played
+DATA = f"shop: [{{{USER}, name: Ada}}, {{{ORDER}, total: 5}}]"
+
+
+def test_scenario_that_holds_has_nothing_wrong(wrong):
+    """Copies, failures, archived items and what is gone, all as expected."""
+    scenario = f"""
+expect:
+  shop: [{{{ORDER}, user_name: Ada, total: 5.0, nickname: <absent>}}, {{{USER}, orders: {{"1": {{total: 5}}}}}}]
+steps:
+  - say: one too many
+    put: {{shop: {{PK: USER#1, SK: ORDER#2, total: 6}}}}
+    expect_failures: {{orders-of-users: TooManyItems}}
+  - say: the old one expires
+    expire: {{shop: {{{ORDER}}}}}
+    expect: {{shop: {{{USER}, orders.2.total: 6}}}}
+    expect_gone: {{shop: {{{ORDER}}}}}
+    expect_objects: {{old-orders: {{{ORDER}, total: 5}}}}
+  - say: the other is deleted, which archives nothing
+    delete: {{shop: {{PK: USER#1, SK: ORDER#2}}}}
+    expect: {{shop: {{{USER}, orders: {{}}}}}}
+    expect_objects: {{old-orders: [{{{ORDER}}}]}}
+"""
+    assert wrong(scenario, DATA) == []
+
+
+@pytest.mark.parametrize(
+    ("expected", "said"),
+    [
+        (f"expect: {{shop: {{{ORDER}, user_name: Bea}}}}", 'shop[USER#1, ORDER#1] user_name\n  expected "Bea"\n  found    "Ada"'),
+        (f"expect: {{shop: {{{ORDER}, user_name: <absent>}}}}", 'user_name\n  expected <absent>\n  found    "Ada"'),
+        (f"expect: {{shop: {{{ORDER}, nickname: A}}}}", 'nickname\n  expected "A"\n  found    <absent>'),
+        (f"expect: {{shop: {{{USER}, orders: {{1: {{total: 6}}}}}}}}", "orders.1.total\n  expected 6\n  found    5"),
+        (f"expect: {{shop: {{{USER}, orders: {{}}}}}}", "orders.1\n  expected <absent>\n  found    {total: 5}"),
+        ("expect: {shop: {PK: USER#2, SK: PROFILE}}", "shop[USER#2, PROFILE]\n  expected an item\n  found    no item"),
+        (f"expect_gone: {{shop: {{{USER}}}}}", "shop[USER#1, PROFILE]\n  expected no item\n  found    an item"),
+        ("expect_failures: {names: X}", "failures of names\n  expected X\n  found    no such failure"),
+        ("expect_objects: {old-orders: {total: 5}}", "objects of old-orders\n  expected an object with total: 5\n  found    none"),
+    ],
+)  # fmt: skip
+def test_scenario_tells_what_does_not_hold(wrong, expected, said):
+    """Each expectation that fails is told with its place in the file, and as deep in the item as it can be."""
+    (line,) = wrong(expected, DATA)
+    assert line.startswith("scenario.yaml:1:")
+    assert said in line
+
+
+def test_scenario_tells_of_failures_nobody_expected(wrong):
+    """A failure record that a step does not expect is wrong."""
+    step = f"steps: [{{say: too many, put: {{shop: {{PK: USER#1, SK: ORDER#2}}}}}}, {{say: rest}}]\nexpect: {{shop: {{{USER}}}}}"
+    (line,) = wrong(step, DATA)
+    assert line.endswith("too many · failures of orders-of-users\n  expected no failure\n  found    TooManyItems")
+
+
+def test_scenario_tells_of_objects_nobody_expected(wrong):
+    """What was archived and is not expected is wrong, by its content."""
+    (line,) = wrong(f"steps: [{{say: x, expire: {{shop: {{{ORDER}}}}}, expect_objects: {{old-orders: []}}}}]", DATA)
+    assert 'expected no other object\n  found    PK: "USER#1", SK: "ORDER#1", total: 5' in line
+
+
+def test_scenario_tells_of_a_pipeline_that_does_not_rest(load):
+    """A stage that does not come to rest is wrong at each step."""
+
+    class Restless(Rehearsal):
+        def rest(self) -> bool:
+            super().rest()
+            return False
+
+    ((_, (line,)),) = play(load("steps: []", DATA), Restless(RULES))
+    assert line.endswith("load the data\n  the pipeline did not come to rest")
+
+
+def test_scenario_shows_values_as_files_have_them():
+    """Values are shown on one line, as they would be written; binaries by their length."""
+    value = m(a={"L": [n("1.50"), {"NULL": True}, {"BOOL": False}]}, b={"SS": ["y", "x"]}, c={"B": b"12"})
+    assert show(value) == '{a: [1.50, null, false], b: !set ["x", "y"], c: 2 bytes}'
+    assert show(None) == "<absent>"
+    assert show_plain((1, "é")) == '[1, "é"]'
