@@ -23,6 +23,8 @@ from tests.test_house import LAYERS
 
 ROOT = Path(__file__).parent.parent.parent
 COLUMNS = "80"
+LINE_MAX = 118
+BETWEEN_LAYERS = "  ▸  "
 
 CHECKS_HEAD = """# The codes of sync-rules check
 
@@ -89,8 +91,15 @@ def attribute_docstrings() -> Iterator[tuple[str, str]]:
 
 
 def layers() -> str:
-    """The import table of tests/test_house.py."""
-    return fenced("\n".join(f"{rank:2}  {' · '.join(names)}" for rank, names in enumerate(LAYERS, start=1)))
+    """The import table of tests/test_house.py, with as many layers on a line as fit."""
+    lines: list[str] = []
+    for rank, names in enumerate(LAYERS, start=1):
+        layer = f"{rank} {' · '.join(names)}"
+        if lines and len(lines[-1]) + len(layer) + len(BETWEEN_LAYERS) <= LINE_MAX:
+            lines[-1] += BETWEEN_LAYERS + layer
+        else:
+            lines.append(layer)
+    return fenced("\n".join(lines))
 
 
 def shown(value: Any) -> str:

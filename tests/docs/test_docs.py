@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import shlex
 from dataclasses import dataclass, fields
+from datetime import datetime
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -18,15 +20,19 @@ from handlers import runtime
 from sync_rules import cli
 from sync_rules.attempts import MappingSettings
 from sync_rules.batch import process
+from sync_rules.changes import ItemChange
 from sync_rules.codes import CODES
 from sync_rules.commands.check import report
 from sync_rules.demo import story
+from sync_rules.forms import CopyForm
+from sync_rules.formula import FORMATS, parse_formula
+from sync_rules.groupforms import FORMS
+from sync_rules.kinds.archive import ArchiveRule
 from sync_rules.limits import Limits
 from sync_rules.memory import MemoryStore
 from sync_rules.model import Change, Outcome
 from sync_rules.reconcile import Pace
 from sync_rules.rulefile import check_rules, parse_rules
-from sync_rules.schema import RuleForm
 from sync_rules.store import World, drive
 from tests.docs.reference import ROOT, expected, help_text, shown
 
@@ -130,8 +136,9 @@ def test_docs_name_the_metrics_and_variables_of_the_handlers():
     variables = {named(cells[0]) for cells in rows("README.md", "environment variable")}
     paragraph = re.search(r"Metrics per rule, in namespace.*?\n\n", TEXTS["README.md"], re.DOTALL)
     assert paragraph
-    ours = {runtime.RULES_FILE, runtime.QUEUE_URL, runtime.FAILURES_URL, runtime.ENDPOINT_URL, runtime.LOG_KEYS}
+    ours = {value for name, value in vars(runtime).items() if name.isupper() and str(value).startswith("SYNC_RULES_")}
     assert variables == ours
+    assert runtime.CALLS_TABLE in ours
     assert set(re.findall(r"SYNC_RULES_\w+", ALL)) == ours | {cli.DEBUG}
     assert set(re.findall(r"`(\w+)`", paragraph[0])) == {
         *runtime.METRIC_NAMES.values(), "Lag", "SyncRules", "UnreadableRecords",
@@ -145,12 +152,124 @@ def test_docs_name_every_outcome():
 
 def test_docs_name_every_key_of_a_rule():
     """docs/rules-file.md explains each key of the long form, with its default."""
-    keys = {f.alias or name: f for name, f in RuleForm.model_fields.items()}
+    keys = {f.alias or name: f for name, f in CopyForm.model_fields.items()}
     table = {named(c[0]): c[2].strip("`") for c in rows("docs/rules-file.md", "key", "meaning", "default")}
     assert keys.keys() <= table.keys()
     for name, field in keys.items():
         if isinstance(field.default, str | bool | int):
             assert table[name] == str(field.default).lower()
+
+
+KINDS_BY_TABLE = {
+    "embed": ("embed",),
+    "collect": ("collect",),
+    "derive": ("derive",),
+    "path": ("path",),
+    "mirror": ("mirror",),
+    "count, sum, min and max": ("count", "sum", "min", "max"),
+    "archive": ("archive",),
+    "call": ("call",),
+}
+
+
+@pytest.mark.parametrize("title", KINDS_BY_TABLE)
+def test_docs_name_every_key_of_a_kind(title):
+    """docs/rules-file.md explains each key of the other kinds and no more, with its default."""
+    forms = [FORMS[kind] for kind in KINDS_BY_TABLE[title]]
+    keys = {f.alias or name: f for form in forms for name, f in form.model_fields.items()}
+    table = {
+        name: default.strip("`")
+        for cell, _, default in rows("docs/rules-file.md", f"key of {title}", "meaning", "default")
+        for name in re.findall(r"`([^`]+)`", cell)
+    }
+    assert table.keys() == keys.keys()
+    for name, field in keys.items():
+        if field.is_required():
+            assert table[name] == "required", name
+        elif isinstance(field.default, str | bool | int):
+            assert table[name] == str(field.default).lower(), name
+
+
+def test_docs_speak_of_every_kind():
+    """Every kind has its key table, a page of its own or one with its like, and a line in the README."""
+    assert {"copy", *(kind for kinds in KINDS_BY_TABLE.values() for kind in kinds)} == FORMS.keys()
+    for title in KINDS_BY_TABLE:
+        assert f"](rules/{title.partition(',')[0]}.md)" in TEXTS["docs/rules-file.md"]
+    said = {
+        word
+        for cells in rows("README.md", "kind", "what is kept true")
+        for word in re.findall(r"\w+", cells[0].split("]")[0])
+    }
+    assert said == FORMS.keys()
+
+
+@pytest.mark.parametrize("page", [f"docs/rules/{kind}.md" for kind in (*KINDS_BY_TABLE, "copy") if "," not in kind])
+def test_docs_rule_pages_stay_short_and_alike(page):
+    """A page says when to use the kind and when not, what it promises and what it costs, and stays short."""
+    headings = re.findall(r"^## (.*)$", TEXTS[page], re.MULTILINE)
+    assert {"When to use it, and when not", "What it promises", "What it costs"} <= {*headings}
+    assert len(TEXTS[page].splitlines()) <= 170
+
+
+SOURCE = "\n".join(path.read_text() for path in (ROOT / "sync_rules").rglob("*.py"))
+
+
+@pytest.mark.parametrize("page", [page for page in TEXTS if "| reason | meaning |" in TEXTS[page]])
+def test_docs_name_reasons_that_are_given(page):
+    """A reason of a failure record that a page explains is one that the code gives."""
+    reasons = {r for cells in rows(page, "reason", "meaning") for r in re.findall(r"`(\w+)`", cells[0])}
+    assert reasons
+    assert not {reason for reason in reasons if f'"{reason}"' not in SOURCE}
+
+
+@pytest.mark.parametrize("cells", rows("docs/rules/derive.md", "format", "value", "text"), ids=lambda cells: cells[0])
+def test_docs_formats_make_what_the_table_says(cells):
+    """Each line of the table of formats is what the format makes of the value."""
+    form, value, text = cells
+    plain, number = re.fullmatch(r"(.*?)( \(number\)| \(text\))?", value).groups()
+    given = {"N" if number == " (number)" else "S": plain}
+    assert parse_formula(f"{{it:{named(form)}}}", {}).text({"it": given}.get) == text
+
+
+def test_docs_have_every_format():
+    """The table of formats has all that there are."""
+    assert {named(cells[0]).partition("(")[0] for cells in rows("docs/rules/derive.md", "format", "value")} == {
+        *FORMATS
+    }
+
+
+def test_docs_show_an_archived_object_as_it_is():
+    """The name and the line of JSON on the page on archive are those that its rule makes of a record."""
+    page = "docs/rules/archive.md"
+    (shown_name,) = (b.body.strip() for b in blocks(page) if b.language == "text")
+    (line,) = (b.body for b in blocks(page) if b.language == "json")
+    said = json.loads(line)
+    rules = parse_rules(first_file(page).body, environ={})
+    key = rules.tables[said["table"]].key_of(said["key"])
+    assert key is not None
+    number = re.search(r"-(\d+)-", shown_name)
+    assert number
+    at = int(datetime.fromisoformat(said["deleted_at"]).timestamp() * 1000)
+    change = Change(key, said["item"], None, number[1], at, expired=said["expired"])
+    rule = rules.rules["games-to-s3"]
+    assert isinstance(rule, ArchiveRule)
+    kept = rule.effect(change)
+    assert kept is not None
+    assert (kept.name, gzip.decompress(kept.body).decode()) == (shown_name, line)
+
+
+def test_docs_show_what_a_function_is_told():
+    """The page on call names each attribute of a change, and its example is a function that can be called with one."""
+    page = "docs/rules/call.md"
+    said = {name for cells in rows(page, "attribute", "value") for name in re.findall(r"`(\w+)`", cells[0])}
+    assert said == {f.name for f in fields(ItemChange)} | {"when"}
+    (block,) = (b for b in blocks(page) if b.language == "python")
+    names: dict[str, Any] = {}
+    exec(block.body, names)
+    key = {"PK": "USER#1", "SK": "ORDER#1"}
+    names["order_changed"](
+        ItemChange(rule="r", table="shop", key=key, old=None, new={"total": 1}, expired=False, id="1")
+    )
 
 
 def test_docs_show_the_demo_as_it_is_told():
@@ -198,8 +317,10 @@ def test_docs_commands_work(block, line, tmp_path, monkeypatch, capsys):
     """What can run offline runs, beside the page's rules file; of the rest, verb, options and targets exist."""
     command, *arguments = shlex.split(line)
     if command == "make":
-        assert re.search(rf"^{arguments[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    elif command == "sync-rules" and arguments[0] in ("run", "verify"):
+        make = (ROOT / "Makefile").read_text()
+        assert re.search(rf"^{arguments[0]}:", make, re.MULTILINE)
+        assert all(f"$({variable.partition('=')[0]})" in make for variable in arguments[1:])
+    elif command == "sync-rules" and arguments[0] in ("run", "verify", "prune"):
         app: Any = cli._application(arguments)
         app.commands[arguments[0]].make_context(arguments[0], arguments[1:])
     elif command == "sync-rules":
@@ -218,6 +339,13 @@ def test_docs_editor_line_names_the_file_that_schema_writes():
 
 
 # ---------------------------------------------------------------- mentions
+def test_docs_mention_only_examples_that_exist():
+    """Every `make demo EXAMPLE=...` names an example, and the README names them all."""
+    examples = {path.name for path in (ROOT / "examples").iterdir() if (path / "rules.yaml").exists()}
+    assert set(re.findall(r"EXAMPLE=([a-z][\w-]+)", ALL)) <= examples | {"name"}
+    assert {named(cells[0]) for cells in rows("README.md", "example", "what it shows")} == examples
+
+
 def test_docs_mention_only_options_that_exist():
     """Every --option is one of ours, or of pip in a command above."""
     ours = "\n".join(help_text(*verb) for verb in [(), *((verb,) for verb in cli.VERBS)])
@@ -232,7 +360,8 @@ def test_docs_mention_only_codes_that_exist():
 
 def test_docs_mention_only_limits_that_exist():
     """Every name that ends like a limit is one."""
-    known = {f.name for kind in (Limits, MappingSettings) for f in fields(kind)} | RuleForm.model_fields.keys()
+    known = {f.name for kind in (Limits, MappingSettings) for f in fields(kind)}
+    known |= {name for form in FORMS.values() for name in form.model_fields}
     units = "items|seconds|ms|bytes|writes|records|tries|looks|reads|attempts"
     assert set(re.findall(rf"`([a-z_]+_(?:{units}))`", ALL)) <= known
 
@@ -345,13 +474,14 @@ def test_docs_on_delete_table_has_the_situations_that_are_tried():
     assert [cells[0] for cells in table] == list(SITUATIONS)
 
 
-@pytest.mark.parametrize("column", [1, 2, 3], ids=["keep", "clear", "delete"])
-@pytest.mark.parametrize(
-    "cells", rows("docs/rules/copy.md", "situation", "keep", "clear", "delete"), ids=lambda c: c[0]
-)
+POLICIES = ("keep", "clear", "delete", "restrict")
+
+
+@pytest.mark.parametrize("column", range(1, 5), ids=POLICIES)
+@pytest.mark.parametrize("cells", rows("docs/rules/copy.md", "situation", *POLICIES), ids=lambda c: c[0])
 def test_docs_on_delete_does_what_the_table_says(cells, column):
     """Each cell of the table is what happens to a copied name."""
-    shop = Shop(("keep", "clear", "delete")[column - 1])
+    shop = Shop(POLICIES[column - 1])
     assert ENDS["the copy stays"](shop.store.item(shop.order))
     SITUATIONS[cells[0]](shop)
     shop.settle()

@@ -1,0 +1,213 @@
+"""What the pages on rules say of costs and permissions, measured: the rules of each page, run in memory.
+
+Law: items here are under 1 KB, so a write is a write unit, an action of a transaction two; a consistent read of an item, or
+a Query of the base table, is a read unit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import pytest
+
+from sync_rules.batch import process
+from sync_rules.memory import MemoryStore
+from sync_rules.model import Change, Check, Delete, Increment, Put, Transaction, Update
+from sync_rules.reconcile import Pace
+from sync_rules.rulefile import parse_rules
+from sync_rules.store import Apply, List, Read, World, drive
+from tests.docs.test_docs import TEXTS, first_file, rows
+
+PERMISSIONS = {
+    Check: "ConditionCheckItem",
+    Put: "PutItem",
+    Delete: "DeleteItem",
+    Update: "UpdateItem",
+    Increment: "UpdateItem",
+}
+
+
+@dataclass
+class Meter:
+    """What the pipeline asked of the store."""
+
+    writes: int = 0
+    reads: float = 0
+    permissions: set[str] = field(default_factory=set)
+
+    def count(self, request):
+        match request:
+            case Apply():
+                for write in request.writes:
+                    actions = write.actions if isinstance(write, Transaction) else (write,)
+                    self.writes += 2 * len(actions) if isinstance(write, Transaction) else 1
+                    self.permissions |= {PERMISSIONS[type(action)] for action in actions}
+            case Read():
+                self.reads += len(request.keys)
+            case List():
+                self.reads += 1 if request.index is None else 0.5
+
+
+def metered(work, meter):
+    """The same work, with each request counted."""
+    answer = None
+    while True:
+        try:
+            request = work.send(answer)
+        except StopIteration as end:
+            return end.value
+        meter.count(request)
+        answer = yield request
+
+
+class Shop:
+    """The first rules file of a page in memory, with the pipeline behind each change; `rule`: with one rule alone."""
+
+    def __init__(self, page, rule=""):
+        text = first_file(page).body
+        self.rules = parse_rules(f"{text.partition('rules:')[0]}rules:\n  {rule}\n" if rule else text, environ={})
+        self.changes = []
+        self.store = MemoryStore(self.rules.tables, lambda *seen: self.changes.append(Change(*seen)))
+
+    def put(self, table, **item):
+        values = {name: {"N": str(v)} if isinstance(v, int) else {"S": v} for name, v in item.items()}
+        self.store.put(table, values)
+
+    def costs(self):
+        """Work until nothing comes any more, a batch for each stream. What it took."""
+        meter = Meter()
+        later = SimpleNamespace(send=lambda _message, _delay: None, park=lambda _failure: None)
+        while self.changes:
+            batch, self.changes = self.changes, []
+            for table in dict.fromkeys(change.key.table for change in batch):
+                work = process([change for change in batch if change.key.table == table], self.rules, Pace())
+                drive(metered(work, meter), World(self.store, later, later))
+        return meter
+
+
+def address(shop):
+    shop.put("crm", PK="CUSTOMER#1", SK="PROFILE")
+    shop.put("crm", PK="CUSTOMER#1", SK="ADDRESS#1", street="A", city="C")
+    shop.costs()
+    shop.put("crm", PK="CUSTOMER#1", SK="ADDRESS#1", street="B", city="C")
+
+
+def unseen(shop):
+    address(shop)
+    shop.costs()
+    shop.put("crm", PK="CUSTOMER#1", SK="ADDRESS#1", street="B", city="C", note="N")
+
+
+def goal(shop, members=1):
+    shop.put("graph", source="GOAL-1", target="GOAL-1")
+    shop.costs()
+    for number in range(members):
+        shop.put("graph", source="GOAL-1", target=f"GOALMEMBERSHIP-USER-{number}", memberRole="LEAD")
+
+
+def role(shop):
+    goal(shop)
+    shop.costs()
+    shop.put("graph", source="GOAL-1", target="GOALMEMBERSHIP-USER-0", memberRole="TEAM")
+
+
+def store(shop):
+    shop.put("stores", store_id="1", state="ny", city="New York", zip="10001")
+
+
+def email(shop, name="a"):
+    shop.put("shop", PK="USER#1", SK="PROFILE", email=name)
+
+
+def move(shop):
+    email(shop)
+    shop.costs()
+    email(shop, "b")
+
+
+def orders(shop, count=1):
+    for number in (1, 2):
+        shop.put("shop", PK=f"USER#{number}", SK="PROFILE")
+    shop.costs()
+    for number in range(count):
+        shop.put("shop", PK=f"ORDER#{number}", SK="HEAD", user_id="1", total=5)
+
+
+def amount(shop):
+    orders(shop)
+    shop.costs()
+    shop.put("shop", PK="ORDER#0", SK="HEAD", user_id="1", total=6)
+
+
+def other_parent(shop):
+    orders(shop)
+    shop.costs()
+    shop.put("shop", PK="ORDER#0", SK="HEAD", user_id="2", total=5)
+
+
+COUNT = "orders: count order into user.orders"
+MAX = "largest: max order.total into user.largest"
+STORIES: list[tuple[str, str, str, Callable[[Shop], None], tuple[int, int]]] = [
+    ("embed", "", "costs 2 write units and 3 read units", address, (1, 3)),  # of a customer of 2 KB
+    ("embed", "", "| a child that changed in something else, `fields` given | 0 | 0 |", unseen, (0, 0)),
+    ("collect", "", "costs 1 write unit and 4 read units", goal, (1, 4)),
+    ("collect", "", "| an edge whose element changed | 2 per KB", role, (2, 4)),
+    ("collect", "", "1 per KB of the node for all that go in", lambda shop: goal(shop, 5), (1, 12)),
+    ("derive", "", "0: the record shows all it needs", store, (1, 0)),
+    ("mirror", "", "4 write units and 4 read units when the email changes and the mirror did not", email, (4, 4)),
+    ("mirror", "", "6 and 6 for a move", move, (6, 6)),
+    ("count", COUNT, "5 write units and 7 read units", orders, (5, 7)),
+    ("count", COUNT, "2 for each and 2 for the total", lambda shop: orders(shop, 99), (99 * 2 + 2 + 1, 99 * 4 + 3)),
+    ("count", COUNT, "| 6, and 1 per KB of both parents | about 10 |", other_parent, (8, 10)),
+    (
+        "count",
+        MAX,
+        "2, 2 per KB of the item, and 1 per KB of the parent if its number changed | about 7",
+        orders,
+        (5, 7),
+    ),
+    (
+        "count",
+        MAX,
+        "4, 2 per KB of the item, and 1 per KB of the parent if its number changed | about 9",
+        amount,
+        (7, 9),
+    ),
+]
+
+
+@pytest.mark.parametrize(("page", "rule", "said", "story", "units"), STORIES, ids=lambda value: str(value)[:30])
+def test_costs_are_what_the_page_says(page, rule, said, story, units):
+    """What a page says that a change costs is what the change costs."""
+    assert said in " ".join(TEXTS[f"docs/rules/{page}.md"].split())
+    shop = Shop(f"docs/rules/{page}.md", rule)
+    story(shop)
+    meter = shop.costs()
+    assert (meter.writes, meter.reads) == units
+
+
+USES = [
+    ("embed", "", address, ""),
+    ("collect", "", role, ""),
+    ("derive", "", store, ""),
+    ("mirror", "", move, "mirror"),
+    ("count", COUNT, other_parent, "count"),
+    ("count", MAX, amount, "max"),
+]
+
+
+@pytest.mark.parametrize(("page", "rule", "story", "row"), USES, ids=lambda value: str(value)[:30])
+def test_permissions_are_those_of_the_readme(page, rule, story, row):
+    """Beside UpdateItem a kind writes only with the permissions that the README names for it."""
+    shop = Shop(f"docs/rules/{page}.md", rule)
+    story(shop)
+    table = {
+        word: cells[1]
+        for cells in rows("README.md", "rules", "permission")
+        for word in re.findall(r"`(\w+)`", cells[0])
+    }
+    named = set(re.findall(r"dynamodb:(\w+)", table[row])) if row else set()
+    assert shop.costs().permissions - {"UpdateItem"} <= named
