@@ -12,17 +12,18 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from sync_rules import aws, messages
-from sync_rules.attributes import Item, Path
+from sync_rules.attributes import Item
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.entities import Table
 from sync_rules.local_queue import LocalQueue
 from sync_rules.memory import MemoryStore
-from sync_rules.model import WRITTEN, Failure, ItemKey, Result, Status, Transaction, Update, Write
+from sync_rules.model import WRITTEN, Action, Check, Failure, ItemKey, Result, Status, Transaction, Update, Write
 from sync_rules.rulefile import parse_rules
 from sync_rules.rules import Rules
 from sync_rules.store import Apply, List, Page, Read, Scan, Store
 from sync_rules.streams import PAGE_MAX_RECORDS, DynamoDBStreams, as_event_record
 from tests.engines import create, unique_prefix
+from tests.peers.builder import Target, helps
 
 State = Mapping[ItemKey, Item]
 Record = dict[str, Any]
@@ -128,12 +129,13 @@ class DiedError(Exception):
 class Meter:
     """A store that counts the writes made through it. `dies_after` that many more, it raises DiedError, once.
 
-    A write of nothing but helper attributes is bookkeeping of the translation, and not counted.
+    A write of nothing but helpers is bookkeeping, of the translation or the pipeline, and counted apart.
     """
 
     store: Store
-    helpers: frozenset[tuple[str, Path]]
+    helpers: frozenset[Target]
     writes: int = 0
+    bookkeeping: int = 0
     dies_after: int | None = None
 
     def read(self, request: Read) -> tuple[Item | None, ...]:
@@ -154,7 +156,10 @@ class Meter:
             raise DiedError
         result = self._send(write)
         if result.status is Status.WRITTEN:
-            self.writes += not is_bookkeeping(write, self.helpers)
+            if is_bookkeeping(write, self.helpers):
+                self.bookkeeping += 1
+            else:
+                self.writes += 1
             self.dies_after = None if self.dies_after is None else self.dies_after - 1
         return result
 
@@ -169,13 +174,18 @@ class DryMeter(Meter):
         return WRITTEN
 
 
-def is_bookkeeping(write: Write, helpers: frozenset[tuple[str, Path]]) -> bool:
-    """Whether a write touches helper attributes only."""
-    action = write.actions[-1] if isinstance(write, Transaction) else write
+def is_bookkeeping(write: Write, helpers: frozenset[Target]) -> bool:
+    """Whether a write touches helpers only. What a transaction merely checks is not written."""
+    actions = write.actions if isinstance(write, Transaction) else (write,)
+    return all(_is_helper(action, helpers) for action in actions if not isinstance(action, Check))
+
+
+def _is_helper(action: Action, helpers: frozenset[Target]) -> bool:
+    table = action.key.table
     if not isinstance(action, Update):
-        return False
-    paths = [*(path for path, _ in action.sets), *action.removes]
-    return all((action.key.table, path) in helpers for path in paths)
+        return helps(helpers, table, ())
+    sets = (*action.sets, *action.adds, *action.discards)
+    return all(helps(helpers, table, path) for path in [*(path for path, _ in sets), *action.removes])
 
 
 class Queue:

@@ -14,8 +14,10 @@ from typing import Final
 
 from sync_rules.errors import UserError
 from sync_rules.rulefile import load_rules, parse_rules
+from tests.peers import chains
+from tests.peers.builder import Builder, UnsupportedError, path_of
 from tests.peers.scenarios import Scenario
-from tests.peers.translate import Builder, UnsupportedError, translate
+from tests.peers.translate import translate
 
 HEAD: Final = """\
 tables:
@@ -100,11 +102,10 @@ def _cycle(scenario: Scenario) -> Refusal | None:
         if len(path) != 1 or "to" not in path[0]:
             continue
         builder = Builder(scenario)
-        there, back = tuple(rule["attr"].split(".")), tuple(rule["copy"]["attr"].split("."))
+        there, back = path_of(rule["attr"]), path_of(rule["copy"]["attr"])
         try:
-            builder.check(rule["table"], path)
-            builder.copy(rule["table"], there, path, back)
-            builder.copy(path[0]["to"], back, [{"to": rule["table"], "by": f"{rule['table']}_id"}], there)
+            chains.copy(builder, (rule["table"], there), path, back)
+            chains.copy(builder, (path[0]["to"], back), [{"to": rule["table"], "by": f"{rule['table']}_id"}], there)
         except UnsupportedError:
             continue
         attempts.append(_text(builder.text(), "SR305"))

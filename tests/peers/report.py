@@ -1,4 +1,4 @@
-"""Runs every scenario of a directory under every variant, and tells what passed, failed, or cannot be run yet."""
+"""Runs every scenario of a directory under every variant, and tells what passed and what failed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from tests.peers.bench import MakeBench, MemoryBench, State
-from tests.peers.cases import Entry, Unsupported
+from tests.peers.cases import Entry
 from tests.peers.runner import Case, run
 from tests.peers.variants import REFERENCE, VARIANTS, Variant
 
@@ -22,12 +22,11 @@ class Verdict(Enum):
 
     PASSED = "passed"
     FAILED = "failed"
-    UNSUPPORTED = "not yet supported"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table. `why`: the first difference and the variant it was found under, or what is missing."""
+    """One line of the table. `why`: the first difference and the variant it was found under."""
 
     file: str
     id: str
@@ -53,8 +52,6 @@ def reference_of(case: Case) -> dict[int, State]:
 def row_of(entry: Entry, variants: Iterable[Variant] = VARIANTS, make: MakeBench = MemoryBench) -> Row:
     """Run one entry to its verdict."""
     file = entry.scenario.file
-    if isinstance(entry, Unsupported):
-        return Row(file, entry.id, Verdict.UNSUPPORTED, entry.reason)
     if not isinstance(entry, Case):
         try:
             entry.check()
@@ -83,7 +80,7 @@ def show(rows: Iterable[Row], console: Console) -> bool:
     """Print the table and its totals; says whether nothing failed."""
     rows = list(rows)
     table = Table("file", "scenario", "verdict", "why", box=box.SIMPLE_HEAD)
-    style = {Verdict.PASSED: "green", Verdict.FAILED: "bold red", Verdict.UNSUPPORTED: "yellow"}
+    style = {Verdict.PASSED: "green", Verdict.FAILED: "bold red"}
     for row in rows:
         verdict = f"[{style[row.verdict]}]{row.verdict.value}[/]"
         table.add_row(escape(row.file), escape(row.id), verdict, escape(row.why))

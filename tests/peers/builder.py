@@ -1,0 +1,150 @@
+"""A rules file in the making, for one scenario: tables, indexes, rules, and what only the translation needs.
+
+Law: every table has one entity of the same name, whose key attributes are its fields. What the scenario does not speak
+of, attributes and whole tables, is listed as a helper, so that its writes are not taken for the scenario's; a helper is
+made once for a purpose, however often it is asked for.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from sync_rules.attributes import Path, show_path
+from tests.peers.scenarios import Scenario
+
+NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
+Target = tuple[str, Path]  # a table and an attribute of its items; with the empty path, all of the table
+
+
+class UnsupportedError(Exception):
+    """A neutral rule that is not translated; the message says which."""
+
+
+def path_of(text: object) -> Path:
+    """A dotted name as a path."""
+    return tuple(str(text).split("."))
+
+
+def helps(helpers: frozenset[Target], table: str, path: Path) -> bool:
+    """Whether an attribute is there for the translation alone."""
+    return (table, ()) in helpers or (table, path) in helpers
+
+
+@dataclass
+class Builder:
+    """The parts of the file so far. `made` are the helpers, by table and purpose."""
+
+    scenario: Scenario
+    keys: dict[str, dict[str, str]] = field(default_factory=dict)
+    indexes: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
+    rules: dict[str, dict[str, Any]] = field(default_factory=dict)
+    made: dict[tuple[object, ...], Target] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for table, key in self.scenario.tables.items():
+            self.keys[table] = {name: self._type(table, name) for name in key}
+
+    def _type(self, table: str, attribute: str) -> str:
+        values = [item[attribute] for of, item in self.scenario.items() if of == table and attribute in item]
+        return "N" if values and all(isinstance(value, int | float) for value in values) else "S"
+
+    def values(self, table: str, path: Path) -> list[Any]:
+        """What items of a table have at a path, as the scenario writes them; None where they have nothing."""
+        return [_plain_get(item, path) for of, item in self.scenario.items() if of == table]
+
+    def id_of(self, table: str) -> str:
+        """The one key attribute by which items of a table are referred to."""
+        name, *more = self.keys[table]
+        if more:
+            raise UnsupportedError(f"a reference to {table}, whose key has two attributes")
+        return name
+
+    # ------------------------------------------------------------ rules
+    def rule(self, into: Target, rule: dict[str, Any]) -> None:
+        """Add a rule, named by what it writes. Said twice, it is the same rule."""
+        if rule in self.rules.values():
+            return
+        name = NOT_IN_NAMES.sub("-", "-".join((into[0], *into[1])))[:50]
+        while name in self.rules:
+            name += "-2"
+        self.rules[name] = rule
+
+    def copy(self, into: Target, copied: Target, link: Mapping[str, str], *, on_delete: str) -> None:
+        """A copy over one hop."""
+        (table, path), (source, attribute) = into, copied
+        words = {"copy": show_path((source, *attribute)), "into": show_path((table, *path))}
+        self.rule(into, {**words, "link": dict(link), "on_delete": on_delete})
+
+    def lists_by(self, table: str, attribute: str, kind: str) -> None:
+        """Have items of a table listed by an attribute, if its key does not already."""
+        if attribute != next(iter(self.keys[table])):
+            kind = self.keys[table].get(attribute, kind)
+            self.indexes.setdefault(table, {})[NOT_IN_NAMES.sub("_", f"by_{attribute}")] = {attribute: kind}
+
+    def link(self, table: str, by: Path, to: str) -> dict[str, str]:
+        """How items of a table name theirs of another, by an attribute that an index can hold: from inside a map, it is
+        copied to a helper. Nothing is checked before: call it when all is known to be sound.
+        """
+        identity = self.id_of(to)
+        if len(by) > 1:
+            key = ("reference", by)
+            known = (table, *key) in self.made
+            helper = self.helper(table, key, (*by, "ref"))
+            if not known:
+                self.copy((table, helper), (table, by), {name: name for name in self.keys[table]}, on_delete="keep")
+            by = helper
+        self.lists_by(table, by[0], self.keys[to][identity])
+        return {identity: show_path(by)}
+
+    # ------------------------------------------------------------ helpers
+    @property
+    def helpers(self) -> frozenset[Target]:
+        """Everything that the scenario does not speak of."""
+        return frozenset(self.made.values())
+
+    def helper(self, table: str, key: tuple[object, ...], words: Path) -> Path:
+        """A helper attribute for this purpose, the same one each time it is asked for."""
+        name = "_".join(word.strip("_") for word in words)
+        while (table, (name,)) in self.made.values() and self.made.get((table, *key)) != (table, (name,)):
+            name += "_2"
+        return self.made.setdefault((table, *key), (table, (name,)))[1]
+
+    def table(self, words: Path, key: Mapping[str, str]) -> str:
+        """A helper table of these words, the same one each time it is asked for."""
+        if ("table", *words) not in self.made:
+            name = "_".join(words)
+            while name in self.keys:
+                name += "_2"
+            self.keys[name] = dict(key)
+            self.made["table", *words] = (name, ())
+        return self.made["table", *words][0]
+
+    # ------------------------------------------------------------ the file
+    def text(self) -> str:
+        """The rules file. Tables are named by PEER_PREFIX, so that several runs can share an engine."""
+        tables = {
+            table: {"name": f"${{PEER_PREFIX}}{NOT_IN_NAMES.sub('_', table)}", "key": dict(key)}
+            | ({"indexes": self.indexes[table]} if table in self.indexes else {})
+            for table, key in self.keys.items()
+        }
+        kept = {
+            rule["ledger"] for rule in self.rules.values() if "ledger" in rule
+        }  # a ledger's items are the pipeline's
+        entities = {table: {"table": table} for table in tables if table not in kept}
+        stream = io.StringIO()
+        yaml = YAML()
+        yaml.width = 1000
+        yaml.dump({"tables": tables, "entities": entities, "rules": self.rules}, stream)
+        return stream.getvalue()
+
+
+def _plain_get(item: Any, path: Path) -> Any:
+    for name in path:
+        item = item.get(name) if isinstance(item, dict) else None
+    return item
