@@ -91,11 +91,16 @@ class Ref:
 
 @dataclass(frozen=True, eq=False)
 class Entity:
-    """A kind of item, recognised by its key. `templates` covers the table's key and may cover an index's."""
+    """A kind of item, recognised by its key. `templates` covers the table's key and may cover an index's.
+
+    `first`: entities of the table that come before this one and whose keys would fit it too, as in a graph the nodes
+    among the edges. What is of one of them is not of this one.
+    """
 
     name: str
     table: Table
     templates: Mapping[str, Template]
+    first: tuple[Entity, ...] = ()
 
     @cached_property
     def identity(self) -> tuple[str, ...]:
@@ -113,7 +118,7 @@ class Entity:
             for field, content in found.items():
                 if bound.setdefault(field, content) != content:
                     return None
-        return bound
+        return None if any(other.fields(key) is not None for other in self.first) else bound
 
     @cached_property
     def bound(self) -> Mapping[str, Ref]:
@@ -134,14 +139,17 @@ class Entity:
         return {**item, **{name: value for name, value in read.items() if value is not None}}
 
     def key_of(self, fields: Fields) -> ItemKey | None:
-        """The key of the item these fields name; None when a field is missing, or when no item can have such a key."""
+        """The key of the item these fields name; None when a field is missing, or when no item of this entity can have
+        such a key.
+        """
         values = []
         for attribute, max_bytes in zip(self.table.key, KEY_MAX_BYTES, strict=False):
             value = self.templates[attribute.name].build(fields, attribute.type)
             if value is None or not possible(value, max_bytes):
                 return None
             values.append((attribute.name, attribute.type, value[attribute.type]))
-        return ItemKey(self.table.name, tuple(values))
+        key = ItemKey(self.table.name, tuple(values))
+        return None if any(other.fields(key) is not None for other in self.first) else key
 
     def ref(self, field: str) -> Ref:
         """Where items of this entity hold a field: base key templates, then index templates, else an attribute."""

@@ -171,14 +171,17 @@ def same_items(rules: Rules, document: Document) -> Iterator[Problem]:
     edges, may come before one without: an item is of the first entity that its key fits.
     """
     for one, two in combinations(declared(rules), 2):
-        fits = one.table == two.table and all(
-            may_overlap(one.templates[a.name], two.templates[a.name]) for a in one.table.key
-        )
-        if not fits or (_repeats(one) and not _repeats(two)):
+        if not may_be_both(one, two) or (_repeats(one) and not _repeats(two)):
             continue
         message = f"a key of table {one.table.name!r} may be of {one.name!r} and of {two.name!r}"
         cure = f"declare {two.name!r} before {one.name!r}" if _repeats(two) and not _repeats(one) else None
         yield Problem("SR306", message, document.value("entities", two.name, "key"), cure)
+
+
+def may_be_both(one: Entity, two: Entity) -> bool:
+    """Whether some key could fit both entities."""
+    keys = (attribute.name for attribute in one.table.key)
+    return one.table == two.table and all(may_overlap(one.templates[key], two.templates[key]) for key in keys)
 
 
 def _repeats(entity: Entity) -> bool:

@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +166,8 @@ def _entities(document: Document, report: Report, shaped: Shaped, tables: Mappin
         if table is not None:
             entity = _entity(name, form, table, document, report)
             if entity is not None:
-                entities[name] = entity
+                first = tuple(other for other in entities.values() if lint.may_be_both(other, entity))
+                entities[name] = replace(entity, first=first)
         elif form.table not in shaped.broken["tables"]:
             message = unknown("table", form.table, document.names("tables"))
             report.add("SR102", document.value("entities", name, "table"), message)

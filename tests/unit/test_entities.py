@@ -1,0 +1,81 @@
+"""Entities: an item is of one entity, whoever builds its key."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules.rulefile import parse_rules
+from tests.builders import s
+from tests.worlds import Scene
+
+GRAPH = """
+tables:
+  graph:   {key: {source: S, target: S}}
+  follows: {key: {follower: S, followed: S}}
+  ledger:  {key: {PK: S, SK: S}}
+entities:
+  node:   {table: graph, key: {source: "{id}", target: "{id}"}}
+  edge:   {table: graph}
+  follow: {table: follows}
+rules:
+  one: """
+NAMED = "link: {source: followed, target: follower}"
+MIRROR = f"{{mirror: follow, into: edge, {NAMED}, attributes: all}}"
+OWN = {"follower": s("a"), "followed": s("a")}
+
+
+def graph(rule: str) -> Scene:
+    return Scene(parse_rules(GRAPH + rule + "\n"))
+
+
+def test_entity_is_not_of_a_key_that_an_earlier_one_fits():
+    """A node stands among the edges of its table and is none: its key is neither taken apart nor built as an edge's."""
+    rules = graph(MIRROR).rules
+    node, edge = rules.entities["node"], rules.entities["edge"]
+    key = node.key_of({"id": s("a")})
+    assert key is not None
+    assert rules.entity_of(key) is node
+    assert edge.fields(key) is None
+    assert edge.key_of({"source": s("a"), "target": s("a")}) is None
+    assert edge.key_of({"source": s("a"), "target": s("b")}) is not None
+
+
+def test_a_mirror_leaves_an_item_of_another_entity_alone():
+    """A mirror whose key would be a node's is not made; the node that is there is neither overwritten nor deleted."""
+    scene = graph(MIRROR)
+    alone = scene.put("follows", OWN)
+    scene.rest()
+    assert list(scene.memory.items("graph")) == []
+    scene.memory.delete(alone)
+    node = scene.put("graph", {"source": s("a"), "target": s("a"), "name": s("Ann")})
+    follow = scene.put("follows", OWN)
+    scene.rest()
+    scene.memory.delete(follow)
+    scene.rest()
+    assert scene.item(node)["name"] == s("Ann")
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        f"{{count: follow, into: edge.n, {NAMED}}}",
+        "{copy: follow.since, into: edge.n, link: {follower: target, followed: source}}",
+    ],
+)
+def test_a_rule_does_not_write_on_an_item_of_another_entity(rule):
+    """What is written on edges is not written on a node, whose key an edge could have."""
+    scene = graph(rule)
+    node = scene.put("graph", {"source": s("a"), "target": s("a")})
+    scene.rest()
+    scene.put("follows", {**OWN, "since": s("x")})
+    scene.rest()
+    assert "n" not in scene.item(node)
+
+
+def test_a_recount_does_not_count_the_node_itself():
+    """A node that lists its edges by its own partition finds itself among them, and is no edge of its own."""
+    scene = graph("{count: edge, into: node.n, link: {id: source}, mode: recount}")
+    node = scene.put("graph", {"source": s("a"), "target": s("a")})
+    scene.put("graph", {"source": s("a"), "target": s("b")})
+    scene.rest()
+    assert scene.item(node)["n"] == {"N": "1"}
