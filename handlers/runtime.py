@@ -22,7 +22,7 @@ from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import StoreError, UserError
 from sync_rules.kinds.call import functions_of
 from sync_rules.limits import Limits
-from sync_rules.messages import CallMessage, Message, PushMessage
+from sync_rules.messages import CallMessage, Message
 from sync_rules.model import Failure, ItemKey, Outcome
 from sync_rules.outside import archive_of, caller_of
 from sync_rules.rulefile import load_rules
@@ -75,17 +75,23 @@ class Deadline:
         return self.remaining_ms() / 1000
 
 
+# Nothing can be looked at again: a fan-out is worked to its end, and what is parked has its failure record at once.
+WITHOUT_QUEUE: Final = Limits(fan_out_inline_max_items=sys.maxsize, parked_max_looks=0)
+
+
 class NoQueue:
-    """Stands where no queue is set up. A parked target has its failure record and is left to its next change, or to
-    verify; the rest of a fan-out that did not fit into one invocation, and a call that failed, are reported as failed.
+    """Stands where no queue is set up. What is parked is left to its next change, or to verify; the rest of a fan-out
+    that did not fit into one invocation, and a call that failed, are reported as failed.
     """
 
     def send(self, message: Message, _delay_seconds: int) -> None:
-        """Raises StoreError for anything but another look at what was parked."""
-        if isinstance(message, PushMessage):
-            raise StoreError("NoQueue", f"set {QUEUE_URL}: a fan-out did not fit into one invocation")
-        if isinstance(message, CallMessage):
-            raise StoreError("NoQueue", f"set {QUEUE_URL}: a call failed, and what it was told is nowhere else")
+        """Raises StoreError: there is nobody to take it."""
+        told = (
+            "a call failed, and what it was told is nowhere else"
+            if isinstance(message, CallMessage)
+            else ("a fan-out did not fit into one invocation")
+        )
+        raise StoreError("NoQueue", f"set {QUEUE_URL}: {told}")
 
 
 class LoggedFailures:
@@ -98,8 +104,10 @@ class LoggedFailures:
         """Raises StoreError when the queue does not take the record."""
         if self._behind is not None:
             self._behind.park(failure)
-        item = None if failure.key is None else shown(failure.key)
-        logger.error("parked", rule=failure.rule, item=item, reason=failure.reason, position=failure.position)
+        item, member = (None if key is None else shown(key) for key in (failure.key, failure.member))
+        logger.error(
+            "parked", rule=failure.rule, item=item, member=member, reason=failure.reason, position=failure.position
+        )
 
 
 def shown(key: ItemKey) -> str:
@@ -122,7 +130,7 @@ def consumer() -> Consumer:
     endpoint = os.environ.get(ENDPOINT_URL)
     store = DynamoStore(aws.dynamodb(endpoint), rules.tables, remaining_seconds=deadline.remaining_seconds)
     queue = _queue(rules, endpoint)
-    limits = Limits() if isinstance(queue, SqsQueue) else Limits(fan_out_inline_max_items=sys.maxsize)
+    limits = Limits() if isinstance(queue, SqsQueue) else WITHOUT_QUEUE
     archive = archive_of(rules, endpoint_url=endpoint, retrying=aws.retrying(deadline.remaining_seconds))
     caller = _caller(rules, endpoint, file.absolute().parent)
     return Consumer(rules, World(store, queue, _failures(endpoint), archive, caller), limits=limits)

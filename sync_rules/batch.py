@@ -20,9 +20,10 @@ from sync_rules.fanout import pull, push
 from sync_rules.limits import Limits
 from sync_rules.messages import CallMessage, Message, PartMessage, PullMessage
 from sync_rules.model import Call, Change, Failure, ItemKey
+from sync_rules.pace import Pace
 from sync_rules.parts import settle
 from sync_rules.plan import part_of, plan_batch, pull_of, pushes_of
-from sync_rules.reconcile import Pace, Report
+from sync_rules.reconcile import Report
 from sync_rules.records import changes_of, read_event
 from sync_rules.rules import Rules
 from sync_rules.store import Failures, Work, World, drive
@@ -69,17 +70,19 @@ def process_message(message: Message, rules: Rules, pace: Pace) -> Work[Report]:
 
 @dataclass
 class Breaker:
-    """Counts writes per target in windows of fixed length, for the targets written last: what is fixed without end is
-    parked, because something else keeps writing the same attribute back.
+    """Counts how often the same is written on a target in windows of fixed length, for what was written last: what is
+    fixed without end is parked, because something else keeps writing the same attribute back. A parent whose count
+    goes up a thousand times is just busy.
     """
 
     limits: Limits
     clock: Callable[[], float] = time.monotonic
-    _windows: OrderedDict[ItemKey, tuple[float, int]] = field(default_factory=OrderedDict)
+    _windows: OrderedDict[tuple[ItemKey, int], tuple[float, int]] = field(default_factory=OrderedDict)
 
-    def may_write(self, key: ItemKey) -> bool:
-        """Count a write of a target; False when it has had its share of this window."""
+    def may_write(self, target: ItemKey, what: object = None) -> bool:
+        """Count a write of this on a target; False when it has had its share of this window."""
         now = self.clock()
+        key = (target, hash(repr(what)))  # a number stands for values that are not to be kept
         since, count = self._windows.pop(key, (now, 0))
         if now - since >= self.limits.fixes_window_seconds:
             since, count = now, 0
@@ -98,7 +101,7 @@ class KeptOnce:
     failures: Failures
     limits: Limits
     clock: Callable[[], float] = time.monotonic
-    _kept: OrderedDict[tuple[str, ItemKey, str], float] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[tuple[str, ItemKey, str, ItemKey | None], float] = field(default_factory=OrderedDict)
 
     def park(self, failure: Failure) -> None:
         """Keep the failure, unless it was kept lately. Raises StoreError like the failures it is for."""
@@ -106,7 +109,7 @@ class KeptOnce:
         if failure.key is None:
             self.failures.park(failure)
             return
-        known = (failure.rule, failure.key, failure.reason)
+        known = (failure.rule, failure.key, failure.reason, failure.member if failure.apart else None)
         if now - self._kept.get(known, -math.inf) < self.limits.failure_again_seconds:
             return
         self.failures.park(failure)
@@ -181,9 +184,9 @@ class Consumer:
             self.telemetry.add(report, records, self._clock())
             self.telemetry.unreadable_records += unreadable
 
-    def _may_write(self, key: ItemKey) -> bool:
+    def _may_write(self, key: ItemKey, what: object) -> bool:
         with self._lock:
-            return self._breaker.may_write(key)
+            return self._breaker.may_write(key, what)
 
 
 def lowest(positions: Iterable[str]) -> str | None:

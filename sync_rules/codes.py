@@ -79,6 +79,16 @@ WARNINGS: dict[str, Code] = {
         "What comes first, and what is left out first, then depends on the entries' names.",
         "say order: created_at, or -created_at for the newest first",
     ),
+    "SR414": warning(
+        "a where that reads another item",
+        "Only the `where` of copy sees two items; here an attribute that the item does not have is false for ever.",
+        "copy what decides onto the item by a rule of its own, and read that; no harm if it is a map of the item",
+    ),
+    "SR415": warning(
+        "an index by what stands only inside a key",
+        "The index holds only items that have it as an attribute too; all others are not found, nor missed by verify.",
+        "let your application write the attribute, and say so in the entity's key",
+    ),
 }
 
 CODES: dict[str, Code] = {**ERRORS, **WARNINGS}

@@ -15,19 +15,22 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from sync_rules.attributes import AttributeValue, Item, Path, get
 from sync_rules.decide import lost_source
 from sync_rules.entities import Table
 from sync_rules.errors import StoreError
 from sync_rules.families import Desired, Part, TargetRule, Trouble
-from sync_rules.limits import Limits
 from sync_rules.model import Change, Delete, ItemKey, Transaction, Update, Write
+from sync_rules.pace import Pace
 from sync_rules.parts import judged, read_parts
 from sync_rules.rules import Rules
-from sync_rules.sources import Found, Sources, Target, read_sources
+from sync_rules.sources import Found, Sources, Target, read_sources, rounds_of
 from sync_rules.store import Read, Scan, Work
 from sync_rules.updates import differences
+
+PACE: Final = Pace()
 
 
 class Drift(Enum):
@@ -162,20 +165,28 @@ def look_again(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
 def compare(asked: Asked) -> Work[Comparison]:
     """Compare targets, whose images are at hand, and parts, which are read, with their sources."""
     comparison = Comparison()
-    sources = yield from read_sources(asked.targets, Limits())
-    for target in asked.targets:
-        for rule in target.rules:
-            _compare_one(rule, target, sources, comparison)
-    for part, written_on, made_from in (yield from read_parts(asked.parts)):
-        for found in (written_on, made_from):
-            if isinstance(found, StoreError):
-                raise found
-        verdict = judged(part, written_on, made_from)
-        if verdict is None:
-            comparison.right.update([part.rule.name] * asked.parts[part])
-        else:
-            comparison.different.append(_differing_part(part, verdict, written_on, made_from))
+    for targets in rounds_of(asked.targets, PACE.limits):
+        sources = yield from read_sources(targets, PACE)
+        for target in targets:
+            for rule in target.rules:
+                _compare_one(rule, target, sources, comparison)
+    parts = tuple(asked.parts)
+    for start in range(0, len(parts), PACE.limits.fan_out_round_max_items):
+        some = parts[start : start + PACE.limits.fan_out_round_max_items]
+        for part, written_on, made_from in (yield from read_parts(some)):
+            _compare_part(part, written_on, made_from, asked.parts[part], comparison)
     return comparison
+
+
+def _compare_part(part: Part, written_on: Found, made_from: Found, sides: int, comparison: Comparison) -> None:
+    for found in (written_on, made_from):
+        if isinstance(found, StoreError):
+            raise found
+    verdict = judged(part, written_on, made_from)
+    if verdict is None:
+        comparison.right.update([part.rule.name] * sides)
+    else:
+        comparison.different.append(_differing_part(part, verdict, written_on, made_from))
 
 
 def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison: Comparison) -> None:

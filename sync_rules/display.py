@@ -19,6 +19,8 @@ from sync_rules.local_run import Files, Status, wall_clock_ms
 
 LIVE_EVERY_MS: Final = 250
 LINE_EVERY_MS: Final = 5_000
+ALWAYS: Final = ("copied", "right", "refused", "failed", "parked")
+COUNTED: Final = ("copied", "done", "right", "refused", "failed", "again", "parked")  # in the order of the line
 
 
 class Display(Protocol):
@@ -125,7 +127,7 @@ def line(status: Status, records_per_second: float) -> str:
     parts = [
         f"{records_per_second:,.0f} records/s",
         f"{status.records:,} records",
-        *(f"{name} {getattr(status, name):,}" for name in ("copied", "right", "refused", "failed", "parked")),
+        *(f"{name} {getattr(status, name):,}" for name in COUNTED if getattr(status, name) or name in ALWAYS),
         f"lag {lag}",
         f"later {status.messages_due:,} due, {status.messages_waiting:,} waiting",
         f"{status.shards:,} shards",
@@ -154,6 +156,8 @@ def summary_lines(status: Status, files: Files) -> list[str]:
         f"{status.records:,} records in {status.seconds:,.1f} s: {status.copied:,} copied, "
         f"{status.right:,} right already, {status.refused:,} refused by a guard, "
         f"{status.failed:,} to come again, {status.parked:,} parked."
+        + (f" {status.done:,} archived or called." if status.done else "")
+        + (f" {status.again:,} put off to be tried again." if status.again else "")
     )
     later = status.messages_due + status.messages_waiting
     lines = [done, f"Checkpoint: {files.checkpoint}. Messages for later, kept there: {later:,}."]

@@ -11,7 +11,8 @@ from typing import Final
 from sync_rules.errors import StoreError
 from sync_rules.messages import CallMessage
 from sync_rules.model import Call, Effect, Failure, ItemKey, Keep, Outcome
-from sync_rules.reconcile import Pace, Report, Unfinished
+from sync_rules.pace import Pace
+from sync_rules.reconcile import Report, Unfinished
 from sync_rules.store import Later, Park, Work
 
 TOO_LARGE: Final = "MessageTooLarge"

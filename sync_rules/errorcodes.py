@@ -198,6 +198,16 @@ ERRORS: dict[str, Code] = {
         "A path is made of ids; the parent is named by the last field of the key, in an attribute outside it.",
         "give the entity a key with a field, and name the attribute with the parent's id",
     ),
+    "SR215": Code(
+        "a list through an index",
+        "An index lags: a list, which does not name its entries, would lose the newest of them for a minute.",
+        "use as: map; or list the children by the key of their own table",
+    ),
+    "SR216": Code(
+        "a text of a binary field",
+        "Entries and elements are called by text, and a binary value has none.",
+        "use fields of type S or N",
+    ),
     # ------------------------------------------------------------ writers, cycles and keys
     "SR301": Code(
         "two writers of one attribute",

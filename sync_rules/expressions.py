@@ -6,6 +6,7 @@ attributes of the target (the item the copy is written on); the source is reache
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -19,6 +20,11 @@ from sync_rules.errors import UserError
 STEPS = (
     "index_expression", "projection", "filter_projection", "value_projection", "flatten", "pipe", "slice",
 )  # fmt: skip
+
+OUTSIDE_QUOTES = re.compile(r"'[^']*'|`[^`]*`|\"[^\"]*\"")  # what is quoted, to be left out of account
+SINGLE_EQUALS = re.compile(r"(?<![=!<>])=(?!=)")
+BARE_NUMBER = re.compile(r"(?:[=<>]\s*-?\d)|(?:(?<![\w.\[])\d+\s*[=<>!])")
+SQL_WORD = re.compile(r"\b(and|or|not)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,7 @@ def compile_where(text: str, source_name: str) -> Where:
         compiled = jmespath.compile(text)
     except JMESPathError as error:
         first = str(error).splitlines()[0].removeprefix("Bad jmespath expression: ").rstrip(":")
-        raise UserError(f"{text!r} is not a JMESPath expression: {first}") from error
+        raise UserError(f"{text!r} is not a JMESPath expression: {first}{_cure(text)}") from error
     source: dict[Path, None] = {}
     target: dict[Path, None] = {}
     for names in _roots(cast("dict[str, Any]", compiled.parsed)):
@@ -66,6 +72,19 @@ def compile_where(text: str, source_name: str) -> Where:
         else:
             source[names[1:2]] = None
     return Where(text, source_name, tuple(source), tuple(target), compiled)
+
+
+def _cure(text: str) -> str:
+    """What those who do not know JMESPath write most often, and how to write it."""
+    bare = OUTSIDE_QUOTES.sub(" ", text)
+    cures = []
+    if SINGLE_EQUALS.search(bare):
+        cures.append("equals is ==, and text stands in single quotes: status == 'OPEN'")
+    if BARE_NUMBER.search(bare):
+        cures.append("a number stands in backticks, such as total > `100`")
+    if SQL_WORD.search(bare):
+        cures.append("and, or, not are &&, ||, !")
+    return f". In JMESPath, {'; '.join(cures)}" if cures else ""
 
 
 def _roots(node: dict[str, Any]) -> Iterator[tuple[str, ...]]:

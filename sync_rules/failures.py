@@ -1,4 +1,4 @@
-"""Failure records as JSON, in one form whoever keeps them: rule, table, key, reason, position, at.
+"""Failure records as JSON, in one form whoever keeps them: rule, table, key, reason, position, member, at.
 
 Law: a failure record names an item and never holds a value of it. A key is written as `sync-rules verify --key` takes
 it: plain values that the table's key schema types, numbers as text, binary as hexadecimal digits.
@@ -20,6 +20,7 @@ def failure_record(failure: Failure, at: datetime) -> dict[str, Any]:
         "key": failure.key and plain_key(failure.key),
         "reason": failure.reason,
         "position": failure.position,
+        "member": failure.member and {"table": failure.member.table, "key": plain_key(failure.member)},
         "at": at.astimezone(UTC).isoformat(timespec="milliseconds"),
     }
 

@@ -1,8 +1,8 @@
 """What a rule is to the pipeline, and the three families of rules.
 
 Law: a rule is pure. It says which records are a reason to look and where, what is true of what it keeps, and under
-which guard that may be written; it reads no store, no clock, and remembers nothing. There are three families, by what is
-looked at: a `TargetRule` keeps attributes of targets, a `PartRule` keeps things that stand each for itself, an
+which guard that may be written; it reads no store, no clock, and remembers nothing. There are three families, by what
+is looked at: a `TargetRule` keeps attributes of targets, a `PartRule` keeps things that stand each for itself, an
 `EffectRule` does something outside the tables. The kinds of rules are in `kinds`, one file each.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from sync_rules.attributes import AttributeValue, Item, Path, changed, get, overlaps
 from sync_rules.entities import Entity, Table
-from sync_rules.finding import Find, KeyConditions
+from sync_rules.finding import Find, KeyConditions, Link
 from sync_rules.model import Change, Condition, Effect, ItemKey, Write
 
 Place = tuple[Entity, Path]
@@ -118,6 +118,27 @@ class Rule(ABC):
         return False
 
 
+@dataclass(frozen=True, eq=False)
+class ListingRule(Rule):
+    """A rule whose target lists its sources. `link` pairs each identity field of the target with the place on a source
+    where it is read.
+    """
+
+    link: Link = field(kw_only=True)
+
+    @property
+    def anchor(self) -> Entity:
+        return self.target
+
+    @property
+    def listed(self) -> Entity:
+        return self.source
+
+    @property
+    def lists_by(self) -> tuple[object, ...]:
+        return (self.listed.name, self.find, self.link)
+
+
 @dataclass(frozen=True, slots=True)
 class Hint:
     """Look at this target. `member` is, where a target is made of several items, the one that hints at it."""
@@ -148,6 +169,7 @@ class TargetRule(Rule):
     """A rule that keeps paths of a target equal to what its sources say: one guarded update per target."""
 
     strict: bool = False
+    gathers: bool = False  # whether targets are made of members, which are all in memory at once
 
     def hints(self, change: Change) -> Iterable[Hint]:  # noqa: ARG002
         """The targets that a record of a source names by itself, both as it was and as it is."""
@@ -155,7 +177,7 @@ class TargetRule(Rule):
 
     @property
     def relevant_paths(self) -> tuple[Path, ...]:
-        """A change of any of these on a target is a reason to look at it: what a guard compares or a listing goes by."""
+        """A change of any of these on a target is a reason to look at it: what guards compare or a listing goes by."""
         raise NotImplementedError
 
     def pulls(self, change: Change) -> bool:

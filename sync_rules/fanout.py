@@ -7,20 +7,24 @@ last page, by whoever lists it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from sync_rules.attributes import Item
 from sync_rules.errors import StoreError
 from sync_rules.families import Part, PartRule, TargetRule
-from sync_rules.messages import PullMessage
+from sync_rules.messages import Message, PullMessage
 from sync_rules.model import Change, ItemKey, Outcome
-from sync_rules.parts import PartLook, settle
+from sync_rules.pace import Pace
+from sync_rules.parts import PartLook, message_of, settle
 from sync_rules.plan import Pull, Push
-from sync_rules.reconcile import Pace, Report, Unfinished, fix
+from sync_rules.reconcile import Report, Unfinished, fix
 from sync_rules.rules import Rules
 from sync_rules.sources import Target, read_all
 from sync_rules.store import Later, List, Work
+
+FAILED_MAX_MESSAGES: Final = 20  # of one push that goes on; more would take long to send
 
 
 def pull(pulls: Sequence[Pull], pace: Pace) -> Work[Report]:
@@ -86,6 +90,9 @@ class Listing:
     wrote: bool = False
     failed: str = ""
     targets_failed: bool = False
+    again: list[Message] = field(default_factory=list)  # a look at each target or part that failed
+    round_began: Item | None = None
+    first_failed: Item | None = None  # where the round began in which one failed first
 
     @property
     def found(self) -> bool:
@@ -109,6 +116,8 @@ def push(pushes: Sequence[Push], rules: Rules, pace: Pace) -> Work[Report]:
     listings = [Listing(one, one.cursor) for one in pushes]
     active = listings
     while active:
+        for listing in active:
+            listing.round_began = listing.cursor
         looks = yield from _list_round(active, rules, pace)
         done = yield from _look(looks, pace)
         report.outcomes.update(done.outcomes)
@@ -136,7 +145,7 @@ def _list_round(active: Sequence[Listing], rules: Rules, pace: Pace) -> Work[dic
         if room <= 0:
             break
         if pace.out_of_time() or listing.listed_items >= pace.limits.fan_out_inline_max_items:
-            yield from _hand_over(listing)
+            yield from _hand_over(listing, pace)
             continue
         for key, image in (yield from _list_page(listing, rules, pace)):
             look = looks.setdefault(key, Look())
@@ -203,26 +212,23 @@ def _look(looks: Mapping[ItemKey, Look], pace: Pace) -> Work[Report]:
             for part in parts_listed(listing.push, key, look.image):
                 parts.setdefault(part, {})[id(listing)] = listing
     report = yield from fix(targets, pace)
-    _tell(report, {key: look.asked for key, look in looks.items()})
-    if parts:
-        some = yield from settle([PartLook(part) for part in parts], pace)
-        asked: dict[ItemKey, dict[int, Listing]] = {}
-        for part, listings in parts.items():
-            asked.setdefault(part.target, {}).update(listings)
-        _tell(some, {key: list(listings.values()) for key, listings in asked.items()})
-        report.add(some)
+    _tell(report, [(key, PullMessage(key), look.asked) for key, look in looks.items()])
+    some = yield from settle([PartLook(part) for part in parts], pace)
+    _tell(some, [(part.target, message_of(part), asked.values()) for part, asked in parts.items()])
+    report.add(some)
     return report
 
 
-def _tell(report: Report, asked: Mapping[ItemKey, Sequence[Listing]]) -> None:
-    """What came of each item concerns the pushes that asked for it."""
-    for key in report.written:
-        for listing in asked[key]:
-            listing.wrote = True
-    for key, unfinished in report.failed.items():
-        _fail(asked[key], unfinished.reason)
-        for listing in asked[key]:
-            listing.targets_failed = True
+def _tell(report: Report, asked: Iterable[tuple[ItemKey, Message, Collection[Listing]]]) -> None:
+    """What came of each item concerns the pushes that asked for it; each comes with the message that asks for it."""
+    for key, message, listings in asked:
+        for listing in listings:
+            listing.wrote |= key in report.written
+        if key in report.failed:
+            _fail(listings, report.failed[key].reason)
+            for listing in listings:
+                listing.targets_failed = True
+                listing.again.append(message)
 
 
 def still_linked(push: Push, image: Item) -> tuple[TargetRule, ...]:
@@ -243,16 +249,31 @@ def parts_listed(push: Push, key: ItemKey, image: Item) -> list[Part]:
 
 def _fail(listings: Iterable[Listing], reason: str) -> None:
     for listing in listings:
+        listing.first_failed = listing.first_failed if listing.failed else listing.round_began
         listing.failed = reason
 
 
-def _hand_over(listing: Listing) -> Work[None]:
-    """The rest of a push goes on as a message. If part of it failed, all of it comes again with its record as well."""
+def _hand_over(listing: Listing, pace: Pace) -> Work[None]:
+    """The rest of a push goes on as a message, and what failed so far goes with it: else all of it would come again,
+    and hand over the same rest once more. A few targets that failed go as messages of their own. Of many, and after a
+    delete, which only a push does, the message begins where the first of them was listed; if that is where this one
+    began, nothing is handed over and it comes again.
+    """
     listing.done = listing.handed_over = True
+    cursor = listing.cursor
+    few = not listing.push.removed and len(listing.again) <= FAILED_MAX_MESSAGES and not pace.out_of_time()
+    if listing.failed and not few:
+        cursor = listing.first_failed
+        if cursor == listing.push.cursor:
+            return
     try:
-        yield Later(replace(listing.push, cursor=listing.cursor, found=listing.found).message())
+        for message in listing.again if few else ():
+            yield Later(message, pace.limits.parked_first_delay_seconds)
+        yield Later(replace(listing.push, cursor=cursor, found=listing.found).message())
     except StoreError as error:
         listing.failed = str(error)
+    else:
+        listing.failed, listing.targets_failed = "", False
 
 
 def _second_look(listing: Listing, pace: Pace) -> Work[None]:

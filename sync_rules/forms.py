@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
 from sync_rules.limits import DELAY_MAX_SECONDS
 
@@ -78,12 +78,16 @@ Size = Annotated[
     | Annotated[str, Field(pattern=r"^[1-9][0-9]* ?(B|KB)$"), Tag("form:size")],
     Discriminator(size_form),
 ]
+# An integer is a number too: of pydantic's own `oneOf` it would be two, and editors would call it wrong.
 Weight = Annotated[
-    Annotated[int, Tag("form:number")] | Annotated[float, Tag("form:fraction")], Discriminator(weight_form)
+    Annotated[int, Tag("form:number")] | Annotated[float, Tag("form:fraction")],
+    Discriminator(weight_form),
+    WithJsonSchema({"type": "number"}),
 ]
 Cell = Annotated[
     Annotated[int, Tag("form:number")] | Annotated[float, Tag("form:fraction")] | Annotated[str, Tag("form:text")],
     Discriminator(cell_form),
+    WithJsonSchema({"type": ["number", "string"]}),
 ]
 Link = Annotated[
     dict[str, str],

@@ -23,6 +23,7 @@ from sync_rules.numbers import EXPONENT_MIN, digits_of, holdable, number_of, spe
 AMOUNT: Final = "n"  # the number of an entry, a total or a rank item
 INTO: Final = "into"  # an entry's total: partition key and sort key
 AT: Final = "at"  # the attribute of the total that it is part of: AMOUNT, or one per group
+VERSION: Final = "v"  # of a total: how often it was added to, so that the same number twice can be told apart
 GROUP: Final = "="  # what a group's attribute begins with, so that no group can be named like another attribute
 ENTRY: Final = (INTO, AT, AMOUNT)
 
@@ -147,7 +148,7 @@ def supported(entity: Entity) -> bool:
 def suitable(table: Table) -> bool:
     """Whether a table can be a ledger: a key of two strings, under names that no item of a ledger uses."""
     return len(table.key) == 2 and all(  # noqa: PLR2004 - partition and sort
-        attribute.type == "S" and attribute.name not in ENTRY and not attribute.name.startswith(GROUP)
+        attribute.type == "S" and attribute.name not in (*ENTRY, VERSION) and not attribute.name.startswith(GROUP)
         for attribute in table.key
     )
 

@@ -37,13 +37,13 @@ class Limits:
     """Looks at a parked target (about two and a half hours); after that, its own next change or verify finds it."""
 
     fixes_per_target_max_writes: int = 600
-    """Writes of one target in one window before it is parked: something else writes the same attribute back."""
+    """The same written on one target in one window before it is parked: something else keeps writing it back."""
 
     fixes_window_seconds: int = 60
     """The window of `fixes_per_target_max_writes`."""
 
     fixes_counted_max_items: int = 10_000
-    """Targets whose writes are counted at a time, about 4 MB; the one written longest ago is forgotten."""
+    """Writes counted at a time, about 4 MB; the one made longest ago is forgotten."""
 
     failure_again_seconds: int = 900
     """How long the same failure of the same rule and item is not recorded again."""
@@ -53,6 +53,16 @@ class Limits:
 
     call_max_tries: int = 8
     """How often a user's function is called for one change before a failure record says that it failed each time."""
+
+    listed_rows_max_items: int = 10_000
+    """Rows listed for one look at a target that is made of several members, those that `where` leaves out included."""
+
+    gathered_round_max_items: int = 50
+    """Targets that are made of several members held at once, each with all of them."""
+
+    def recorded_at(self, *, patient: bool) -> int:
+        """At which look at something stuck a failure record is kept: what may pass by itself gets one more, if any."""
+        return int(patient and self.parked_max_looks > 0)
 
     def parked_delay_seconds(self, attempt: int) -> int:
         """How long to wait before something is looked at that was parked so often before."""

@@ -162,6 +162,12 @@ def _leading(template: Template, known: Mapping[str, KeyType]) -> Iterator[str]:
         yield field
 
 
+def hidden(entity: Entity, find: Find) -> list[str]:
+    """The attributes of an index that are only known as fields inside the entity's key: perhaps no item has them."""
+    index = [] if find.index is None else [attribute.name for attribute, _ in (*find.partition, *find.sort)]
+    return [name for name in index if name in entity.bound and name not in entity.templates]
+
+
 # ---------------------------------------------------------------- the index that is missing
 def missing_index(source: Entity, target: Entity, link: Link) -> str:
     """What to add so that targets can be found, in the form the rules file takes."""
@@ -173,21 +179,35 @@ def missing_index(source: Entity, target: Entity, link: Link) -> str:
     known = known_fields(source, link)
     declared = {a.name: a.type for a in (*target.table.key, *(a for i in target.table.indexes for a in i.attributes))}
     nested: list[Ref] = []
+    inside: list[str] = []
     for field, ref in link:
         attribute = KeyAttribute(ref.path[0], declared.get(ref.path[0], types[field]))
         if len(ref.path) > 1:
             nested.append(ref)
         elif ref.template is None or _fills(attribute, ref.template, known):
             attributes[attribute.name] = attribute.type
-        else:  # inside a key that holds other fields too: it must stand alone to be listed by
-            attributes[ref.field] = types[field]
+        else:  # inside a key that holds other fields too: an attribute must hold it alone, to be listed by
+            inside.append(ref.field)
+            attributes[alone(ref.field)] = "S"
     for ref in nested:
         attributes["_".join(name.strip("_") for name in ref.path)] = types[next(f for f, r in link if r == ref)]
-    name = NOT_IN_INDEX_NAMES.sub("_", "by_" + "_".join(attributes))
+    named = [
+        attribute.removeprefix("by_") if attribute in map(alone, inside) else attribute for attribute in attributes
+    ]
+    name = NOT_IN_INDEX_NAMES.sub("_", "by_" + "_".join(named))
     inner = ", ".join(f"{attribute}: {kind}" for attribute, kind in attributes.items())
     short = f"{{{inner}}}" if len(attributes) == 1 else f"{{partition: {{{inner}}}}}"
     advice = f"add an index under {where}: {name}: {short}"
     if nested:
         paths = ", ".join(show_path(ref.path) for ref in nested)
         advice += f" (an index cannot reach into a map: keep {paths} in a top-level attribute too, and link by it)"
+    for field in inside:
+        made = f'entities.{target.name}.key: {{{alone(field)}: "{{{field}}}"}}'
+        written = f'{{derive: {target.name}.{alone(field)}, as: "{{{field}}}"}}'
+        advice += f"; no item has {field!r} outside its key, so say {made}, and write it by a rule {written}"
     return advice
+
+
+def alone(field: str) -> str:
+    """The name of an attribute for a field that stands only inside a key."""
+    return f"by_{field}"

@@ -64,7 +64,15 @@ def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
             continue
         what, spot = attribute(entity, right or left), written_at(two, document)
         if one is two:
-            yield Problem("SR301", f"{what} is written twice by this rule", spot)
+            road = ("rules", one.title, "carry")
+            carried = road in document.spots
+            cure = "remove it from carry" if carried else None
+            yield Problem(
+                "SR301",
+                f"{what} is written twice by this rule",
+                document.value(*road) if carried else spot,
+                cure,
+            )
             continue
         line = written_at(one, document).line
         if isinstance(one, MirrorRule) and isinstance(two, MirrorRule):

@@ -30,10 +30,12 @@ CHECKPOINT_EVERY_MS: Final = 500
 CHECKPOINT_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed
 INVOCATION_MAX_MS: Final = 60_000  # what a consumer is told it has for one batch
 GROUPS: Final[Mapping[str, frozenset[Outcome]]] = {
-    "copied": frozenset({Outcome.COPIED, Outcome.DELETED, Outcome.DONE}),
+    "copied": frozenset({Outcome.COPIED, Outcome.DELETED}),
+    "done": frozenset({Outcome.DONE}),
     "right": frozenset({Outcome.RIGHT, Outcome.KEPT}),
     "refused": REFUSALS,
     "failed": frozenset({Outcome.FAILED}),
+    "again": frozenset({Outcome.PARKED}),
 }
 
 
@@ -59,15 +61,17 @@ class Files:
 class Status:
     """A run at one moment, in counts since its start. `lag_ms`: the age of the oldest record of a rule's last batch
     when it was done, of the rule that lags most; DynamoDB rounds times down to the second. None while there is nothing
-    to do.
+    to do. `parked` are failure records, `again` what was put off to be tried again: calls that failed, parked items.
     """
 
     seconds: float = 0.0
     records: int = 0
     copied: int = 0
+    done: int = 0
     right: int = 0
     refused: int = 0
     failed: int = 0
+    again: int = 0
     parked: int = 0
     given_up: int = 0
     trimmed: int = 0

@@ -7,7 +7,7 @@ reconcile wants; a `Result` is what the store answered; an `Outcome` is what tha
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
@@ -192,7 +192,8 @@ REFUSALS: Final = frozenset({Outcome.SUPERSEDED, Outcome.RELINKED, Outcome.GONE}
 class Failure:
     """What a failure record says: which rule, which item, why. Never a value of an item.
 
-    `member` is, where an item is made of several, the one that did not fit.
+    `member` is, where an item is made of several, the one that did not fit. `apart`: the failures of several members
+    are several, not one and the same failure of the item.
     """
 
     rule: str
@@ -200,6 +201,7 @@ class Failure:
     reason: str
     position: str = ""
     member: ItemKey | None = None
+    apart: bool = field(default=False, compare=False)
 
 
 # ---------------------------------------------------------------- effects: what leaves the tables

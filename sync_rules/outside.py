@@ -6,13 +6,15 @@ Law: what a rule needs is there before the first record is read, or the user is 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from tenacity import Retrying
 
 from sync_rules import aws
 from sync_rules.caller import CALL_MAX_MS, FunctionCaller, RemainingMs, RememberedInMemory, RememberedInTable
+from sync_rules.errors import StoreError, UserError
 from sync_rules.kinds.archive import ArchiveRule
 from sync_rules.kinds.call import functions_of
 from sync_rules.rules import Rules
@@ -21,6 +23,10 @@ from sync_rules.store import NOBODY, Archive, Caller
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+CALLS_KEY: Final = [{"AttributeName": "id", "KeyType": "HASH"}]
+NOT_ALLOWED: Final = ("AccessDenied", "AccessDeniedException", "Forbidden", "403")
+ELSEWHERE: Final = ("301", "PermanentRedirect")  # a bucket of another Region: it is there
 
 
 def archive_of(
@@ -45,14 +51,75 @@ def caller_of(
     this process. Modules are looked for wherever Python does, and then in `folder`.
 
     Raises:
-        UserError: when a function cannot be called.
+        UserError: when a function cannot be called, or the table is not one to remember calls in.
+        StoreError: when that cannot be found out.
     """
     functions = functions_of(rules.rules.values())
     if not functions:
         return NOBODY
     if folder is not None and str(folder) not in sys.path:
         sys.path.append(str(folder))  # last: a file beside the rules must not stand in for an installed module
+    if calls_table:
+        require_calls_table(client, rules, calls_table, retrying or aws.retrying())
     memory = RememberedInTable(client, calls_table, retrying=retrying) if calls_table else RememberedInMemory()
     caller = FunctionCaller(memory, remaining_ms=remaining_ms)
     caller.require(functions)
     return caller
+
+
+def require_calls_table(client: DynamoDBClient, rules: Rules, name: str, retrying: Retrying) -> None:
+    """See to it that calls can be remembered in this table, and that no note of a call is itself a change to call for.
+    What may not be looked at is taken for right.
+
+    Raises:
+        UserError: when it is a table of the rules, does not exist or has another key.
+        StoreError: when it cannot be described.
+    """
+    try:
+        found: Mapping[str, Any] = retrying(client.describe_table, TableName=name)["Table"]
+    except aws.ERRORS as error:
+        reason = aws.reason(error)
+        if reason == "TableNotFound":
+            message = (
+                f"table {name}, which is to remember the calls, does not exist. Create it with the string key 'id'"
+            )
+            raise UserError(f"{message}, or correct its name, the region or the endpoint.") from error
+        if reason not in NOT_ALLOWED:
+            raise StoreError(reason, f"DescribeTable of {name}") from error
+        found = {"TableName": name}
+    if short_name(found["TableName"]) in {short_name(table.physical_name) for table in rules.tables.values()}:
+        message = f"table {name} is a table of the rules: each note of a call in it would be a change of its own."
+        raise UserError(f"{message} Give the calls a table of their own, with the string key 'id'.")
+    types = {one["AttributeName"]: one["AttributeType"] for one in found.get("AttributeDefinitions", ())}
+    if "KeySchema" in found and (found["KeySchema"] != CALLS_KEY or types["id"] != "S"):
+        key = ", ".join(f"{one['AttributeName']} ({types[one['AttributeName']]})" for one in found["KeySchema"])
+        message = f"table {name} cannot remember the calls: its key is {key}, and must be the string 'id' alone."
+        raise UserError(f"{message} Give another one.")
+
+
+def short_name(table: str) -> str:
+    """The name of a table that may be given by its ARN."""
+    return table.rpartition("/")[2]
+
+
+def require_buckets(rules: Rules, *, endpoint_url: str | None = None, region: str | None = None) -> None:
+    """See to it that the bucket of each archive is there. What may not be looked at is taken for right.
+
+    Raises:
+        UserError: with each bucket that does not exist.
+        StoreError: when that cannot be found out.
+    """
+    missing: dict[str, str] = {}
+    archives = [rule for rule in rules.rules.values() if isinstance(rule, ArchiveRule)]
+    for bucket, rule in {each.bucket: each.title for each in reversed(archives)}.items():
+        try:
+            aws.retrying()(aws.s3(endpoint_url, region).head_bucket, Bucket=bucket)
+        except aws.ERRORS as error:
+            if aws.code(error) in ("404", "NoSuchBucket"):
+                missing[bucket] = rule
+            elif aws.code(error) not in (*NOT_ALLOWED, *ELSEWHERE):
+                raise StoreError(aws.reason(error), f"bucket {bucket}") from error
+    if missing:
+        lines = "".join(f"\n  bucket {name}, of rule {rule}, does not exist" for name, rule in missing.items())
+        message = "an item that cannot be archived holds up all that comes after it. Create the bucket, or correct its"
+        raise UserError(f"{message} name, the region or the endpoint:{lines}")

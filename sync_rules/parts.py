@@ -7,7 +7,7 @@ own that would bring it here again. What many parts of one item need is written 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
@@ -15,7 +15,6 @@ from typing import Final
 from sync_rules.attributes import AttributeValue, Path
 from sync_rules.errors import StoreError
 from sync_rules.families import Part, Trouble
-from sync_rules.ledger import holdable, number_text, total_of
 from sync_rules.messages import PartMessage
 from sync_rules.model import (
     Action,
@@ -30,9 +29,11 @@ from sync_rules.model import (
     Update,
     Write,
 )
-from sync_rules.reconcile import Pace, Report, Unfinished
+from sync_rules.numbers import holdable, spelt, total_of
+from sync_rules.pace import Pace
+from sync_rules.reconcile import Report, Unfinished, ask_again
 from sync_rules.sources import Found, read_all
-from sync_rules.store import Apply, Later, Park, Work
+from sync_rules.store import Apply, Park, Work
 
 TRANSACTION_MAX_ACTIONS: Final = 100  # quota of TransactWriteItems
 
@@ -43,6 +44,11 @@ class PartLook:
 
     part: Part
     attempt: int = 0
+
+
+def message_of(part: Part, attempt: int = 0) -> PartMessage:
+    """A message that asks for a look at a part."""
+    return PartMessage(part.rule.name, part.target, part.source, part.element, attempt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +65,7 @@ def settle(looks: Sequence[PartLook], pace: Pace) -> Work[Report]:
     size = pace.limits.fan_out_round_max_items
     for start in range(0, len(looks), size):
         report.add((yield from _settle_some(looks[start : start + size], pace)))
+    yield from ask_again(report)
     return report
 
 
@@ -70,9 +77,14 @@ def _settle_some(looks: Sequence[PartLook], pace: Pace) -> Work[Report]:
             return report
         if pace.out_of_time():
             break
-        wanted = yield from _judge(waiting, pace, report)
+        wanted, stuck = yield from _judge(waiting, report)
         joints = joined(wanted) if attempt == 0 else [Joint((look,), write) for look, write in wanted]
-        waiting = yield from _apply((yield from _allowed(joints, pace, report)), pace, report)
+        waiting, wrote = yield from _apply(joints, pace, report)
+        for look, trouble in stuck:
+            if trouble.patient and wrote:  # perhaps what was in its way is gone now, as when two keys are swapped
+                waiting.append(look)
+            else:
+                yield from _park(look, trouble, pace, report)
     for look in waiting:  # other writers are quicker each time: let the record come again
         _fail(look, "OutOfTime" if pace.out_of_time() else "SourceChanging", report)
     return report
@@ -95,9 +107,13 @@ def judged(part: Part, target: Found, source: Found) -> Write | Trouble | StoreE
     return part.rule.judge(part, target, source)
 
 
-def _judge(looks: Sequence[PartLook], pace: Pace, report: Report) -> Work[list[tuple[PartLook, Write]]]:
+def _judge(
+    looks: Sequence[PartLook], report: Report
+) -> Work[tuple[list[tuple[PartLook, Write]], list[tuple[PartLook, Trouble]]]]:
+    """What is to be written, and what cannot be."""
     found = yield from read_parts(look.part for look in looks)
     wanted: list[tuple[PartLook, Write]] = []
+    stuck: list[tuple[PartLook, Trouble]] = []
     for look, (part, target, source) in zip(looks, found, strict=True):
         verdict = judged(part, target, source)
         if verdict is None:
@@ -105,10 +121,10 @@ def _judge(looks: Sequence[PartLook], pace: Pace, report: Report) -> Work[list[t
         elif isinstance(verdict, StoreError):
             _fail(look, str(verdict), report)
         elif isinstance(verdict, Trouble):
-            yield from _park(look, verdict, pace, report)
+            stuck.append((look, verdict))
         else:
             wanted.append((look, verdict))
-    return wanted
+    return wanted, stuck
 
 
 # ---------------------------------------------------------------- one write for several parts
@@ -190,26 +206,50 @@ def _sum(one: Increment, two: Increment) -> Increment | None:
         amounts[name] = total_of((amounts.get(name, Decimal(0)), Decimal(amount)))
     if not all(map(holdable, amounts.values())):
         return None
-    return replace(one, amounts=tuple((name, number_text(amount)) for name, amount in amounts.items()))
+    return replace(one, amounts=tuple((name, spelt(amount)) for name, amount in amounts.items()))
 
 
 # ---------------------------------------------------------------- making it happen
-def _apply(joints: Sequence[Joint], pace: Pace, report: Report) -> Work[list[PartLook]]:
-    """Write. Returns the parts that must be judged anew."""
+def _apply(joints: Sequence[Joint], pace: Pace, report: Report) -> Work[tuple[list[PartLook], bool]]:
+    """Write. Returns the parts that must be judged anew, and whether anything was written."""
     again: list[PartLook] = []
-    for start in range(0, len(joints), pace.limits.apply_max_writes):
-        some = joints[start : start + pace.limits.apply_max_writes]
+    wrote = False
+    for turn in _turns(joints, pace.limits.apply_max_writes):
         if pace.out_of_time():
-            for look in (look for joint in some for look in joint.looks):
+            for look in (look for joint in turn for look in joint.looks):
                 _fail(look, "OutOfTime", report)
             continue
-        allowed = [joint for joint in some if pace.may_write(joint.looks[0].part.target)]  # once for a joint write
-        for look in (look for joint in some if joint not in allowed for look in joint.looks):
-            yield from _park(look, Trouble("Contended"), pace, report)
+        allowed: list[Joint] = []
+        for joint in turn:
+            if pace.may_write(joint.looks[0].part.target, joint.write):
+                allowed.append(joint)
+            else:
+                for look in joint.looks:
+                    yield from _park(look, Trouble("Contended"), pace, report)
         results = (yield Apply(tuple(joint.write for joint in allowed))) if allowed else ()
         for joint, result in zip(allowed, results, strict=True):
+            wrote |= result.status is Status.WRITTEN
             again += yield from _take(joint, result, pace, report)
-    return again
+    return again, wrote
+
+
+def _turns(joints: Sequence[Joint], max_writes: int) -> Iterator[list[Joint]]:
+    """Writes that may go out at once: none of a turn touches an item of another, or transactions would conflict."""
+    waiting = list(joints)
+    while waiting:
+        turn: list[Joint] = []
+        later: list[Joint] = []
+        touched: set[ItemKey] = set()
+        for joint in waiting:
+            write = joint.write
+            keys = {action.key for action in write.actions} if isinstance(write, Transaction) else {write.key}
+            if len(turn) < max_writes and touched.isdisjoint(keys):
+                turn.append(joint)
+                touched |= keys
+            else:
+                later.append(joint)
+        yield turn
+        waiting = later
 
 
 def _take(joint: Joint, result: Result, pace: Pace, report: Report) -> Work[Sequence[PartLook]]:
@@ -236,12 +276,13 @@ def _park(look: PartLook, trouble: Trouble, pace: Pace, report: Report) -> Work[
     """Keep a failure record and look again later; the rest goes on."""
     part = look.part
     try:
-        if look.attempt == int(trouble.patient):
-            yield Park(Failure(part.rule.name, part.target, trouble.reason, member=trouble.member or part.source))
-        if look.attempt < pace.limits.parked_max_looks:
-            message = PartMessage(part.rule.name, part.target, part.source, part.element, look.attempt + 1)
-            yield Later(message, pace.limits.parked_delay_seconds(look.attempt))
+        if look.attempt == pace.limits.recorded_at(patient=trouble.patient):
+            member = trouble.member or part.source
+            yield Park(Failure(part.rule.name, part.target, trouble.reason, member=member, apart=True))
     except StoreError as error:
         _fail(look, str(error), report)
-    else:
-        report.tally([part.rule], Outcome.PARKED)
+        return
+    report.tally([part.rule], Outcome.PARKED)
+    if look.attempt < pace.limits.parked_max_looks:
+        message = message_of(part, look.attempt + 1)
+        report.again.setdefault(part.target, {})[message] = pace.limits.parked_delay_seconds(look.attempt)

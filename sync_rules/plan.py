@@ -182,9 +182,16 @@ def pull_of(
 
 
 def part_of(message: PartMessage, rules: Rules) -> PartLook | None:
-    """The part a message asks for; None when its rule is gone."""
+    """The part a message asks for; None when its rule is gone, or has come to be about other items since."""
     rule = rules.rules.get(message.rule)
     if not isinstance(rule, PartRule):
+        return None
+    made_from = message.source is None or rules.entity_of(message.source) is rule.source
+    # a part that can stand nowhere is of no entity's key, or of its source's own
+    written_on = message.target == message.source or (
+        message.target.table == rule.target.table.name and rules.entity_of(message.target) in (rule.target, None)
+    )
+    if not (made_from and written_on):
         return None
     return PartLook(Part(rule, message.target, message.source, message.element), message.attempt)
 

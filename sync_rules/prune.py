@@ -15,6 +15,7 @@ from sync_rules.entities import Entity, Table
 from sync_rules.families import Rule
 from sync_rules.kinds.copy import CopyRule
 from sync_rules.kinds.mirror import MirrorRule
+from sync_rules.kinds.path import TreeRule
 from sync_rules.kinds.rank import RankRule
 from sync_rules.kinds.tally import TallyRule
 from sync_rules.kinds.total import TotalRule
@@ -75,28 +76,34 @@ class Past:
         tables = {entity.table.name: entity.table for rule in self._rules for entity in _written(rule)}
         return tuple(tables.values())
 
-    def leftovers(self, table: Table, item: Item) -> Iterator[Leftover]:
-        """What is left on one item."""
+    def leftovers(self, table: Table, item: Item) -> tuple[Leftover, ...]:
+        """What is left on one item. If all of it is, that is all that is said."""
+        found = tuple(self._found(table, item))
+        return next(((one,) for one in found if not one.paths), found)
+
+    def _found(self, table: Table, item: Item) -> Iterator[Leftover]:
         key = table.key_of(item)
         entity = self._before.entity_of(key) if key is not None else None
         if key is None or entity is None:
             return
-        today = self._today(key)
+        here = self._here(key)
+        today = self._now.entity_of(here)
         for rule in self._rules:
             if entity in _owned(rule):
-                if not (today and any(today in _owned(other) for other in self._now.rules.values())):
+                if not any(_is_its(other, here, item, today) for other in self._now.rules.values()):
                     yield from _whole(rule, entity, key, item)
             elif rule.target is entity:
                 yield from _paths(rule, key, item, self._kept(today))
 
-    def _today(self, key: ItemKey) -> Entity | None:
-        """The entity an item is of by the rules of today."""
-        name = self._names.get(self._before.tables[key.table].physical_name)
-        return None if name is None else self._now.entity_of(replace(key, table=name))
+    def _here(self, key: ItemKey) -> ItemKey:
+        """The key as the rules of today have it, who may know the table by another name, or not at all."""
+        physical = self._before.tables[key.table].physical_name
+        return replace(key, table=self._names.get(physical, ""))
 
     def _kept(self, today: Entity | None) -> tuple[Path, ...]:
-        """What rules of today write on items of an entity."""
-        return tuple(path for rule in self._now.rules.values() if rule.target is today for path in rule.copies)
+        """What rules of today write on items of an entity. The empty path is a whole mirror: all others lie in it."""
+        written = [node.writes for rule in self._now.rules.values() for node in rule.nodes()]
+        return tuple(path for entity, path in written if entity is today)
 
 
 def _snapshot(rule: Rule) -> bool:
@@ -116,11 +123,29 @@ def _written(rule: Rule) -> tuple[Entity, ...]:
 
 def _paths(rule: Rule, key: ItemKey, item: Item, kept: tuple[Path, ...]) -> Iterator[Leftover]:
     paths = tuple(
-        path for path in rule.copies if get(item, path) is not None and not any(overlaps(path, other) for other in kept)
+        path
+        for path in _made(rule, key, item)
+        if get(item, path) is not None and not any(overlaps(path, other) for other in kept)
     )
     if paths:
         guard = (target_exists(key), *as_seen(item, paths))
         yield Leftover(rule.title, key, paths, Update(key, (), paths, guard))
+
+
+def _made(rule: Rule, key: ItemKey, item: Item) -> tuple[Path, ...]:
+    """What a rule wrote on an item. What the items of a hierarchy carry is a root's own."""
+    if isinstance(rule, TreeRule) and rule.source_key(item) in (None, key):
+        return tuple(path for path in rule.copies if path not in rule.carry)
+    return rule.copies
+
+
+def _is_its(rule: Rule, key: ItemKey, item: Item, entity: Entity | None) -> bool:
+    """Whether an item as a whole is a rule's. A mirror is one only if it names a source where the rule has it."""
+    if entity is None or entity not in _owned(rule):
+        return False
+    return not isinstance(rule, MirrorRule) or any(
+        part.target == key for part in rule.parts(Change(key, None, item), entity)
+    )
 
 
 def _whole(rule: Rule, entity: Entity, key: ItemKey, item: Item) -> Iterator[Leftover]:

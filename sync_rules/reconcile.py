@@ -8,7 +8,7 @@ and its own record brings it here again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sync_rules.decide import (
@@ -24,8 +24,7 @@ from sync_rules.decide import (
 )
 from sync_rules.errors import StoreError
 from sync_rules.families import Rule, TargetRule, Trouble
-from sync_rules.limits import Limits
-from sync_rules.messages import PullMessage
+from sync_rules.messages import Message, PullMessage
 from sync_rules.model import (
     Failure,
     ItemKey,
@@ -33,7 +32,8 @@ from sync_rules.model import (
     Result,
     Status,
 )
-from sync_rules.sources import Sources, Target, read_sources
+from sync_rules.pace import Pace
+from sync_rules.sources import Sources, Target, read_sources, rounds_of
 from sync_rules.store import Apply, Later, Park, Work
 from sync_rules.updates import differences, misfit
 
@@ -49,22 +49,23 @@ class Unfinished:
 @dataclass
 class Report:
     """What came of a piece of work: outcomes per rule, the items written, those that could not be finished and why,
-    and per rule the time of the oldest change that was dealt with (milliseconds since the epoch). `asked_again` are the
-    targets for which another look was asked: a second message for one of them would double at each look.
+    and per rule the time of the oldest change that was dealt with (milliseconds since the epoch). `again` are the looks
+    that parked items are to have, with the delay (seconds) of each.
     """
 
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
     written: set[ItemKey] = field(default_factory=set)
     failed: dict[ItemKey, Unfinished] = field(default_factory=dict)
     since_ms: dict[str, int] = field(default_factory=dict)
-    asked_again: set[ItemKey] = field(default_factory=set)
+    again: dict[ItemKey, dict[Message, int]] = field(default_factory=dict)
 
     def add(self, other: Report) -> None:
         """Take in what came of another piece of work."""
         self.outcomes.update(other.outcomes)
         self.since_ms |= other.since_ms
         self.written |= other.written
-        self.asked_again |= other.asked_again
+        for key, looks in other.again.items():
+            self.again.setdefault(key, {}).update(looks)
         for key, unfinished in other.failed.items():
             self.note(key, unfinished)
 
@@ -85,26 +86,35 @@ class Report:
         self.failed[key] = Unfinished(rules, unfinished.reason)
 
 
-@dataclass(frozen=True)
-class Pace:
-    """What bounds a run: the limits, whether time is up, and whether one target is being written too often."""
-
-    limits: Limits = field(default_factory=Limits)
-    out_of_time: Callable[[], bool] = lambda: False
-    may_write: Callable[[ItemKey], bool] = lambda _key: True
-
-
 def fix(targets: Sequence[Target], pace: Pace) -> Work[Report]:
     """Bring targets, whose images are at hand, in line with their sources. The images must be older than this call."""
-    return (yield from _fix(targets, pace, Report()))
+    report = Report()
+    for some in rounds_of(targets, pace.limits):
+        report.add((yield from _fix(some, pace)))
+    yield from ask_again(report)
+    return report
 
 
-def _fix(targets: Sequence[Target], pace: Pace, report: Report) -> Work[Report]:
+def ask_again(report: Report) -> Work[None]:
+    """See to it that what was parked is looked at again. Not where something of the same item failed: that comes again
+    by itself, and each time it did one more look would be on its way.
+    """
+    for key, looks in report.again.items():
+        for message, delay_seconds in looks.items() if key not in report.failed else ():
+            try:
+                yield Later(message, delay_seconds)
+            except StoreError as error:
+                report.note(key, Unfinished((), str(error)))
+    report.again = {}
+
+
+def _fix(targets: Sequence[Target], pace: Pace) -> Work[Report]:
+    report = Report()
     waiting: Sequence[Target] = targets
     for _ in range(pace.limits.source_reads_max_tries):
         if not waiting:
             return report
-        sources = yield from read_sources(waiting, pace.limits)
+        sources = yield from read_sources(waiting, pace)
         intents: list[Intent] = []
         deferred: list[Target] = []
         for target in waiting:
@@ -137,7 +147,7 @@ def _decide(
             wanted[rule] = changes
     if not wanted:
         return []
-    if not pace.may_write(target.key):
+    if not pace.may_write(target.key, wanted):
         yield from _park(target, wanted, Trouble("Contended"), pace, report)
         return []
     later = undermined(wanted)
@@ -221,7 +231,7 @@ def _rejected(intent: Intent, result: Result, pace: Pace, report: Report) -> Wor
         yield from _park(intent.target, intent.rules, Trouble(result.reason), pace, report)
         return
     for rule in intent.rules:
-        report.add((yield from _fix([intent.target.only([rule])], pace, Report(asked_again=report.asked_again))))
+        report.add((yield from _fix([intent.target.only([rule])], pace)))
 
 
 def _park(target: Target, rules: Iterable[TargetRule], trouble: Trouble, pace: Pace, report: Report) -> Work[None]:
@@ -229,16 +239,17 @@ def _park(target: Target, rules: Iterable[TargetRule], trouble: Trouble, pace: P
     rules = tuple(rules)
     member = trouble.member or (target.members[0] if target.members else None)
     try:
-        if target.attempt == int(trouble.patient):
+        if target.attempt == pace.limits.recorded_at(patient=trouble.patient):
             for rule in rules:
-                yield Park(Failure(rule.name, target.key, trouble.reason, member=member))
-        if target.attempt < pace.limits.parked_max_looks and target.key not in report.asked_again:
-            yield Later(PullMessage(target.key, target.attempt + 1), pace.limits.parked_delay_seconds(target.attempt))
-            report.asked_again.add(target.key)
+                apart = trouble.member is not None
+                yield Park(Failure(rule.name, target.key, trouble.reason, member=member, apart=apart))
     except StoreError as error:
         report.fail(target.only(rules), str(error))
-    else:
-        report.tally(rules, Outcome.PARKED)
+        return
+    report.tally(rules, Outcome.PARKED)
+    if target.attempt < pace.limits.parked_max_looks:
+        message = PullMessage(target.key, target.attempt + 1)
+        report.again.setdefault(target.key, {})[message] = pace.limits.parked_delay_seconds(target.attempt)
 
 
 def _report_restricted(target: Target, rule: TargetRule, report: Report) -> Work[None]:

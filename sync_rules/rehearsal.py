@@ -21,7 +21,8 @@ from sync_rules.limits import Limits
 from sync_rules.memory import MemoryStore
 from sync_rules.messages import CallMessage, Message, PartMessage, PullMessage
 from sync_rules.model import Change, Delete, Failure, ItemKey, Keep, Put, Update
-from sync_rules.reconcile import Pace, Report
+from sync_rules.pace import Pace
+from sync_rules.reconcile import Report
 from sync_rules.rules import Rules
 from sync_rules.scenario import Deed, Expire, Reported
 from sync_rules.store import NOBODY, Caller, World, drive

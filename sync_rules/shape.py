@@ -48,6 +48,13 @@ MISSING = {
     "on": "name the entity: on: order",
     "as": 'say what an element is made of: as: "{target}"',
 }
+MEANT = {  # maps of which one value was written
+    "limit": "limit: {{items: {}}}",
+    "each": "name the mirror's field: each: {{field: {}}}",
+    "link": "name the field of the one pointed to: link: {{field: {}}}",
+}
+MERGE = "<<"
+RULE_OPTION = 3  # parts of the road to an option of a rule
 INTO = {
     "copy": "say where the copy goes: into: order.user_name",
     "mirror": "name the entity of the mirrored items: into: user_by_email",
@@ -114,7 +121,9 @@ def _unknown_kinds(document: Document, report: Report, rules: Any) -> dict[str, 
         if word in FORMS:
             continue
         broken["rules"].add(name)
-        if word:
+        if word == MERGE:
+            report.add("SR101", spot, *_unknown_key(word, ("rules", name, word), {"rules": rules}))
+        elif word:
             report.add("SR112", spot, unknown("kind of rule", word, FORMS))
         else:
             message = f"the kind of rule is missing: expected one of {', '.join(FORMS)}"
@@ -135,13 +144,11 @@ def _report(detail: ErrorDetails, document: Document, report: Report, broken: di
     if kind == "missing":
         report.add("SR103", document.key(*road[:-1]), f"{name!r} is missing", _missing_cure(road, document.data))
     elif kind == "extra_forbidden":
-        report.add("SR101", document.key(*road), unknown("key", name, _keys(_model(road, document.data))))
+        report.add("SR101", document.key(*road), *_unknown_key(name, road, document.data))
     elif on_key:
         report.add(*_bad_name(kind, name, road, document))
     elif kind in EXPECTED:
-        cure = None
-        if kind == "string_type" and found == "a map":
-            cure = "quote text that starts with a brace, such as " + _as_template(detail["input"])
+        cure = _shape_cure(EXPECTED[kind], detail["input"], road)
         report.add("SR104", document.value(*road), f"expected {EXPECTED[kind]}, found {found}", cure)
     elif kind == "union_tag_not_found":
         form = FORMS_OF[detail["ctx"]["discriminator"]]
@@ -171,6 +178,38 @@ def _model(road: Road, data: Any) -> type[BaseModel]:
     if road[0] == "rules":
         return Limit if "limit" in road[:-1] else FORMS[_kind(road, data)]
     return IndexForm if "indexes" in road[:-1] else SECTIONS[str(road[0])]
+
+
+def _unknown_key(name: str, road: Road, data: Any) -> tuple[str, str | None]:
+    """What to say of a key that is not known where it stands, and its cure: most often it belongs somewhere else."""
+    keys = _keys(_model(road, data))
+    if name == MERGE:
+        return f"{MERGE!r} merges nothing: YAML 1.2 has no merge keys", "write the options out in each rule"
+    if road[0] == "rules" and len(road) == RULE_OPTION:
+        kind = _kind(road, data)
+        if name in FORMS:
+            return (
+                f"{name!r} is another kind: this rule is of kind {kind}",
+                "one rule is of one kind: write a rule for each",
+            )
+        owners = [word for word, form in FORMS.items() if name in _keys(form)]
+        if owners:
+            return f"no key {name!r} in {kind}, but in {', '.join(owners)}. Known: {', '.join(keys)}.", None
+    return unknown("key", name, keys), None
+
+
+def _shape_cure(expected: str, value: Any, road: Road) -> str | None:
+    """The form that was most likely meant by a value of another type."""
+    name = str(road[-1])
+    if expected == EXPECTED["string_type"] and isinstance(value, dict):
+        return "quote text that starts with a brace, such as " + _as_template(value)
+    if road[0] != "rules" or not isinstance(value, str | int) or isinstance(value, bool):
+        return None
+    if expected == EXPECTED["list_type"]:
+        return f"{name}: [{value}]"
+    if "weights" in road:
+        return f"name the attribute first: weights: {{attribute: {{{name}: {value}}}}}" if name != "weights" else None
+    return MEANT[name].format(value) if name in MEANT else None
 
 
 def _kind(road: Road, data: Any) -> str:

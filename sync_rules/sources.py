@@ -6,17 +6,23 @@ not be read fails the rule and the target that need it, and nobody else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from sync_rules.attributes import Item
 from sync_rules.errors import StoreError
 from sync_rules.families import Members, Rule, TargetRule, Trouble
 from sync_rules.limits import Limits
 from sync_rules.model import ItemKey
-from sync_rules.store import List, Read, Work
+from sync_rules.pace import Pace
+from sync_rules.store import List, Page, Read, Work
 
 Found = Item | StoreError | None  # an error stands for an item that could not be read
+Keys = tuple[ItemKey, ...] | StoreError | Trouble
+
+
+TOO_MANY: Final = Trouble("TooManyMembers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,7 @@ class Sources:
     """What was read for a round of targets."""
 
     items: dict[ItemKey, Found] = field(default_factory=dict)
-    members: dict[tuple[ItemKey, str], tuple[ItemKey, ...] | StoreError | Trouble] = field(default_factory=dict)
+    members: dict[tuple[ItemKey, str], Keys] = field(default_factory=dict)
 
     def of(self, rule: TargetRule, target: Target) -> tuple[Item | None, ...] | StoreError | Trouble:
         """The sources of a target by a rule: those it names, then the members that belong to it."""
@@ -66,7 +72,21 @@ class Sources:
         return tuple(found)
 
 
-def read_sources(targets: Sequence[Target], limits: Limits) -> Work[Sources]:
+def rounds_of(targets: Sequence[Target], limits: Limits) -> Iterator[Sequence[Target]]:
+    """The targets in rounds that fit into memory: those made of several members bring all of these along."""
+    some: list[Target] = []
+    gathering = 0
+    for target in targets:
+        gathering += any(rule.gathers for rule in target.rules)
+        if len(some) >= limits.fan_out_round_max_items or gathering > limits.gathered_round_max_items:
+            yield some
+            some, gathering = [], int(any(rule.gathers for rule in target.rules))
+        some.append(target)
+    if some:
+        yield some
+
+
+def read_sources(targets: Sequence[Target], pace: Pace) -> Work[Sources]:
     """The sources of these targets, each read once."""
     sources = Sources()
     wanted: dict[ItemKey, None] = {}
@@ -75,43 +95,66 @@ def read_sources(targets: Sequence[Target], limits: Limits) -> Work[Sources]:
             wanted |= dict.fromkeys(rule.source_keys(target.image))
             members = rule.members(target.key, target.image)
             if members is not None:
-                keys = yield from _list_members(rule, target, members, sources, limits)
+                keys = yield from _list_members(rule, target, members, sources, pace)
                 sources.members[target.key, rule.name] = keys
                 wanted |= {} if isinstance(keys, StoreError | Trouble) else dict.fromkeys(keys)
     sources.items |= yield from read_all(key for key in wanted if key not in sources.items)
     return sources
 
 
-def _list_members(
-    rule: TargetRule, target: Target, members: Members, sources: Sources, limits: Limits
-) -> Work[tuple[ItemKey, ...] | StoreError | Trouble]:
-    """The keys of the members of a target. Rows of the base table are images at once."""
-    consistent = members.index is None
-    keys: dict[ItemKey, None] = {} if consistent else dict.fromkeys((*members.named, *target.members))
-    table, cursor = rule.source.table, None
-    count = 0
+def _list_members(rule: TargetRule, target: Target, members: Members, sources: Sources, pace: Pace) -> Work[Keys]:
+    """The keys of the members of a target. Rows of the base table are images at once; those of an index are keys, to be
+    read with those of the other targets, unless there are so many that it must be seen which of them belong.
+    """
+    cursor: Item | None = None
+    rows = 0
+    keys: dict[ItemKey, None] = {} if members.index is None else dict.fromkeys((*members.named, *target.members))
     while True:
-        room = members.max_items - count if members.enough else limits.fan_out_page_max_items
-        limit = min(room, limits.fan_out_page_max_items)
-        try:
-            page = yield List(members.table, members.index, members.conditions, limit, cursor, members.backward)
-        except StoreError as error:
-            return error
-        for item in page.items:
-            key = table.key_of(item)
-            if key is None or (consistent and not rule.belongs(target.key, item)):
-                continue
-            count += key not in keys
-            keys[key] = None
-            if consistent:
-                sources.items[key] = item
+        page = yield from _page(members, cursor, pace)
+        if isinstance(page, StoreError):
+            return page
+        rows += len(page.items)
         cursor = page.cursor
-        if members.enough and count >= members.max_items:
-            return tuple(keys)
-        if count > members.max_items:
-            return Trouble("TooManyMembers")
-        if cursor is None:
-            return tuple(keys)
+        listed = {key: item for item in page.items if (key := rule.source.table.key_of(item)) is not None}
+        sources.items |= listed if members.index is None else {}
+        keys |= dict.fromkeys(listed)
+        if members.index is None or cursor is not None or len(keys) > members.max_items:
+            belonging = yield from _belonging(rule, target, keys, sources)
+            if isinstance(belonging, StoreError):
+                return belonging
+            keys = belonging
+        if cursor is None or (members.enough and len(keys) >= members.max_items):
+            return tuple(keys) if members.enough or len(keys) <= members.max_items else TOO_MANY
+        if len(keys) > members.max_items or rows > pace.limits.listed_rows_max_items:
+            return TOO_MANY
+
+
+def _page(members: Members, cursor: Item | None, pace: Pace) -> Work[Page | StoreError]:
+    limit = pace.limits.fan_out_page_max_items
+    if members.enough and cursor is None:  # most likely one page will do; if its rows are not all members, go on
+        limit = min(limit, members.max_items)
+    if pace.out_of_time():
+        return StoreError("OutOfTime")
+    try:
+        return (yield List(members.table, members.index, members.conditions, limit, cursor, members.backward))
+    except StoreError as error:
+        return error
+
+
+def _belonging(
+    rule: TargetRule, target: Target, keys: Iterable[ItemKey], sources: Sources
+) -> Work[dict[ItemKey, None] | StoreError]:
+    """Those of the keys whose items are members."""
+    unread = [key for key in keys if key not in sources.items]
+    sources.items |= yield from read_all(unread)
+    kept: dict[ItemKey, None] = {}
+    for key in keys:
+        item = sources.items[key]
+        if isinstance(item, StoreError):
+            return item
+        if item is not None and rule.belongs(target.key, item):
+            kept[key] = None
+    return kept
 
 
 def read_all(keys: Iterable[ItemKey]) -> Work[dict[ItemKey, Found]]:

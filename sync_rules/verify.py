@@ -15,10 +15,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sync_rules.attributes import Item
+from sync_rules.balance import as_difference, ledgers, mend, still, unbalanced
+from sync_rules.cascade import Step, cascade
 from sync_rules.compare import (
     Asked,
     Comparison,
     Difference,
+    Drift,
     Sweep,
     Verdict,
     ask,
@@ -29,20 +32,18 @@ from sync_rules.compare import (
 )
 from sync_rules.entities import Table
 from sync_rules.errors import UserError
-from sync_rules.families import PartRule, Rule, causes
+from sync_rules.families import PartRule
 from sync_rules.fanout import pull
-from sync_rules.kinds.path import TreeRule
 from sync_rules.model import ItemKey
+from sync_rules.pace import Pace
 from sync_rules.parts import PartLook, settle
 from sync_rules.plan import pull_of
-from sync_rules.reconcile import Pace
 from sync_rules.rules import Rules
 from sync_rules.store import Read, Work, World, drive
 
 PAGE_MAX_ITEMS: Final = 500
 CANDIDATES_MAX: Final = 10_000
 LOOK_AGAIN_MAX_ITEMS: Final = 100
-LEVELS_MAX: Final = 1_000  # of a hierarchy: the looks end with the first that mends nothing
 GRACE_SECONDS: Final = 120.0  # a record is on its way for a second or two; a delayed one for a minute
 Look = Callable[[frozenset[str]], Iterator["Finding"]]  # at all targets asked for, by the rules of these names
 
@@ -58,6 +59,7 @@ class Tally:
     lag: Counter[str] = field(default_factory=Counter)
     drift: Counter[str] = field(default_factory=Counter)
     repaired: Counter[str] = field(default_factory=Counter)
+    unmended: Counter[tuple[str, Drift]] = field(default_factory=Counter)  # what is left, by rule and kind
     items: int = 0
 
     @property
@@ -74,6 +76,8 @@ class Tally:
         for counter in (self.right, self.kept, self.lag):
             del counter[rule]
         self.drift[rule] = self.repaired[rule]
+        for key in [key for key in self.unmended if key[0] == rule]:
+            del self.unmended[key]
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,8 @@ class Verifier:
         """
 
         def look(names: frozenset[str]) -> Iterator[Finding]:
-            self._note(drive(_compare_item(key, self._rules, names), self._world))
+            mended = self.tally.repaired.total() > 0
+            self._note(drive(_compare_item(key, self._rules, names, mended=mended), self._world))
             yield from self._settle()
 
         self.tally.items += 1
@@ -162,6 +167,23 @@ class Verifier:
                     break
             self._scanned.add(table.name)
         yield from self._settle()
+        yield from self._balance(names)
+
+    def _balance(self, names: frozenset[str]) -> Iterator[Finding]:
+        """The totals that are not what their entries add up to, twice in the same way."""
+        for table, tallies in ledgers(self._rules, names):
+            self._on_progress(self.tally, f"adding up {table.name}")
+            found = drive(unbalanced(table, tallies), self._world)
+            if found and self._grace_seconds:
+                self._on_progress(self.tally, f"{len(found)} differ; looking again in {self._grace_seconds:.0f} s")
+                self._sleep(self._grace_seconds)
+            for slot, books in drive(still(table, tallies, found), self._world).items() if found else ():
+                mended = self._repair and drive(mend(slot, books), self._world)
+                self.tally.drift[books.rule.name] += 1
+                self.tally.repaired[books.rule.name] += mended
+                difference = as_difference(slot, books)
+                self.tally.unmended[difference.rule, difference.drift] += not mended
+                yield Finding(difference, mended)
 
     def _note(self, comparison: Comparison) -> None:
         self.tally.right.update(comparison.right)
@@ -228,50 +250,8 @@ class Verifier:
         for one in drifted:
             repaired = one.subject not in unmended
             self.tally.repaired[one.rule] += repaired
+            self.tally.unmended[one.rule, one.drift] += not repaired
             yield Finding(one, repaired)
-
-
-@dataclass(frozen=True)
-class Step:
-    """Rules to be verified together. Where some feed each other, the look is repeated until it mends nothing."""
-
-    names: frozenset[str]
-    max_rounds: int = 1
-
-
-def cascade(rules: Rules, names: frozenset[str]) -> Iterator[Step]:
-    """These rules, each after those that feed it.
-
-    No copy of sound rules feeds itself, but a rule, or two, may feed each other through different copies. Such rules
-    (where it is several, with what comes after them) are one step: each round makes the next copies of every chain
-    right, so as many rounds as there are copies are enough. A hierarchy takes a round per level.
-    """
-    waiting = [rule for rule in rules.rules.values() if rule.name in names]
-    while waiting:
-        ready = [rule for rule in waiting if not any(_feeds(one, rule) for one in waiting if one is not rule)]
-        if not ready:
-            copies = sum(len(rule.nodes()) for rule in waiting)
-            yield Step(frozenset(rule.name for rule in waiting), max(copies, *map(_rounds, waiting)))
-            return
-        once = frozenset(rule.name for rule in ready if _rounds(rule) == 1)
-        if once:
-            yield Step(once)
-        for rule in ready:
-            if rule.name not in once:
-                yield Step(frozenset([rule.name]), _rounds(rule))
-        waiting = [rule for rule in waiting if rule not in ready]
-
-
-def _rounds(rule: Rule) -> int:
-    """How many rounds make everything right that a rule feeds to itself."""
-    if isinstance(rule, TreeRule):
-        return LEVELS_MAX
-    return len(rule.nodes()) if _feeds(rule, rule) else 1
-
-
-def _feeds(writer: Rule, rule: Rule) -> bool:
-    """Whether something one rule writes decides what something of another must be."""
-    return any(causes(written, node) for written in writer.nodes() for node in rule.nodes())
 
 
 def swept_tables(rules: Rules, only: frozenset[str]) -> tuple[Table, ...]:
@@ -284,8 +264,10 @@ def swept_tables(rules: Rules, only: frozenset[str]) -> tuple[Table, ...]:
     return tuple(tables.values())
 
 
-def _compare_item(key: ItemKey, rules: Rules, only: frozenset[str]) -> Work[Comparison]:
+def _compare_item(key: ItemKey, rules: Rules, only: frozenset[str], *, mended: bool) -> Work[Comparison]:
     (item,) = yield Read((key,))
+    if item is None and mended:  # it should not have been there
+        return Comparison()
     if item is None:
         raise UserError(f"there is no item {key}")
     asked = Asked()

@@ -15,7 +15,7 @@ from random import Random
 from sync_rules.attributes import AttributeValue, Item
 from sync_rules.families import PartRule, Trouble
 from sync_rules.kinds.tally import TallyRule
-from sync_rules.ledger import Ledger, ledger_of
+from sync_rules.ledger import VERSION, Ledger, ledger_of
 from sync_rules.memory import MemoryStore
 from sync_rules.model import Change, Condition, ItemKey, Result, Status, Test, Transaction, Write
 from sync_rules.store import Apply
@@ -49,8 +49,8 @@ def key_of(item: Item) -> ItemKey:
 
 
 def amounts(total: Item) -> dict[str, Decimal]:
-    """The numbers of a total, without those that are nothing."""
-    numbers = {name: Decimal(value["N"]) for name, value in total.items() if "N" in value}
+    """The numbers of a total, without those that are nothing, and without its version."""
+    numbers = {name: Decimal(value["N"]) for name, value in total.items() if "N" in value and name != VERSION}
     return {name: number for name, number in numbers.items() if number}
 
 

@@ -17,10 +17,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("numbers",),
     ("keys", "model", "expressions"),
     ("entities", "messages", "changes", "formula", "element"),
-    ("finding", "sizes", "updates"),
+    ("finding", "sizes", "updates", "pace"),
     ("families",),
     # what is true, kind by kind
-    ("ledger", "kinds", "kinds.linked", "kinds.copy", "kinds.path", "kinds.derive"),
+    ("ledger", "kinds", "kinds.indexkeys", "kinds.linked", "kinds.copy", "kinds.path", "kinds.derive"),
     ("kinds.gathered", "kinds.embed", "kinds.recount", "kinds.tally", "kinds.total", "kinds.rank"),
     ("kinds.collect", "kinds.mirror", "kinds.archive", "kinds.call"),
     # the road
@@ -29,7 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("decide",),
     ("reconcile",),
     ("parts", "effects", "plan", "fanout", "compare"),
-    ("telemetry", "records"),
+    ("telemetry", "records", "cascade", "balance"),
     ("batch", "verify", "prune"),
     # the rules file: beside the pipeline, which never reads it
     ("errorcodes", "codes", "yamlspots", "problems", "forms", "groupforms", "schema", "shape", "variables", "links"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,12 +21,14 @@ from sync_rules.errors import StoreError
 from sync_rules.limits import Limits
 from sync_rules.memory import MemoryStore
 from sync_rules.messages import Message, decode, encode
-from sync_rules.model import Change, Failure, ItemKey, Outcome, Result, Write
+from sync_rules.model import Call, Change, Failure, ItemKey, Keep, Outcome, Result, Write
 from sync_rules.plan import pull_of
-from sync_rules.reconcile import Pace, Report
+from sync_rules.pace import Pace
+from sync_rules.reconcile import Report
 from sync_rules.rules import Rules
 from sync_rules.store import Apply, List, Page, Read, Request, Scan, Store, Work, World, drive
 from sync_rules.streams import as_json
+from tests.builders import key
 
 FIRST_POSITION = 99_996  # so that the width of sequence numbers grows within a test
 
@@ -54,6 +57,37 @@ class Parked:
         if self.broken:
             raise StoreError(self.broken)
         self.failures.append(failure)
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        """Rule and reason of each."""
+        return [(failure.rule, failure.reason) for failure in self.failures]
+
+
+class Bucket:
+    """An Archive that keeps what it is given by its name."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.broken = ""
+
+    def keep(self, keep: Keep) -> None:
+        if self.broken:
+            raise StoreError(self.broken)
+        self.objects[f"{keep.bucket}/{keep.name}"] = keep.body
+
+
+class Telephone:
+    """A Caller that notes the calls it makes."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.broken = ""
+
+    def call(self, call: Call) -> None:
+        if self.broken:
+            raise StoreError(self.broken)
+        self.calls.append(call)
 
 
 class Tap:
@@ -115,7 +149,9 @@ class Scene:
         self.tap = Tap(self.memory)
         self.queue = Inbox()
         self.parked = Parked()
-        self.world = World(self.tap, self.queue, self.parked)
+        self.archive = Bucket()
+        self.caller = Telephone()
+        self.world = World(self.tap, self.queue, self.parked, self.archive, self.caller)
         self.consumer = Consumer(rules, self.world, limits=self.limits)
         self._position = FIRST_POSITION
 
@@ -137,6 +173,15 @@ class Scene:
         item = self.memory.item(key)
         assert item is not None
         return item
+
+    def expire(self, key: ItemKey) -> None:
+        """DynamoDB deletes an item by Time to Live."""
+        self.memory.delete(key)
+        self.records[-1] = replace(self.records[-1], expired=True)
+
+    def at(self, table: str, *values: str) -> ItemKey:
+        """The key of an item by its key values, in order."""
+        return key(self.rules.tables[table], *values)
 
     # ------------------------------------------------------------ the pipeline
     def drive(self, work: Work[Any]) -> Any:
@@ -195,7 +240,10 @@ def record_of(rules: Rules, change: Change) -> dict[str, Any]:
         data["ApproximateCreationDateTime"] = change.created_ms // 1000
     physical = rules.tables[change.key.table].physical_name
     arn = f"arn:aws:dynamodb:us-east-1:111122223333:table/{physical}/stream/2026-01-01T00:00:00.000"
-    return {"eventName": name, "eventSource": "aws:dynamodb", "eventSourceARN": arn, "dynamodb": data}
+    record = {"eventName": name, "eventSource": "aws:dynamodb", "eventSourceARN": arn, "dynamodb": data}
+    if change.expired:
+        record["userIdentity"] = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
+    return record
 
 
 # ---------------------------------------------------------------- as Lambda calls it

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from sync_rules import lint
 from sync_rules.codes import CODES
 from sync_rules.errors import UserError
 from sync_rules.problems import Problem, errors, unknown
@@ -47,8 +48,8 @@ def report(file: str, rules: Rules | None, problems: list[Problem]) -> str:
         verdict = ", ".join(filter(None, [_counted(len(wrong), "error"), warnings]))
     else:
         parts = (
-            _counted(len(rules.rules), "rule") or "no rules",
-            _counted(len(rules.entities), "entity", "entities") or "no entities",
+            _counted(len({rule.title for rule in rules.rules.values()}), "rule") or "no rules",
+            _counted(len(lint.declared(rules)), "entity", "entities") or "no entities",
             _counted(len(rules.tables), "table") or "no tables",
         )
         verdict = f"{', '.join(parts)}: well" + (f", {warnings}" if warnings else "")

@@ -41,9 +41,10 @@ def prune(
 ) -> int:
     """Find what removed or renamed rules left in the tables, and remove it with --apply."""
     old, now = load_rules(before), load_rules(rules_file)
+    titles = dict.fromkeys(one.title for one in old.rules.values())
     for name in rule or ():
-        if name not in old.rules:
-            raise UserError(unknown("rule", name, old.rules, str(before)))
+        if name not in titles:
+            raise UserError(unknown("rule", name, titles, str(before)))
     past = Past(old, now, frozenset(rule or ()))
     world = World(
         DynamoStore(aws.dynamodb(endpoint_url, region), old.tables),

@@ -1,8 +1,8 @@
 """`sync-rules run`: consume the streams of all tables from a terminal or a container until stopped, and resume later.
 
-Exit code 0 when stopped or, with --once, when everything was read; 2 when a table, index or stream is missing, or the
-checkpoint is another's. Ctrl-C or SIGTERM finishes the batches in flight and saves; a second one stops at once, and
-what was in flight comes again at the next start.
+Exit code 0 when stopped or, with --once, when everything was read; 2 when a table, index, stream or bucket is missing,
+or the checkpoint is another's. Ctrl-C or SIGTERM finishes the batches in flight and saves; a second one stops at once,
+and what was in flight comes again at the next start.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sync_rules.failure_log import require_writable
 from sync_rules.kinds.call import functions_of
 from sync_rules.local_run import Files, LocalRun
 from sync_rules.mapping import Concurrently, serially
-from sync_rules.outside import archive_of, caller_of
+from sync_rules.outside import archive_of, caller_of, require_buckets
 from sync_rules.preflight import require
 from sync_rules.pump import WAIT_SECONDS
 from sync_rules.rulefile import load_rules
@@ -70,6 +70,7 @@ def run(
         batch_size=batch_size, parallelization_factor=parallelization, bisect_on_function_error=True
     )
     archive = archive_of(rules, endpoint_url=endpoint_url, region=region)
+    require_buckets(rules, endpoint_url=endpoint_url, region=region)
     caller = caller_of(rules, client, calls_table, folder=rules_file.absolute().parent)
     with ExitStack() as stack:
         stack.enter_context(locked(files.checkpoint))

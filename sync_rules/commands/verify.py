@@ -19,12 +19,13 @@ from rich.table import Table as Grid
 
 from sync_rules import aws
 from sync_rules.attributes import AttributeValue, show_path
+from sync_rules.compare import Drift
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.entities import Table
 from sync_rules.errors import UserError
 from sync_rules.failure_log import FailureLog
 from sync_rules.failures import plain_key
-from sync_rules.families import EffectRule
+from sync_rules.families import EffectRule, PartRule
 from sync_rules.local_run import Files, wall_clock_ms
 from sync_rules.messages import Message
 from sync_rules.model import ItemKey
@@ -36,6 +37,7 @@ from sync_rules.store import World
 from sync_rules.verify import GRACE_SECONDS, Finding, Tally, Verifier
 
 SHOWN_PER_RULE_MAX: Final = 20
+MENDABLE: Final = (Drift.WRONG, Drift.MISSING, Drift.EXTRA)
 
 
 def verify(
@@ -80,7 +82,7 @@ def verify(
             on_progress=progress,
         )
         findings = verifier.sweep() if item is None else verifier.one(item)
-        show(findings, verifier.tally, only, as_json=as_json)
+        show(findings, verifier.tally, only, as_json=as_json, whole=item is None, repair=repair)
         if item is None and not as_json:
             for line in unseen(rules, verifier.tally, only):
                 print(line)
@@ -95,16 +97,20 @@ class NobodyLooksAgain:
 
 
 def chosen(rules: Rules, names: list[str]) -> frozenset[str]:
-    """The rules to verify: all that keep something, or those named, each with its parts. Raises UserError for a name
-    that is no rule's, and for a rule whose effects nobody can look at.
+    """The rules to verify: all that keep something, or those named, each with its parts. The name of a part, as it is
+    shown with what drifted, stands for its rule. Raises UserError for a name that is no rule's, and for a rule whose
+    effects nobody can look at.
     """
     kept = {name: rule.title for name, rule in rules.rules.items() if not isinstance(rule, EffectRule)}
+    asked: set[str] = set()
     for name in names:
-        if name in rules.rules and name not in kept.values():
+        title = rules.rules[name].title if name in rules.rules else name
+        if name in rules.rules and title not in kept.values():
             raise UserError(f"rule {name} keeps nothing in a table that could be verified")
-        if name not in kept.values():
+        if title not in kept.values():
             raise UserError(unknown("rule", name, dict.fromkeys(kept.values())))
-    return frozenset(name for name, title in kept.items() if not names or title in names)
+        asked.add(title)
+    return frozenset(name for name, title in kept.items() if not names or title in asked)
 
 
 def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
@@ -161,8 +167,18 @@ def _typed(given: dict[str, Any], table: Table) -> ItemKey:
 
 
 # ---------------------------------------------------------------- output
-def show(findings: Iterable[Finding], tally: Tally, only: frozenset[str], *, as_json: bool) -> None:
-    """Each drift as it is found (for people only the first of each rule), the totals at the end."""
+def show(
+    findings: Iterable[Finding],
+    tally: Tally,
+    only: frozenset[str],
+    *,
+    as_json: bool,
+    whole: bool = True,
+    repair: bool = False,
+) -> None:
+    """Each drift as it is found (for people only the first of each rule), the totals at the end; for a single item,
+    which is not the `whole`, those of the rules that had something to look at.
+    """
     shown: Counter[str] = Counter()
     for finding in findings:
         rule = finding.difference.rule
@@ -171,32 +187,46 @@ def show(findings: Iterable[Finding], tally: Tally, only: frozenset[str], *, as_
             print(json.dumps(as_row(finding)), flush=True)
         elif shown[rule] <= SHOWN_PER_RULE_MAX:
             print(as_line(finding), flush=True)
+    looked = only if whole else frozenset(name for name in only if tally.seen(name))
     if as_json:
-        print(json.dumps({"items": tally.items, "rules": {name: totals(tally, name) for name in sorted(only)}}))
+        print(json.dumps({"items": tally.items, "rules": {name: totals(tally, name) for name in sorted(looked)}}))
         return
     for rule, count in sorted(shown.items()):
         if count > SHOWN_PER_RULE_MAX:
             print(f"and {count - SHOWN_PER_RULE_MAX} more of rule {rule}; --json prints them all")
-    console = Console()
-    console.print(grid(tally, only))
-    console.print(summary(tally), highlight=False)
+    Console().print(grid(tally, looked))
+    print(summary(tally, repair=repair))
 
 
-def summary(tally: Tally) -> str:
-    """The last word, for people."""
-    if tally.left:
-        tried = tally.repaired.total() > 0
-        cure = "; why it could not be mended is in the failures file" if tried else ": --repair mends it"
-        return f"{tally.items} items checked, {tally.left} drift left{cure}"
-    return f"{tally.items} items checked, no drift left" if tally.drift else f"{tally.items} items checked, no drift"
+def summary(tally: Tally, *, repair: bool) -> str:
+    """The last word, for people: how much is left of what kind, and what to do about each."""
+    checked = f"{tally.items} items checked, "
+    if not tally.left:
+        return f"{checked}no drift left" if tally.drift else f"{checked}no drift"
+    kinds = {drift: sum(tally.unmended[rule, drift] for rule in tally.drift) for drift in Drift}
+    advice = []
+    if any(kinds[drift] for drift in MENDABLE):
+        names = ", ".join(drift.value for drift in MENDABLE if kinds[drift])
+        again = "could not be mended now: run it again, and see the failures file for why"
+        advice.append(f"What is {names} {again}." if repair else f"--repair mends what is {names}.")
+    if kinds[Drift.STUCK]:
+        advice.append("What is stuck says why: nothing mends it but you.")
+    if kinds[Drift.ORPHAN]:
+        advice.append("An orphan has no source: bring that back, or remove the orphan.")
+    counts = ", ".join(f"{count} {drift.value}" for drift, count in kinds.items() if count)
+    return " ".join([f"{checked}{tally.left} drift left: {counts}.", *advice])
 
 
 def unseen(rules: Rules, tally: Tally, only: frozenset[str]) -> Iterator[str]:
     """A line for each rule that had nothing to look at: no drift there proves nothing."""
+    lines: dict[str, None] = {}
     for name in sorted(only):
         if not tally.seen(name):
-            target = rules.rules[name].target
-            yield f"rule {name} saw no targets: no key in table {target.table.physical_name} is of entity {target.name}"
+            rule = rules.rules[name]
+            what, entity = ("sources", rule.source) if isinstance(rule, PartRule) else ("targets", rule.target)
+            where = f"no key in table {entity.table.physical_name} is of entity {entity.name}"
+            lines[f"rule {rule.title} saw no {what}: {where}"] = None
+    yield from lines
 
 
 def totals(tally: Tally, rule: str) -> dict[str, int]:
@@ -240,8 +270,8 @@ def _key(key: ItemKey) -> dict[str, Any]:
 def as_line(finding: Finding) -> str:
     """A drift for people."""
     found = finding.difference
-    paths = ", ".join(show_path(path) for path in found.paths)
+    paths = "".join(f"{', ' if number else ' '}{show_path(path)}" for number, path in enumerate(found.paths))
     source = f" from {found.source}" if found.source else ""
     mended = " · repaired" if finding.repaired else ""
     why = f" ({found.reason})" if found.reason else ""
-    return f"{found.drift.value}{why}: {found.target} {paths}{source} · rule {found.rule}{mended}"
+    return f"{found.drift.value}{why}: {found.target}{paths}{source} · rule {found.rule}{mended}"

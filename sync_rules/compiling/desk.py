@@ -5,9 +5,11 @@ Law: whatever is wrong with a rule is said at once, each at its own spot; a rule
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from difflib import get_close_matches
+from typing import Final, Literal
 
 from sync_rules import links
 from sync_rules.attributes import Path, parse_path
@@ -21,6 +23,7 @@ from sync_rules.kinds.copy import CopyRule
 from sync_rules.problems import Report, Spot, unknown
 from sync_rules.yamlspots import Document
 
+NEARLY: Final = 0.8  # how much a name must be like an entity's to be taken for it
 Choose = Callable[[list[links.Way], str | None], links.Way | None]
 
 
@@ -147,6 +150,15 @@ class Desk:
             return None
         if (source.name,) in where.target_paths:
             self.add("SR412", spot, f"{source.name!r} is read as an attribute of {source.name!r} itself")
+        others = [name for name in self.known.entities if name != source.name]
+        for (name,) in where.target_paths:
+            meant = get_close_matches(name, others, n=1, cutoff=NEARLY)
+            if meant and re.search(rf"(?<![\w.\"]){re.escape(name)}\s*\.|\"{re.escape(name)}\"\s*\.", text):
+                hint = "" if meant[0] == name else f". If {meant[0]!r} is meant: it is another item"
+                message = (
+                    f"{name!r} is read as an attribute of {source.name!r}, and `{option}` reads no other item{hint}"
+                )
+                self.add("SR414", spot, message)
         return where
 
     # ------------------------------------------------------------ links
@@ -196,6 +208,11 @@ class Desk:
             listed = f"index {way.find.index!r}" if way.find.index else "the table"
             message = f"the Query of {listed} is the same for every {one.name!r}: it does not hold {known}"
             self.add("SR409", spot, message, links.missing_index(one, many, link))
+        for name in links.hidden(many, way.find):
+            message = f"index {way.find.index!r} lists by {name!r}, which items of {many.name!r} have inside their key"
+            cure = f'if they have it as an attribute too, say entities.{many.name}.key: {{{name}: "{{{name}}}"}}; else'
+            told = f"{cure} index another attribute that holds it, written by a derive rule"
+            self.add("SR415", spot, message, told)
         return way.find
 
     def when_parent_goes(

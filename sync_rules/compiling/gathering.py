@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from sync_rules import links
 from sync_rules.attributes import Path, show_path
 from sync_rules.compiling.desk import Desk
 from sync_rules.element import Element, parse_element
@@ -41,7 +42,11 @@ def compile_embed(desk: Desk, form: EmbedForm) -> tuple[Rule, ...]:
     where = desk.own_where(form.where, child)
     link = desk.link(form.link, into.entity, child)
     by = None if link is None else _by(desk, form.by, child, link)
-    find = None if link is None else desk.find(link, into.entity, child, form.via, "into")
+    choose = _base_first if form.form == "list" else links.closest
+    find = None if link is None else desk.find(link, into.entity, child, form.via, "into", choose=choose)
+    if form.form == "list" and find is not None and find.index:
+        message = f"the children are listed through index {find.index!r}, which does not show the newest of them yet"
+        desk.add("SR215", desk.at("as"), message)
     if not desk.sound or link is None or find is None or by is None:
         return ()
     rule = EmbedRule(
@@ -89,6 +94,12 @@ def _order(desk: Desk, form: EmbedForm) -> tuple[Path, bool] | None:
     return None
 
 
+def _base_first(found: list[links.Way], via: str | None) -> links.Way | None:
+    """How the entries of a list are found: by their own table, if its key lists them at all."""
+    base = [way for way in found if way.find.index is None]
+    return links.closest(base if base and via is None else found, via)
+
+
 def _by(desk: Desk, text: str | None, child: Entity, link: Link) -> Template | None:
     """What an entry is called: it must tell a child from its siblings."""
     known = {ref.field for _, ref in link}
@@ -100,6 +111,7 @@ def _by(desk: Desk, text: str | None, child: Entity, link: Link) -> Template | N
     except UserError as error:
         desk.add("SR109", desk.at("by"), str(error))
         return None
+    _has_texts(desk, child, by.fields, "by")
     missing = [field for field in own if field not in by.fields]
     if missing:
         message = f"{text!r} does not hold {_braced(missing)}: two children could have one entry"
@@ -118,6 +130,8 @@ def compile_collect(desk: Desk, form: CollectForm) -> tuple[Rule, ...]:
     element = _element(desk, form)
     if edge is None or into is None:
         return ()
+    if element is not None:
+        _has_texts(desk, edge, element.fields, "as")
     where, omit = desk.own_where(form.where, edge), desk.own_where(form.omit, edge, "omit")
     link = desk.link(form.link, into.entity, edge)
     if link is not None and element is not None:
@@ -167,6 +181,15 @@ def _names_edge(desk: Desk, element: Element, edge: Entity, node: Entity, link: 
         message = f"the key of {node.name!r} and {element.template.text!r} do not hold {_braced(missing)}"
         cure = f"as: {element.template.text + ''.join(f'-{{{field}}}' for field in missing)!r}"
         desk.add("SR207", desk.at("as"), message, cure)
+
+
+def _has_texts(desk: Desk, entity: Entity, fields: Iterable[str], option: str) -> None:
+    """What is called by some fields needs a text of each."""
+    attributes = (*entity.table.key, *(a for index in entity.table.indexes for a in index.attributes))
+    binary = {name for a in attributes if a.type == "B" for name in (a.name, *links.template_of(entity, a).fields)}
+    found = [field for field in fields if field in binary]
+    if found:
+        desk.add("SR216", desk.at(option), f"{_braced(found)} of {entity.name!r} is binary")
 
 
 def _braced(fields: Iterable[str]) -> str:

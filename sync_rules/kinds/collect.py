@@ -15,8 +15,8 @@ from sync_rules.attributes import AttributeValue, Item, Path, get, same
 from sync_rules.element import Element
 from sync_rules.entities import Entity, Ref
 from sync_rules.expressions import Where
-from sync_rules.families import Node, Part, PartRule, Trouble
-from sync_rules.finding import KeyConditions, Link, linked, named_fields
+from sync_rules.families import ListingRule, Node, Part, PartRule, Trouble
+from sync_rules.finding import KeyConditions, linked, named_fields
 from sync_rules.keys import Fields, as_text
 from sync_rules.model import Change, Check, Condition, ItemKey, Test, Transaction, Update, Write, equals_seen
 from sync_rules.numbers import respelt
@@ -35,9 +35,9 @@ class Claim:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CollectRule(PartRule):
-    """`source` is the edge, `target` the node, `into` the node's attribute; `link` pairs each identity field of the
-    node with the place on the edge where it is read. `numbers`: the set is of numbers, the element one whole field.
+class CollectRule(ListingRule, PartRule):
+    """`source` is the edge, `target` the node, `into` the node's attribute. `numbers`: the set is of numbers, the
+    element one whole field.
     """
 
     into: str
@@ -45,7 +45,6 @@ class CollectRule(PartRule):
     numbers: bool
     where: Where | None
     omit: Where | None
-    link: Link
     strict: bool
     kind = "collect"
 
@@ -71,18 +70,6 @@ class CollectRule(PartRule):
         }
 
     # ---------------------------------------------------------------- finding
-    @property
-    def anchor(self) -> Entity:
-        return self.target
-
-    @property
-    def listed(self) -> Entity:
-        return self.source
-
-    @property
-    def lists_by(self) -> tuple[object, ...]:
-        return (self.source.name, self.find, self.link)
-
     def conditions(self, anchor: ItemKey) -> KeyConditions | None:
         """The Query for the edges of a node."""
         named = self._named(anchor)

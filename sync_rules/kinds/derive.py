@@ -7,12 +7,14 @@ it was seen. Whole or absent: a composite key with a hole is no key.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sync_rules.attributes import AttributeValue, Item, Path, get, parse_path
+from sync_rules.entities import Entity
 from sync_rules.families import Desired, Node, TargetRule
 from sync_rules.formula import Formula
+from sync_rules.kinds.indexkeys import Asked, asked_by_indexes, fitting
 from sync_rules.model import Condition, equals_seen
 from sync_rules.numbers import respelt
 
@@ -32,7 +34,17 @@ class DeriveRule(TargetRule):
     @cached_property
     def inputs(self) -> tuple[Path, ...]:
         """Where an item stores what the formula reads."""
-        return tuple(dict.fromkeys(self.target.stored(path) for path in self._named.values()))
+        return tuple(dict.fromkeys(self._read_as.stored(path) for path in self._named.values()))
+
+    @cached_property
+    def _read_as(self) -> Entity:
+        """The entity without the template of what is derived: a field that only this binds is an attribute of its own
+        name. Read out of the key that is made of it, it could never come to be.
+        """
+        keys = {attribute.name for attribute in self.target.table.key}
+        templates = self.target.templates.items()
+        others = {name: template for name, template in templates if name in keys or (name,) != self.path}
+        return replace(self.target, templates=others)
 
     @cached_property
     def _named(self) -> Mapping[str, Path]:
@@ -64,21 +76,26 @@ class DeriveRule(TargetRule):
 
     def _read(self, item: Item, path: Path) -> AttributeValue | None:
         """A field of the item, from the very place that is watched and guarded."""
-        bound = self.target.bound.get(path[0])
+        bound = self._read_as.bound.get(path[0])
         if bound is None:
             return get(item, path)
         return bound.read(item) if len(path) == 1 else None
 
     def _typed(self, text: str) -> AttributeValue | None:
-        """The text as an index wants it whose key it is: DynamoDB refuses an item with a key of another type."""
-        types = {a.name: a.type for index in self.target.table.indexes for a in index.attributes}
-        match types.get(self.path[0], "S") if len(self.path) == 1 else "S":
-            case "S":
-                return {"S": text}
-            case "N":
+        """The text as an index wants it whose key it is: DynamoDB refuses an item with another key."""
+        if self._asked is None:
+            return {"S": text}
+        match self._asked:
+            case "S", max_bytes:
+                return fitting({"S": text}, max_bytes)
+            case "N", _:
                 number = respelt(text)
                 return None if number is None else {"N": number}
-        return None
+        return None  # no text is binary
+
+    @cached_property
+    def _asked(self) -> Asked | None:
+        return asked_by_indexes(self.target.table).get(self.path[0]) if len(self.path) == 1 else None
 
     # ---------------------------------------------------------------- guards
     def link_guard(self, image: Item) -> tuple[Condition, ...]:

@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Final
 
 from sync_rules.attributes import Item, Path, changed, same
-from sync_rules.entities import Entity, KeyAttribute
+from sync_rules.entities import KeyAttribute
 from sync_rules.expressions import Where
-from sync_rules.families import Hint, Members, Node, TargetRule
-from sync_rules.finding import KeyConditions, Link, linked, named_fields
+from sync_rules.families import Hint, ListingRule, Members, Node, TargetRule
+from sync_rules.finding import KeyConditions, linked, named_fields
 from sync_rules.model import Change, Condition, ItemKey
 
 MEMBERS_MAX_ITEMS: Final = 1000  # listed for one look at a target: of 1 KB each, one page of a Query
@@ -23,14 +23,12 @@ WHOLE: Final[Path] = ()  # stands for every attribute of an item; it overlaps an
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class GatheredRule(TargetRule):
-    """`link` pairs each identity field of the target with the place on a member where it is read; `find` lists the
-    members of a target; `where` reads a member alone.
-    """
+class GatheredRule(ListingRule, TargetRule):
+    """The sources are the members: `find` lists those of a target; `where` reads a member alone."""
 
     into: Path
-    link: Link
     where: Where | None = None
+    gathers = True
 
     @property
     def copies(self) -> tuple[Path, ...]:
@@ -51,18 +49,6 @@ class GatheredRule(TargetRule):
         }
 
     # ---------------------------------------------------------------- finding
-    @property
-    def anchor(self) -> Entity:
-        return self.target
-
-    @property
-    def listed(self) -> Entity:
-        return self.source
-
-    @property
-    def lists_by(self) -> tuple[object, ...]:
-        return (self.listed.name, self.find, self.link)
-
     def conditions(self, anchor: ItemKey) -> KeyConditions | None:
         """The Query for the members of a target."""
         assert self.find is not None, "without a listing every target would look empty"

@@ -1,8 +1,9 @@
 """mirror: an item for an item, under another key.
 
 Law: a mirror is there exactly if the source that it names is there, is let in, and names it. Whatever is written to one
-is written in a transaction with a check of everything that was read of its source, and only to an item that names this
-source: a key that something else has taken is reported and left alone.
+is written in a transaction with a check of everything that was read of its source, or of very many attributes at least
+what names and lets in the mirror; and only to an item that names this source: a key that something else has taken is
+reported and left alone.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from sync_rules.attributes import AttributeValue, Item, Path, changed, get
-from sync_rules.entities import KEY_MAX_BYTES, Entity, KeyType, Ref
+from sync_rules.entities import Entity, KeyType, Ref
 from sync_rules.expressions import Where
 from sync_rules.families import Node, Part, PartRule, Trouble
 from sync_rules.finding import Link, linked
-from sync_rules.keys import Fields, Template, possible
+from sync_rules.keys import Fields, Template
+from sync_rules.kinds.indexkeys import asked_by_indexes, fitting
 from sync_rules.model import (
     Change,
     Check,
@@ -33,6 +36,10 @@ from sync_rules.model import (
 from sync_rules.updates import differences, misfit, target_exists, update_of
 
 Values = dict[Path, AttributeValue | None]
+
+# A condition may have 4 KB, of which an attribute takes about 17 bytes, and one inside maps more.
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+CHECK_MAX_ATTRIBUTES: Final = 100
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -74,16 +81,12 @@ class MirrorRule(PartRule):
         a field by itself is built only if the rule binds that; else it is an attribute like any other.
         """
         bound = {field for field, _ in self.fields} | ({self.each[0]} if self.each else set())
-        indexes = self.target.table.indexes
-        parts = [(part, most) for i in indexes for part, most in zip((i.partition, i.sort), KEY_MAX_BYTES, strict=True)]
-        uses = [(attribute, most) for part, most in parts for attribute in part]
         found: dict[str, tuple[Template, KeyType, int]] = {}
-        for attribute, max_bytes in sorted(uses, key=lambda use: -use[1]):  # of several uses the one that takes least
-            name = attribute.name
+        for name, asked in asked_by_indexes(self.target.table).items():
             itself = Template(f"{{{name}}}", ("", ""), (name,))
             template = self.target.templates.get(name, itself)
             if (template != itself or name in bound) and not _in_key(self.target, (name,)):
-                found[name] = (template, attribute.type, max_bytes)
+                found[name] = (template, *asked)
         return found
 
     @cached_property
@@ -119,15 +122,26 @@ class MirrorRule(PartRule):
     def mirrors(self, source: Item | None) -> dict[ItemKey, Fields]:
         """The mirrors that a source names, let in or not, each with the fields that make its key."""
         found: dict[ItemKey, Fields] = {}
-        if source is None:
-            return found
+        for fields in () if source is None else self._each_fields(source):
+            key = self.target.key_of(fields)
+            if key is not None:
+                found.setdefault(key, fields)
+        return found
+
+    def _unnamed(self, source: Item | None) -> bool:
+        """Whether a mirror is missing because its key cannot be, though the source has all that it is made of: it is
+        too long, has a separator within a field, or a field that is no text or number. Nobody would notice.
+        """
+        return source is not None and any(
+            self.target.key_of(fields) is None and all(_says(fields.get(field)) for field in self.target.identity)
+            for fields in self._each_fields(source)
+        )
+
+    def _each_fields(self, source: Item) -> Iterator[Fields]:
+        """The fields of each mirror that there should be."""
         read = {field: ref.read(source) for field, ref in self.fields}
         fields = {field: value for field, value in read.items() if value is not None}
-        for each in self._each(source):
-            key = self.target.key_of({**fields, **each})
-            if key is not None:
-                found.setdefault(key, {**fields, **each})
-        return found
+        yield from ({**fields, **each} for each in self._each(source))
 
     def _each(self, source: Item) -> Iterator[Fields]:
         if self.each is None:
@@ -137,7 +151,7 @@ class MirrorRule(PartRule):
         for kind, elements in (get(source, path) or {}).items():
             if kind == "L":
                 yield from ({field: e} for e in elements)
-            elif kind in ("SS", "NS"):
+            elif kind in ("SS", "NS", "BS"):
                 yield from ({field: {kind[0]: e}} for e in sorted(elements))
 
     def _lets_in(self, source: Item) -> bool:
@@ -155,6 +169,8 @@ class MirrorRule(PartRule):
             came_or_went or changed(change.old, change.new, self.source_paths(change.old, change.new))
         ):
             found += (Part(self, key, change.key) for key in {**self.mirrors(change.old), **self.mirrors(change.new)})
+            if self._unnamed(change.old) or self._unnamed(change.new):
+                found.append(Part(self, change.key, change.key))  # no mirror stands there: only the trouble is told
         if entity is self.target and (
             came_or_went or changed(change.old, change.new, self._owned(change.old, change.new))
         ):
@@ -176,8 +192,10 @@ class MirrorRule(PartRule):
         named = self.mirrors(source) if source is not None and self._lets_in(source) else {}
         owner = None if target is None else linked(self.names, self.source, target)
         if part.target not in named:
-            # the source itself may stand where, by the rule, a mirror of it could: it is never deleted
-            if target is None or owner != part.source or part.target == part.source:
+            if part.target == part.source:  # the source itself, which is never written
+                unnamed = source is not None and self._lets_in(source) and self._unnamed(source)
+                return Trouble("NoMirrorKey", member=part.source) if unnamed else None
+            if target is None or owner != part.source:
                 return None
             return self._with_check(part.source, source, Delete(part.target, self._still_of(part.target, target)))
         if source is None or (target is not None and (owner != part.source or part.target == part.source)):
@@ -193,8 +211,7 @@ class MirrorRule(PartRule):
             return None
         if reason := misfit(target, changes):
             return Trouble(reason)
-        update = update_of(part.target, target, changes, self._still_of(part.target, target))
-        return self._with_check(part.source, source, update)
+        return self._with_check(part.source, source, self._change(part.target, target, desired, changes))
 
     # ---------------------------------------------------------------- what is written
     def _desired(self, key: ItemKey, fields: Fields, source: Item) -> Values:
@@ -210,8 +227,17 @@ class MirrorRule(PartRule):
         for name, (template, kind, max_bytes) in self.index_keys.items():
             known = {field: fields.get(field) or get(item, tuple(field.split("."))) for field in template.fields}
             value = template.build({f: v for f, v in known.items() if v is not None}, kind)
-            held[(name,)] = value if value is not None and possible(value, max_bytes) else None
+            held[(name,)] = fitting(value, max_bytes)
         return held
+
+    def _change(self, key: ItemKey, mirror: Item, desired: Values, changes: Values) -> Update | Put:
+        """What differs, each as it was seen; where there is no room to compare so many, all anew: with all attributes
+        copied, nothing else may stay.
+        """
+        still = self._still_of(key, mirror)
+        if self.attributes is None and len(changes) > CHECK_MAX_ATTRIBUTES:
+            return Put(key, _item(key, desired), still)
+        return update_of(key, mirror, changes, still)
 
     def _still_of(self, key: ItemKey, mirror: Item) -> tuple[Condition, ...]:
         """It is there, and of the source that it was seen to be of."""
@@ -222,14 +248,27 @@ class MirrorRule(PartRule):
         there = (self.source.table.partition.name,)
         if source is None:
             return Transaction((Check(key, (Condition(Test.ABSENT, there),)), action))
-        as_read = (equals_seen(path, get(source, path)) for path in self.source_paths(source))
+        as_read = (equals_seen(path, get(source, path)) for path in self._checked(source))
         return Transaction((Check(key, (Condition(Test.EXISTS, there), *as_read)), action))
+
+    def _checked(self, source: Item) -> tuple[Path, ...]:
+        """What the check compares: all that was read; but of an item with more attributes than a condition has room for
+        what names and lets in the mirror. The price: a late write may show old attributes for a moment, until the
+        record of that write, or that of the source, has been seen; a mirror too many or too few it cannot leave.
+        """
+        paths = self.source_paths(source)
+        return paths if len(paths) <= CHECK_MAX_ATTRIBUTES else self.source_paths()
 
 
 def _item(key: ItemKey, held: Values) -> Item:
     """The item of this key that holds these values, in as many maps as it takes."""
     update = update_of(key, key.attributes(), {path: value for path, value in held.items() if value is not None}, ())
     return {**key.attributes(), **{path[0]: value for path, value in update.sets}}
+
+
+def _says(value: AttributeValue | None) -> bool:
+    """Whether a field is given. What is NULL or an empty text is not: a user without an email is no failure."""
+    return value is not None and "NULL" not in value and value.get("S") != ""
 
 
 def _in_key(entity: Entity, path: Path) -> bool:

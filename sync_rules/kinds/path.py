@@ -20,6 +20,7 @@ from sync_rules.model import Change
 from sync_rules.numbers import text_of
 
 CYCLE = "Cycle"
+PARENT_WITHOUT_PATH = "ParentWithoutPath"
 SEPARATOR_IN_ID = "SeparatorInId"
 
 
@@ -109,7 +110,8 @@ class TreeRule(LinkedRule):
             return self.without_source()
         path = self._path_of(source)
         if path is None:
-            return None
+            # patient: a parent that was just put gets one within a moment; in a ring, or below a bad id, it never does
+            return Trouble(PARENT_WITHOUT_PATH, patient=True)
         segments = path.split(self.separator)
         if own in segments:
             # patient: it may be the path that is late, where an item moved under a former child of its own

@@ -19,7 +19,7 @@ from sync_rules.entities import Entity
 from sync_rules.expressions import Where
 from sync_rules.families import Node, Part, PartRule, Trouble
 from sync_rules.finding import Link, linked
-from sync_rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, Contribution
+from sync_rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSION, Contribution
 from sync_rules.model import Change, Delete, Increment, ItemKey, Put, Transaction
 from sync_rules.numbers import holdable, number_of, spelt, text_of, total_of
 
@@ -70,22 +70,35 @@ class TallyRule(PartRule):
 
     # ---------------------------------------------------------------- what matters
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """The entry of a child that came, went or changed in what decides; and every entry that was written."""
+        """The entry of a child that came, went or changed in what decides; and every entry that was written. What
+        cannot be counted is told where no entry stands, beside that.
+        """
         if entity is self.target:
             yield Part(self, change.key, ledger.named("child", self.source, entity.fields(change.key)))
         elif change.old is None or change.new is None or changed(change.old, change.new, self.source_paths):
-            entry = self.target.key_of(ledger.naming("child", self.source, change.key))
-            yield Part(self, entry or ledger.nowhere(self.title, self.target.table, change.key), change.key)
+            entry = self._entry_of(change.key)
+            if entry is not None:
+                yield Part(self, entry, change.key)
+            images = (image for image in (change.old, change.new) if image is not None)
+            if any(isinstance(self._contribution(entry, image), Trouble) for image in images):
+                yield Part(self, ledger.nowhere(self.title, self.target.table, change.key), change.key)
+
+    def _entry_of(self, child: ItemKey) -> ItemKey | None:
+        return self.target.key_of(ledger.naming("child", self.source, child))
 
     # ---------------------------------------------------------------- what is true
     def judge(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Trouble | None:
-        """The entry as its child is now, and the totals moved by the difference."""
+        """The entry as its child is now, and the totals moved by the difference. Trouble with a child is told once,
+        where nothing ever stands: what it counted before must be taken back all the same.
+        """
+        if self.target.fields(part.target) is None:
+            return self._told(part, source)
         held = None if target is None else ledger.contribution_of(self.target.table, target)
         if held is None and target is not None:
             return Trouble("EntryBroken", member=part.source)
         wanted = None if source is None else self._contribution(part.target, source)
         if isinstance(wanted, Trouble):
-            return replace(wanted, member=part.source)
+            wanted = None
         if wanted == held:
             return None
         moves = _moves(held, wanted)
@@ -99,7 +112,14 @@ class TallyRule(PartRule):
         )
         return Transaction((*(_increment(total, nets) for total, nets in moves.items()), entry))
 
-    def _contribution(self, entry: ItemKey, child: Item) -> Contribution | Trouble | None:
+    def _told(self, part: Part, source: Item | None) -> Trouble | None:
+        """Why a child counts nothing, if it should."""
+        if part.source is None or source is None:
+            return None
+        contribution = self._contribution(self._entry_of(part.source), source)
+        return replace(contribution, member=part.source) if isinstance(contribution, Trouble) else None
+
+    def _contribution(self, entry: ItemKey | None, child: Item) -> Contribution | Trouble | None:
         """What a child adds to its parent's total; None when it adds nothing."""
         parent = linked(self.link, self.parent, child)
         if parent is None or not ledger.holds(self.where, self.source, child):
@@ -111,11 +131,11 @@ class TallyRule(PartRule):
             return at
         if not amount or at is None:
             return None
+        if entry is None:
+            return Trouble("KeyTooLong")
         fields = ledger.naming("parent", self.parent, parent) | {SHARD: {"S": str(shard_of(entry, self.shards))}}
         total = self.totals.key_of(fields)
-        if total is None or self.target.fields(entry) is None:
-            return Trouble("KeyTooLong")
-        return Contribution(total, at, amount)
+        return Trouble("KeyTooLong") if total is None else Contribution(total, at, amount)
 
     def _amount(self, child: Item) -> Decimal | Trouble | None:
         """How much a child counts."""
@@ -160,4 +180,4 @@ def _moves(held: Contribution | None, wanted: Contribution | None) -> dict[ItemK
 
 
 def _increment(total: ItemKey, nets: Mapping[str, Decimal]) -> Increment:
-    return Increment(total, tuple((at, spelt(net)) for at, net in nets.items()))
+    return Increment(total, (*((at, spelt(net)) for at, net in nets.items()), (VERSION, "1")))

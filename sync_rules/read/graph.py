@@ -79,7 +79,9 @@ class Graph:
         """
         rule = rule_of(rules, name, CollectRule)
         if neighbour is not None and neighbour not in rules.entities:
-            raise UserError(f"no entity {neighbour!r}. Known: {', '.join(rules.entities)}")
+            raise UserError(
+                f"no entity {neighbour!r}. Known: {', '.join(name for name in rules.entities if '.' not in name)}"
+            )
         return cls(client, rule, None if neighbour is None else rules.entities[neighbour], link)
 
     @classmethod

@@ -108,6 +108,8 @@ class Hierarchy:
         Raises:
             UnprocessedKeysError: when the service leaves keys unprocessed to the end.
         """
+        if isinstance(of, str | Mapping):  # whose letters or names would be taken for ids
+            raise UserError("a list of ids was expected, found one: items([id])")
         found = self._reader.get(self._table, [self._key(one) for one in of])
         return [self._reader.shown_or_none(item) for item in found]
 
@@ -232,6 +234,8 @@ class Hierarchy:
         return key
 
     def _path(self, item: Mapping[str, Any]) -> str:
+        if not isinstance(item, Mapping):
+            raise UserError(f"an item was expected, found {type(item).__name__}: read it first, items([id])")
         value = get(self._reader.taken(item, self._rule.path[:1]), self._rule.path)
         text = None if value is None else value.get("S")
         if not isinstance(text, str) or not text:

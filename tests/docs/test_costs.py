@@ -16,7 +16,7 @@ import pytest
 from sync_rules.batch import process
 from sync_rules.memory import MemoryStore
 from sync_rules.model import Change, Check, Delete, Increment, Put, Transaction, Update
-from sync_rules.reconcile import Pace
+from sync_rules.pace import Pace
 from sync_rules.rulefile import parse_rules
 from sync_rules.store import Apply, List, Read, World, drive
 from tests.docs.test_docs import TEXTS, first_file, rows

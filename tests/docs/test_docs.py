@@ -31,7 +31,7 @@ from sync_rules.kinds.archive import ArchiveRule
 from sync_rules.limits import Limits
 from sync_rules.memory import MemoryStore
 from sync_rules.model import Change, Outcome
-from sync_rules.reconcile import Pace
+from sync_rules.pace import Pace
 from sync_rules.rulefile import check_rules, parse_rules
 from sync_rules.store import World, drive
 from tests.docs.reference import ROOT, expected, help_text, shown

@@ -21,7 +21,8 @@ from sync_rules.kinds.mirror import MirrorRule
 from sync_rules.kinds.tally import TallyRule
 from sync_rules.kinds.total import TotalRule
 from sync_rules.model import Change, ItemKey, Transaction
-from sync_rules.reconcile import Pace, Report
+from sync_rules.pace import Pace
+from sync_rules.reconcile import Report
 from sync_rules.rules import Rules
 from sync_rules.sources import Sources
 from sync_rules.store import Work

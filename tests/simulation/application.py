@@ -11,10 +11,13 @@ from typing import Protocol
 
 from sync_rules.attributes import AttributeValue, Item
 from tests.simulation.facts import Configuration, Kind, Place
-from tests.simulation.oracles import Watch, put
+from tests.simulation.oracles import Watch
+from tests.simulation.truths import completed, put
 
 ITEM_MAX_BYTES = 600  # instead of 400 KB
 NUMBERS = ("1", "22", "333")  # three values per source, so that they come back; of different sizes
+AMOUNTS = ("5", "0", "-2.50")  # the same, where a truth is a number
+SETS = (("a",), ("a", "b"), ("b", "c"))  # the same, where it is a set
 
 
 class Chooser(Protocol):
@@ -50,8 +53,14 @@ class Application:
         """A value that is this source's and nobody else's, if its kind does not say what there is to choose from."""
         if kind.truth_values and name == kind.truths[0]:
             return {"S": kind.truth_values[self.pick(len(kind.truth_values))]}
+        if name in kind.mixed and self.pick(4) == 3:
+            return {"S": "many"}
         self.counter += 1
         chosen = str(self.counter) if self.unique else NUMBERS[self.pick(len(NUMBERS))]
+        if name in kind.numbers:
+            return {"N": chosen if self.unique else AMOUNTS[NUMBERS.index(chosen)]}
+        if name in kind.sets:
+            return {"SS": [chosen] if self.unique else list(SETS[NUMBERS.index(chosen)])}
         return {"S": f"{name} of {'/'.join(place[1])} #{chosen}"}
 
 
@@ -90,7 +99,7 @@ def with_right_copies(watch: Watch, place: Place, item: Item) -> Item:
     for fact in watch.of(place):
         for to, value in watch.wanted(fact, item).items():
             item = put(item, to, value) if value is not None else item
-    return item
+    return completed(watch.truths, {**watch.items, place: item}).get(place, item) if watch.truths else item
 
 
 def linked(app: Application, kind: Kind, item: Item, link: str) -> Item:
@@ -106,7 +115,7 @@ def some_value(app: Application) -> AttributeValue:
         for place in kind.places()
         for _, old in app.watch.past.get(place, ())
         if old is not None
-        for name in kind.truths
+        for name in (*kind.truths, *(path[0] for path in kind.copies if app.watch.truths))
         if name in old
     ]
     choice = app.pick(len(values) + 1)
@@ -119,22 +128,33 @@ def beginning(configuration: Configuration, watch: Watch) -> dict[Place, Item]:
     for kind in configuration.kinds:
         places = kind.places()
         there = len(places) - 1 if len(places) > 2 else len(places)
-        for at in range(there):
-            item: Item = dict(kind.keys[at])
-            if kind.flag:
-                item = {**item, kind.flag: {"S": "on"}}
-            for name in kind.truths:
-                item = {**item, name: {"S": f"{name} of {'/'.join(places[at][1])} #0"}}
-            if kind.truth_values:
-                item = {**item, kind.truths[0]: {"S": kind.truth_values[at % len(kind.truth_values)]}}
-            for number, link in enumerate(kind.links):
-                item = {**item, link: {"S": kind.link_values[(number + (at > 2)) % 2]}}
-            if kind.rank:
-                item = {**item, kind.rank: {"S": "abc"[at % 3]}}
-            watch.load(places[at], item)
+        for at in range(0 if kind.made else there):
+            watch.load(places[at], _first(kind, at, places[at]))
     for place in sorted(watch.items, key=_depth(configuration)):
         watch.load(place, with_right_copies(watch, place, watch.items[place]))
+    for place, item in completed(watch.truths, watch.items).items():
+        watch.load(place, item)
     return watch.items
+
+
+def _first(kind: Kind, at: int, place: Place) -> Item:
+    """An item as a history begins with it, without its copies."""
+    item: Item = dict(kind.keys[at])
+    if kind.flag:
+        item = {**item, kind.flag: {"S": "on"}}
+    for name in kind.truths:
+        first: AttributeValue = {"N": "3"} if name in kind.numbers else {"S": f"{name} of {'/'.join(place[1])} #0"}
+        first = {"SS": list(SETS[1])} if name in kind.sets else first
+        item = {**item, name: first}
+    if kind.truth_values:
+        item = {**item, kind.truths[0]: {"S": kind.truth_values[at % len(kind.truth_values)]}}
+    for number, link in enumerate(kind.links):
+        item = {**item, link: {"S": kind.link_values[(number + (at > 2)) % 2]}}
+    if kind.first_links:
+        item = put(item, kind.links[:1], None if (named := kind.first_links[at]) is None else {"S": named})
+    if kind.rank:
+        item = {**item, kind.rank: {"S": "abc"[at % 3]}}
+    return item
 
 
 def _depth(configuration: Configuration) -> Callable[[Place], int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
@@ -11,6 +12,19 @@ from sync_rules.store import Read, Request
 
 Mutant = Callable[[], Any]
 Work = Generator[Request, Any, Any]
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A law removed, and the oracles and configurations that speak of it; none: all of copies."""
+
+    mutant: Mutant
+    pairs: Pairs | None = None
+
+
+def among(oracle: str, *configurations: str) -> Pairs:
+    return tuple((oracle, name) for name in configurations)
 
 
 def answered(work: Work, ask: Callable[[Request], Any]) -> Work:

@@ -7,6 +7,15 @@ from functools import cache
 
 from sync_rules.rulefile import parse_rules
 from sync_rules.rules import Rules
+from tests.simulation import (
+    worlds_booked,
+    worlds_collected,
+    worlds_gathered,
+    worlds_mirrored,
+    worlds_mixed,
+    worlds_own,
+    worlds_ranked,
+)
 from tests.simulation.facts import IMPOSSIBLE
 from tests.simulation.worlds_many import cascade, keyed, shared_map, two, writes_link, writes_where
 from tests.simulation.worlds_one import base, delete_where, listed, nested, own, shop, where, with_links
@@ -40,6 +49,13 @@ CONFIGURATIONS = {
         keyed(),
         with_links(base("impossible", "on_delete: clear, strict: true", strict=True), *IMPOSSIBLE),
         replace(base("unordered", "on_delete: clear"), in_order=False),
+        *worlds_own.WORLDS,
+        *worlds_gathered.WORLDS,
+        *worlds_mixed.WORLDS,
+        *worlds_collected.WORLDS,
+        *worlds_mirrored.WORLDS,
+        *worlds_booked.WORLDS,
+        *worlds_ranked.WORLDS,
     )
 }
 

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sync_rules.attributes import Item, Path
+
+if TYPE_CHECKING:
+    from tests.simulation.truths import Truth
 
 Place = tuple[str, tuple[str, ...]]  # a table and the key values of one item
 SOURCES, TARGETS = ("s0", "s1", "s2"), ("t0", "t1", "t2", "t3", "t4")
@@ -20,7 +24,10 @@ IMPOSSIBLE = ("x" * 1_100, "")  # links that name a key no item can have: too lo
 class Kind:
     """Items an application works with: their keys, what is true only here (`truths`), how they name sources (`links`),
     which copies they hold, and the other attributes the workload touches. `truth_values`: what the first truth is chosen
-    from; none: every value is this item's own.
+    from; none: every value is this item's own. `numbers`: the truths that are numbers. `first_links`: what the
+    first link of each item is when a history begins. `sets`: the truths that are sets of texts. `made`: when a history
+    begins, none of these items is there but what the pipeline would have made. `mixed`: the truths that are sometimes
+    something that no rule can use.
     """
 
     table: str
@@ -32,6 +39,11 @@ class Kind:
     rank: str | None = None
     flag: str | None = None
     truth_values: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    first_links: tuple[str | None, ...] = ()
+    sets: tuple[str, ...] = ()
+    made: bool = False
+    mixed: tuple[str, ...] = ()
 
     def places(self) -> tuple[Place, ...]:
         return tuple((self.table, tuple(value["S"] for value in key.values())) for key in self.keys)
@@ -68,19 +80,27 @@ class Fact:
 
 @dataclass(frozen=True)
 class Configuration:
-    """One small world. `indexed`: some listing goes through an index, which may lag."""
+    """One small world. `facts` are its copies, `truths` everything else. `indexed`: some listing goes through an index,
+    which may lag; `attaching` are then the operations that may add a row to it or move one there, beside the usual.
+    `exact_cost`: one write for every item that a change makes wrong; False: at most `cost_each` for each truth that
+    speaks of it; None: nothing is known, for rules that build on each other write what is right for a moment only.
+    """
 
     name: str
     rules: str
     kinds: tuple[Kind, ...]
-    facts: tuple[Fact, ...]
+    facts: tuple[Fact, ...] = ()
+    truths: tuple[Truth, ...] = ()
     indexed: bool = False
     in_order: bool = True
+    attaching: frozenset[str] = frozenset()
+    exact_cost: bool | None = True
+    cost_each: int = 1
 
     @property
     def plain(self) -> bool:
         """Whether copies are always what their source has, so that renames alone say everything about them."""
-        return all(
+        return all(truth.plain for truth in self.truths) and all(
             not fact.snapshot and fact.where is None and not any(fact.goes_by(to[0]) for to in self.copies)
             for fact in self.facts
         )

@@ -6,40 +6,36 @@ Law: the production code has no switches. A mutant replaces a function from outs
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 
 from sync_rules import reconcile
+from tests.simulation import mutants_booked, mutants_gathered, mutants_own, mutants_parts
 from tests.simulation import mutants_reads as reads
 from tests.simulation import mutants_work as work
 from tests.simulation import mutants_writes as writes
-from tests.simulation.breaking import Mutant, replacing, results, wrapping
-
-Pairs = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class Mutation:
-    """A law removed, and the oracles and configurations that speak of it; none: all."""
-
-    mutant: Mutant
-    pairs: Pairs | None = None
-
-
-def among(oracle: str, *configurations: str) -> Pairs:
-    return tuple((oracle, name) for name in configurations)
-
+from tests.simulation.breaking import Mutation, among, replacing, results, wrapping
+from tests.simulation.configurations import CONFIGURATIONS
+from tests.simulation.oracles import ORACLES
 
 INDEX = ("index", "strict-index", "two-index", "delete-index")
 DELETE = among("O1", "delete", "delete-index", "two-delete")
 WRITES = among("O1", "writes-link", "writes-link-strict", "writes-where", "writes-where-strict")
 TRANSACTIONS = among("O1", "strict", "strict-index", "own-strict", "delete")
 
-MUTANTS: Mapping[str, Mutation] = {
+# where a mutant is looked for whose law is about no kind of rule: among copies, which are quick to play
+COPIES = tuple(
+    (oracle.name, name)
+    for oracle in ORACLES.values()
+    for name in oracle.configurations
+    if not CONFIGURATIONS[name].truths
+)
+
+LAWS: Mapping[str, Mutation] = {
     # guards
     "no link guard": Mutation(writes.no_link_guard),
     "upsert": Mutation(writes.upsert),
     "no existence guard": Mutation(writes.no_existence_guard, among("O1", "shop")),
-    "no guard on the copy": Mutation(writes.no_copy_guard),
+    "no guard on the copy": Mutation(writes.no_copy_guard, among("O2", "base", "index", "keep")),
     "copy = NULL": Mutation(writes.null_guard),
     "guard from the old link": Mutation(writes.old_link),
     "judged by a link in change": Mutation(replacing(reconcile, "undermined", lambda _wanted: []), WRITES),
@@ -89,4 +85,11 @@ MUTANTS: Mapping[str, Mutation] = {
     "full item blocks its shard": Mutation(wrapping(reconcile, "_apply", results(writes.rejected_is_failed))),
     "full item dropped": Mutation(writes.full_item_dropped),
     "no park retry": Mutation(writes.no_park_retry),
+    # what is made of the item itself, or of many
+    **mutants_own.MUTANTS,
+    **mutants_gathered.MUTANTS,
+    # what stands for itself
+    **mutants_parts.MUTANTS,
+    **mutants_booked.MUTANTS,
 }
+MUTANTS = {name: replace(one, pairs=one.pairs or COPIES) for name, one in LAWS.items()}

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules import batch, entities, fanout, reconcile, rules
+from sync_rules import batch, entities, fanout, finding, reconcile
 from sync_rules.errors import StoreError
 from sync_rules.messages import PushMessage, encode
 from sync_rules.store import Later, Read, Request
@@ -37,7 +37,7 @@ def eventual_read() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(Workers, "_read", _read))
         stack.enter_context(
-            patch.object(reconcile, "read_sources", lambda targets: answered(read_sources(targets), ask))
+            patch.object(reconcile, "read_sources", lambda *args: answered(read_sources(*args), ask))
         )
         yield
 
@@ -61,7 +61,7 @@ def cached_source() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.object(History, "_configure", fresh))
         stack.enter_context(
-            patch.object(reconcile, "read_sources", lambda targets: answered(read_sources(targets), ask))
+            patch.object(reconcile, "read_sources", lambda *args: answered(read_sources(*args), ask))
         )
         yield
 
@@ -73,7 +73,7 @@ def impossible_keys() -> Iterator[None]:
     def possible(*_args: object) -> bool:
         return True
 
-    with patch.object(entities, "possible", possible), patch.object(rules, "possible", possible):
+    with patch.object(entities, "possible", possible), patch.object(finding, "possible", possible):
         yield
 
 

@@ -10,8 +10,7 @@ from unittest.mock import patch
 
 from sync_rules import batch, fanout, plan
 from sync_rules.attributes import changed
-from sync_rules.kinds import copy
-from sync_rules.rules import CopyRule
+from sync_rules.kinds.copy import CopyRule
 from sync_rules.store import List, Request
 from tests.simulation.breaking import Mutant, Work, answered
 from tests.simulation.world import World
@@ -19,8 +18,8 @@ from tests.simulation.world import World
 
 # ---------------------------------------------------------------- which records matter
 def no_pull_on_insert() -> Any:
-    original = copy.pulls
-    return patch.object(copy, "pulls", lambda rule, change: change.old is not None and original(rule, change))
+    original = CopyRule.pulls
+    return patch.object(CopyRule, "pulls", lambda rule, change: change.old is not None and original(rule, change))
 
 
 def pulls_without(left_out: Callable[[CopyRule], Any]) -> Mutant:
@@ -30,13 +29,13 @@ def pulls_without(left_out: Callable[[CopyRule], Any]) -> Mutant:
         paths = [path for path in rule.relevant_paths if path not in left_out(rule)]
         return change.new is not None and (change.old is None or changed(change.old, change.new, paths))
 
-    return lambda: patch.object(copy, "pulls", pulls)
+    return lambda: patch.object(CopyRule, "pulls", pulls)
 
 
 def index_keys(rule: CopyRule) -> set[tuple[str, ...]]:
     """The key attributes of the listing index that are not the link itself."""
     keys: set[tuple[str, ...]] = (
-        {(a.name,) for a in rule.target.table.index(rule.find.index).attributes} if rule.find.index else set()
+        {(a.name,) for a in rule.target.table.index(rule.find.index).attributes} if rule.find and rule.find.index else set()
     )
     return keys - set(rule.link_paths)
 
@@ -65,7 +64,7 @@ def one_rule(original: Any, changes: Any, rules: Any) -> Any:
     pulls = [
         replace(
             pull,
-            rules=tuple(rule for rule in pull.rules if any(c.key == pull.key and copy.pulls(rule, c) for c in changes)),
+            rules=tuple(rule for rule in pull.rules if any(c.key == pull.key and rule.pulls(c) for c in changes)),
         )
         for pull in planned.pulls
     ]
@@ -99,7 +98,7 @@ def index_row_as_image() -> Iterator[None]:
 
     def _list_page(listing: Any, rules: Any, pace: Any) -> Work:
         rows: dict[Any, Any] = {}
-        table = listing.push.rules[0].target.table
+        table = listing.push.rules[0].listed.table
 
         def ask(request: Request) -> Work:
             answer = yield request

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules import decide, fanout, plan, reconcile, updates
+from sync_rules import decide, fanout, plan, reconcile, sources, updates
 from sync_rules.attributes import get
-from sync_rules.kinds import copy
+from sync_rules.kinds.linked import LinkedRule
 from sync_rules.messages import PullMessage
 from sync_rules.model import Condition, Delete, Outcome, Result, Status, Test, Transaction, Update
 from sync_rules.store import Later, Request
@@ -20,7 +20,7 @@ from tests.simulation.world import Streams
 
 # ---------------------------------------------------------------- guards
 def no_link_guard() -> Any:
-    return patch.object(copy, "link_guard", lambda _rule, _image: ())
+    return patch.object(LinkedRule, "link_guard", lambda _rule, _image: ())
 
 
 @contextmanager
@@ -67,11 +67,11 @@ def old_link() -> Iterator[None]:
     """A pull goes by the link of the record's old image."""
     original = plan._pull
 
-    def _pull(newest: Any, rules: Any) -> Any:
-        pull = original(newest, rules)
+    def _pull(key: Any, asked: Any, newest: Any) -> Any:
+        pull = original(key, asked, newest)
         if pull is None or pull.image is None or newest.old is None:
             return pull
-        links = {path[0] for rule in rules for path in rule.link_paths}
+        links = {path[0] for rule in pull.rules for path in rule.goes_by}
         rest = {name: value for name, value in pull.image.items() if name not in links}
         return replace(pull, image={**rest, **{name: newest.old[name] for name in links if name in newest.old}})
 
@@ -123,7 +123,7 @@ def comparing_the_copy(intent: Any, target: Any) -> Any:
 
 @contextmanager
 def delete_from_pull() -> Iterator[None]:
-    original = decide.Target
+    original = sources.Target
 
     def target(key: Any, image: Any, rules: Any, removed: Any = None, **more: Any) -> Any:
         return original(key, image, rules, rules if removed is None else removed, **more)

@@ -7,14 +7,14 @@ rule as its `Fact`. Convergence alone (O1) misses some faults; O2 to O5 exist fo
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sync_rules.attributes import AttributeValue, Item, Path, get
 from tests.simulation.configurations import CONFIGURATIONS
 from tests.simulation.facts import Configuration, Fact, Place
+from tests.simulation.truths import Value, completed, put, touched, wrong
 
-Value = AttributeValue | None
 AppChange = tuple[Place, Item | None, Item | None]
 INDEXED = tuple(one.name for one in CONFIGURATIONS.values() if one.indexed)
 ATTACHING = frozenset({"create target", "point elsewhere", "move", "put what was read"})
@@ -32,6 +32,8 @@ class Oracle:
     lag: bool = True
     second_look: bool = True
     serial: bool = False  # one change at a time, no faults: the number of writes is known
+    prompt: bool = False  # an index is never behind when a target is changed by its application
+    without_faults: frozenset[str] = frozenset()
 
 
 ORACLES = {
@@ -45,6 +47,15 @@ ORACLES = {
     "O3": Oracle("O3", INDEXED, without=ATTACHING, second_look=False),
     "O4": Oracle("O4", INDEXED, lag=False, second_look=False),
     "O5": Oracle("O5", without=frozenset({"fill", "replace map"}), lag=False, serial=True),
+    # what an index does not show yet is told by its own record: nobody has to look again, but for what was parked
+    "O6": Oracle(
+        "O6",
+        ("embed-index",),
+        only=frozenset({"create target", "delete target", "remove copy", "point elsewhere", "create source", "rename"}),
+        second_look=False,
+        prompt=True,
+        without_faults=frozenset({"contended"}),
+    ),
 }
 
 
@@ -52,18 +63,9 @@ class DivergenceError(AssertionError):
     """Something that must hold does not."""
 
 
-def put(item: Item, path: Path, value: Value) -> Item:
-    """The item with one path set or removed; maps on the way are made when needed."""
-    inner = item.get(path[0])
-    if len(path) > 1:
-        value = {"M": put(inner["M"] if inner is not None and "M" in inner else {}, path[1:], value)}
-    rest = {name: old for name, old in item.items() if name != path[0]}
-    return rest if value is None else {**rest, path[0]: value}
-
-
-def misplaced(fact: Fact, item: Item) -> bool:
-    """Whether something that is not a map stands where a copy belongs."""
-    roots = (item.get(to[0]) for _, to in fact.pairs if len(to) > 1)
+def misplaced(paths: Iterable[Path], item: Item) -> bool:
+    """Whether something that is not a map stands where one of these paths needs one."""
+    roots = (item.get(path[0]) for path in paths if len(path) > 1)
     return any(root is not None and "M" not in root for root in roots)
 
 
@@ -75,7 +77,8 @@ class Watch:
     """The picture of all items, their past, and the checks of every write."""
 
     def __init__(self, configuration: Configuration, *, unique: bool = False) -> None:
-        self.facts = configuration.facts
+        self.facts, self.truths = configuration.facts, configuration.truths
+        self.exact_cost, self.cost_each = configuration.exact_cost, configuration.cost_each
         self.unique = unique
         self.clock = 0
         self.items: dict[Place, Item] = {}
@@ -106,8 +109,23 @@ class Watch:
         for fact in self.of(place):
             if old is None or new is None or _attaches(fact, old, new):
                 self.attached[place, fact.rule] = self.clock
+        for truth in self.truths if by_pipeline else ():
+            if old is None or new is None:
+                said = truth.came_or_went(place, old, new, self.items)
+            else:
+                said = truth.judge(place, old, new, self.items)
+            if said:
+                raise DivergenceError(f"{place}: {said}")
+
+    def written(self) -> None:
+        """A whole write of the pipeline is done. Raises DivergenceError when something does not hold that always must."""
+        for truth in self.truths:
+            if said := truth.always(self.items):
+                raise DivergenceError(said)
 
     def _judge(self, place: Place, old: Item | None, new: Item | None) -> None:
+        if any(truth.owns(place) for truth in self.truths):
+            return  # the truths judge what is theirs
         if old is None:
             raise DivergenceError(f"{place}: the pipeline created an item")
         if new is None:
@@ -115,8 +133,11 @@ class Watch:
                 raise DivergenceError(f"{place}: deleted although its source was not removed, or is there")
             return
         copies = {to for fact in self.of(place) for _, to in fact.pairs}
-        if _without(old, copies) != _without(new, copies):
-            raise DivergenceError(f"{place}: something else than a copy was changed")
+        for path in touched(old, new):
+            inside = any(path[:length] in copies for length in range(1, len(path) + 1))
+            self._judge_order(place, get(old, path), get(new, path))
+            if not inside and not any(truth.may_write(place, path) for truth in self.truths):
+                raise DivergenceError(f"{place}: something else than a copy was changed, {'.'.join(path)}")
         for fact in self.of(place):
             for source_path, to in fact.pairs:
                 was, is_now = get(old, to), get(new, to)
@@ -127,6 +148,14 @@ class Watch:
         source = fact.link(old)
         gone = source is not None and source not in self.items and source in self.removed
         return fact.on_delete == "delete" and gone and fact.speaks_of(old)
+
+    def _judge_order(self, place: Place, was: Value, is_now: Value) -> None:
+        """Texts of renames only: "... #3" is never followed by "... #2"."""
+        numbered = [value is not None and "#" in value.get("S", "") for value in (was, is_now)]
+        if not self.unique or was is None or is_now is None or not all(numbered):
+            return
+        if number(is_now) < number(was):
+            raise DivergenceError(f"{place}: a regression, {was} was replaced by the older {is_now}")
 
     def _judge_copy(
         self, place: Place, new: Item, fact: Fact, pair: tuple[Path, Path], values: tuple[Value, Value]
@@ -144,17 +173,20 @@ class Watch:
             raise DivergenceError(f"{place}: {is_now} was never a value of {source}, to which it points")
         if fact.strict and is_now != self.wanted(fact, new)[to]:
             raise DivergenceError(f"{place}: strict, but {is_now} is not the value of {source} at this moment")
-        if self.unique and was is not None and is_now is not None and number(is_now) < number(was):
-            raise DivergenceError(f"{place}: a regression, {was} was replaced by the older {is_now}")
 
     # ------------------------------------------------------------ when all is quiet
-    def settled(self, exempt: Container[Place] = ()) -> None:
-        """Every copy is what its fact says. Raises DivergenceError."""
+    def settled(self, exempt: Collection[Place] = ()) -> None:
+        """Every copy is what its fact says, and all else what its truth says. Raises DivergenceError."""
         for place, item in self.items.items():
             if place in exempt:
                 continue
             for fact in self.of(place):
                 self._settled(place, item, fact)
+        for truth in self.truths:
+            waiting = {*exempt, *(truth.below(self.items, exempt) if exempt else ())}
+            for place, complaint in wrong(truth, self.items):
+                if place not in waiting:
+                    raise DivergenceError(f"{place}: {complaint}")
 
     def _settled(self, place: Place, item: Item, fact: Fact) -> None:
         source = fact.link(item)
@@ -207,7 +239,18 @@ class Watch:
                 else:
                     items[target] = fixed
                 changes.append((target, item, fixed))
-        return writes
+        return writes + self._cost_of_truths(items)
+
+    def _cost_of_truths(self, items: Mapping[Place, Item]) -> int:
+        """What is left to write when the copies are right."""
+        if not self.truths:
+            return 0
+        right = completed(self.truths, items)
+        off = [{place for place, _ in wrong(truth, items, right)} for truth in self.truths]
+        if not self.exact_cost:
+            rings = any(truth.unfit(items) for truth in self.truths)  # where nothing is right, at most once around
+            return sum(map(len, off)) * self.cost_each + rings * len(items)
+        return len(set().union(*off))
 
     def _fixed(self, place: Place, item: Item, items: Mapping[Place, Item], change: AppChange) -> Item | None:
         """A target as one look at it leaves it, when what changed is the target itself or its source."""
@@ -221,7 +264,7 @@ class Watch:
             pulled = place == changed and (old is None or self._relevant(fact, old, item))
             if not pulled and not pushed:
                 continue
-            if misplaced(fact, item):
+            if misplaced((to for _, to in fact.pairs), item):
                 continue
             wanted = {to: value for to, value in self.wanted(fact, item, items).items() if get(item, to) != value}
             facts.append((fact, wanted))
@@ -247,18 +290,3 @@ def _attaches(fact: Fact, old: Item, new: Item) -> bool:
     """Whether a change makes an item a target of its source that it was not before."""
     moved = any(old.get(name) != new.get(name) for name in fact.attached_by)
     return moved or (not fact.speaks_of(old) and fact.speaks_of(new))
-
-
-def _without(item: Item, copies: Container[Path]) -> Item:
-    """The item without its copies: what the pipeline may not touch. A map that only holds copies counts as nothing."""
-    rest: dict[str, AttributeValue] = {}
-    for name, value in item.items():
-        if (name,) in copies:
-            continue
-        if "M" in value:
-            inner = {key: content for key, content in value["M"].items() if (name, key) not in copies}
-            if inner:
-                rest[name] = {"M": inner}
-        else:
-            rest[name] = value
-    return rest

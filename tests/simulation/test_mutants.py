@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 
+from sync_rules.kinds import embed
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.mutants_work import second_look_too_early
 from tests.simulation.runs import failures, play_seed
@@ -30,3 +33,16 @@ def test_second_look_may_be_asked_for_early():
     """
     with second_look_too_early():
         assert not list(failures(300, SEED, (("O1", "index"), ("O1", "two-index"))))
+
+
+def test_maps_of_many_entries_converge_too():
+    """Where more entries differ than one condition can hold, the map is written whole: here, whenever one differs."""
+    pairs = (
+        ("O1", "embed"),
+        ("O1", "embed-index"),
+        ("O4", "embed-index-oldest"),
+        ("O6", "embed-index"),
+        ("O1", "mixed"),
+    )
+    with patch.object(embed, "ENTRIES_MAX_WRITES", 0):
+        assert not list(failures(300, SEED, pairs))

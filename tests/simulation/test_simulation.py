@@ -17,15 +17,15 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules.decide import Target
 from sync_rules.model import Outcome
+from sync_rules.sources import Target
 from tests.simulation.breaking import Mutant, replacing
 from tests.simulation.choices import given
 from tests.simulation.faults import OTHER_FAULTS, REQUEST_FAULTS
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.oracles import ORACLES
 from tests.simulation.runs import PAIRS, failures, play, play_seed, shorter, story_of
-from tests.simulation.workload import OPERATIONS
+from tests.simulation.workload import OF_TRUTHS, OPERATIONS
 
 HISTORIES = int(os.environ.get("SIM_HISTORIES", "2000"))
 FOUND_ON: Mapping[str, Mutant] = {  # what was wrong when a regression was stored, done to the core again
@@ -93,13 +93,15 @@ def test_simulation_covers_what_it_claims():
     """
     seen = Counter()
     pairs = [("O1", name) for name in ORACLES["O1"].configurations]
-    for _ in failures(1_500, 3_000_000, pairs, seen):
+    for _ in failures(3_000, 3_000_000, pairs, seen):
         pass  # whether they diverge is for other tests to say
-    wanted = {("operation", name) for name in OPERATIONS}
+    wanted = {("operation", name) for name in (*OPERATIONS, *OF_TRUTHS)}
     wanted |= {(request.__name__, fault) for request, faults in REQUEST_FAULTS.items() for fault in faults}
     wanted |= {("fault", fault) for fault in OTHER_FAULTS} | {("action", "redrive")}
     wanted |= {("page", "short"), ("page", "empty")}
-    wanted |= {("outcome", outcome.value) for outcome in Outcome}
+    wanted |= {("outcome", outcome.value) for outcome in Outcome if outcome is not Outcome.DONE}  # no effects here
+    wanted |= {("parked", reason) for reason in ("ItemTooLarge", "Contended", "Cycle", "TooManyItems")}
+    wanted |= {("later", kind) for kind in ("push", "parked pull", "second push", "second pull")}
     assert not {what: seen[what] for what in wanted if seen[what] < 5}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sync_rules.attributes import Item
-from sync_rules.model import Check, Condition, Delete, Result, Transaction, Update, Write
+from sync_rules.model import Action, Condition, Delete, Increment, Put, Result, Transaction, Update, Write
 from sync_rules.store import Apply, Later, List, Page, Park, Read, Request
 from tests.simulation.facts import Place
 from tests.simulation.world import Batch, Note
@@ -56,15 +56,21 @@ def write(of: Write) -> str:
     return "; ".join(action(one) for one in of.actions) if isinstance(of, Transaction) else action(of)
 
 
-def action(of: Check | Update | Delete) -> str:
+def action(of: Action) -> str:
     guard = " and ".join(condition(one) for one in of.guard)
     match of:
         case Update():
             changes = [f"{'.'.join(path)} = {value(new)}" for path, new in of.sets]
             changes += [f"no {'.'.join(path)}" for path in of.removes]
+            changes += [f"{value(some)} in {'.'.join(path)}" for path, some in of.adds]
+            changes += [f"{value(some)} not in {'.'.join(path)}" for path, some in of.discards]
             return f"sets {', '.join(changes)} on {of.key} if {guard}"
         case Delete():
             return f"deletes {of.key} if {guard}"
+        case Put():
+            return f"puts {item(of.item)} at {of.key} if {guard}"
+        case Increment():
+            return f"adds {', '.join(f'{amount} to {name}' for name, amount in of.amounts)} on {of.key}"
     return f"checks {of.key}: {guard}"
 
 

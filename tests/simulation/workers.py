@@ -13,10 +13,10 @@ from typing import Any
 
 from sync_rules import batch
 from sync_rules.errors import StoreError
-from sync_rules.messages import PushMessage
+from sync_rules.messages import KINDS, PartMessage, PullMessage, PushMessage
 from sync_rules.model import ItemKey, Result, Status, Write
 from sync_rules.reconcile import Report
-from sync_rules.store import Apply, Later, List, Page, Read, Request, Work
+from sync_rules.store import Apply, Later, List, Page, Park, Read, Request, Work
 from tests.simulation import words
 from tests.simulation.choices import Choices
 from tests.simulation.faults import Faults
@@ -75,11 +75,14 @@ class Workers:
             case _:
                 task.left = [0]
 
-    def step(self) -> bool:
-        """One worker makes one request, or one part of it: a read of several keys is no snapshot."""
-        if not self.tasks:
+    def step(self, *, writes: bool = True) -> bool:
+        """One worker makes one request, or one part of it: a read of several keys is no snapshot. Without `writes` those
+        that are about to write wait.
+        """
+        tasks = [task for task in self.tasks if writes or not isinstance(task.request, Apply)]
+        if not tasks:
             return False
-        task = self.tasks[self.choices.schedule.pick(len(self.tasks))]
+        task = tasks[self.choices.schedule.pick(len(tasks))]
         request = task.request
         part = task.left[self.choices.schedule.pick(len(task.left))]
         write = request.writes[part] if isinstance(request, Apply) else None
@@ -122,10 +125,11 @@ class Workers:
             case Apply():
                 return self.world.apply(request.writes[part])
             case Later():
-                after = (
-                    self.world.store.clock if isinstance(request.message, PushMessage) and request.delay_seconds else 0
-                )
-                self.world.notes.append(note_of(request.message, after))
+                note = note_of(request.message, self.world.store.clock if _second_look(request) else 0)
+                self.seen["later", _kind(request)] += 1
+                self.world.notes.append(note)
+            case Park():
+                self.seen["parked", request.failure.reason] += 1
         return None
 
     def _read(self, _request: Read, key: ItemKey) -> Any:
@@ -188,3 +192,17 @@ class Workers:
         finished = [change for change in origin.changes if change not in rest] if rest else origin.changes
         if finished and origin.first:
             self.world.streams.finished.append(Batch(finished, first=False))
+
+
+def _second_look(request: Later) -> bool:
+    """Whether it waits for the indexes; a parked item is looked at whenever it comes."""
+    message = request.message
+    again = isinstance(message, PushMessage) or (isinstance(message, PullMessage) and message.delay_seconds > 0)
+    return again and request.delay_seconds > 0
+
+
+def _kind(request: Later) -> str:
+    """What is to be done later, for the coverage of the generators."""
+    message = request.message
+    parked = isinstance(message, PullMessage | PartMessage) and message.attempt > 0
+    return f"{'parked ' if parked else 'second ' if _second_look(request) else ''}{KINDS[type(message)]}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sync_rules.attributes import AttributeValue, Item, get
+from sync_rules.attributes import AttributeValue, Item, Path, get
 from sync_rules.sizes import item_bytes
 from tests.simulation.application import (
     ITEM_MAX_BYTES,
@@ -19,8 +19,9 @@ from tests.simulation.application import (
     new_item,
     some_value,
 )
-from tests.simulation.facts import Kind, Place
-from tests.simulation.oracles import Watch, misplaced, put
+from tests.simulation.facts import Configuration, Kind, Place
+from tests.simulation.oracles import Watch, misplaced
+from tests.simulation.truths import put
 
 Write = tuple[Place, Item | None]  # None: delete
 Operation = Callable[[Application], Write | None]
@@ -110,6 +111,33 @@ def remove_copy(app: Application) -> Write | None:
     return None if get(item, path) is None else (place, put(item, path, None))
 
 
+def overwrite_entry(app: Application) -> Write | None:
+    """Inside a map that the pipeline keeps, an entry is replaced, or removed, or one is added that is nobody's; in a set
+    one is removed or added.
+    """
+    found = app.one(is_target)
+    if found is None:
+        return None
+    kind, _, place = found
+    item, path = app.watch.items[place], kind.copies[app.pick(len(kind.copies))]
+    ((type_of, entries),) = (get(item, path) or {"S": ""}).items()
+    if type_of in ("SS", "NS"):
+        return place, put(item, path, _set_changed(app, type_of, entries))
+    if type_of != "M":
+        return None
+    names = ("nobody's", *sorted(entries))
+    entry = (*path, names[app.pick(len(names))])
+    return place, put(item, entry, (None if get(item, entry) else {"M": {}}, {"S": "a text"})[app.pick(2)])
+
+
+def _set_changed(app: Application, type_of: str, elements: list[str]) -> AttributeValue | None:
+    names = ({"SS": "nobody's", "NS": "7.0"}[type_of], *sorted(elements))
+    name = names[app.pick(len(names))]
+    left = [element for element in elements if element != name]
+    changed = left if len(left) < len(elements) else [*elements, name]
+    return {type_of: changed} if changed else None
+
+
 def replace_map(app: Application) -> Write | None:
     """The map around a copy is emptied, removed, or replaced by a text."""
     found = app.one(lambda kind: any(len(path) > 1 for path in kind.copies))
@@ -121,7 +149,7 @@ def replace_map(app: Application) -> Write | None:
 
 
 def read(app: Application) -> Write | None:
-    found = app.one(is_target)
+    found = app.one(is_target if not app.configuration.truths else lambda _kind: True)
     if found is not None:
         app.read.append((found[2], app.watch.items[found[2]]))
     return None
@@ -172,22 +200,38 @@ OPERATIONS: Mapping[str, Operation] = {
     "fill": fill,
     "shrink": shrink,
 }
+OF_TRUTHS: Mapping[
+    str, Operation
+] = {  # what is only done where there are truths, so that other worlds stay as they were
+    "overwrite entry": overwrite_entry,
+}
+
+
+def operations_of(configuration: Configuration) -> Mapping[str, Operation]:
+    return {**OPERATIONS, **OF_TRUTHS} if configuration.truths else OPERATIONS
 
 
 # ---------------------------------------------------------------- items that cannot take their copies
 def unfit(watch: Watch) -> list[Place]:
-    """The items that cannot take their copies as they are."""
-    return sorted(
-        place
-        for place, item in watch.items.items()
-        if "ballast" in item or any(misplaced(fact, item) for fact in watch.of(place))
-    )
+    """The items that cannot take their copies as they are, and those for which nothing is right."""
+    full = {place for place, item in watch.items.items() if "ballast" in item or misplaced(_paths(watch, place), item)}
+    return sorted(full.union(*(truth.unfit(watch.items) for truth in watch.truths)))
 
 
 def mended(app: Application, place: Place) -> Write:
-    """The item, changed by its application so that it can take its copies."""
-    item = put(app.watch.items[place], ("ballast",), None)
-    for fact in app.watch.of(place):
-        if misplaced(fact, item):
-            item = put(item, fact.pairs[0][1][:1], ({"M": {}}, None)[app.pick(2)])
+    """The item, changed by its application so that it can take its copies; or another one that is in the way of that."""
+    watch = app.watch
+    there = watch.items.get(place, {})  # what several ask for need not be there
+    item = put(there, ("ballast",), None)
+    for path in _paths(watch, place):
+        if misplaced([path], item):
+            item = put(item, path[:1], ({"M": {}}, None)[app.pick(2)])
+    if item == there:
+        return next(truth.mended(watch.items, place) for truth in watch.truths if place in truth.unfit(watch.items))
     return place, item
+
+
+def _paths(watch: Watch, place: Place) -> list[Path]:
+    """What the rules write on an item."""
+    facts = [to for fact in watch.of(place) for _, to in fact.pairs]
+    return facts + [path for truth in watch.truths if truth.at(place) for path in truth.paths]

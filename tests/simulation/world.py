@@ -15,7 +15,7 @@ from sync_rules.attributes import Item
 from sync_rules.entities import Index, Table
 from sync_rules.errors import StoreError
 from sync_rules.memory import MemoryStore, OnChange, RejectedError, Rows, Values
-from sync_rules.messages import Message, PullMessage, PushMessage, decode, encode
+from sync_rules.messages import Message, PartMessage, PullMessage, decode, encode
 from sync_rules.model import Change, ItemKey, Result, Write
 from sync_rules.rules import Rules
 from sync_rules.sizes import item_bytes
@@ -150,21 +150,33 @@ class Streams:
 # ---------------------------------------------------------------- the queue
 @dataclass
 class Note:
-    """A message as text. It is not delivered before the indexes caught up with `after`."""
+    """A message as text. It is not delivered before the indexes caught up with `after`; `attempt` says how often what
+    it is about was parked.
+    """
 
     text: str
     after: int
-    parked: bool
+    attempt: int = 0
+
+    @property
+    def parked(self) -> bool:
+        return self.attempt > 0
 
 
 def note_of(message: Message, after: int) -> Note:
-    return Note(encode(message), after, isinstance(message, PullMessage) and message.attempt > 0)
+    attempt = message.attempt if isinstance(message, PullMessage | PartMessage) else 0
+    return Note(encode(message), after, attempt)
 
 
 def place_of_note(note: Note) -> Place | None:
     """The target a parked message is about."""
     message = decode(note.text)
-    return None if isinstance(message, PushMessage) else place_of(message.target)
+    return place_of(message.target) if isinstance(message, PullMessage | PartMessage) else None
+
+
+def parked_part(note: Note) -> bool:
+    """Whether it is about a part that waits to be looked at again."""
+    return note.parked and isinstance(decode(note.text), PartMessage)
 
 
 # ---------------------------------------------------------------- all of it
@@ -201,6 +213,7 @@ class World:
         self.by_pipeline = True
         try:
             (result,) = self.store.apply(Apply((write,)))
+            self.watch.written()
         finally:
             self.by_pipeline = False
         return result

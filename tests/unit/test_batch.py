@@ -16,7 +16,8 @@ from sync_rules.limits import Limits
 from sync_rules.messages import PullMessage, PushMessage
 from sync_rules.model import Failure, Outcome, Result, Status
 from sync_rules.store import World
-from tests.builders import author_item, book_item, key, library, order_item, s, shop, user_item
+from tests import every_kind
+from tests.builders import author_item, book_item, key, library, m, n, order_item, s, shop, user_item
 from tests.worlds import Parked, Scene, event_of
 
 RULE = "author-on-books"
@@ -211,3 +212,86 @@ def test_batch_records_a_failure_once_in_a_while():
     failures.park(replace(order, rule="bios"))
     assert [failure.rule for failure in behind.failures if failure.key] == ["names", "names", "bios"]
     assert len([failure for failure in behind.failures if failure.key is None]) == 4
+
+
+def test_batch_records_each_part_that_fails():
+    """Two sources that want one key, or two edges that cannot be told apart, are two failures; a parent that cannot hold
+    all of its children is one, whichever of them is named.
+    """
+    behind = Parked()
+    failures = KeptOnce(behind, Limits(), clock=lambda: 0.0)
+    target, *members = (key(shop().tables["shop"], "USER#1", f"ORDER#{i}") for i in range(3))
+    for member in (*members, *members):
+        failures.park(Failure("mirror", target, "KeyTaken", member=member, apart=True))
+        failures.park(Failure("embed", target, "TooManyItems", member=member))
+    assert [(failure.rule, failure.member) for failure in behind.failures] == [
+        ("mirror", members[0]),
+        ("embed", members[0]),
+        ("mirror", members[1]),
+    ]
+
+
+# ---------------------------------------------------------------- all kinds at once
+def test_batch_of_all_kinds_comes_to_rest():
+    """Every kind of rule at once: in whatever order things come and go, the pipeline ends, and delivered again it writes
+    nothing more.
+    """
+    scene = Scene(every_kind.rules_of())
+    scene.put("shop", every_kind.order("1", "a", 10), every_kind.order("1", "b", 5, status=s("VOID")))
+    scene.put("shop", every_kind.user("1", name=s("Ada"), rank=n(1), email=s("a@x")))
+    scene.put("posts", every_kind.post("p", "1", "Hello"))
+    scene.put("parts", every_kind.part("c", "b"), every_kind.part("b", "a"), every_kind.part("a"))
+    records = list(scene.records)
+    scene.rest()
+    user = scene.item(scene.at("shop", "USER#1", "PROFILE"))
+    expected = {
+        "head": s("Ada-1"), "posts": m(p=m(title=s("Hello"))), "orders": {"SS": ["a"]},
+        "counted": n(2), "spent": n(15), "least": n(5), "most": n(10),
+    }  # fmt: skip
+    assert {name: user.get(name) for name in expected} == expected
+    order = scene.item(scene.at("shop", "USER#1", "ORDER#a"))
+    assert (order["user_name"], order["counted"]) == (s("Ada"), n(2))
+    assert scene.item(scene.at("parts", "c"))["path"] == s("a|b|c")
+    assert scene.item(scene.at("shop", "EMAIL#a@x", "EMAIL"))["user_id"] == s("1")
+    assert (scene.parked.failures, len(scene.caller.calls)) == ([], 2)
+    before = {name: scene.memory.items(name) for name in scene.rules.tables}
+    random.Random(1).shuffle(records)
+    assert scene.deliver(records) == []
+    assert scene.records == []
+    assert {name: scene.memory.items(name) for name in scene.rules.tables} == before
+
+
+def test_batch_of_all_kinds_takes_everything_back():
+    """What goes takes what was made from it: elements, entries, mirrors, counts; the archive keeps what it was."""
+    scene = Scene(every_kind.rules_of())
+    user = scene.put("shop", every_kind.user("1", name=s("Ada"), rank=n(1), email=s("a@x")))
+    order = scene.put("shop", every_kind.order("1", "a", 10))
+    post = scene.put("posts", every_kind.post("p", "1", "Hello"))
+    scene.rest()
+    for at in (order, post):
+        scene.memory.delete(at)
+    scene.rest()
+    left = scene.item(user)
+    assert {name: left.get(name) for name in ("posts", "orders", "counted", "spent", "least", "most")} == {
+        "posts": m(), "orders": None, "counted": n(0), "spent": n(0), "least": None, "most": None,
+    }  # fmt: skip
+    assert [item["n"] for item in scene.memory.items("ledger")] == [n(0), n(0)]
+    assert len(scene.archive.objects) == 1
+    scene.memory.delete(user)
+    scene.rest()
+    assert list(scene.memory.items("shop")) == []
+
+
+def test_batch_failures_of_all_families_are_reported_for_their_records():
+    """Whatever work fails, the record that is reported is of the item that asked for it: source, member, edge or child."""
+    scene = Scene(every_kind.rules_of(effects=False))
+    scene.put("shop", every_kind.user("1", name=s("Ada"), rank=n(1)), every_kind.user("2", name=s("Bea"), rank=n(1)))
+    scene.rest()
+    scene.put("shop", every_kind.order("2", "fine", 1))
+    scene.put("shop", every_kind.order("1", "a", 10))
+    scene.put("posts", every_kind.post("p", "1", "x"))
+    fine, order, post = scene.records
+    scene.tap.result = lambda write: Result(Status.FAILED, reason="Throttled") if "USER#2" not in str(write) else None
+    assert scene.deliver() == [order.position]
+    assert set(scene.consumer.telemetry.failed) == {order.key, post.key}
+    assert scene.deliver([fine]) == []

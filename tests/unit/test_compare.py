@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.compare import Asked, Drift, Verdict, ask, compare, judge, look_again, sweep_page
+from sync_rules.compare import Asked, Comparison, Drift, Verdict, ask, compare, judge, look_again, sweep_page
 from sync_rules.expressions import compile_where
-from tests.builders import author_item, book_item, library, m, s
+from sync_rules.rulefile import parse_rules
+from tests.builders import author_item, book_item, library, m, n, s
+from tests.every_kind import RULES, order, part, post, text_of, user
 from tests.worlds import Scene
 
 RULE = "author-on-books"
@@ -157,3 +159,130 @@ def test_compare_keeps_no_value_in_a_difference():
     assert "SECRET" not in f"{found!r} {found.held} {found.truth}"
     assert (len(found.held), len(found.truth)) == (16, 16)
     assert found.held not in repr(found)
+
+
+# ---------------------------------------------------------------- every kind
+def kinds(*names: str, **more: str) -> Scene:
+    return Scene(parse_rules(text_of({name: RULES[name] for name in names} | more)))
+
+
+def swept(scene: Scene) -> Comparison:
+    """One look at all tables, by all rules, an item at a time."""
+    total = Comparison()
+    for table in scene.rules.tables.values():
+        cursor = None
+        while True:
+            page = scene.drive(sweep_page(table, scene.rules, frozenset(scene.rules.rules), cursor, 1))
+            total.right.update(page.comparison.right)
+            total.kept.update(page.comparison.kept)
+            total.different += page.comparison.different
+            cursor = page.cursor
+            if cursor is None:
+                break
+    return total
+
+
+def shown(comparison: Comparison) -> set[tuple[str, str, Drift]]:
+    return {(one.rule, str(one.target), one.drift) for one in comparison.different}
+
+
+ADA = user("1", name=s("Ada"), email=s("a@x"))
+
+
+@pytest.mark.parametrize(
+    ("name", "break_it", "expected"),
+    [
+        ("tags", lambda c: c.there("shop", {**ADA, "orders": {"SS": ["x"]}}), {Drift.MISSING, Drift.EXTRA}),
+        ("tags", lambda c: c.there("shop", {**ADA, "orders": s("no set")}), {Drift.STUCK}),
+        ("spent", lambda c: c.there("shop", {**ADA, "spent": n(1)}), {Drift.WRONG}),
+        ("spent", lambda c: c.there("shop", order("1", "a", 11)), {Drift.WRONG}),
+        ("spent", lambda c: c.there("shop", order("1", "b", 1)), {Drift.MISSING}),
+        ("spent", lambda c: c.memory.delete(c.at("shop", "USER#1", "ORDER#a")), {Drift.EXTRA}),
+        ("least", lambda c: c.there("shop", order("1", "a", 11)), {Drift.MISSING, Drift.EXTRA}),
+        ("mails", lambda c: c.memory.delete(c.at("shop", "EMAIL#a@x", "EMAIL")), {Drift.MISSING}),
+        ("mails", lambda c: c.there("shop", {**ADA, "name": s("Eve")}), {Drift.WRONG}),
+        ("mails", lambda c: c.there("shop", {**ADA, "email": s("b@x")}), {Drift.MISSING, Drift.EXTRA}),
+        ("mails", lambda c: c.there("shop", user("2", email=s("a@x"))), {Drift.STUCK}),
+        ("posts", lambda c: c.there("shop", {**ADA, "posts": m(x=m())}), {Drift.WRONG}),
+        ("recounted", lambda c: c.there("shop", order("1", "a", 1) | {"total": s("x")}), {Drift.STUCK}),
+        ("paths", lambda c: c.there("parts", part("c", "gone")), {Drift.ORPHAN}),
+        ("paths", lambda c: c.there("parts", part("c", "c")), {Drift.STUCK}),
+        ("heads", lambda c: c.there("shop", {**ADA, "rank": n(1)}), {Drift.MISSING}),
+    ],
+)
+def test_compare_finds_what_is_wrong_with_every_kind(name, break_it, expected):
+    """What each kind keeps is compared: first all is right, then what was broken is found, by its kind of drift."""
+    scene = kinds(name)
+    scene.put("shop", ADA, order("1", "a", 10))
+    scene.put("posts", post("p", "1", "x"))
+    scene.put("parts", part("a"), part("b", "a"))
+    scene.rest()
+    assert swept(scene).different == []
+    break_it(scene)
+    assert {drift for _, _, drift in shown(swept(scene))} == expected
+
+
+def test_compare_sees_a_part_from_both_its_sides_and_counts_it_once():
+    """An element is met with its edge and with its node: what is right counts once, what differs has one subject."""
+    scene = kinds("tags", "spent", "mails", "least")
+    scene.put("shop", ADA, order("1", "a", 10), order("1", "b", 10))
+    scene.rest()
+    right = swept(scene).right
+    assert {name: right[name] for name in ("tags", "spent.ledger", "mails", "least.ledger")} == {
+        "tags": 2, "spent.ledger": 2, "mails": 1, "least.ledger": 2,
+    }  # fmt: skip
+    scene.there("shop", {**scene.item(scene.at("shop", "USER#1", "PROFILE")), "name": s("Eve")})
+    found = [one.subject for one in swept(scene).different]
+    assert (len(found), len(set(found))) == (2, 1)
+
+
+def test_compare_says_why_something_is_stuck():
+    """A difference that cannot be mended names its reason."""
+    scene = kinds("paths", "mails")
+    scene.there("parts", part("a", "b") | {"path": s("b|a")}, part("b", "a") | {"path": s("b")})
+    scene.there("shop", ADA, {"PK": s("EMAIL#a@x"), "SK": s("EMAIL"), "note": s("the application's")})
+    assert {one.reason for one in swept(scene).different if one.drift is Drift.STUCK} == {"Cycle", "KeyTaken"}
+    assert not any(one.mendable for one in swept(scene).different if one.drift is Drift.STUCK)
+
+
+def test_compare_a_stuck_part_stays_stuck_whatever_else_happens():
+    """A node that keeps changing does not pass for kept up while its set cannot be written."""
+    scene = kinds("tags")
+    scene.there("shop", order("1", "a", 1), {**ADA, "orders": s("no set")})
+    (before,) = swept(scene).different
+    scene.there("shop", {**ADA, "orders": s("no set"), "visits": n(2)})
+    (now,) = scene.drive(look_again([before], scene.rules)).different
+    assert (before.drift, judge(before, now)) == (Drift.STUCK, Verdict.DRIFT)
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "verdict"),
+    [
+        (lambda _: None, Verdict.DRIFT),
+        (lambda c: c.there("shop", {**ADA, "orders": {"SS": ["other"]}}), Verdict.DRIFT),
+        (lambda c: c.there("shop", order("1", "a", 2)), Verdict.UNSURE),
+    ],
+)
+def test_compare_judges_an_element_by_its_edge_alone(meanwhile, verdict):
+    """Of a set only the element itself counts: others may come and go; a change of its edge makes it unsure."""
+    scene = kinds("tags")
+    scene.there("shop", ADA, order("1", "a", 1))
+    (before,) = swept(scene).different
+    meanwhile(scene)
+    now = [one for one in scene.drive(look_again([before], scene.rules)).different if one.subject == before.subject]
+    assert [judge(before, one) for one in now] == [verdict]
+
+
+@pytest.mark.parametrize(("on_delete", "orphans"), [("keep", 1), ("restrict", 1), ("delete", 1), ("clear", 0)])
+def test_compare_lists_parts_of_a_hierarchy_without_a_parent(on_delete, orphans):
+    """An item whose parent does not exist is reported, unless the rule clears its path."""
+    scene = kinds(paths=RULES["paths"].replace("depth:", f"on_delete: {on_delete}, via: by_parent, depth:"))
+    scene.there("parts", part("a"), part("b", "gone") | {"path": s("gone|b")})
+    assert len([one for one in swept(scene).different if one.drift is Drift.ORPHAN]) == orphans
+
+
+def test_compare_keeps_no_value_of_a_part():
+    """A difference of a part holds its key and an element, and no value of its source."""
+    scene = kinds("mails")
+    scene.put("shop", {**ADA, "name": s("SECRET")})
+    assert "SECRET" not in repr(swept(scene).different)

@@ -61,18 +61,30 @@ def test_embed_defaults_are_a_map_by_the_childs_own_key():
 def test_embed_options_reach_the_pipeline():
     """The long form says all of them; sizes are in units of 1024."""
     rules = compiled(
-        "{embed: post, into: user.feed.posts, by: '{post_id}', fields: {title: t, meta.lang: lang}, as: list,"
+        "{embed: post, into: user.feed.posts, by: '{post_id}', fields: {title: t, meta.lang: lang},"
         " order: -created_at, limit: {items: 5, bytes: 2 KB}, on_overflow: oldest, where: public, via: by_user,"
         " link: {user_id: user_id}, on_delete: delete, settle_seconds: 5}"
     )
     rule, parent = rules[""], rules["parent"]
     assert rule.into == ("feed", "posts")
     assert rule.fields == ((("title",), "t"), (("meta", "lang"), "lang"))
-    assert (rule.shape, rule.order, rule.max_items, rule.max_bytes) == ("list", (("created_at",), True), 5, 2048)
+    assert (rule.shape, rule.order, rule.max_items, rule.max_bytes) == ("map", (("created_at",), True), 5, 2048)
     assert (rule.on_overflow, rule.where.target_paths, rule.find.index) == ("oldest", (("public",),), "by_user")
     assert isinstance(parent, CopyRule)
     assert (parent.source, parent.target, parent.mapping, parent.on_delete) == (rule.target, rule.source, (), "delete")
     assert (parent.find, parent.where, parent.settle_seconds, parent.title) == (rule.find, rule.where, 5, "r")
+
+
+def test_embed_as_a_list_is_listed_by_the_base_table():
+    """Even where an index would be closer: through an index a list cannot be kept."""
+    tables = (
+        "tables: {users: {key: {tenant: S, user_id: S}}, posts: {key: {tenant: S, post_id: S},"
+        " indexes: {by_both: {partition: {tenant: S, user_id: S}}}}}\n"
+        "entities: {user: {table: users}, post: {table: posts}}\n"
+    )
+    form = "{embed: post, into: user.posts, as: list, order: post_id, limit: {items: 9}}"
+    rule = parse_rules(f"{tables}rules: {{r: {form}}}").rules["r"]
+    assert (rule.shape, rule.find.index) == ("list", None)
 
 
 def test_embed_of_one_child_per_parent_is_called_by_its_entity():
@@ -120,6 +132,16 @@ def test_derive_takes_a_formula_with_tables_or_fields_to_join():
         (("a", "b.c"), " "),
         (("a", "b.c"), "; "),
     ]
+
+
+def test_derive_may_fill_the_key_whose_template_names_its_field():
+    """What only the derived key binds is an attribute of its own, and no cycle; what another key binds is read there."""
+    base = BASE.replace('{PK: "PART#{part_id}", SK: PART}', '{PK: "PART#{part_id}", SK: PART, GSI1PK: "ROLE#{role}"}')
+    rule = parse_rules(f"{base}  r: {{derive: part.GSI1PK, as: 'ROLE#{{role}}'}}\n").rules["r"]
+    item = {"PK": {"S": "PART#1"}, "SK": {"S": "PART"}, "role": {"S": "LEAD"}, "GSI1PK": {"S": "ROLE#OLD"}}
+    assert rule.desired((), item) == {("GSI1PK",): {"S": "ROLE#LEAD"}}
+    other = parse_rules(f"{base}  r: {{derive: part.label, as: '{{role}}'}}\n").rules["r"]
+    assert other.desired((), item) == {("label",): {"S": "OLD"}}
 
 
 def test_path_defaults_and_options():
@@ -186,6 +208,12 @@ def test_mirror_says_what_is_mirrored(given, pairs):
     """All, a list under the last names, or new names."""
     (rule,) = compiled(f"{{mirror: user, into: by_email, attributes: {given}}}").values()
     assert rule.attributes == pairs
+
+
+def test_mirror_may_name_what_it_holds_anyway():
+    """The identity of the source under its own name, or an attribute that an index holds as it is."""
+    (rule,) = compiled("{mirror: user, into: by_email, attributes: [user_id, ParentId]}").values()
+    assert rule.attributes == ((("user_id",), ("user_id",)), (("ParentId",), ("ParentId",)))
 
 
 # ---------------------------------------------------------------- count, sum, min, max

@@ -59,6 +59,36 @@ def test_derive_writes_numbers_in_their_one_spelling():
     assert rule("rank", "{role:rank}").desired((), {**ITEM, "role": s("GUEST")}) == {("rank",): None}
 
 
+@pytest.mark.parametrize(
+    ("path", "room", "role"),
+    [("GSI1PK", 2048, "x"), ("GSI1SK", 1024, "x"), ("GSI1SK", 1024, "ß"), ("both", 1024, "x"), ("other", 9999, "x")],
+)
+def test_derive_makes_no_key_that_an_index_cannot_hold(path, room, role):
+    """A key that DynamoDB would refuse, and with it the whole write, is absent: else the old one would stay."""
+    two = index("GSI1", {"GSI1PK": "S", "both": "S"}, {"GSI1SK": "S"}), index("GSI2", {"x": "S"}, {"both": "S"})
+    keyed = entity("keyed", table("keyed", {"PK": "S"}, *two))
+    one = DeriveRule("derived", keyed, keyed, path=(path,), formula=parse_formula("{role}", {}))
+    fits = role * (room // len(role.encode()))
+    assert one.desired((), {"PK": s("1"), "role": s(fits)}) == {(path,): s(fits)}
+    longer = None if path != "other" else s(fits + role)
+    assert one.desired((), {"PK": s("1"), "role": s(fits + role)}) == {(path,): longer}
+
+
+@pytest.mark.parametrize(("path", "expected"), [("GSI1PK", "TEAM#blue"), ("GSI2PK", "TEAM#red")])
+def test_derive_reads_no_field_out_of_what_it_writes(path, expected):
+    """A field that only the derived key's template binds is the attribute of its name, also for guards and cycles; one
+    that another key binds too is read there.
+    """
+    indexes = index("GSI1", {"GSI1PK": "S"}), index("GSI2", {"GSI2PK": "S"})
+    keyed = entity("keyed", table("keyed", {"PK": "S"}, *indexes), PK="{id}", GSI1PK="TEAM#{team}")
+    one = DeriveRule("derived", keyed, keyed, path=(path,), formula=parse_formula("TEAM#{team}", {}))
+    item = {"PK": s("1"), "GSI1PK": s("TEAM#red"), "team": s("blue")}
+    assert one.desired((), item) == {(path,): s(expected)}
+    assert one.inputs == ((("team",),) if path == "GSI1PK" else (("GSI1PK",),))
+    (node,) = one.nodes()
+    assert not causes(node, node)
+
+
 def test_derive_joins_nested_fields():
     """Joined fields may lie in maps; the copy is absent when none is there."""
     one = rule("full_name", formula=joined_formula(("name.first", "name.last"), " "))

@@ -29,6 +29,7 @@ def test_failure_log_names_rule_table_key_and_reason(tmp_path):
         "key": {"PK": "USER#1", "SK": "00ff"},
         "reason": "ItemTooLarge",
         "position": "123",
+        "member": None,
     }
     assert (second["table"], second["key"], log.parked) == (None, None, 2)
 

@@ -27,6 +27,14 @@ def test_failure_record_without_a_key():
     assert (record["table"], record["key"], record["position"]) == (None, None, "7")
 
 
+def test_failure_record_names_the_member_that_does_not_fit():
+    """Of an item that is made of several, such as a parent of its children, the one that did not fit."""
+    parent, child = (ItemKey("shop", (("PK", "S", text),)) for text in ("USER#1", "ORDER#1"))
+    record = failure_record(Failure("orders", parent, "TooManyItems", member=child), AT)
+    assert record["member"] == {"table": "shop", "key": {"PK": "ORDER#1"}}
+    assert failure_record(Failure("orders", parent, "TooManyItems"), AT)["member"] is None
+
+
 def test_failure_record_bears_its_time_in_utc():
     """Whatever the clock's zone."""
     there = AT.astimezone(timezone(timedelta(hours=5)))

@@ -11,13 +11,14 @@ from sync_rules.attributes import Item
 from sync_rules.errors import StoreError
 from sync_rules.fanout import push
 from sync_rules.limits import Limits
-from sync_rules.messages import PushMessage
+from sync_rules.messages import PullMessage, PushMessage
 from sync_rules.model import WRITTEN, Outcome, Result, Status
 from sync_rules.plan import Push
-from sync_rules.reconcile import Pace
+from sync_rules.pace import Pace
 from sync_rules.rulefile import parse_rules
 from sync_rules.store import Apply, List, Page, Read, World, drive
-from tests.builders import author_item, book_item, key, library, n, order_item, s, shop, user_item
+from tests.builders import author_item, book_item, key, library, m, n, order_item, s, shop, user_item
+from tests.every_kind import RULES, order, post, text_of, user
 from tests.worlds import Inbox, Parked, Scene
 
 RULE = "author-on-books"
@@ -377,3 +378,207 @@ def test_fanout_a_listing_that_never_goes_on_fails():
     refusing(scene, lambda _cursor: len(scene.tap.requests) < 1_000 or pytest.fail("listed for ever"))
     position = scene.records[0].position
     assert scene.deliver() == [position]
+
+
+# ---------------------------------------------------------------- targets made of members
+ADA = user("1", name=s("Ada"))
+
+
+def kinds(*names: str, limits: Limits | None = None, **more: str) -> Scene:
+    """Some rules of the shop of every kind."""
+    return Scene(parse_rules(text_of({name: RULES[name] for name in names} | more)), limits=limits)
+
+
+def titles(scene: Scene) -> dict[str, str]:
+    posts = scene.item(scene.at("shop", "USER#1", "PROFILE")).get("posts", m())["M"]
+    return {name: entry["M"]["title"]["S"] for name, entry in posts.items()}
+
+
+def test_fanout_of_a_hint_takes_a_fresh_image():
+    """A hinted target is read: an old image of it in the same batch is not what its members are put into."""
+    scene = kinds("posts")
+    at = scene.put("shop", ADA)
+    scene.put("posts", post("p", "1", "x"))
+    records = list(scene.records)
+    scene.put("shop", {**ADA, "posts": {"M": {"wrong": m()}}})
+    assert scene.deliver(records) == []
+    assert Read((at,)) in scene.tap.requests
+    assert titles(scene) == {"p": "x"}
+
+
+def test_fanout_of_a_refused_hint_judges_anew():
+    """A hinted target that changes under the look is judged anew at once: who was quicker may not know of the member,
+    for the index does not show it yet.
+    """
+    scene = kinds("posts")
+    at = scene.there("shop", {**ADA, "posts": m()})
+    scene.memory.propagate = lambda *_: None
+    scene.put("posts", post("p", "1", "x"))
+
+    def quicker(request):
+        if isinstance(request, Apply):
+            scene.tap.before = lambda _request: None
+            scene.memory.put("shop", {**ADA, "posts": m(p=m())})
+
+    scene.tap.before = quicker
+    assert scene.deliver(scene.records[:1]) == []
+    assert titles(scene) == {"p": "x"}
+    assert len(scene.tap.writes) == 2
+    assert scene.item(at)["name"] == s("Ada")
+
+
+def test_fanout_of_a_refused_hint_judges_anew_beside_a_copy():
+    """The hint is not lost where another rule of the same write finds its target linked to somebody else by now."""
+    scene = Scene(parse_rules(text_of({"posts": RULES["posts"], "boss": BOSS})))
+    boss = scene.there("shop", user("9", name=s("Boss")), user("8", name=s("Chef")))
+    assert boss is not None
+    scene.memory.propagate = lambda *_: None
+    at = scene.put("shop", {**ADA, "boss_id": s("9")})
+    scene.put("posts", post("p", "1", "x"))
+
+    def quicker(request):
+        if isinstance(request, Apply):
+            scene.tap.before = lambda _request: None
+            scene.memory.put("shop", {**ADA, "boss_id": s("8")})
+
+    scene.tap.before = quicker
+    assert scene.deliver(scene.records[:2]) == []
+    assert (titles(scene), scene.item(at)["boss"]) == ({"p": "x"}, s("Chef"))
+
+
+BOSS = "{copy: user.name, into: user.boss, link: {user_id: boss_id}, via: by_boss}"
+
+
+def test_fanout_looks_twice_at_a_group_through_an_index_and_stops():
+    """A hinted group of an index is looked at a second time, once the index must show all; it ends with the first look
+    that finds nothing, and no look asks for two.
+    """
+    scene = kinds("posts")
+    at = scene.there("shop", {**ADA, "posts": m()})
+    scene.put("posts", post("p", "1", "x"))
+    scene.rest()
+    assert scene.queue.messages == [(PullMessage(at, delay_seconds=60), 60)]
+    assert scene.receive() == [60]
+    scene.rest()
+    assert (scene.queue.messages, scene.records) == ([], [])
+
+
+def test_fanout_looks_again_at_a_group_while_that_finds_something():
+    """A second look that had to write is followed by another, after twice the time, up to the longest delay."""
+    scene = kinds("posts")
+    at = scene.there("shop", {**ADA, "posts": m()})
+    scene.put("posts", post("first", "1", "x"))
+    scene.rest()
+    delays = []
+    for number in range(6):
+        scene.there("posts", post(f"late {number}", "1", "x"))  # without a record: what an index showed late
+        delays += scene.receive()
+        scene.rest()
+    assert delays == [60, 120, 240, 480, 900, 900]
+    assert scene.receive() == [900]
+    assert scene.queue.messages == []
+    assert len(titles(scene)) == 7
+    assert scene.item(at)["name"] == s("Ada")
+
+
+def test_fanout_looks_once_at_a_group_of_the_base_table():
+    """Where members are listed strongly consistent there is nothing to look for a second time."""
+    scene = kinds("recounted", "least")
+    scene.put("shop", ADA, order("1", "a", 1))
+    scene.rest()
+    assert scene.queue.messages == []
+
+
+def test_fanout_of_a_second_look_that_cannot_be_asked_for():
+    """Where the message for the second look cannot be kept, the member's record comes again, not the target's."""
+    scene = kinds("posts")
+    scene.there("shop", {**ADA, "posts": m()})
+    scene.put("posts", post("p", "1", "x"))
+    (position,) = (change.position for change in scene.records)
+    scene.queue.broken = "QueueNotFound"
+    assert scene.deliver(scene.records[:1]) == [position]
+    assert [str(at) for at in scene.consumer.telemetry.failed] == ["posts[p]"]
+
+
+def test_fanout_of_a_hint_that_fails_is_the_members():
+    """A hinted target that cannot be read or written is reported for the member's record alone."""
+    scene = kinds("posts", "heads")
+    scene.put("shop", ADA, user("2", name=s("Bea"), rank=n(1)))
+    scene.rest()
+    scene.put("posts", post("p", "1", "x"))
+    scene.put("shop", user("2", name=s("Cid"), rank=n(1)))
+    first, second = scene.records
+    scene.tap.result = lambda write: Result(Status.FAILED, reason="Throttled") if "USER#1" in str(write.key) else None
+    assert scene.deliver([second, first]) == [first.position]
+    assert scene.item(second.key)["head"] == s("Cid-1")
+
+
+def test_fanout_of_parts_reports_the_node_that_lists():
+    """What a node's listing finds and cannot put into it brings the node's record again."""
+    scene = kinds("tags")
+    scene.there("shop", order("1", "a", 1))
+    scene.put("shop", ADA)
+    (position,) = (change.position for change in scene.records)
+    scene.tap.result = lambda _write: Result(Status.FAILED, reason="Throttled")
+    assert scene.deliver() == [position]
+    assert scene.consumer.telemetry.total(Outcome.FAILED) == 1
+
+
+def test_fanout_of_parts_lists_what_came_before_the_node():
+    """Edges that are older than their node are put into it, and looked for again once an index shows all of them."""
+    scene = Scene(parse_rules(text_of({"ids": "{collect: post, into: user.ids, as: '{post_id}'}"})))
+    scene.there("posts", post("p1", "1", "x"), post("p2", "1", "x"), post("p3", "2", "x"))
+    at = scene.put("shop", ADA)
+    scene.rest()
+    assert scene.item(at)["ids"] == {"SS": ["p1", "p2"]}
+    scene.there("posts", post("late", "1", "x"))
+    assert scene.receive() == [60]
+    scene.rest()
+    assert set(scene.item(at)["ids"]["SS"]) == {"p1", "p2", "late"}
+    assert scene.receive() == [120]
+    assert scene.queue.messages == []
+
+
+def test_fanout_reports_a_lost_parent_once():
+    """`restrict` leaves one failure record for each child of a parent that is gone, however often the record comes."""
+    scene = kinds(posts=RULES["posts"].replace("settle", "on_delete: restrict, settle"))
+    at = scene.put("shop", ADA)
+    posts = [scene.put("posts", post(name, "1", "x")) for name in "ab"]
+    scene.rest()
+    scene.queue.messages.clear()
+    scene.memory.delete(at)
+    (gone,) = scene.records
+    for _ in range(3):
+        assert scene.deliver([gone]) == []
+    scene.receive()
+    assert [(f.rule, f.key, f.reason) for f in scene.parked.failures] == [
+        ("posts.parent", post_key, "SourceDeleted") for post_key in posts
+    ]
+
+
+def test_fanout_asks_once_for_another_look_at_a_target_in_trouble():
+    """Several rules in trouble on one target ask for one more look: messages must not double at each."""
+    two = {name: f"{{copy: user.{name}, into: order.note.{name}}}" for name in ("name", "rank")}
+    scene = Scene(parse_rules(text_of({**two, "age": "{copy: user.age, into: order.age}"})))
+    scene.there("shop", user("1", name=s("Ada"), rank=n(1), age=n(36)))
+    at = scene.put("shop", order("1", "a", 1, note=s("no map")))
+    scene.deliver()
+    scene.tap.result = lambda _write: Result(Status.REJECTED, reason="ItemTooLarge")
+    for attempt in range(1, 6):
+        assert [message for message, _ in scene.queue.messages] == [PullMessage(at, attempt)]
+        scene.receive()
+    assert {failure.rule for failure in scene.parked.failures} == {"name", "rank"}
+
+
+def test_fanout_asks_once_for_another_look_at_what_was_rejected():
+    """The same where the store refuses what several rules write: each is tried alone, all are looked at together."""
+    two = {name: f"{{copy: user.{name}, into: order.{name}}}" for name in ("name", "rank")}
+    scene = Scene(parse_rules(text_of(two)))
+    scene.there("shop", user("1", name=s("Ada"), rank=n(1)))
+    at = scene.put("shop", order("1", "a", 1))
+    scene.tap.result = lambda _write: Result(Status.REJECTED, reason="ItemTooLarge")
+    scene.deliver()
+    for attempt in range(1, 6):
+        assert [message for message, _ in scene.queue.messages] == [PullMessage(at, attempt)]
+        scene.receive()
+    assert len(scene.parked.failures) == 2

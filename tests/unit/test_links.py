@@ -180,10 +180,18 @@ def test_missing_index_is_named_as_it_can_be_pasted(users, target):
     )
     _, problems = check_rules(text.replace("HERE", ""), {})
     (cure,) = (problem.cure for problem in problems if problem.code == "SR201")
-    where, index = cure.split(": ", 1)
+    added, *told = cure.split("; ")
+    where, index = added.split(": ", 1)
     assert where == "add an index under tables.tasks.indexes"
-    rules = parse_rules(text.replace("HERE", index), environ={})
+    text = text.replace("HERE", index)
+    for each in told:  # what stands only inside the key gets an attribute of its own, and a rule that writes it
+        made, rule = each.split("key: {")[1].split("}, and write it by a rule ")
+        text = text.replace("key: {SK:", f"key: {{{made}, SK:").replace("rules: {", f"rules: {{d: {rule}, ")
+    rules = parse_rules(text, environ={})
     assert rules.rules["r"].find.index == index.partition(":")[0]
+    written = {path[0] for rule in rules.rules.values() for path in rule.copies}
+    inside = rules.entities["task"].bound.keys()
+    assert {attribute.name for attribute, _ in rules.rules["r"].find.partition}.isdisjoint(inside - written)
 
 
 def test_via_never_falls_back():

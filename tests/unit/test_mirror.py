@@ -12,8 +12,10 @@ from sync_rules.families import Part, Trouble
 from sync_rules.kinds.mirror import MirrorRule
 from sync_rules.model import Change, Check, Condition, Delete, Put, Test, Transaction, Update
 from sync_rules.parts import PartLook, joined
+from sync_rules.verify import Verifier
 from tests.builders import entity, index, key, m, mapping, n, s, table
 from tests.part_worlds import ROAD, PartWorld, rules_of
+from tests.worlds import Scene
 
 # ---------------------------------------------------------------- users, and a look-up item for each e-mail address
 USERS = table("users", {"user_id": "S"})
@@ -218,6 +220,93 @@ def test_mirror_each_names_one_for_every_text_and_number(tags, expected):
     source = post(**({} if tags is None else {"tags": tags}))
     found = by_tag().mirrors(source)
     assert list(found) == [tag_key(tag) for tag in expected]
+
+
+# ---------------------------------------------------------------- keys that cannot be
+BLOB = {"B": b"x"}
+HASHED = entity("user_by_email", LOOKUP, PK="EMAIL#{email}#")
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [(s("x#y"), True), (s("x" * 2048), True), (m(), True), (BLOB, True), (s(""), False), ({"NULL": True}, False), (None, False)],
+)  # fmt: skip
+def test_mirror_tells_a_source_whose_mirror_cannot_be(value, told):
+    """A key too long, with the template's separator in a field, or of no text is told at the source's own key, for as
+    long as the source is let in; a source that has no such field wants no mirror, and nothing is told.
+    """
+    rule = by_email(target=HASHED, where=bare("!gone"))
+    source = {"user_id": s("1"), **({} if value is None else {"email": value})}
+    part = Part(rule, U1, U1)
+    assert rule.judge(part, source, source) == (Trouble("NoMirrorKey", member=U1) if told else None)
+    assert (part in rule.parts(Change(U1, None, source), USER)) == told
+    gone = {**source, "gone": s("x")}
+    assert rule.judge(part, gone, gone) is None
+    assert (part in rule.parts(Change(U1, source, user()), USER)) == told
+    assert rule.judge(part, user(), user()) is None
+    assert rule.judge(part, None, None) is None
+
+
+@pytest.mark.parametrize(
+    ("tags", "told"),
+    [({"L": [s("a"), {"BOOL": True}]}, True), ({"L": [s("a"), s("x" * 2048)]}, True), ({"BS": [b"a"]}, True),
+     ({"L": [s("a"), s(""), {"NULL": True}]}, False), ({"SS": ["a"]}, False), ({"L": []}, False)],
+)  # fmt: skip
+def test_mirror_tells_an_element_whose_mirror_cannot_be(tags, told):
+    """One element that is no text or number, or too long: the others have their mirrors."""
+    rule, source = by_tag(), post(tags=tags)
+    parts = list(rule.parts(Change(post_key(), None, source), POST))
+    assert (Part(rule, post_key(), post_key()) in parts) == told
+    assert (Part(rule, tag_key("a"), post_key()) in parts) == ("a" in str(tags) and "BS" not in tags)
+    trouble = rule.judge(Part(rule, post_key(), post_key()), source, source)
+    assert trouble == (Trouble("NoMirrorKey", member=post_key()) if told else None)
+
+
+def test_mirror_whose_key_cannot_be_has_one_failure_record():
+    """On the road: told once, by the source's key, while the old mirror goes; and the new one comes when it is mended."""
+    scene = Scene(rules_of(by_email(target=HASHED)))
+    scene.put("users", user())
+    scene.rest()
+    assert len(scene.memory.items("lookup")) == 1
+    scene.put("users", user(email="ada#x"))
+    scene.rest()
+    scene.receive()
+    scene.rest()
+    assert list(scene.memory.items("lookup")) == []
+    assert [(failure.key, failure.reason) for failure in scene.parked.failures] == [(U1, "NoMirrorKey")]
+    verifier = Verifier(scene.rules, scene.world, frozenset(scene.rules.rules), grace_seconds=0, sleep=lambda _: None)
+    assert [found.difference.reason for found in verifier.sweep()] == ["NoMirrorKey"]
+    scene.put("users", user(email="eva@x"))
+    scene.rest()
+    assert [item["PK"] for item in scene.memory.items("lookup")] == [s("EMAIL#eva@x#")]
+
+
+# ---------------------------------------------------------------- items of very many attributes
+WIDE = {f"attribute{i}": n(i) for i in range(300)}
+
+
+def test_mirror_of_all_checks_no_more_than_a_condition_has_room_for():
+    """Of an item with many attributes the check compares what names and lets in the mirror; of others everything."""
+    rule = by_tag(where=bare("!gone"))
+    source = post(tags={"SS": ["a"]}, **WIDE)
+    check, put = rule.judge(Part(rule, tag_key("a"), post_key()), None, source).actions
+    assert check.guard == (THERE, equals("tags", {"SS": ["a"]}), equals("gone", None))
+    assert put.item == tagged("a", tags={"SS": ["a"]}, **WIDE)
+    few = {name: WIDE[name] for name in list(WIDE)[:90]}
+    check, _ = rule.judge(Part(rule, tag_key("a"), post_key()), None, post(tags={"SS": ["a"]}, **few)).actions
+    assert len(check.guard) == 90 + 3
+
+
+def test_mirror_of_all_with_very_many_changes_is_put_anew():
+    """More changes than can each be compared are one Put, over what still is of this source; fewer are an update."""
+    rule = by_tag()
+    source = post(tags={"SS": ["a"]}, **WIDE)
+    part = Part(rule, tag_key("a"), post_key())
+    right = tagged("a", tags={"SS": ["a"]}, **WIDE)
+    _, put = rule.judge(part, tagged("a", foreign=s("x")), source).actions
+    assert put == Put(tag_key("a"), right, (THERE,))
+    _, update = rule.judge(part, {**right, "foreign": s("x")}, source).actions
+    assert isinstance(update, Update)
 
 
 def test_mirror_each_field_may_stand_in_an_index_key():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from moto import mock_aws
 
 from handlers import runtime
-from sync_rules import aws
+from sync_rules import aws, cli
 from sync_rules.batch import Consumer
 from sync_rules.caller import RememberedInMemory, RememberedInTable, function_of
 from sync_rules.commands.run import forgetful
@@ -22,9 +22,9 @@ from sync_rules.errors import StoreError, UserError
 from sync_rules.kinds.archive import ArchiveRule
 from sync_rules.kinds.call import CallRule
 from sync_rules.local_run import Files, LocalRun
-from sync_rules.messages import CallMessage, PullMessage, PushMessage
+from sync_rules.messages import CallMessage, PushMessage
 from sync_rules.model import Change, ItemKey, Keep
-from sync_rules.outside import NOBODY, archive_of, caller_of
+from sync_rules.outside import NOBODY, archive_of, caller_of, require_buckets
 from sync_rules.rules import Rules
 from sync_rules.s3 import S3Archive
 from sync_rules.store import World
@@ -51,6 +51,7 @@ def world(monkeypatch):
         aws._client.cache_clear()
         runtime.consumer.cache_clear()
         boto3.client("s3", "us-east-1").create_bucket(Bucket="kept")
+        create("calls", id="S")
         yield monkeypatch
     aws._client.cache_clear()
     runtime.consumer.cache_clear()
@@ -66,6 +67,17 @@ def folder(tmp_path, monkeypatch):
     yield tmp_path
     sys.modules.pop("outside_hooks", None)
     function_of.cache_clear()
+
+
+def create(name: str, **key: str) -> None:
+    """A table of this name and key."""
+    kinds = zip(key, ("HASH", "RANGE"), strict=False)
+    boto3.client("dynamodb", "us-east-1").create_table(
+        TableName=name,
+        KeySchema=[{"AttributeName": one, "KeyType": kind} for one, kind in kinds],
+        AttributeDefinitions=[{"AttributeName": one, "AttributeType": kind} for one, kind in key.items()],
+        BillingMode="PAY_PER_REQUEST",
+    )
 
 
 def client():
@@ -101,6 +113,81 @@ def test_outside_calls_are_remembered_in_the_table_that_is_given(world, folder, 
     assert seen[0].table_name == "calls"
     assert forgetful(shop(), None) == forgetful(BOTH, "calls") == []
     assert "--calls-table" in forgetful(BOTH, None)[0]
+
+
+# ---------------------------------------------------------------- looked at before anything is done
+def test_outside_a_table_of_the_rules_cannot_remember_calls(world, folder):
+    """Each note would be a change to call for, without end: refused by name and by ARN, also where only the rules know."""
+    create("games", id="S")
+    arn = client().describe_table(TableName="games")["Table"]["TableArn"]
+    for name in ("games", arn):
+        with pytest.raises(UserError, match=r"is a table of the rules.*Give the calls a table of their own"):
+            caller_of(BOTH, client(), name, folder=folder)
+    with pytest.raises(UserError, match="is a table of the rules"):
+        caller_of(BOTH, Refusing("AccessDeniedException"), arn, folder=folder)
+
+
+def test_outside_the_table_of_calls_is_looked_at(world, folder):
+    """One that does not exist, or has another key, is told before the first call; exit code 2, not an hour of tries."""
+    with pytest.raises(UserError, match="table typo, which is to remember the calls, does not exist"):
+        caller_of(BOTH, client(), "typo", folder=folder)
+    create("pairs", PK="S", SK="S")
+    with pytest.raises(UserError, match=r"its key is PK \(S\), SK \(S\), and must be the string 'id' alone"):
+        caller_of(BOTH, client(), "pairs", folder=folder)
+    create("numbers", id="N")
+    with pytest.raises(UserError, match=r"its key is id \(N\)"):
+        caller_of(BOTH, client(), "numbers", folder=folder)
+
+
+def test_outside_what_may_not_be_looked_at_is_taken_for_right(world, folder):
+    """A role without DescribeTable or ListBucket starts; any other error is said."""
+    assert caller_of(BOTH, Refusing("AccessDeniedException"), "calls", folder=folder) is not NOBODY
+    with pytest.raises(StoreError, match="UnrecognizedClientException"):
+        caller_of(BOTH, Refusing("UnrecognizedClientException"), "calls", folder=folder)
+    for code in ("403", "301"):
+        world.setattr(aws, "s3", lambda *_, code=code: Refusing(code))
+        require_buckets(BOTH)
+    world.setattr(aws, "s3", lambda *_: Refusing("400"))
+    with pytest.raises(StoreError, match="400"):
+        require_buckets(BOTH)
+
+
+def test_outside_a_bucket_that_is_missing_is_told_with_its_rule(world):
+    """Each once, before a delete holds up its shard."""
+    require_buckets(BOTH)
+    lost, again = replace(ARCHIVE, name="lost", bucket="nowhere"), replace(ARCHIVE, name="again", bucket="nowhere")
+    with pytest.raises(UserError, match="bucket nowhere, of rule lost, does not exist") as caught:
+        require_buckets(rules_of(ARCHIVE, lost, again))
+    assert str(caught.value).count("nowhere") == 1
+
+
+def test_outside_a_function_looks_at_its_table_of_calls(world, folder):
+    """On Lambda as in `run`: a table of the rules, or none, is refused at the cold start."""
+    given = {runtime.QUEUE_URL: "https://sqs.us-east-1.amazonaws.com/1/q", runtime.CALLS_TABLE: "typo"}
+    with pytest.raises(UserError, match=r"table typo.*does not exist"):
+        deployed(world, folder, BOTH, **given)
+
+
+def test_outside_run_refuses_before_it_reads(world, folder, capsys):
+    """`run` exits with 2 for a bucket that is missing; nothing was read or called yet."""
+    rules = rules_of(replace(ARCHIVE, bucket="nowhere"))
+    world.setattr("sync_rules.commands.run.load_rules", lambda _file: rules)
+    world.setattr("sync_rules.commands.run.stream_arns", lambda *_: [])
+    world.chdir(folder)
+    assert cli.main(["run", "rules.yaml", "--once"]) == 2
+    assert "bucket nowhere, of rule keep, does not exist" in capsys.readouterr().err
+
+
+class Refusing:
+    """A client that answers every question with one error."""
+
+    def __init__(self, code: str) -> None:
+        self.error = aws.ClientError({"Error": {"Code": code}}, "Any")
+
+    def describe_table(self, **_parameters):
+        raise self.error
+
+    head_bucket = describe_table
 
 
 # ---------------------------------------------------------------- Lambda
@@ -139,9 +226,9 @@ def test_outside_a_function_that_only_archives_needs_neither(world, folder):
 
 
 def test_outside_without_a_queue_a_call_is_not_lost():
-    """What cannot be sent for later is reported as failed, but for looks that the next change asks for anyway."""
+    """What cannot be sent for later is reported as failed; looks at what is parked are not asked for."""
     at = ItemKey("games", (("PK", "S", "1"),))
-    runtime.NoQueue().send(PullMessage(at), 0)
+    assert runtime.WITHOUT_QUEUE.parked_max_looks == 0
     for message in (CallMessage("r", "f.g", Change(at, None, {})), PushMessage(("r",), at)):
         with pytest.raises(StoreError, match="NoQueue"):
             runtime.NoQueue().send(message, 0)

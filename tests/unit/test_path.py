@@ -18,10 +18,13 @@ from sync_rules.families import Trouble, causes
 from sync_rules.finding import Find
 from sync_rules.formula import stable_hash
 from sync_rules.keys import parse_template
-from sync_rules.kinds.path import CYCLE, SEPARATOR_IN_ID, TreeRule
+from sync_rules.kinds.path import CYCLE, PARENT_WITHOUT_PATH, SEPARATOR_IN_ID, TreeRule
 from sync_rules.model import Change, ItemKey
+from sync_rules.rulefile import parse_rules
 from sync_rules.updates import differences, update_of
+from sync_rules.verify import Verifier
 from tests.builders import entity, index, key, n, s, table
+from tests.worlds import Scene
 
 SHARED = Path(os.environ.get("SHARED_CASES", Path(__file__).parents[3] / "shared" / "cases"))
 HIERARCHY = SHARED / "tables" / "pg_hierarchical_components.yaml"
@@ -272,9 +275,44 @@ def test_path_writes_only_what_is_asked_for():
 
 @pytest.mark.parametrize("path", [None, s(""), n(1)])
 def test_path_waits_for_its_parents(path):
-    """A parent that has no path yet says nothing: the record of its path will."""
+    """Below a parent without a path there is none either. It may come within a moment; if it does not, that is told."""
     parent = {**part("A"), **({} if path is None else {"Path": path})}
-    assert tree().desired((parent,), part("B", "A")) is None
+    assert tree().desired((parent,), part("B", "A")) == Trouble(PARENT_WITHOUT_PATH, patient=True)
+
+
+PART_RULES = """
+tables:
+  parts: {key: {part_id: S}, indexes: {by_parent: {parent: S}}}
+entities:
+  part: {table: parts}
+rules:
+  paths: {path: part.path, parent: parent}
+"""
+
+
+@pytest.mark.parametrize(
+    ("parents", "troubles"),
+    [
+        ({"a": "b", "b": "a"}, {"a": PARENT_WITHOUT_PATH, "b": PARENT_WITHOUT_PATH}),
+        ({"a|b": None, "c": "a|b", "d": "c"}, {"a|b": SEPARATOR_IN_ID, "c": PARENT_WITHOUT_PATH, "d": PARENT_WITHOUT_PATH}),
+        ({"c": "b", "b": "a", "a": None}, {}),
+    ],
+    ids=["ring", "below a bad id", "children first"],
+)  # fmt: skip
+def test_path_that_never_comes_is_told(parents, troubles):
+    """What is made as a ring, or below an item that can have no path, has a failure record each, and is stuck for
+    verify; what only came before its parent has neither.
+    """
+    scene = Scene(parse_rules(PART_RULES))
+    for own, parent in parents.items():
+        scene.put("parts", {"part_id": s(own), **({} if parent is None else {"parent": s(parent)})})
+    scene.rest()
+    for _ in range(3):
+        scene.receive()
+        scene.rest()
+    assert {failure.key.values[0][2]: failure.reason for failure in scene.parked.failures} == troubles
+    verifier = Verifier(scene.rules, scene.world, frozenset(["paths"]), grace_seconds=0, sleep=lambda _: None)
+    assert {found.difference.target.values[0][2] for found in verifier.sweep()} == set(troubles)
 
 
 @pytest.mark.parametrize(("policy", "expected"), [("keep", None), ("delete", None), ("restrict", None), ("clear", dict.fromkeys((PATH, GRAPH, DEPTH, TENANT)))])  # fmt: skip

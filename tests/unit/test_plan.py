@@ -14,6 +14,9 @@ from sync_rules.plan import Pull, plan_batch, pull_of, pushes_of
 from sync_rules.rulefile import parse_rules
 from sync_rules.store import World
 from tests.builders import author_item, book_item, key, library, mapping, n, order_item, rules_of, s, shop, user_item
+from tests.every_kind import EFFECTS, RULES, post, text_of
+from tests.every_kind import order as every_kind_order
+from tests.every_kind import user as every_kind_user
 from tests.worlds import Inbox, Parked, Untouchable, event_of
 
 SHOP = shop()
@@ -181,3 +184,113 @@ def test_plan_finds_work_by_key_alone():
     at = key(rules.tables["books"], "b1")
     assert pull_of(at, rules, attempt=3) == Pull(at, None, tuple(rules.rules.values()), 3)
     assert pull_of(key(rules.tables["authors"], "a1"), rules, author_item("a1")) is None
+
+
+# ---------------------------------------------------------------- hints, parts, effects
+def kinds(*names: str, **more: str):
+    given = {name: (RULES | EFFECTS)[name] for name in names} | more
+    return parse_rules(text_of(given))
+
+
+def parent_of(rules, user_id: str = "1"):
+    return key(rules.tables["shop"], f"USER#{user_id}", "PROFILE")
+
+
+def test_plan_of_a_hint_reads_the_target():
+    """What a member hints at is never judged by an image of the batch, not even the target's own newest one."""
+    rules = kinds("posts", "heads")
+    at, member = parent_of(rules), key(rules.tables["posts"], "p")
+    came = Change(at, None, every_kind_user("1", name=s("Ada")))
+    hint = Change(member, None, post("p", "1", "x"))
+    for changes in ([came, hint], [hint, came]):
+        (pull,) = plan_batch(changes, rules).pulls
+        assert (pull.image, pull.members, pull.settles) == (None, (member,), True)
+        assert {rule.name for rule in pull.rules} == {"posts", "heads"}
+
+
+def test_plan_of_a_hint_is_for_its_rule_alone():
+    """A hint looks at its target for the rule that hints; records of the target that concern nobody change nothing."""
+    rules = kinds("posts", "heads")
+    at = parent_of(rules)
+    unrelated = Change(at, every_kind_user("1", age=n(1)), every_kind_user("1", age=n(2)))
+    hint = Change(key(rules.tables["posts"], "p"), post("p", "1", "x"), post("p", "2", "x"))
+    pulls = plan_batch([unrelated, hint], rules).pulls
+    assert {pull.key: [rule.name for rule in pull.rules] for pull in pulls} == {
+        at: ["posts"], parent_of(rules, "2"): ["posts"],
+    }  # fmt: skip
+    assert all(pull.image is None and pull.settles for pull in pulls)
+
+
+def test_plan_of_many_hints_is_one_pull():
+    """Members of one target in a batch are one look at it, which knows them all."""
+    rules = kinds("posts")
+    members = [key(rules.tables["posts"], name) for name in "abc"]
+    changes = [Change(at, None, post(at.values[0][2], "1", "x")) for at in members]
+    (pull,) = plan_batch([*changes, *changes], rules).pulls
+    assert pull.members == tuple(members)
+
+
+def test_plan_of_a_hint_at_a_target_that_is_gone():
+    """A target that went within the batch is not looked at, whoever hints: if it comes again, its own record says so."""
+    rules = kinds("posts")
+    gone = Change(parent_of(rules), every_kind_user("1"), None)
+    hint = Change(key(rules.tables["posts"], "p"), None, post("p", "1", "x"))
+    assert plan_batch([hint, gone], rules).pulls == ()
+    (pull,) = plan_batch([hint, replace(gone, in_order=False)], rules).pulls
+    assert pull.image is None
+
+
+def test_plan_of_a_total_hints_at_its_parent():
+    """A total that moved is a reason to look at its parent, of which only the key is known."""
+    rules = kinds("counted")
+    total = key(rules.tables["ledger"], "counted/T/USER#1", "PROFILE")
+    (pull,) = plan_batch([Change(total, None, {**total.attributes(), "n": n(1)})], rules).pulls
+    assert (pull.key, pull.image, pull.members, pull.settles) == (parent_of(rules), None, (), False)
+
+
+def test_plan_names_whose_records_ask():
+    """For each piece of work the plan knows the items whose records it stems from: not the parent, but its member."""
+    rules = kinds("posts", "tags", "counted")
+    edge = key(rules.tables["shop"], "USER#1", "ORDER#a")
+    member = key(rules.tables["posts"], "p")
+    plan = plan_batch(
+        [Change(edge, None, every_kind_order("1", "a", 1)), Change(member, None, post("p", "1", "x"))], rules
+    )
+    entry = key(rules.tables["ledger"], "counted/L/USER#1", "ORDER#a")
+    assert {work: list(origins) for work, origins in plan.origins.items()} == {
+        parent_of(rules): [edge, member], entry: [edge],
+    }  # fmt: skip
+    assert [look.part.target for look in plan.parts] == [parent_of(rules), entry]
+
+
+def test_plan_lists_a_nodes_edges_once():
+    """A node that comes lists its edges; the rule that answers for its deletion shares that listing, and asks for it
+    only when the node goes.
+    """
+    rules = kinds(tags="{collect: order, into: user.orders, as: '{order_id}', on_delete: delete}")
+    came, went = (
+        Change(parent_of(rules), *images) for images in ((None, every_kind_user("1")), (every_kind_user("1"), None))
+    )
+    assert [[rule.name for rule in push.rules] for push in plan_batch([came], rules).pushes] == [["tags"]]
+    assert [[rule.name for rule in push.rules] for push in plan_batch([went], rules).pushes] == [["tags.parent"]]
+    (both,) = plan_batch([went, came], rules).pushes
+    assert ({rule.name for rule in both.rules}, both.removed) == ({"tags", "tags.parent"}, True)
+
+
+def test_plan_has_an_effect_for_each_change():
+    """Effects are not made one: each record of an item has its own, with the change it is for."""
+    rules = kinds(each="{call: tests.every_kind.told, on: order}")
+    at = key(rules.tables["shop"], "USER#1", "ORDER#a")
+    images = [every_kind_order("1", "a", total) for total in range(3)]
+    changes = [Change(at, old, new) for old, new in zip([None, *images], [*images, None], strict=True)]
+    assert [(one, effect.change) for one, effect in plan_batch(changes, rules).effects] == [(at, c) for c in changes]
+
+
+def test_plan_of_parts_is_each_once():
+    """An edge that changes again and again is one look at its element; our own record of the node is the other."""
+    rules = kinds("tags")
+    edge, node = key(rules.tables["shop"], "USER#1", "ORDER#a"), parent_of(rules)
+    live, void = every_kind_order("1", "a", 1), every_kind_order("1", "a", 1, status=s("VOID"))
+    ours = Change(node, every_kind_user("1"), every_kind_user("1", orders={"SS": ["a"]}))
+    changes = [Change(edge, None, live), Change(edge, live, void), Change(edge, void, live), ours]
+    assert [(look.part.target, look.part.source) for look in plan_batch(changes, rules).parts] == [(node, edge)]

@@ -734,6 +734,22 @@ def test_hierarchy_says_that_a_path_is_not_written_yet(read):
         read(cars_of, {"ComponentId": "CM2"})
 
 
+@pytest.mark.parametrize("read", [Hierarchy.ancestors, Hierarchy.descendants])
+def test_hierarchy_says_that_an_item_is_expected_and_not_its_id(read):
+    """An id is no item without a path: nobody is sent to look for a pipeline that is well."""
+    _, cars_of = cars(PARENTS)
+    with pytest.raises(UserError, match=r"an item was expected, found str: read it first, items\(\[id\]\)"):
+        read(cars_of, "CM2")
+
+
+def test_hierarchy_takes_the_letters_of_an_id_for_no_ids():
+    """One id where a list of them is expected is said, and not answered with a None for each letter."""
+    _, cars_of = cars(PARENTS)
+    for one in ("CM1", {"ComponentId": "CM1"}):
+        with pytest.raises(UserError, match="a list of ids was expected, found one"):
+            cars_of.items(one)
+
+
 def test_hierarchy_below_the_longest_path_there_is_nothing():
     """A path as long as a sort key can be has none below it, and no Query is asked that DynamoDB would refuse."""
     client, cars_of = cars(PARENTS)

@@ -11,7 +11,7 @@ from sync_rules.expressions import compile_where
 from sync_rules.limits import Limits
 from sync_rules.messages import PullMessage
 from sync_rules.model import Check, Delete, Failure, Outcome, Result, Status, Transaction, Update
-from sync_rules.reconcile import Pace
+from sync_rules.pace import Pace
 from sync_rules.rulefile import parse_rules
 from sync_rules.kinds.copy import CopyRule
 from sync_rules.rules import Rules
@@ -510,7 +510,7 @@ def test_reconcile_a_source_that_cannot_be_read_fails_its_targets(scene):
 def test_reconcile_a_target_written_too_often_is_parked(scene):
     """A target that something else keeps writing back is parked as contended; others are not."""
     book = scene.there("books", STALE)
-    report = scene.pull(book, STALE, pace=Pace(may_write=lambda key: key != book))
+    report = scene.pull(book, STALE, pace=Pace(may_write=lambda key, _what: key != book))
     assert outcomes(report) == {Outcome.PARKED: 1}
     assert scene.parked.failures == [Failure(RULE, book, "Contended")]
     assert scene.item(book) == STALE

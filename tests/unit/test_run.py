@@ -335,6 +335,18 @@ BUSY = Status(
 )
 
 
+def test_run_counts_effects_and_what_is_tried_again_apart(tmp_path):
+    """A call that was made is no copy, and one that raised and comes again is seen at once, not after its last try."""
+    local = Bench(tmp_path, 1).start()
+    local.consumer.telemetry.outcomes.update(
+        {("c", Outcome.DONE): 3, ("c", Outcome.PARKED): 2, ("n", Outcome.COPIED): 1}
+    )
+    status = local.status
+    assert (status.copied, status.done, status.again, status.parked) == (1, 3, 2, 0)
+    assert "copied 1 · done 3 · right 0 · refused 0 · failed 0 · again 2 · parked 0" in line(status, 0)
+    assert "3 archived or called. 2 put off to be tried again." in summary_lines(status, Files())[0]
+
+
 def test_run_shows_the_status_in_one_line():
     """The line has rate, outcomes, lag, messages and shards, and no warnings when all is well."""
     assert line(BUSY, 340.4) == (

@@ -1,6 +1,7 @@
 """`sync-rules schema`: what editors are told is what `check` accepts."""
 
 import json
+from itertools import combinations
 
 from sync_rules import cli
 from sync_rules.groupforms import FORMS
@@ -36,6 +37,40 @@ def test_schema_has_one_form_for_each_kind():
     assert [set(form["properties"]) & FORMS.keys() for form in forms] == [{kind} for kind in FORMS]
     assert all(kind in form["required"] for kind, form in zip(FORMS, forms, strict=True))
     assert not any(form["additionalProperties"] for form in forms)
+
+
+def alternatives(schema):
+    """Every `oneOf` of the schema, with its parts looked up."""
+    definitions = schema["$defs"]
+
+    def inside(part):
+        if isinstance(part, dict):
+            if "oneOf" in part:
+                yield [definitions[one["$ref"].rpartition("/")[2]] if "$ref" in one else one for one in part["oneOf"]]
+            for inner in part.values():
+                yield from inside(inner)
+        elif isinstance(part, list):
+            for inner in part:
+                yield from inside(inner)
+
+    return list(inside(schema))
+
+
+def test_schema_takes_each_value_for_one_form_at_most():
+    """Forms among which an editor must find exactly one differ by type (an integer is a number) or by what they must
+    have, so that no good value fits two of them: a weight of 3, a rank of 500.
+    """
+    schema = FileForm.model_json_schema(by_alias=True)
+    found = alternatives(schema)
+    assert len(found) > 3
+    for forms in found:
+        for one, two in combinations(forms, 2):
+            types = {"number" if form["type"] == "integer" else form["type"] for form in (one, two)}
+            apart = set(one.get("required", ())) ^ set(two.get("required", ()))
+            assert len(types) == 2 or apart, (one, two)
+    assert schema["$defs"]["DeriveForm"]["properties"]["map"]["additionalProperties"]["additionalProperties"] == {
+        "type": ["number", "string"]
+    }
 
 
 def test_schema_is_written_to_a_file(tmp_path, monkeypatch, capsys):

@@ -73,6 +73,7 @@ def test_failures_are_json_records(client, queue_url):
         "key": {"PK": "USER#1", "SK": "00ff"},
         "reason": "ItemTooLarge",
         "position": "123",
+        "member": None,
         "at": "2026-11-21T12:00:00.001+00:00",
     }
 

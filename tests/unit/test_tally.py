@@ -12,8 +12,10 @@ from sync_rules.families import Part, Trouble
 from sync_rules.kinds.tally import TallyRule, shard_of
 from sync_rules.ledger import contribution_of
 from sync_rules.model import Change, Condition, Delete, Increment, Put, Test, equals_seen
+from sync_rules.rulefile import parse_rules
 from tests.builders import entity, key, n, s, table
 from tests.ledgers import COUNTS, ORDERS, entered, key_of, order, play, stands, tally, unguarded
+from tests.worlds import Scene
 
 U, V = key(COUNTS, "spent/T/u", "-"), key(COUNTS, "spent/T/v", "-")
 OPEN = compile_where("status == 'OPEN'", "order")
@@ -26,6 +28,24 @@ RULES = {
     "weights": {"function": "count", "of": None, "weights": WEIGHTS},
     "shards": {"shards": 3, "per": ("status",), "where": OPEN},
 }
+
+
+SPENT = """
+tables:
+  users:  {key: {user_id: S}}
+  orders: {key: {order_id: S}}
+  ledger: {key: {PK: S, SK: S}}
+entities:
+  user:  {table: users}
+  order: {table: orders}
+rules:
+  spent: sum order.total into user.spent
+"""
+
+
+def added(total, *amounts):
+    """What a transaction adds to a total: the amounts, and one to its version."""
+    return Increment(total, (*amounts, ("v", "1")))
 
 
 def entry_key(order_id="a"):
@@ -122,7 +142,7 @@ def test_tally_histories_need_each_law(mutant):
 def test_tally_enters_what_a_child_contributes(options, child, at, amount):
     """One transaction adds the amount to the total and puts the entry, if there still is none."""
     increment, put = judged(tally(**options), child).actions
-    assert increment == Increment(U, ((at, amount),))
+    assert increment == added(U, (at, amount))
     assert isinstance(put, Put)
     contribution = contribution_of(COUNTS, put.item)
     assert (contribution.total, contribution.at, contribution.amount) == (U, at, Decimal(amount))
@@ -150,7 +170,7 @@ def test_tally_has_no_entry_for_a_child_that_adds_nothing(options, child):
     assert judged(rule, child) is None
     entry = entry_of(tally(), order("a", "v", total=n(2)))
     increment, delete = judged(rule, child, entry).actions
-    assert increment == Increment(V, (("n", "-2"),))
+    assert increment == added(V, ("n", "-2"))
     assert isinstance(delete, Delete)
 
 
@@ -163,9 +183,37 @@ def test_tally_has_no_entry_for_a_child_that_adds_nothing(options, child):
     ],
 )
 def test_tally_tells_what_cannot_be_added(options, values, reason):
-    """What is no number or no group is told with the child's key, and the entry stays as it was."""
-    child = order("a", "u", **values)
-    assert judged(tally(**options), child) == Trouble(reason, member=key_of(child))
+    """What is no number or no group is told with the child's key, where no entry ever stands; the entry is taken out,
+    because the child may have moved. Once it is mended, it is counted again and nothing is told.
+    """
+    rule = tally(**options)
+    good, bad = order("a", "u", total=n(2), status=s("OPEN")), order("a", "v", **values)
+    at_entry, nowhere = rule.parts(Change(key_of(bad), good, bad), rule.source)
+    assert rule.judge(nowhere, None, bad) == Trouble(reason, member=key_of(bad))
+    (at,) = entry_of(rule, good)["at"].values()
+    increment, delete = rule.judge(at_entry, entry_of(rule, good), bad).actions
+    assert (increment, type(delete)) == (added(U, (at, "-2")), Delete)
+    assert rule.judge(at_entry, None, bad) is None
+    assert list(rule.parts(Change(key_of(bad), bad, good), rule.source)) == [at_entry, nowhere]
+    assert rule.judge(nowhere, None, good) is None
+    assert rule.judge(nowhere, None, None) is None
+
+
+def test_tally_of_a_child_that_left_and_fits_no_more_is_right_at_its_old_parent():
+    """A move to another parent with an amount that is none: the old parent is without it at once, and one failure record
+    names the child.
+    """
+    scene = Scene(parse_rules(SPENT))
+    users = [scene.put("users", {"user_id": s(name)}) for name in "uv"]
+    child = scene.put("orders", order("a", "u", total=n(5)))
+    scene.rest()
+    scene.put("orders", order("a", "v", total=s("abc")))
+    scene.rest()
+    assert [scene.item(user)["spent"] for user in users] == [n(0), n(0)]
+    assert [(failure.reason, failure.member) for failure in scene.parked.failures] == [("NotANumber", child)]
+    scene.put("orders", order("a", "v", total=n(7)))
+    scene.rest()
+    assert [scene.item(user)["spent"] for user in users] == [n(0), n(7)]
 
 
 def test_tally_tells_a_number_that_cannot_be_added():
@@ -181,8 +229,11 @@ def test_tally_tells_a_key_that_has_no_room_in_the_ledger():
     long = order("x" * 2045, "u", total=n(1))
     (part,) = rule.parts(Change(key_of(long), None, long), rule.source)
     assert rule.judge(part, None, long) == Trouble("KeyTooLong", member=key_of(long))
-    assert judged(rule, order("a", "x" * 2045, total=n(1))).reason == "KeyTooLong"
     assert rule.judge(part, None, None) is None
+    moved = order("a", "x" * 2045, total=n(1))
+    at_entry, nowhere = rule.parts(Change(key_of(moved), None, moved), rule.source)
+    assert rule.judge(nowhere, None, moved) == Trouble("KeyTooLong", member=key_of(moved))
+    assert isinstance(rule.judge(at_entry, entry_of(rule, order("a", "u", total=n(1))), moved).actions[-1], Delete)
 
 
 def test_tally_leaves_a_broken_entry():
@@ -195,9 +246,9 @@ def test_tally_leaves_a_broken_entry():
 @pytest.mark.parametrize(
     ("options", "child", "increments"),
     [
-        ({}, order("a", "u", total=n(5)), (Increment(U, (("n", "3"),)),)),
-        ({}, order("a", "v", total=n(2)), (Increment(U, (("n", "-2"),)), Increment(V, (("n", "2"),)))),
-        ({"per": ("status",)}, order("a", "u", total=n(2), status=s("PAID")), (Increment(U, (("n", "-2"), ("=PAID", "2"))),)),
+        ({}, order("a", "u", total=n(5)), (added(U, ("n", "3")),)),
+        ({}, order("a", "v", total=n(2)), (added(U, ("n", "-2")), added(V, ("n", "2")))),
+        ({"per": ("status",)}, order("a", "u", total=n(2), status=s("PAID")), (added(U, ("n", "-2"), ("=PAID", "2")),)),
     ],
 )  # fmt: skip
 def test_tally_moves_a_contribution_in_one_transaction(options, child, increments):
@@ -230,7 +281,7 @@ def test_tally_follows_a_change_of_shards():
     sharded = tally(shards=4)
     old, new, _ = judged(sharded, child, entry_of(tally(), child)).actions
     shard = shard_of(entry_key(), 4)
-    assert (old, new) == (Increment(U, (("n", "-2"),)), Increment(key(COUNTS, f"spent/T{shard}/u", "-"), (("n", "2"),)))
+    assert (old, new) == (added(U, ("n", "-2")), added(key(COUNTS, f"spent/T{shard}/u", "-"), ("n", "2")))
 
 
 def test_tally_spreads_children_over_shards():
@@ -290,7 +341,7 @@ def test_tally_reads_fields_that_the_key_binds():
     )  # fmt: skip
     child = {"PK": s("USER#u"), "SK": s("LINE#east#1"), "total": n(4)}
     part = Part(rule, key(COUNTS, "spent/L/x", "-"), shop.key_of(child))
-    assert rule.judge(part, None, child).actions[0] == Increment(U, (("=east", "4"),))
+    assert rule.judge(part, None, child).actions[0] == added(U, ("=east", "4"))
     assert rule.judge(part, None, {**child, "SK": s("LINE#sea#1")}) is None
     assert rule.source_paths == (("total",),)
 

@@ -15,6 +15,7 @@ from sync_rules.model import ItemKey
 from sync_rules.rulefile import parse_rules
 from sync_rules.rules import Rules
 from sync_rules.verify import Finding, Tally
+from tests import every_kind
 from tests.builders import s
 from tests.worlds import Scene
 
@@ -92,7 +93,6 @@ def test_verify_exits_1_with_drift_and_0_once_it_is_mended(command):
         "paths": ["author_name"],
         "reason": None,
         "repaired": False,
-        "reason": None,
     }
     assert totals["rules"]["names"]["drift"] == 1
     code, (row, totals) = command.rows("--repair")
@@ -232,3 +232,103 @@ def test_verify_shows_people_the_first_of_many(capsys):
         out = capsys.readouterr().out
         assert sum("b1" in line for line in out.splitlines()) == lines
         assert ("and 5 more of rule r" in out) is not as_json
+
+
+# ---------------------------------------------------------------- every kind
+@pytest.fixture
+def shop(command) -> Command:
+    """The command on a shop with a rule of every kind, at rest."""
+    command.file.write_text(every_kind.text_of(every_kind.RULES | every_kind.EFFECTS))
+    command.scene = Scene(parse_rules(command.file.read_text()))
+    command.scene.put("shop", every_kind.order("1", "a", 10), every_kind.user("1", name=s("Ada"), email=s("a@x")))
+    command.scene.put("parts", every_kind.part("a"))
+    command.scene.rest()
+    return command
+
+
+def test_verify_of_every_kind_exits_0_at_rest(shop):
+    """Rules with effects are passed over, those of a ledger are looked at under the names of their parts."""
+    code, (totals,) = shop.rows()
+    assert code == 0
+    assert {"spent", "spent.ledger", "least", "least.ledger"} <= totals["rules"].keys()
+    assert not {"kept", "called"} & totals["rules"].keys()
+    assert totals["rules"]["spent.ledger"]["right"] == 1
+
+
+def test_verify_of_a_rule_takes_its_parts_with_it(shop):
+    """--rule NAME means the rule of the file with all that it was compiled into, and so does the name of a part, which
+    is what is shown beside a drift.
+    """
+    for name in ("spent", "spent.ledger"):
+        assert list(shop.rows("--rule", name)[1][-1]["rules"]) == ["spent", "spent.ledger"]
+
+
+def test_verify_of_a_rule_with_effects_only_exits_2(shop):
+    """What is archived or called is in no table: to ask for it is a mistake, and is said to be."""
+    code, _, err = shop("--rule", "kept")
+    assert code == 2
+    assert "rule kept keeps nothing in a table" in err
+
+
+def test_verify_says_which_rules_saw_no_sources(shop):
+    """A rule of parts without sources is named, under the name in the file; it proves nothing either."""
+    shop.scene.memory.delete(shop.scene.at("shop", "USER#1", "ORDER#a"))
+    shop.scene.rest()
+    _, out, _ = shop()
+    assert "rule spent saw no sources: no key in table shop is of entity order" in out
+    assert "rule posts saw" not in out
+    assert "spent.ledger saw" not in out
+
+
+def test_verify_says_why_something_is_stuck(shop):
+    """What cannot be mended is told with its reason, to people and to machines."""
+    shop.scene.there("parts", every_kind.part("loop", "loop"))
+    code, (row, _) = shop.rows("--rule", "paths", "--repair")
+    assert (code, row["drift"], row["reason"], row["repaired"]) == (1, "stuck", "Cycle", False)
+    assert "stuck (Cycle): parts[loop]" in shop("--rule", "paths")[1]
+
+
+def test_verify_says_what_repair_can_mend_and_what_not(shop):
+    """The last line counts what is left by kind: --repair is named only where it helps and was not asked for."""
+    shop.scene.there("parts", every_kind.part("loop", "loop"))
+    stuck = "1 drift left: 1 stuck. What is stuck says why: nothing mends it but you."
+    assert shop("--rule", "paths")[1].rstrip().endswith(stuck)
+    assert shop("--rule", "paths", "--repair")[1].rstrip().endswith(stuck)
+    at = shop.scene.at("shop", "EMAIL#a@x", "EMAIL")
+    shop.scene.there("shop", {**shop.scene.item(at), "name": s("B")})
+    last = shop("--rule", "mails", "--rule", "paths")[1].rstrip().splitlines()[-1]
+    assert "2 drift left: 1 wrong, 1 stuck. --repair mends what is wrong. What is stuck" in last
+
+
+def test_verify_says_of_orphans_that_nothing_brings_them_back(command):
+    """A copy whose source is gone is no drift that --repair mends, and is not said to be."""
+    command.file.write_text(
+        RULES.replace(
+            "copy author.name into book.author_name", "{copy: author.name, into: book.author_name, on_delete: restrict}"
+        )
+    )
+    command.scene.rules = parse_rules(command.file.read_text())
+    command.scene.there("books", {**RIGHT, "author_id": s("gone")})
+    for options in ((), ("--repair",)):
+        code, out, _ = command("--rule", "names", *options)
+        assert code == 1
+        assert "1 drift left: 1 orphan. An orphan has no source" in out
+        assert "--repair" not in out
+        assert "failures file" not in out
+
+
+def test_verify_of_one_key_shows_the_rules_that_looked(shop):
+    """For one item the figures of the rules that have nothing to do with it are left out."""
+    code, (totals,) = shop.rows("--key", '{"part_id": "a"}', "--table", "parts")
+    assert (code, list(totals["rules"])) == (0, ["paths"])
+
+
+def test_verify_tells_of_parts_what_it_tells_of_targets(shop):
+    """A part that drifted is a line with its key and its source's, and is mended like any other."""
+    at = shop.scene.at("shop", "EMAIL#a@x", "EMAIL")
+    shop.scene.there("shop", {**shop.scene.item(at), "name": s("SECRET")})
+    _, out, _ = shop()
+    assert "wrong: shop[EMAIL#a@x, EMAIL] from shop[USER#1, PROFILE] · rule mails" in out
+    assert "SECRET" not in out
+    assert shop("--repair")[0] == 0
+    assert shop.scene.item(at)["name"] == s("Ada")

@@ -1,0 +1,59 @@
+"""In which order rules are verified: each after those that feed it.
+
+Law: no copy is judged, let alone mended, before what it is made from has been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from sync_rules.families import Rule, causes
+from sync_rules.kinds.path import TreeRule
+from sync_rules.rules import Rules
+
+LEVELS_MAX: Final = 1_000  # of a hierarchy: the looks end with the first that mends nothing
+
+
+@dataclass(frozen=True)
+class Step:
+    """Rules to be verified together. Where some feed each other, the look is repeated until it mends nothing."""
+
+    names: frozenset[str]
+    max_rounds: int = 1
+
+
+def cascade(rules: Rules, names: frozenset[str]) -> Iterator[Step]:
+    """These rules, each after those that feed it.
+
+    No copy of sound rules feeds itself, but a rule, or two, may feed each other through different copies. Such rules
+    (where it is several, with what comes after them) are one step: each round makes the next copies of every chain
+    right, so as many rounds as there are copies are enough. A hierarchy takes a round per level.
+    """
+    waiting = [rule for rule in rules.rules.values() if rule.name in names]
+    while waiting:
+        ready = [rule for rule in waiting if not any(_feeds(one, rule) for one in waiting if one is not rule)]
+        if not ready:
+            copies = sum(len(rule.nodes()) for rule in waiting)
+            yield Step(frozenset(rule.name for rule in waiting), max(copies, *map(_rounds, waiting)))
+            return
+        once = frozenset(rule.name for rule in ready if _rounds(rule) == 1)
+        if once:
+            yield Step(once)
+        for rule in ready:
+            if rule.name not in once:
+                yield Step(frozenset([rule.name]), _rounds(rule))
+        waiting = [rule for rule in waiting if rule not in ready]
+
+
+def _rounds(rule: Rule) -> int:
+    """How many rounds make everything right that a rule feeds to itself."""
+    if isinstance(rule, TreeRule):
+        return LEVELS_MAX
+    return len(rule.nodes()) if _feeds(rule, rule) else 1
+
+
+def _feeds(writer: Rule, rule: Rule) -> bool:
+    """Whether something one rule writes decides what something of another must be."""
+    return any(causes(written, node) for written in writer.nodes() for node in rule.nodes())

@@ -1,0 +1,243 @@
+"""Every kind of rule on the embedded engine: through the Lambda handler, then verify, then prune."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from handlers import runtime, stream
+from sync_rules import aws, cli
+from sync_rules.model import Change
+from sync_rules.rulefile import parse_rules
+from tests import engines, every_kind
+from tests.builders import key, m, n, s
+from tests.every_kind import EFFECTS, RULES, order, part, post, text_of, user
+from tests.worlds import Stdout, context, event_of
+
+DONE = {"batchItemFailures": []}
+CALLED: list[object] = []
+
+
+class Shop:
+    """A shop with a rule of every kind, as deployed: tables, streams, queues, a bucket, a table of calls."""
+
+    def __init__(self, endpoint_url: str, monkeypatch, tmp_path, capsys) -> None:
+        self.prefix = engines.unique_prefix()
+        self.bucket = self.prefix + "bucket"
+        effects = {name: rule.replace("s3://bucket", f"s3://{self.bucket}") for name, rule in EFFECTS.items()}
+        self.texts = RULES | effects
+        self.rules = parse_rules(text_of(self.texts, self.prefix))
+        self.url, self.capsys, self.folder = endpoint_url, capsys, tmp_path
+        engines.create(endpoint_url, self.rules.tables)
+        self.client, self.s3, sqs = aws.dynamodb(endpoint_url), aws.s3(endpoint_url), aws.sqs(endpoint_url)
+        self.s3.create_bucket(Bucket=self.bucket)
+        calls = self.prefix + "calls"
+        self.client.create_table(
+            TableName=calls,
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        self.failures = sqs.create_queue(QueueName=self.prefix + "failures")["QueueUrl"]
+        self.sqs = sqs
+        self.file = self.write("rules.yaml")
+        monkeypatch.setenv(runtime.RULES_FILE, str(self.file))
+        monkeypatch.setenv(runtime.ENDPOINT_URL, endpoint_url)
+        monkeypatch.setenv(runtime.QUEUE_URL, sqs.create_queue(QueueName=self.prefix + "later")["QueueUrl"])
+        monkeypatch.setenv(runtime.FAILURES_URL, self.failures)
+        monkeypatch.setenv(runtime.CALLS_TABLE, calls)
+        self.seen: dict[str, int] = {}
+
+    def write(self, name: str, *without: str) -> object:
+        """A file of all rules but some."""
+        file = self.folder / name
+        file.write_text(text_of({name: rule for name, rule in self.texts.items() if name not in without}, self.prefix))
+        return file
+
+    # ------------------------------------------------------------ the application
+    def put(self, table: str, *items: dict) -> None:
+        for item in items:
+            self.client.put_item(TableName=self.prefix + table, Item=item)
+
+    def change(self, table: str, *values: str, **sets: dict) -> None:
+        """Set attributes of one item behind the pipeline's back."""
+        at = key(self.rules.tables[table], *values)
+        names = {f"#{name}": name for name in sets}
+        self.client.update_item(
+            TableName=self.prefix + table,
+            Key=at.attributes(),
+            UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in sets),
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues={f":{name}": value for name, value in sets.items()},
+        )
+
+    def delete(self, table: str, *values: str) -> None:
+        at = key(self.rules.tables[table], *values)
+        self.client.delete_item(TableName=self.prefix + table, Key=at.attributes())
+
+    def item(self, table: str, *values: str) -> dict:
+        at = key(self.rules.tables[table], *values)
+        answer = self.client.get_item(TableName=self.prefix + table, Key=at.attributes(), ConsistentRead=True)
+        return answer.get("Item", {})
+
+    def items(self, table: str) -> list[dict]:
+        return sorted(self.client.scan(TableName=self.prefix + table, ConsistentRead=True)["Items"], key=str)
+
+    # ------------------------------------------------------------ the pipeline
+    def new_records(self) -> list[Change]:
+        found: list[Change] = []
+        for name, table in self.rules.tables.items():
+            records = engines.stream_records(self.url, table)
+            found += records[self.seen.get(name, 0) :]
+            self.seen[name] = len(records)
+        return found
+
+    def deliver(self) -> None:
+        """Batch after batch until the streams are empty."""
+        for _ in range(20):
+            records = self.new_records()
+            if not records:
+                return
+            assert stream.handler(event_of(self.rules, *records), context()) == DONE
+        pytest.fail("the pipeline does not come to rest")
+
+    def command(self, verb: str, *options: object) -> tuple[int, list[str]]:
+        self.capsys.readouterr()
+        code = cli.main([verb, *map(str, options), "--endpoint-url", self.url])
+        return code, self.capsys.readouterr().out.splitlines()
+
+    def verify(self, *options: str) -> tuple[int, list[dict]]:
+        fixed = ("--grace-seconds", "0", "--failures", self.folder / "failures.jsonl", "--json")
+        code, lines = self.command("verify", self.file, *fixed, *options)
+        return code, [json.loads(line) for line in lines]
+
+
+@pytest.fixture
+def shop(engine, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(runtime.logger.registered_handler, "stream", Stdout())
+    monkeypatch.setattr(every_kind, "told", CALLED.append)
+    CALLED.clear()
+    runtime.consumer.cache_clear()
+    made = Shop(engine, monkeypatch, tmp_path, capsys)
+    made.put("shop", order("1", "a", 10), order("1", "b", 5, status=s("VOID")))
+    made.put("shop", user("1", name=s("Ada"), rank=n(1), email=s("a@x")))
+    made.put("posts", post("p", "1", "Hello"))
+    made.put("parts", part("c", "b"), part("b", "a"), part("a"))
+    made.deliver()
+    yield made
+    runtime.consumer.cache_clear()
+    runtime.deadline.context = None
+
+
+EXPECTED = {
+    "head": s("Ada-1"), "posts": m(p=m(title=s("Hello"))), "orders": {"SS": ["a"]},
+    "counted": n(2), "spent": n(15), "least": n(5), "most": n(10),
+}  # fmt: skip
+
+
+def test_kinds_engine_keep_what_they_say_and_verify_agrees(shop):
+    """Every kind does its work on a real service's answers; delivered again it changes nothing; verify finds no drift."""
+    kept = shop.item("shop", "USER#1", "PROFILE")
+    assert {name: kept.get(name) for name in EXPECTED} == EXPECTED
+    assert [shop.item("shop", "USER#1", f"ORDER#{name}")["counted"] for name in "ab"] == [n(2), n(2)]
+    assert shop.item("parts", "c")["path"] == s("a|b|c")
+    assert shop.item("shop", "EMAIL#a@x", "EMAIL")["name"] == s("Ada")
+    before = {name: shop.items(name) for name in shop.rules.tables}
+    shop.seen.clear()
+    shop.deliver()
+    assert {name: shop.items(name) for name in shop.rules.tables} == before
+    code, (totals,) = shop.verify()
+    assert code == 0
+    assert all(figures["right"] for figures in totals["rules"].values())
+
+
+def test_kinds_engine_follow_changes_and_deletes(shop):
+    """A move, a change and a delete reach all that was made from an item; what is deleted is archived once."""
+    shop.put("shop", user("1", name=s("Eve"), rank=n(2), email=s("b@x"), posts=s("no map")))
+    shop.delete("shop", "USER#1", "ORDER#b")
+    shop.put("posts", post("p", "2", "Hello"))
+    shop.put("parts", part("b"))
+    shop.deliver()
+    kept = shop.item("shop", "USER#1", "PROFILE")
+    assert {name: kept.get(name) for name in EXPECTED} == {
+        "head": s("Eve-2"), "posts": m(), "orders": {"SS": ["a"]},
+        "counted": n(1), "spent": n(10), "least": n(10), "most": n(10),
+    }  # fmt: skip
+    assert shop.item("parts", "c")["path"] == s("b|c")
+    assert (shop.item("shop", "EMAIL#a@x", "EMAIL"), bool(shop.item("shop", "EMAIL#b@x", "EMAIL"))) == ({}, True)
+    (found,) = shop.s3.list_objects_v2(Bucket=shop.bucket)["Contents"]
+    body = shop.s3.get_object(Bucket=shop.bucket, Key=found["Key"])["Body"].read()
+    assert json.loads(gzip.decompress(body))["item"]["status"] == s("VOID")
+    assert shop.verify()[0] == 0
+
+
+CORRUPT = {
+    "names": lambda shop: shop.change("shop", "USER#1", "ORDER#a", user_name=s("x")),
+    "heads": lambda shop: shop.change("shop", "USER#1", "PROFILE", head=s("x")),
+    "posts": lambda shop: shop.change("shop", "USER#1", "PROFILE", posts=m(x=m())),
+    "tags": lambda shop: shop.change("shop", "USER#1", "PROFILE", orders={"SS": ["a", "x"]}),
+    "paths": lambda shop: shop.change("parts", "c", path=s("x")),
+    "mails": lambda shop: shop.change("shop", "EMAIL#a@x", "EMAIL", name=s("x")),
+    "counted": lambda shop: shop.change("shop", "USER#1", "PROFILE", counted=n(7)),
+    "spent": lambda shop: shop.change("shop", "USER#1", "PROFILE", spent=n(7)),
+    "least.ledger": lambda shop: shop.delete("ledger", "least/R/USER#1\x1fPROFILE", "11311\x1fUSER#1\x1fORDER#a"),
+    "recounted": lambda shop: shop.change("shop", "USER#1", "PROFILE", most=n(7)),
+    "told": lambda shop: shop.change("shop", "USER#1", "ORDER#b", counted=n(9)),
+}  # fmt: skip
+
+
+def test_kinds_engine_verify_finds_what_was_corrupted_and_mends_it(shop):
+    """One thing of each kind is corrupted behind the pipeline's back: exactly that is found, mended, and gone after."""
+    before = {name: shop.items(name) for name in shop.rules.tables}
+    for corrupt in CORRUPT.values():
+        corrupt(shop)
+    code, rows = shop.verify("--repair")
+    assert code == 0
+    assert CORRUPT.keys() <= {row["rule"] for row in rows[:-1]}
+    assert {name: shop.items(name) for name in shop.rules.tables} == before
+    code, rows = shop.verify()
+    assert (code, len(rows)) == (0, 1)
+
+
+@pytest.mark.parametrize("name", CORRUPT)
+def test_kinds_engine_verify_finds_nothing_else(shop, name):
+    """Of one thing that is corrupted, only its own rule tells, and only once."""
+    CORRUPT[name](shop)
+    code, rows = shop.verify()
+    follow = {"counted": {"told"}}.get(name, set())
+    assert code == 1
+    assert {row["rule"] for row in rows[:-1]} - follow == {name}
+    assert rows[-1]["rules"][name]["drift"] == 1
+
+
+def test_kinds_engine_prune_removes_what_dropped_rules_left(shop):
+    """Of each rule that is dropped everything goes, and nothing else; in the end there is what the application put."""
+    dropped: list[str] = []
+    for name in sorted(RULES, reverse=True):
+        old, dropped = shop.write("before.yaml", *dropped), [*dropped, name]
+        now = shop.write("now.yaml", *dropped)
+        code, lines = shop.command("prune", old, now)
+        assert code == 1
+        assert all(line.endswith(f"rule {name}") for line in lines[:-1])
+        code, lines = shop.command("prune", old, now, "--apply")
+        assert (code, lines[-1]) == (0, f"{len(lines) - 1} leftovers removed")
+        assert shop.command("prune", old, now)[0] == 0
+    assert shop.items("ledger") == []
+    assert shop.items("parts") == sorted([part("a"), part("b", "a"), part("c", "b")], key=str)
+    written = [
+        order("1", "a", 10),
+        order("1", "b", 5, status=s("VOID")),
+        user("1", name=s("Ada"), rank=n(1), email=s("a@x")),
+    ]
+    by_key = {str(item["SK"]): item for item in written}
+    assert {str(item["SK"]): item for item in shop.items("shop")} == by_key
+
+
+def test_kinds_engine_call_functions_once(shop):
+    """A function is called for each order that was created, once however often its record comes, with its values."""
+    assert sorted(change.new["PK"] + change.new["SK"] for change in CALLED) == ["USER#1ORDER#a", "USER#1ORDER#b"]
+    shop.seen.clear()
+    shop.deliver()
+    assert len(CALLED) == 2

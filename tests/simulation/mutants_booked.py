@@ -1,0 +1,118 @@
+"""Mutants of count, sum, min and max with a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from sync_rules import parts
+from sync_rules.families import Trouble
+from sync_rules.kinds import tally
+from sync_rules.kinds.rank import RankRule
+from sync_rules.kinds.recount import RecountRule
+from sync_rules.kinds.tally import TallyRule
+from sync_rules.kinds.total import TotalRule
+from sync_rules.model import Delete, Increment, Put, Transaction
+from tests.simulation.breaking import Mutant, Mutation, among, replacing
+from tests.simulation.mutants_parts import ALWAYS, judged, kept, no_parts_of_target, only_new, parts_from, without_check
+
+BOOKED = among("O1", "booked", "booked-groups")
+GROUPS = among("O1", "booked-groups")
+MIXED = among("O1", "booked-mixed")
+RANKED = among("O1", "ranked")
+
+
+def entry_unguarded(write: Any) -> Any:
+    """An entry is written whatever it says by now."""
+    actions = (replace(one, guard=ALWAYS) if isinstance(one, (Put, Delete)) else one for one in write.actions)
+    return Transaction(tuple(actions))
+
+
+@contextmanager
+def two_writes() -> Iterator[None]:
+    """The totals move in one write, the entry is made in another."""
+    original = parts.joined
+
+    def joined(wanted: Any) -> Any:
+        for joint in original(wanted):
+            actions = joint.write.actions if isinstance(joint.write, Transaction) else ()
+            totals = tuple(one for one in actions if isinstance(one, Increment))
+            others = tuple(one for one in actions if not isinstance(one, Increment))
+            if not totals:
+                yield joint
+                continue
+            yield replace(joint, write=Transaction(others))
+            yield replace(joint, write=Transaction(totals))
+
+    with patch.object(parts, "joined", lambda wanted: list(joined(wanted))):
+        yield
+
+
+def old_total_kept() -> Any:
+    """What a child added before is not taken from there."""
+    original = tally._moves
+    return patch.object(tally, "_moves", lambda _held, wanted: original(None, wanted))
+
+
+def troubled_kept(rule_type: Any, contribution: Callable[[Any, Any, Any], Any]) -> Mutant:
+    """What a child counted stays counted when it has come to be of no use."""
+    original = rule_type.judge
+
+    def judge(rule: Any, part: Any, target: Any, source: Any) -> Any:
+        if target is not None and source is not None and isinstance(contribution(rule, part, source), Trouble):
+            return None
+        return original(rule, part, target, source)
+
+    return replacing(rule_type, "judge", judge)
+
+
+def never(*_args: Any) -> bool:
+    return False
+
+
+def none(*_args: Any) -> tuple[()]:
+    return ()
+
+
+def one_shard() -> Any:
+    """Of several totals only the first is read."""
+    original = TotalRule.source_keys
+    return patch.object(TotalRule, "source_keys", lambda rule, target: original(rule, target)[:1] * rule.shards)
+
+
+def unsummed(one: Increment, _two: Increment) -> Increment:
+    """Of two increments of one total the second is lost."""
+    return one
+
+
+MUTANTS: Mapping[str, Mutation] = {
+    # count and sum
+    "count: entry unguarded": Mutation(judged(TallyRule, entry_unguarded), BOOKED),
+    "count: totals outside the transaction": Mutation(two_writes, BOOKED),
+    "count: old total kept": Mutation(old_total_kept, BOOKED),
+    "count: entries not looked at again": Mutation(
+        parts_from(TallyRule, no_parts_of_target), among("O1", "booked-few")
+    ),
+    "count: increments lost when joined": Mutation(replacing(parts, "_sum", unsummed), BOOKED),
+    "count: parents not looked at again": Mutation(replacing(TotalRule, "pulls", never), BOOKED),
+    "count: totals name no parent": Mutation(replacing(TotalRule, "hints", none), BOOKED),
+    "count: one shard read": Mutation(one_shard, GROUPS),
+    "count: what is of no use stays counted": Mutation(
+        troubled_kept(TallyRule, lambda rule, part, child: rule._contribution(part.target, child)), MIXED
+    ),
+    # min and max
+    "rank: old place kept": Mutation(judged(RankRule, kept), RANKED),
+    "rank: only the new place": Mutation(parts_from(RankRule, only_new), RANKED),
+    "rank: no check of the child": Mutation(judged(RankRule, without_check), RANKED),
+    "rank: places not looked at again": Mutation(
+        parts_from(RankRule, no_parts_of_target), among("O1", "ranked-meddled")
+    ),
+    "rank: what is of no use keeps its place": Mutation(
+        troubled_kept(RankRule, lambda rule, part, child: rule._place(part.source, child)), MIXED
+    ),
+    "rank: parents not looked at again": Mutation(replacing(RecountRule, "pulls", never), RANKED),
+    "rank: places name no parent": Mutation(replacing(RecountRule, "hints", none), RANKED),
+}

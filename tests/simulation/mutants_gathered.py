@@ -1,0 +1,117 @@
+"""Mutants of embed and recount: which members are looked at, and what is a reason to look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from sync_rules import fanout, reconcile, sources
+from sync_rules.errors import StoreError
+from sync_rules.kinds.embed import EmbedRule
+from sync_rules.kinds.gathered import GatheredRule
+from sync_rules.kinds.recount import RecountRule
+from tests.simulation.breaking import Mutant, Mutation, Work, among, answered
+
+
+def hint_for_the_new_parent_only() -> Any:
+    original = GatheredRule.hints
+
+    def hints(rule: GatheredRule, change: Any) -> Any:
+        now = {hint.target for hint in original(rule, replace(change, old=None))}
+        return [hint for hint in original(rule, change) if change.new is None or hint.target in now]
+
+    return patch.object(GatheredRule, "hints", hints)
+
+
+def never_pulled(kind: type[GatheredRule]) -> Mutant:
+    return lambda: patch.object(kind, "pulls", lambda _rule, _change: False)
+
+
+def hinting_member_not_read() -> Any:
+    """Only what the index lists, and what the map names, is looked at."""
+    original = sources.Target
+
+    def target(*args: Any, members: Any = (), **more: Any) -> Any:
+        return original(*args, **more)
+
+    return patch.object(fanout, "Target", target)
+
+
+def named_members_not_read() -> Any:
+    """Entries that the index does not show yet are forgotten."""
+    return patch.object(EmbedRule, "named", lambda _rule, _key, _target: ())
+
+
+@contextmanager
+def refused_hint_dropped() -> Iterator[None]:
+    """Whoever was quicker is trusted to have known what hinted here."""
+    original = reconcile._take
+
+    def _take(intent: Any, *args: Any) -> Work:
+        return (yield from original(replace(intent, target=replace(intent.target, members=())), *args))
+
+    with patch.object(reconcile, "_take", _take):
+        yield
+
+
+def no_second_look_at_members() -> Any:
+    def _look_again(*_args: Any) -> Work:
+        return
+        yield
+
+    return patch.object(fanout, "_look_again", _look_again)
+
+
+def belongs_not_checked() -> Any:
+    return patch.object(GatheredRule, "belongs", lambda _rule, _key, _member: True)
+
+
+@contextmanager
+def members_before_the_image() -> Iterator[None]:
+    """Members are listed and read first, and then the target on which they are kept."""
+    original, read_sources = fanout._pull_some, sources.read_sources
+
+    def _pull_some(pulls: Any, pace: Any) -> Work:
+        early: list[tuple[Any, Any]] = []
+
+        def remember(request: Any) -> Work:
+            early.append((request, (yield request)))
+            return early[-1][1]
+
+        def known(request: Any) -> Work:
+            for before, answer in early:
+                if request == before:
+                    return answer
+            return (yield request)
+
+        targets = [sources.Target(one.key, one.image or {}, one.rules, members=one.members) for one in pulls]
+        try:
+            yield from answered(read_sources(targets, pace), remember)
+        except StoreError:
+            early.clear()
+        return (yield from answered(original(pulls, pace), known))
+
+    with patch.object(fanout, "_pull_some", _pull_some):
+        yield
+
+
+BASE = among("O1", "embed", "embed-where", "embed-list", "embed-omit", "embed-shop", "recount")
+INDEX = among("O1", "embed-index", "embed-index-fail", "embed-index-oldest")
+SHOWN_LATE = among("O6", "embed-index")
+
+MUTANTS: Mapping[str, Mutation] = {
+    "hint for the new parent only": Mutation(hint_for_the_new_parent_only, BASE + INDEX),
+    "embedding parent not pulled": Mutation(never_pulled(EmbedRule), BASE + INDEX),
+    "recounting parent not pulled": Mutation(never_pulled(RecountRule), among("O1", "recount")),
+    "hinting member not read": Mutation(hinting_member_not_read, SHOWN_LATE),
+    "named members not read": Mutation(named_members_not_read, SHOWN_LATE),
+    "refused write of a hint dropped": Mutation(refused_hint_dropped, SHOWN_LATE),
+    "no second look at members": Mutation(no_second_look_at_members, INDEX),
+    "members read before the image": Mutation(
+        members_before_the_image, among("O2", "embed", "embed-all", "embed-where")
+    ),
+    "belonging not checked": Mutation(belongs_not_checked, BASE + INDEX),
+}

@@ -1,0 +1,218 @@
+"""Mutants of what stands for itself: the road of parts, collect, mirror."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from sync_rules import parts
+from sync_rules.families import Trouble
+from sync_rules.kinds.collect import CollectRule
+from sync_rules.kinds.mirror import MirrorRule
+from sync_rules.messages import PartMessage
+from sync_rules.model import Change, Check, Condition, Delete, Put, Result, Status, Test, Transaction, Update
+from sync_rules.store import Later, Request
+from sync_rules.updates import target_exists
+from tests.simulation.breaking import Mutant, Mutation, Work, among, replacing, wrapping
+from tests.simulation.mutants_work import second_look_if
+
+COLLECT = among("O1", "collect", "collect-graph", "collect-numbers", "collect-index")
+STRICT = among("O1", "collect-strict", "collect-strict-index")
+MIRROR = among("O1", "mirror", "mirror-each", "mirror-taken")
+PARTS = among("O1", "collect", "collect-index", "mirror", "mirror-each", "mirror-taken", "booked", "ranked")
+ALWAYS = (Condition(Test.ABSENT, ("never there",)),)  # a guard that always holds
+
+
+# ---------------------------------------------------------------- which parts
+def parts_from(rule_type: Any, change: Callable[[Any, Change, Any, Any], Any]) -> Mutant:
+    """The parts of a record become what a function of the rule, the record, its entity and the original says."""
+    original = rule_type.parts
+    return replacing(rule_type, "parts", lambda rule, record, entity: change(rule, record, entity, original))
+
+
+def no_parts_of_target(rule: Any, change: Change, entity: Any, original: Any) -> Any:
+    """What somebody wrote on a target is not looked at again."""
+    return [] if entity is rule.target and entity is not rule.source else original(rule, change, entity)
+
+
+def only_new(rule: Any, change: Change, entity: Any, original: Any) -> Any:
+    """Where a source belonged before is not looked at; what is gone is."""
+    if entity is rule.source and change.new is not None:
+        change = replace(change, old=None)
+    return original(rule, change, entity)
+
+
+def only_old(rule: Any, change: Change, entity: Any, original: Any) -> Any:
+    """Where a source belongs now is not looked at; what is new is."""
+    if entity is rule.source and change.old is not None:
+        change = replace(change, new=None)
+    return original(rule, change, entity)
+
+
+def only_what_came(rule: Any, change: Change, entity: Any, original: Any) -> Any:
+    """Of a set only what came into it is looked at."""
+    found = original(rule, change, entity)
+    if entity is not rule.target or change.new is None:
+        return found
+    now = rule._elements(change.new)
+    return [part for part in found if part.target != change.key or part.element in now]
+
+
+# ---------------------------------------------------------------- what is written
+def judged(rule_type: Any, change: Callable[[Any], Any]) -> Mutant:
+    """Every write that a rule wants goes through a function first."""
+    original = rule_type.judge
+
+    def judge(rule: Any, part: Any, target: Any, source: Any) -> Any:
+        wanted = original(rule, part, target, source)
+        return wanted if wanted is None or isinstance(wanted, Trouble) else change(wanted)
+
+    return replacing(rule_type, "judge", judge)
+
+
+def upsert(write: Any) -> Any:
+    """Elements are added whether the node is there or not."""
+    return replace(write, guard=ALWAYS) if isinstance(write, Update) else write
+
+
+def without_check(write: Any) -> Any:
+    """No transaction: the source may have changed since it was read."""
+    return Transaction(write.actions[1:]) if isinstance(write, Transaction) else write
+
+
+def checked_for_being_there(write: Any) -> Any:
+    """The source is only checked for being there, or not."""
+    if not isinstance(write, Transaction):
+        return write
+    actions = tuple(replace(one, guard=one.guard[:1]) if isinstance(one, Check) else one for one in write.actions)
+    return Transaction(actions)
+
+
+def kept(write: Any) -> Any:
+    """What is there no longer is not deleted."""
+    return None if any(isinstance(one, Delete) for one in write.actions) else write
+
+
+def over_others(write: Any) -> Any:
+    """A mirror is put whatever stands there by now."""
+    actions = (replace(one, guard=ALWAYS) if isinstance(one, Put) else one for one in write.actions)
+    return Transaction(tuple(actions))
+
+
+def of_anybody(write: Any) -> Any:
+    """A mirror is changed and deleted whose ever it is by now."""
+    of_one = (Update, Delete)
+    actions = (
+        replace(one, guard=(target_exists(one.key), *_seen(one))) if isinstance(one, of_one) else one
+        for one in write.actions
+    )
+    return Transaction(tuple(actions))
+
+
+def _seen(one: Any) -> tuple[Condition, ...]:
+    return tuple(condition for condition in one.guard[1:] if condition.path != ("user",))
+
+
+def taken_as_own() -> Any:
+    """Whoever asks for a key takes it for his, whatever stands there."""
+    original = MirrorRule.judge
+
+    def judge(rule: Any, part: Any, target: Any, source: Any) -> Any:
+        wanted = original(rule, part, target, source)
+        if isinstance(wanted, Trouble) and wanted.reason == "KeyTaken":
+            return over_others(original(rule, part, None, source))
+        return wanted
+
+    return patch.object(MirrorRule, "judge", judge)
+
+
+# ---------------------------------------------------------------- what becomes of a write
+@contextmanager
+def taken(change: Callable[[Any, Any, Result], Any]) -> Iterator[None]:
+    """What is left to do after a write: `change` is given the original answer, the joint write and its result."""
+    original = parts._take
+
+    def _take(joint: Any, result: Result, pace: Any, report: Any) -> Work:
+        again = yield from original(joint, result, pace, report)
+        return change(again, joint, result)
+
+    with patch.object(parts, "_take", _take):
+        yield
+
+
+def refused_dropped(_again: Any, _joint: Any, _result: Result) -> Any:
+    return ()
+
+
+@contextmanager
+def one_of_each_join() -> Iterator[None]:
+    """Of two writes that become one, the second is lost."""
+    original = parts._join
+    with patch.object(parts, "_join", lambda one, two: None if original(one, two) is None else one):
+        yield
+
+
+def never_again(request: Request) -> Work:
+    """A part that was parked is not asked for again."""
+    if isinstance(request, Later) and isinstance(request.message, PartMessage):
+        return None
+    return (yield request)
+
+
+def failed_is_done(request: Request) -> Work:
+    """A write that failed is taken for done."""
+    answer = yield request
+    if isinstance(answer, tuple) and answer and all(isinstance(one, Result) for one in answer):
+        return tuple(replace(one, status=Status.WRITTEN) if one.status is Status.FAILED else one for one in answer)
+    return answer
+
+
+def rejected_together() -> Any:
+    """A joint write that is rejected parks its first part only."""
+    original = parts._take
+
+    def _take(joint: Any, result: Result, pace: Any, report: Any) -> Work:
+        if result.status is Status.REJECTED:
+            joint = replace(joint, looks=joint.looks[:1])
+        return (yield from original(joint, result, pace, report))
+
+    return patch.object(parts, "_take", _take)
+
+
+def not_pushed(_rule: Any, _change: Change) -> bool:
+    """The edges of a node that came are not listed."""
+    return False
+
+
+MUTANTS: Mapping[str, Mutation] = {
+    # the road of parts
+    "refused part dropped": Mutation(lambda: taken(refused_dropped), PARTS),
+    "joined write loses a part": Mutation(one_of_each_join, PARTS),
+    "parked part forgotten": Mutation(wrapping(parts, "ask_again", never_again), PARTS),
+    "failed part taken for done": Mutation(wrapping(parts, "_apply", failed_is_done), PARTS),
+    "joint write that does not fit parked as one": Mutation(rejected_together, COLLECT),
+    # collect
+    "collect: edges of a new node not listed": Mutation(replacing(CollectRule, "pushes", not_pushed), COLLECT),
+    "collect: only the new node": Mutation(parts_from(CollectRule, only_new), COLLECT),
+    "collect: only the old node": Mutation(parts_from(CollectRule, only_old), COLLECT),
+    "collect: node created": Mutation(judged(CollectRule, upsert), COLLECT),
+    "collect: sets not looked at again": Mutation(parts_from(CollectRule, no_parts_of_target), COLLECT),
+    "collect: what went from a set ignored": Mutation(parts_from(CollectRule, only_what_came), COLLECT),
+    "collect: no second look": Mutation(
+        lambda: second_look_if(lambda _listing, _pace: False), among("O1", "collect-few")
+    ),
+    "collect: strict without check": Mutation(judged(CollectRule, without_check), STRICT),
+    "collect: strict check of existence only": Mutation(judged(CollectRule, checked_for_being_there), STRICT),
+    # mirror
+    "mirror: no check of the source": Mutation(judged(MirrorRule, without_check), MIRROR),
+    "mirror: source checked for existence only": Mutation(judged(MirrorRule, checked_for_being_there), MIRROR),
+    "mirror: old key stays": Mutation(judged(MirrorRule, kept), MIRROR),
+    "mirror: only the new key": Mutation(parts_from(MirrorRule, only_new), MIRROR),
+    "mirror: mirrors not looked at again": Mutation(parts_from(MirrorRule, no_parts_of_target), MIRROR),
+    "mirror: put over what came meanwhile": Mutation(judged(MirrorRule, over_others), MIRROR),
+    "mirror: what is somebody else's taken": Mutation(taken_as_own, MIRROR),
+    "mirror: whose it is not guarded": Mutation(judged(MirrorRule, of_anybody), MIRROR),
+}

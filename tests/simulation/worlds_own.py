@@ -1,0 +1,182 @@
+"""Small worlds of what an item says of itself and of its parent: derive and path."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass
+
+from sync_rules.attributes import Item, Path
+from tests.simulation.facts import IMPOSSIBLE, Configuration, Fact, Kind, Place, at, keys, text
+from tests.simulation.truths import Items, Truth, Value, Wanted, put
+
+
+@dataclass(frozen=True)
+class Derived(Truth):
+    """What an item must hold, made of its own attributes."""
+
+    made: Callable[[Item], Value] = lambda _item: None
+
+    def wanted(self, items: Items) -> Wanted:
+        return {place: {self.paths[0]: self.made(item)} for place, item in items.items() if self.at(place)}
+
+
+def derive() -> Configuration:
+    """An attribute made of two others, and another one made of it: one rule of an item comes before another."""
+    rules = """
+tables:
+  people: {key: {team: S, person: S}}
+entities:
+  person: {table: people}
+rules:
+  rank: {derive: person.rank, as: "{role:order}-{role}", map: {order: {lead: 500, guest: 100}}}
+  label: {derive: person.label, join: [rank, person, name], separator: "#"}
+"""
+    order = {"lead": "500", "guest": "100"}
+
+    def rank(item: Item) -> Value:
+        role = text(item, "role") or ""
+        return {"S": f"{order[role]}-{role}"} if role in order else None
+
+    def label(item: Item) -> Value:
+        there = (text(item, name) for name in ("rank", "person", "name"))
+        return {"S": "#".join(one for one in there if one)}
+
+    slots = ("p0", "p1", "p2")
+    kind = Kind(
+        "people",
+        keys(slots, "person", team="x"),
+        truths=("role", "name"),
+        truth_values=("lead", "guest", "nobody"),
+        copies=(("rank",), ("label",)),
+        flag="noise",
+    )
+    truths = (
+        Derived("people", (("rank",),), made=rank, exact=True),
+        Derived("people", (("label",),), made=label, exact=True),
+    )
+    return Configuration("derive", rules, (kind,), truths=truths, exact_cost=False)
+
+
+@dataclass(frozen=True)
+class Hierarchy(Truth):
+    """The path of each node from its root down, and what follows from it. Below a node whose parent is gone, and in and
+    below a ring, there is no root to tell it from: there it is the path that the parent has.
+    """
+
+    on_delete: str = "clear"
+    extras: bool = False  # graph, depth, and an attribute carried down
+
+    def wanted(self, items: Items) -> Wanted:
+        nodes = {place[1][-1]: item for place, item in items.items() if self.at(place)}
+        return {place: self._wanted(place[1][-1], nodes) for place in items if self.at(place)}
+
+    def _wanted(self, own: str, nodes: Mapping[str, Item]) -> dict[Path, Value]:
+        up = _parent(nodes[own])
+        if up is not None and up not in nodes:
+            return dict.fromkeys(self.paths) if self.on_delete == "clear" else {}
+        line = _line(own, nodes) or _line_by_parent(own, nodes)
+        if line is None or own in line[:-1]:
+            return {}
+        made: dict[Path, Value] = {("Path",): {"S": "|".join(line)}}
+        if self.extras:
+            shard = 1 + int.from_bytes(hashlib.sha256(own.encode()).digest()[:8], "big") % 2
+            made |= {("Graph",): {"S": f"{line[0]}#{shard}"}, ("Depth",): {"N": str(len(line) - 1)}}
+            made |= {("tenant",): nodes[up].get("tenant")} if up is not None else {}
+        return made
+
+    def below(self, items: Items, places: Container[Place]) -> Iterable[Place]:
+        for place in items:
+            if self.at(place):
+                nodes = {other[1][-1]: item for other, item in items.items() if self.at(other)}
+                line = _line(place[1][-1], nodes) or ()
+                if any((place[0], (*place[1][:-1], node)) in places for node in line):
+                    yield place
+
+    def unfit(self, items: Items) -> Iterable[Place]:
+        """The nodes of a ring, and those below somebody without a root who has no path, or whose path they are in."""
+        nodes = {place[1][-1]: item for place, item in items.items() if self.at(place)}
+        return [place for place in items if self.at(place) and _has_no_path(place[1][-1], nodes)]
+
+    def mended(self, items: Items, place: Place) -> tuple[Place, Item | None]:
+        """The ring is broken: one of its nodes becomes a root."""
+        return place, put(items[place], ("up",), None)
+
+
+def _parent(node: Item) -> str | None:
+    return text(node, "up") or None
+
+
+def _line(own: str, nodes: Mapping[str, Item]) -> tuple[str, ...] | None:
+    """The ids from the root down to a node; None when it has no root."""
+    line = [own]
+    while (up := _parent(nodes[line[0]])) is not None:
+        if up in line or up not in nodes:
+            return None
+        line.insert(0, up)
+    return tuple(line)
+
+
+def _line_by_parent(own: str, nodes: Mapping[str, Item]) -> tuple[str, ...] | None:
+    """The same by the path that its parent has; None when that has none."""
+    above = text(nodes.get(_parent(nodes[own]) or "", {}), "Path")
+    return (*above.split("|"), own) if above else None
+
+
+def _has_no_path(own: str, nodes: Mapping[str, Item]) -> bool:
+    seen: list[str] = []
+    up: str | None = own
+    while up is not None and up in nodes and up not in seen:
+        seen.append(up)
+        up = _parent(nodes[up])
+    if up == own or up is None or _parent(nodes[own]) not in nodes:
+        return up == own  # in a ring; else it has a root, or is left without a parent
+    line = _line_by_parent(own, nodes)
+    return line is None or own in line[:-1]
+
+
+NODES = ("r", "n11", "n1", "m", "n2")  # one id is a part of another, though not a segment of its path
+
+
+def tree(name: str, options: str, *, on_delete: str = "clear", extras: bool = False) -> Configuration:
+    """Nodes that hang below each other, and in rings; the children of one are listed through an index."""
+    rules = f"""
+tables:
+  nodes: {{key: {{team: S, node: S}}, indexes: {{by_up: {{up: S, rank: S}}}}}}
+entities:
+  node: {{table: nodes}}
+rules:
+  paths: {{path: node.Path, parent: up, {options}}}
+"""
+    made = (("Path",), ("Graph",), ("Depth",), ("tenant",)) if extras else (("Path",),)
+    kind = Kind(
+        "nodes",
+        keys(NODES, "node", team="x"),
+        truths=("tenant",) if extras else (),
+        links=("up",),
+        link_values=(*NODES, *IMPOSSIBLE),
+        copies=made[:3],
+        rank="rank",
+        flag="noise",
+        first_links=(None, "r", "n11", "n1", None),
+    )
+    truth = Hierarchy("nodes", made, on_delete=on_delete, extras=extras)
+    gone = Fact("paths", "nodes", at("nodes", "team", "up"), (), "delete", attached_by=("up", "rank"))
+    return Configuration(
+        name,
+        rules,
+        (kind,),
+        (gone,) if on_delete == "delete" else (),
+        (truth,),
+        indexed=True,
+        attaching=frozenset({"create source"}),
+        exact_cost=False,  # a path that an application wrote is put right before it is handed down, or after
+    )
+
+
+WORLDS: tuple[Configuration, ...] = (
+    derive(),
+    tree("path", "on_delete: clear, graph: Graph, shards: 2, depth: Depth, carry: [tenant]", extras=True),
+    tree("path-keep", "on_delete: keep", on_delete="keep"),
+    tree("path-delete", "on_delete: delete", on_delete="delete"),
+)

@@ -1,0 +1,156 @@
+"""Balance: a total that is not what its entries add up to is found, however it came to be so, and nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sync_rules import balance
+from sync_rules.attributes import Item
+from sync_rules.balance import ledgers, mend, still, unbalanced
+from sync_rules.rulefile import parse_rules
+from sync_rules.store import Apply, Scan
+from tests.builders import n, s
+from tests.every_kind import RULES, order, text_of
+from tests.worlds import Scene
+
+KINDS = {"spent": RULES["spent"], "by_status": "{count: order, into: user.by_status, per: status, shards: 2}"}
+
+
+def at_rest(orders: int = 4, **rules: str) -> Scene:
+    scene = Scene(parse_rules(text_of(rules or KINDS)))
+    statuses = ("OPEN", "PAID")
+    scene.put("shop", *(order(str(i % 2), f"o{i}", i + 1, status=s(statuses[i % 2])) for i in range(orders)))
+    scene.rest()
+    return scene
+
+
+def off(scene: Scene) -> dict[tuple[str, str], tuple[int, int]]:
+    """What is found to be off: partition key and attribute, what stands there and what the entries add up to."""
+    found = {}
+    for table, tallies in ledgers(scene.rules, frozenset(scene.rules.rules)):
+        for (key, at), books in scene.drive(unbalanced(table, tallies)).items():
+            found[str(key.values[0][2]), at] = (int(books.stands), int(books.entered))
+    return found
+
+
+def corrupt(scene: Scene, at: str, name: str, value: Item | None) -> None:
+    """Write over one attribute of a total; None: delete the whole item."""
+    key = scene.at("ledger", at, "PROFILE")
+    if value is None:
+        scene.memory.delete(key)
+    else:
+        scene.there("ledger", {**(scene.memory.item(key) or key.attributes()), name: value})
+    scene.records.clear()
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 12))
+def test_balance_finds_nothing_where_the_books_are_kept(orders):
+    """Whatever the pipeline entered adds up: sums, groups and shards, and children that were taken back."""
+    scene = at_rest(orders)
+    for number in range(0, orders, 3):
+        scene.memory.delete(scene.at("shop", f"USER#{number % 2}", f"ORDER#o{number}"))
+    scene.rest()
+    assert off(scene) == {}
+    assert len(scene.tap.seen(Scan)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("n", n(7), {("spent/T/USER#1", "n"): (7, 6)}),
+        ("n", s("no number"), {("spent/T/USER#1", "n"): (0, 6)}),
+        ("n", None, {("spent/T/USER#1", "n"): (0, 6)}),
+        ("=X", n(3), {("spent/T/USER#1", "=X"): (3, 0)}),
+        ("=X", n(0), {}),
+        ("note", n(3), {}),
+    ],
+)
+def test_balance_finds_a_total_that_somebody_changed(name, value, expected):
+    """A total with another number, with none, gone, or with a group that nobody entered is found; all else is its own."""
+    scene = at_rest()
+    corrupt(scene, "spent/T/USER#1", name, value)
+    assert off(scene) == expected
+
+
+def test_balance_puts_a_total_right():
+    """A wrong total and a lost one become what their entries add up to; other attributes of theirs stay."""
+    scene = at_rest()
+    before = unversioned(scene)
+    corrupt(scene, "spent/T/USER#0", "n", n(99))
+    corrupt(scene, "spent/T/USER#1", "n", None)
+    ((table, tallies),) = ledgers(scene.rules, frozenset(scene.rules.rules))
+    found = scene.drive(unbalanced(table, tallies))
+    assert all(scene.drive(mend(slot, books)) for slot, books in scene.drive(still(table, tallies, found)).items())
+    assert unversioned(scene) == before
+    assert off(scene) == {}
+
+
+def test_balance_does_not_mend_a_total_that_was_added_to_meanwhile():
+    """The same wrong number under another version is another number: a total that comes and goes is never put wrong."""
+    scene = at_rest()
+    corrupt(scene, "spent/T/USER#1", "n", n(99))
+    ((table, tallies),) = ledgers(scene.rules, frozenset(scene.rules.rules))
+    ((slot, books),) = scene.drive(unbalanced(table, tallies)).items()
+    corrupt(scene, "spent/T/USER#1", "v", n(7))
+    assert not scene.drive(mend(slot, books))
+    assert scene.drive(still(table, tallies, {slot: books})) == {}
+
+
+def unversioned(scene):
+    """The items of the ledger, without how often a total was added to."""
+    return sorted(str({a: v for a, v in item.items() if a != "v"}) for item in scene.memory.items("ledger"))
+
+
+def test_balance_leaves_what_is_at_work():
+    """A total that moves between two looks is nobody's fault; one that moves under the repair is left alone."""
+    scene = at_rest()
+    corrupt(scene, "spent/T/USER#1", "n", n(99))
+    ((table, tallies),) = ledgers(scene.rules, frozenset(scene.rules.rules))
+    found = scene.drive(unbalanced(table, tallies))
+    scene.put("shop", order("1", "new", 5))
+    scene.rest()
+    assert scene.drive(still(table, tallies, found)) == {}
+    ((slot, books),) = found.items()
+    assert not scene.drive(mend(slot, books))
+    again = scene.drive(unbalanced(table, tallies))
+
+    def quicker(request):
+        if isinstance(request, Apply):
+            scene.tap.before = lambda _request: None
+            corrupt(scene, "spent/T/USER#1", "n", n(1))
+
+    scene.tap.before = quicker
+    assert not scene.drive(mend(slot, again[slot]))
+    assert scene.item(slot[0])["n"] == n(1)
+
+
+def test_balance_leaves_entries_of_totals_that_are_used_no_more():
+    """Entries that still add to a total of another number of shards are the tally's to move, not out of balance."""
+    scene = at_rest(by_status=KINDS["by_status"])
+    now = parse_rules(text_of({"by_status": KINDS["by_status"].replace("shards: 2", "shards: 1")}))
+    ((table, tallies),) = ledgers(now, frozenset(now.rules))
+    assert scene.drive(unbalanced(table, tallies)) == {}
+
+
+def test_balance_looks_only_at_the_rules_it_is_given():
+    """Rules that share a ledger are told apart; those that are not asked for are not looked at."""
+    scene = at_rest()
+    corrupt(scene, "spent/T/USER#1", "n", n(7))
+    ((table, tallies),) = ledgers(scene.rules, frozenset({"by_status.ledger", "by_status", "spent"}))
+    assert [rule.name for rule in tallies] == ["by_status.ledger"]
+    assert scene.drive(unbalanced(table, tallies)) == {}
+    assert list(ledgers(scene.rules, frozenset({"spent"}))) == []
+
+
+def test_balance_is_bounded(monkeypatch):
+    """Only so many uneven buckets are looked into at a time; page by page, and never a whole table at once."""
+    monkeypatch.setattr(balance, "PAGE_MAX_ITEMS", 2)
+    monkeypatch.setattr(balance, "UNEVEN_MAX_BUCKETS", 1)
+    scene = at_rest()
+    for number in range(2):
+        corrupt(scene, f"spent/T/USER#{number}", "n", n(99))
+    assert len(off(scene)) == 1
+    assert {request.limit for request in scene.tap.seen(Scan)} == {2}

@@ -1,0 +1,162 @@
+"""Effects: done before the record is acknowledged, after the copies, and never in the way of one."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules.effects import TOO_LARGE
+from sync_rules.errors import StoreError
+from sync_rules.limits import Limits
+from sync_rules.messages import CallMessage
+from sync_rules.model import Call, Failure, Keep, Outcome
+from sync_rules.rulefile import parse_rules
+from sync_rules.store import NOBODY, Park, World, drive
+from tests.builders import n, s
+from tests.every_kind import EFFECTS, RULES, order, text_of, user
+from tests.worlds import Scene
+
+EXPIRED = "{archive: order, into: 's3://bucket/expired/'}"
+WHOLE = "{call: tests.every_kind.told, on: order}"
+
+
+def scene_of(*names: str, limits: Limits | None = None, **more: str) -> Scene:
+    given = {name: (RULES | EFFECTS)[name] for name in names} | more
+    return Scene(parse_rules(text_of(given)), limits=limits)
+
+
+# ---------------------------------------------------------------- archive
+def test_effects_archive_what_expired_and_what_was_deleted():
+    """What Time to Live deletes is archived as expired; what anybody deletes, by the rule that says deleted."""
+    scene = scene_of("kept", expired=EXPIRED)
+    one, two = (scene.there("shop", order("1", name, 1)) for name in "ab")
+    scene.expire(one)
+    scene.memory.delete(two)
+    assert scene.deliver() == []
+    folders = sorted(name.rpartition("/")[0] for name in scene.archive.objects)
+    assert folders == ["bucket/expired/2023/11/14", "bucket/orders/2023/11/14", "bucket/orders/2023/11/14"]
+    assert scene.outcomes() == {Outcome.DONE: 3}
+
+
+def test_effects_that_are_not_kept_bring_the_record_again():
+    """An object that cannot be put makes its record come again, and nothing else; put twice it is one object."""
+    scene = scene_of("kept", "counted")
+    scene.put("shop", order("1", "a", 1))
+    scene.rest()
+    scene.memory.delete(scene.at("shop", "USER#1", "ORDER#a"))
+    scene.put("shop", order("1", "b", 1))
+    gone, came = scene.records
+    scene.archive.broken = "NoSuchBucket"
+    assert scene.deliver([gone, came]) == [gone.position]
+    assert scene.item(scene.at("ledger", "counted/T/USER#1", "PROFILE"))["n"] == n(1)
+    assert scene.consumer.telemetry.outcomes["kept", Outcome.FAILED] == 1
+    scene.archive.broken = ""
+    assert scene.deliver([gone]) == scene.deliver([gone, came]) == []
+    assert len(scene.archive.objects) == 1
+
+
+def test_effects_without_time_bring_the_record_again():
+    """When time is up, an effect is not begun, and its record comes again."""
+    scene = scene_of("kept", "called")
+    scene.memory.delete(scene.put("shop", order("1", "a", 1)))
+    first = scene.records[0].position
+    assert scene.deliver(remaining_ms=1_000) == [first]
+    assert (scene.archive.objects, scene.caller.calls, scene.queue.messages) == ({}, [], [])
+
+
+# ---------------------------------------------------------------- call
+def test_effects_come_after_the_copies():
+    """What a function is told of has its copies already, and its count."""
+    scene = scene_of("called", "names", "counted")
+    scene.there("shop", user("1", name=s("Ada")))
+    at = scene.put("shop", order("1", "a", 1))
+    seen = []
+    scene.caller.call = lambda _call: seen.append(
+        (scene.item(at).get("user_name"), scene.item(scene.at("ledger", "counted/T/USER#1", "PROFILE"))["n"])
+    )
+    scene.deliver()
+    assert seen == [(s("Ada"), n(1))]
+
+
+def test_effects_call_once_per_change():
+    """Each change of a batch is a call of its own, in order, and our own copies are no reason to call for `created`."""
+    scene = scene_of("called", "names", each=WHOLE)
+    scene.there("shop", user("1", name=s("Ada")))
+    scene.put("shop", order("1", "a", 1), order("1", "a", 2))
+    scene.rest()
+    told = [(call.rule, call.change.old is None, call.change.new["total"]["N"]) for call in scene.caller.calls]
+    assert told[:3] == [("called", True, "1"), ("each", True, "1"), ("each", False, "2")]
+    assert [rule for rule, *_ in told].count("called") == 1
+
+
+def test_effects_a_call_that_fails_never_fails_the_batch():
+    """A function that raises is called again later by a message; the record is done, and so is everything else."""
+    scene = scene_of("called", "counted")
+    at = scene.put("shop", order("1", "a", 1))
+    (change,) = scene.records
+    scene.caller.broken = "CallFailed"
+    assert scene.deliver() == []
+    assert scene.queue.messages == [(CallMessage("called", "tests.every_kind.told", change, 1), 60)]
+    assert scene.item(scene.at("ledger", "counted/T/USER#1", "PROFILE"))["n"] == n(1)
+    assert scene.consumer.telemetry.outcomes["called", Outcome.PARKED] == 1
+    scene.caller.broken = ""
+    scene.receive()
+    assert [(call.change, call.attempt) for call in scene.caller.calls] == [(change, 1)]
+    assert (scene.queue.messages, scene.parked.failures) == ([], [])
+    assert change.key == at
+
+
+def test_effects_a_call_that_fails_for_ever_is_left_to_people():
+    """A function is called a bounded number of times for a change, less and less often; then a failure record says so."""
+    scene = scene_of("called", limits=Limits(call_max_tries=4))
+    at = scene.put("shop", order("1", "a", 1))
+    (change,) = scene.records
+    scene.caller.broken = "CallFailed"
+    scene.deliver()
+    assert [delay for _ in range(6) for delay in scene.receive()] == [60, 120, 240]
+    assert scene.parked.failures == [Failure("called", at, "CallFailed", change.position)]
+    assert scene.consumer.telemetry.outcomes["called", Outcome.FAILED] == 1
+
+
+def test_effects_a_change_too_large_for_a_message_is_left_to_people():
+    """A call that cannot wait in a message leaves a failure record at once; the record is done."""
+    scene = scene_of("called")
+    at = scene.put("shop", order("1", "a", 1))
+    scene.caller.broken, scene.queue.broken = "CallFailed", TOO_LARGE
+    assert scene.deliver() == []
+    assert [(failure.key, failure.reason) for failure in scene.parked.failures] == [(at, TOO_LARGE)]
+
+
+@pytest.mark.parametrize("max_tries", [1, 8])
+def test_effects_a_failed_call_that_nobody_can_keep_comes_again(max_tries):
+    """Where neither the message nor the failure record can be kept, the record of the change comes again."""
+    scene = scene_of("called", limits=Limits(call_max_tries=max_tries))
+    scene.put("shop", order("1", "a", 1))
+    (position,) = (change.position for change in scene.records)
+    scene.caller.broken = "CallFailed"
+    scene.queue.broken = scene.parked.broken = "QueueNotFound"
+    assert scene.deliver() == [position]
+
+
+def test_effects_of_a_rule_that_is_gone_are_not_called():
+    """A message about a call rule that no longer exists asks for nothing."""
+    scene = scene_of("called")
+    scene.put("shop", order("1", "a", 1))
+    scene.consumer.handle_message(CallMessage("gone", "tests.every_kind.told", scene.records[0], 1))
+    assert scene.caller.calls == []
+
+
+def test_effects_need_somebody():
+    """A world without archive and caller says so instead of forgetting what it was asked."""
+    scene = scene_of("called")
+    scene.put("shop", order("1", "a", 1))
+    world = World(scene.tap, scene.queue, scene.parked)
+
+    def ask(request):
+        yield request
+
+    for request in (Keep("kept", "bucket", "name", b""), Call("called", "tests.every_kind.told", scene.records[0])):
+        with pytest.raises(StoreError, match=r"No(Archive|Caller)"):
+            drive(ask(request), world)
+    drive(ask(Park(Failure("called", None, "x"))), world)
+    assert scene.parked.told == [("called", "x")]
+    assert world.archive is NOBODY

@@ -1,0 +1,448 @@
+"""The road of parts: target first, source then, what belongs together in one write, nothing forgotten."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sync_rules.attributes import Item
+from sync_rules.batch import Breaker
+from sync_rules.errors import StoreError
+from sync_rules.families import Part, PartRule, Trouble
+from sync_rules.limits import Limits
+from sync_rules.messages import PartMessage
+from sync_rules.model import (
+    Check,
+    Condition,
+    Delete,
+    Failure,
+    Increment,
+    Outcome,
+    Put,
+    Result,
+    Status,
+    Test,
+    Transaction,
+    Update,
+    Write,
+)
+from sync_rules.numbers import spelt, total_of
+from sync_rules.parts import TRANSACTION_MAX_ACTIONS, PartLook, joined, settle
+from sync_rules.pace import Pace
+from sync_rules.rulefile import parse_rules
+from sync_rules.store import Apply, Read
+from tests.builders import n, s
+from tests.every_kind import RULES, order, text_of, user
+from tests.worlds import Scene
+
+ADA = user("1", name=s("Ada"), email=s("a@x"))
+
+
+def scene_of(*names: str, limits: Limits | None = None, **more: str) -> Scene:
+    """Some of the rules, alone."""
+    rules = {name: RULES[name] for name in names} | more
+    return Scene(parse_rules(text_of(rules)), limits=limits)
+
+
+def look(scene: Scene, name: str, target, source, element: str = "") -> PartLook:
+    rule = scene.rules.rules[name]
+    assert isinstance(rule, PartRule)
+    return PartLook(Part(rule, target, source, element))
+
+
+def elements(scene: Scene, at) -> set[str]:
+    return set(scene.item(at).get("orders", {}).get("SS", ()))
+
+
+# ---------------------------------------------------------------- the order of reads
+def test_parts_read_the_target_before_the_source():
+    """Whatever is written on is read first, what it is made from after it, each item once and strongly consistent."""
+    scene = scene_of("tags", "mails")
+    node = scene.there("shop", ADA)
+    scene.put("shop", order("1", "a", 1), order("1", "b", 1))
+    edges = [change.key for change in scene.records]
+    scene.deliver()
+    first, second = scene.tap.seen(Read)
+    assert first.keys == (node,)
+    assert set(second.keys) == set(edges)
+
+
+def test_parts_of_a_source_that_changes_after_the_look_are_put_right():
+    """An edge that goes between the look at it and the write leaves an element that its own record takes out."""
+    scene = scene_of("tags")
+    node = scene.there("shop", ADA)
+    edge = scene.put("shop", order("1", "a", 1))
+    scene.tap.before = lambda request: scene.memory.delete(edge) if isinstance(request, Apply) else None
+    scene.deliver()
+    assert elements(scene, node) == {"a"}
+    scene.rest()
+    assert elements(scene, node) == set()
+
+
+# ---------------------------------------------------------------- one write for several
+def test_parts_of_one_set_are_one_update_each_way():
+    """What many edges say of one node is one ADD and one DELETE, whatever the number of edges."""
+    scene = scene_of("tags")
+    node = scene.there("shop", ADA)
+    scene.put("shop", *(order("1", f"o{i}", 1) for i in range(5)))
+    scene.rest()
+    scene.tap.requests.clear()
+    scene.put("shop", *(order("1", f"o{i}", 1, status=s("VOID")) for i in range(3)))
+    scene.put("shop", *(order("1", f"n{i}", 1) for i in range(3)))
+    scene.deliver()
+    assert sorted((len(write.adds), len(write.discards)) for write in scene.tap.writes) == [(0, 1), (1, 0)]
+    assert elements(scene, node) == {"o3", "o4", "n0", "n1", "n2"}
+
+
+def test_parts_that_move_are_one_transaction():
+    """A source whose key field changes loses its old mirror and gets its new one in one transaction."""
+    scene = scene_of("mails")
+    scene.put("shop", ADA)
+    scene.rest()
+    scene.tap.requests.clear()
+    scene.put("shop", {**ADA, "email": s("b@x")})
+    scene.deliver()
+    (write,) = scene.tap.writes
+    assert [type(action) for action in write.actions] == [Check, Delete, Put]
+    mirrors = [item["PK"]["S"] for item in scene.memory.items("shop") if item["SK"] == s("EMAIL")]
+    assert mirrors == ["EMAIL#b@x"]
+
+
+def test_parts_of_one_total_are_one_increment():
+    """A hundred children of one parent move its total in as few transactions as fit, each of at most 100 actions."""
+    scene = scene_of("spent")
+    scene.put("shop", *(order("1", f"o{i:03}", i) for i in range(150)))
+    scene.deliver()
+    writes = scene.tap.writes
+    assert all(len(write.actions) <= TRANSACTION_MAX_ACTIONS for write in writes)
+    assert [sum(isinstance(action, Increment) for action in write.actions) for write in writes] == [1, 1]
+    total = scene.at("ledger", "spent/T/USER#1", "PROFILE")
+    assert scene.item(total)["n"] == n(sum(range(150)))
+
+
+def test_parts_that_go_out_at_once_touch_no_item_twice():
+    """What the store may write at once has no item in common, be it a node, a total or an edge that is checked."""
+    scene = scene_of("spent", tags=RULES["tags"].replace("{collect", "{strict: true, collect"))
+    node = scene.there("shop", ADA)
+    scene.put("shop", *(order("1", f"o{i:03}", i) for i in range(120)))
+    scene.rest()
+    assert (len(elements(scene, node)), scene.parked.failures) == (120, [])
+    for request in scene.tap.seen(Apply):
+        keys = [
+            action.key
+            for write in request.writes
+            for action in (write.actions if isinstance(write, Transaction) else [write])
+        ]
+        assert len(keys) == len(set(keys))
+
+
+NUMBERS = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**20), max_value=10**20, places=10)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("pq"), NUMBERS), min_size=1, max_size=120))
+def test_parts_join_to_the_exact_sum(amounts):
+    """Joined, increments add to each total exactly what they add apart; no item is named twice, no action is lost."""
+    scene = scene_of("spent")
+    rule = scene.rules.rules["spent.ledger"]
+    assert isinstance(rule, PartRule)
+    wanted: list[tuple[PartLook, Write]] = []
+    for number, (parent, amount) in enumerate(amounts):
+        entry = scene.at("ledger", f"spent/L/{number}", "-")
+        total = scene.at("ledger", f"spent/T/{parent}", "-")
+        write = Transaction((Increment(total, (("n", spelt(amount)),)), Delete(entry, ())))
+        wanted.append((PartLook(Part(rule, entry, None)), write))
+    joints = joined(wanted)
+    assert [one for joint in joints for one in joint.looks] == [one for one, _ in wanted]
+    sums: dict[str, list[Decimal]] = {}
+    deleted = []
+    for joint in joints:
+        actions = joint.write.actions
+        assert len({action.key for action in actions}) == len(actions) <= TRANSACTION_MAX_ACTIONS
+        for action in actions:
+            if isinstance(action, Increment):
+                sums.setdefault(str(action.key), []).extend(Decimal(amount) for _, amount in action.amounts)
+            else:
+                deleted.append(action.key)
+    apart: dict[str, list[Decimal]] = {}
+    for parent, amount in amounts:
+        apart.setdefault(str(scene.at("ledger", f"spent/T/{parent}", "-")), []).append(amount)
+    assert {key: total_of(found) for key, found in sums.items()} == {k: total_of(given) for k, given in apart.items()}
+    assert deleted == [one.part.target for one, _ in wanted]
+
+
+def test_parts_whose_sum_no_number_can_hold_stay_apart():
+    """Two increments whose sum has more digits than DynamoDB takes are two transactions."""
+    scene = scene_of("spent")
+    scene.put("shop", {**order("1", "a", 1), "total": n("1E+30")}, {**order("1", "b", 1), "total": n("1E-30")})
+    scene.deliver()
+    assert [len(write.actions) for write in scene.tap.writes] == [2, 2]
+
+
+def test_parts_of_unlike_writes_are_not_joined():
+    """Updates of other items or guards, transactions that check different things, and plain puts stay as they are."""
+    scene = scene_of("tags")
+    one, two = scene.at("shop", "A", "1"), scene.at("shop", "A", "2")
+    there = Condition(Test.EXISTS, ("PK",))
+    element = (("x",), {"SS": ["e"]})
+    writes: list[Write] = [
+        Update(one, (), (), (there,), adds=(element,)),
+        Update(two, (), (), (there,), adds=(element,)),
+        Update(one, (), (), (), adds=(element,)),
+        Update(one, (), (), (there,), discards=(element,)),
+        Update(one, ((("y",), s("y")),), (), (there,), adds=(element,)),
+        Transaction((Check(one, (there,)), Delete(two, ()))),
+        Transaction((Check(one, ()), Put(scene.at("shop", "A", "3"), {}, ()))),
+        Transaction((Check(one, (there,)), Update(two, (), (), ()))),
+    ]
+    looks = [look(scene, "tags", one, two, str(i)) for i in range(len(writes))]
+    found = {joint.looks: joint.write for joint in joined(zip(looks, writes, strict=True))}
+    assert found == {(one,): write for one, write in zip(looks, writes, strict=True)}
+
+
+# ---------------------------------------------------------------- refusals and rejections
+def answer(scene: Scene, *answers: Result | None):
+    """The store's answers to the next writes; None: what it would answer itself."""
+    left = list(answers)
+    scene.tap.result = lambda _write: left.pop(0) if left else None
+
+
+def test_parts_of_a_refused_joint_are_judged_anew_one_by_one():
+    """Where a joint is refused, each of its parts is read and written alone: what is right by then costs nothing."""
+    scene = scene_of("spent")
+    scene.put("shop", order("1", "a", 1), order("1", "b", 2), order("1", "c", 4))
+    records = list(scene.records)
+    scene.tap.before = lambda request: first_alone() if isinstance(request, Apply) else None
+
+    def first_alone() -> None:  # somebody else was given the first record too, and was quicker
+        scene.tap.before = lambda _request: None
+        scene.deliver(records[:1])
+
+    assert scene.deliver(records) == []
+    assert [len(write.actions) for write in scene.tap.writes] == [4, 2, 2, 2]
+    assert scene.item(scene.at("ledger", "spent/T/USER#1", "PROFILE"))["n"] == n(7)
+    assert scene.outcomes() == {Outcome.COPIED: 3, Outcome.RIGHT: 1}
+
+
+def test_parts_that_others_keep_changing_come_again():
+    """A part that is refused each time is reported for its source's record, after a bounded number of reads."""
+    scene = scene_of("spent")
+    scene.put("shop", order("1", "a", 1), order("2", "b", 1))
+    guilty, _ = (change.position for change in scene.records)
+
+    def quicker(write: Write) -> Result | None:
+        return Result(Status.REFUSED) if any("L/USER#1" in str(action.key) for action in write.actions) else None
+
+    scene.tap.result = quicker
+    assert scene.deliver() == [guilty]
+    assert scene.item(scene.at("ledger", "spent/T/USER#2", "PROFILE"))["n"] == n(1)
+    assert len(scene.tap.seen(Apply)) == Limits().source_reads_max_tries
+
+
+def test_parts_of_a_rejected_joint_park_only_the_guilty():
+    """A joint that can never succeed is tried part by part: the one that cannot is parked, the others are written."""
+    scene = scene_of("tags")
+    node = scene.there("shop", ADA)
+    scene.put("shop", order("1", "good", 1), order("1", "bad", 1), order("1", "fine", 1))
+    bad = scene.records[1].key
+
+    def rejects(write: Write) -> Result | None:
+        held = [element for _, value in write.adds for element in value["SS"]]
+        return Result(Status.REJECTED, reason="ItemTooLarge") if "bad" in held else None
+
+    scene.tap.result = rejects
+    assert scene.deliver() == []
+    assert elements(scene, node) == {"good", "fine"}
+    assert scene.parked.failures == [Failure("tags", node, "ItemTooLarge", member=bad)]
+    assert scene.queue.messages == [(PartMessage("tags", node, bad, "bad", 1), 60)]
+
+
+def test_parts_that_fail_are_reported_for_their_source():
+    """A write that is throttled brings the edge's record again, not the node's, and nobody else's."""
+    scene = scene_of("tags")
+    scene.put("shop", ADA, user("2"))
+    scene.rest()
+    scene.put("shop", order("1", "a", 1), order("2", "b", 1))
+    positions = {str(change.key.values[0][2]): change.position for change in scene.records}
+    answer(scene, Result(Status.FAILED, reason="ThrottlingException"))
+    assert scene.deliver() == [positions["USER#1"]]
+    assert [failed.values[1][2] for failed in scene.consumer.telemetry.failed] == ["ORDER#a"]
+    assert elements(scene, scene.at("shop", "USER#2", "PROFILE")) == {"b"}
+
+
+def test_parts_of_a_nodes_own_record_are_reported_for_the_node():
+    """An element that somebody took out, and that cannot be put back now, brings the node's own record again."""
+    scene = scene_of("tags")
+    scene.put("shop", ADA, order("1", "a", 1))
+    scene.rest()
+    node = scene.put("shop", ADA)
+    (position,) = (change.position for change in scene.records)
+    records = list(scene.records)
+    answer(scene, Result(Status.FAILED, reason="ThrottlingException"))
+    assert scene.deliver() == [position]
+    assert scene.deliver(records) == []
+    assert elements(scene, node) == {"a"}
+
+
+@pytest.mark.parametrize("table", ["shop", "ledger"])
+def test_parts_whose_items_cannot_be_read_come_again(table):
+    """Where the target or the source cannot be read, nothing is judged by half of it: the record comes again."""
+    scene = scene_of("spent")
+    scene.put("shop", order("1", "a", 1))
+    (position,) = (change.position for change in scene.records)
+
+    def throttled(request):
+        if isinstance(request, Read) and request.keys[0].table == table:
+            raise StoreError("ThrottlingException")
+
+    scene.tap.before = throttled
+    assert scene.deliver() == [position]
+    assert scene.tap.writes == []
+
+
+def test_parts_without_time_come_again():
+    """When time is up nothing more is begun, and every part that is left is reported."""
+    scene = scene_of("spent")
+    scene.put("shop", order("1", "a", 1), order("1", "b", 1))
+    first = scene.records[0].position
+    assert scene.deliver(remaining_ms=1_000) == [first]
+    assert scene.tap.requests == []
+    late = Pace(out_of_time=lambda: bool(scene.tap.seen(Read)))
+    at = scene.at("ledger", "spent/L/USER#1", "ORDER#a")
+    report = scene.drive(settle([look(scene, "spent.ledger", at, scene.at("shop", "USER#1", "ORDER#a"))], late))
+    assert report.failed[at].reason == "OutOfTime"
+    assert scene.tap.writes == []
+
+
+# ---------------------------------------------------------------- trouble
+def broken(text: str = "many") -> Item:
+    return {**order("1", "a", 1), "total": s(text)}
+
+
+def test_parts_in_trouble_are_parked_and_looked_at_again():
+    """What cannot be counted leaves a failure record with the child, and messages until it can; then it is counted."""
+    scene = scene_of("spent")
+    child = scene.put("shop", broken())
+    assert scene.deliver() == []
+    (failure,) = scene.parked.failures
+    assert (failure.rule, failure.reason, failure.member) == ("spent.ledger", "NotANumber", child)
+    assert scene.receive() == [60]
+    assert [(message.attempt, delay) for message, delay in scene.queue.messages] == [(2, 120)]
+    assert len(scene.parked.failures) == 1
+    scene.put("shop", order("1", "a", 5))
+    scene.rest()
+    scene.receive()
+    assert scene.item(scene.at("ledger", "spent/L/USER#1", "ORDER#a"))["n"] == n(5)
+    assert scene.queue.messages == []
+
+
+def test_parts_in_trouble_for_ever_are_left_to_people():
+    """A part that stays in trouble is looked at a bounded number of times and recorded once."""
+    scene = scene_of("spent", limits=Limits(parked_max_looks=3))
+    scene.put("shop", broken())
+    scene.deliver()
+    delays = [delay for _ in range(5) for delay in scene.receive()]
+    assert delays == [60, 120, 240]
+    assert len(scene.parked.failures) == 1
+
+
+def test_parts_in_patient_trouble_are_recorded_at_the_second_look():
+    """A key that another source may be about to let go is no failure yet; if it is still taken a minute later, it is."""
+    scene = scene_of("mails")
+    scene.put("shop", ADA)
+    scene.rest()
+    two = scene.put("shop", user("2", email=s("a@x")))
+    scene.rest()
+    taken = scene.at("shop", "EMAIL#a@x", "EMAIL")
+    assert scene.parked.failures == []
+    scene.receive()
+    assert scene.parked.failures == [Failure("mails", taken, "KeyTaken", member=two)]
+    scene.put("shop", user("1"))
+    scene.rest()
+    scene.receive()
+    scene.rest()
+    assert scene.item(taken)["user_id"] == s("2")
+
+
+def test_parts_that_cannot_be_parked_come_again():
+    """Where the failure record cannot be kept, the child's record is reported."""
+    scene = scene_of("spent")
+    scene.put("shop", broken())
+    (position,) = (change.position for change in scene.records)
+    scene.parked.broken = "QueueNotFound"
+    assert scene.deliver() == [position]
+
+
+def test_parts_of_a_rule_that_is_gone_ask_for_nothing():
+    """A message for a rule that no longer exists, or is of another kind by now, is done at once."""
+    scene = scene_of("spent", "names")
+    for name in ("gone", "names", "spent"):
+        scene.consumer.handle_message(PartMessage(name, scene.at("shop", "USER#1", "PROFILE"), None, "x", 1))
+    assert scene.tap.requests == []
+
+
+def test_parts_of_a_message_that_fail_make_it_come_again():
+    """A part that a message asks for and that cannot be finished leaves the message in its queue."""
+    scene = scene_of("spent")
+    child = scene.there("shop", order("1", "a", 5))
+    message = PartMessage("spent.ledger", scene.at("ledger", "spent/L/USER#1", "ORDER#a"), child, attempt=1)
+    answer(scene, Result(Status.FAILED, reason="ThrottlingException"))
+    with pytest.raises(StoreError, match="Throttling"):
+        scene.consumer.handle_message(message)
+    scene.consumer.handle_message(message)
+    assert scene.item(message.target)["n"] == n(5)
+
+
+# ---------------------------------------------------------------- the breaker
+def test_parts_of_one_write_count_once():
+    """A node that comes after a thousand edges gets them page by page: the breaker counts writes, not elements."""
+    limits = Limits(fixes_per_target_max_writes=10)
+    scene = scene_of("tags", limits=limits)
+    scene.there("shop", *(order("1", f"o{i:04}", 1) for i in range(1_000)))
+    node = scene.put("shop", ADA)
+    scene.rest()
+    assert len(elements(scene, node)) == 1_000
+    assert scene.parked.failures == []
+
+
+def test_parts_that_are_fought_over_are_parked():
+    """A part that somebody takes back without end is parked after its share of writes."""
+    scene = scene_of("tags", limits=Limits(fixes_per_target_max_writes=5))
+    node = scene.there("shop", order("1", "a", 1), ADA)
+    for turn in range(8):
+        scene.put("shop", {**ADA, "orders": {"SS": [f"wrong {turn}"]}})
+        scene.put("shop", ADA | {"orders": {"SS": ["a"]}})
+        scene.put("shop", ADA)
+        scene.rest()
+    assert {(failure.key, failure.reason) for failure in scene.parked.failures} == {(node, "Contended")}
+
+
+def test_parts_are_bounded_at_a_time():
+    """However many parts there are, a bounded number is in memory at once; a lost answer is asked for again."""
+    scene = scene_of("spent", limits=Limits(fan_out_round_max_items=10))
+    scene.put("shop", *(order("1", f"o{i:03}", 1) for i in range(25)))
+    scene.deliver()
+    assert max(len(request.keys) for request in scene.tap.seen(Read)) == 10
+    assert scene.item(scene.at("ledger", "spent/T/USER#1", "PROFILE"))["n"] == n(25)
+
+
+def test_parts_breaker_has_a_share_per_item():
+    """Writes of one item do not use up the share of another."""
+    breaker = Breaker(Limits(fixes_per_target_max_writes=1))
+    scene = scene_of("tags")
+    one, two = scene.at("shop", "A", "1"), scene.at("shop", "A", "2")
+    assert [breaker.may_write(one), breaker.may_write(two), breaker.may_write(one)] == [True, True, False]
+
+
+def test_parts_judge_may_be_any_trouble():
+    """A trouble that a rule's judgement names is the reason of the failure record, with the member it names."""
+    scene = scene_of("spent")
+    child = scene.there("shop", order("1", "a", 1))
+    entry = scene.there("ledger", {"PK": s("spent/L/USER#1"), "SK": s("ORDER#a"), "n": s("not ours")})
+    one = look(scene, "spent.ledger", entry, child)
+    assert one.part.rule.judge(one.part, scene.item(entry), scene.item(child)) == Trouble("EntryBroken", member=child)
+    scene.drive(settle([one], Pace()))
+    assert scene.parked.failures == [Failure("spent.ledger", entry, "EntryBroken", member=child)]

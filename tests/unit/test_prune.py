@@ -1,0 +1,293 @@
+"""Prune: what rules that are gone have left behind, all of it, and nothing that is anybody else's."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules.attributes import Item, show_path
+from sync_rules.errors import StoreError
+from sync_rules.model import Result, Status
+from sync_rules.prune import Past, prune_page, remove
+from sync_rules.rulefile import parse_rules
+from sync_rules.rules import Rules
+from sync_rules.store import Apply
+from tests import every_kind
+from tests.builders import m, n, s
+from tests.every_kind import RULES, order, part, post, text_of, user
+from tests.worlds import Scene
+
+
+def settled(rules: Rules) -> Scene:
+    """A shop at rest under some rules."""
+    scene = Scene(rules)
+    scene.put("shop", order("1", "a", 10), order("1", "b", 5))
+    scene.put("shop", user("1", name=s("Ada"), rank=n(1), email=s("a@x")))
+    scene.put("posts", post("p", "1", "Hello"))
+    scene.put("parts", part("b", "a"), part("a"))
+    scene.rest()
+    return scene
+
+
+def kinds(*names: str, **more: str) -> Rules:
+    return parse_rules(text_of({name: RULES[name] for name in names} | more))
+
+
+def left(scene: Scene, now: Rules, *only: str) -> list[tuple[str, str, str]]:
+    """Rule, key and paths of every leftover."""
+    return sorted(
+        (one.rule, str(one.key), ", ".join(map(show_path, one.paths))) for one in leftovers(scene, now, *only)
+    )
+
+
+def leftovers(scene: Scene, now: Rules, *only: str):
+    past = Past(scene.rules, now, frozenset(only))
+    return [one for table in past.tables for one in scene.drive(prune_page(table, past, None)).leftovers]
+
+
+def prune(scene: Scene, now: Rules, *only: str) -> int:
+    """Remove everything; how many could not be."""
+    return len(scene.drive(remove(tuple(leftovers(scene, now, *only)))))
+
+
+def tables(scene: Scene) -> dict[str, list[Item]]:
+    return {name: sorted(scene.memory.items(name), key=str) for name in scene.rules.tables}
+
+
+def application() -> dict[str, list[Item]]:
+    items = {
+        "shop": [order("1", "a", 10), order("1", "b", 5), user("1", name=s("Ada"), rank=n(1), email=s("a@x"))],
+        "posts": [post("p", "1", "Hello")],
+        "parts": [part("b", "a"), part("a")],
+        "ledger": [],
+    }
+    return {name: sorted(found, key=str) for name, found in items.items()}
+
+
+# ---------------------------------------------------------------- what is left
+@pytest.mark.parametrize("name", RULES)
+def test_prune_leaves_nothing_of_a_kind(name):
+    """Of a rule of any kind that was dropped, everything is found under its name and removed; a second look finds
+    nothing, and what other rules keep is as it was.
+    """
+    scene = settled(every_kind.rules_of(effects=False))
+    now = every_kind.rules_of(name, "told" if name == "counted" else name, effects=False)
+    found = left(scene, now)
+    assert {rule for rule, _, _ in found} == {name, "told"} if name == "counted" else {name}
+    assert prune(scene, now) == 0
+    assert left(scene, now) == []
+    others = settled(now)
+    assert tables(scene) == tables(others)
+
+
+def test_prune_of_all_rules_leaves_what_the_application_wrote():
+    """Where no rule is left at all, nothing is left but what was put."""
+    scene = settled(every_kind.rules_of())
+    assert prune(scene, parse_rules(text_of({}))) == 0
+    assert tables(scene) == application()
+
+
+def test_prune_finds_nothing_where_nothing_changed():
+    """The same rules, before and after, leave nothing behind."""
+    scene = settled(every_kind.rules_of())
+    assert left(scene, every_kind.rules_of()) == []
+
+
+def test_prune_names_rule_item_and_paths():
+    """A leftover is said by the name its rule had, its item and its paths; none: the whole item."""
+    scene = settled(kinds("spent", "heads"))
+    assert left(scene, kinds("names")) == [
+        ("heads", "shop[USER#1, PROFILE]", "head"),
+        ("spent", "ledger[spent/L/USER#1, ORDER#a]", ""),
+        ("spent", "ledger[spent/L/USER#1, ORDER#b]", ""),
+        ("spent", "ledger[spent/T/USER#1, PROFILE]", ""),
+        ("spent", "shop[USER#1, PROFILE]", "spent"),
+    ]
+
+
+def test_prune_of_named_rules_leaves_the_others():
+    """With rules named, only what those left is found."""
+    scene = settled(kinds("spent", "heads", "tags"))
+    assert {rule for rule, _, _ in left(scene, kinds("names"), "heads", "tags")} == {"heads", "tags"}
+
+
+def test_prune_leaves_snapshots_unless_they_are_named():
+    """A snapshot is meant to outlive its rule: it is removed only by name."""
+    scene = settled(kinds(was="{copy: user.name, into: order.was, mode: snapshot}"))
+    assert left(scene, kinds("names")) == []
+    assert len(left(scene, kinds("names"), "was")) == 2
+
+
+def test_prune_goes_page_by_page(monkeypatch):
+    """A page has a cursor, and what is on the next page is found there."""
+    monkeypatch.setattr("sync_rules.prune.PAGE_MAX_ITEMS", 1)
+    scene = settled(kinds("names"))
+    past = Past(scene.rules, kinds("tags"))
+    (table,) = past.tables
+    cursor, found = None, []
+    while True:
+        page = scene.drive(prune_page(table, past, cursor))
+        assert page.items <= 1
+        found += page.leftovers
+        cursor = page.cursor
+        if cursor is None:
+            break
+    assert len(found) == 2
+
+
+# ---------------------------------------------------------------- what is not left
+def test_prune_of_a_renamed_rule():
+    """A rule of another name that writes the same attribute leaves nothing, but for the books of a count, which go by
+    the rule's name.
+    """
+    scene = settled(kinds("names", "tags", "paths", "mails", "least"))
+    renamed = {f"new_{name}": RULES[name] for name in ("names", "tags", "paths", "mails", "least")}
+    now = kinds(**renamed)
+    assert {key.partition("[")[2][:8] for _, key, _ in left(scene, now)} == {"least/R/"}
+    assert prune(scene, now) == 0
+    assert scene.item(scene.at("shop", "USER#1", "PROFILE"))["least"] == n(5)
+
+
+def test_prune_of_a_rule_that_writes_elsewhere_now():
+    """A rule of the same name that writes another attribute left the old one behind."""
+    scene = settled(kinds("names"))
+    now = kinds(names="copy user.name into order.buyer")
+    assert {paths for _, _, paths in left(scene, now)} == {"user_name"}
+
+
+def test_prune_of_paths_inside_one_another():
+    """Where a rule of today writes a map that holds the old path, or something inside it, nothing is a leftover."""
+    scene = settled(kinds(one="copy user.name into order.user.name", two="copy user.email into order.mail"))
+    assert left(scene, kinds(whole="copy user.email into order.user", inside="copy user.name into order.mail.of")) == []
+    assert {paths for _, _, paths in left(scene, kinds(beside="copy user.email into order.user.mail"))} == {
+        "user.name", "mail",
+    }  # fmt: skip
+
+
+def test_prune_of_a_renamed_entity_and_table():
+    """Entities and tables by other names, with the same keys in DynamoDB, are the same items."""
+    scene = settled(kinds("names", "tags", "mails"))
+    text = text_of({name: RULES[name] for name in ("names", "tags", "mails")})
+    for old, new in (("user:", "customer:"), ("user.", "customer."), ("mirror: user", "mirror: customer")):
+        text = text.replace(old, new)
+    now = parse_rules(text.replace("table: shop", "table: store").replace("shop:   {", "store:   {"))
+    assert "customer" in now.entities
+    assert now.tables["store"].physical_name == "shop"
+    assert left(scene, now) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "keys"),
+    [
+        ("count order into user.x", "{count: order, into: user.x, mode: recount}", {"r/L/USE", "r/T/USE"}),
+        ("{count: order, into: user.x, mode: recount}", "count order into user.x", set()),
+        ("min order.total into user.x", "max order.total into user.x", set()),
+        ("min order.total into user.x", "sum order.total into user.x", {"r/R/USE"}),
+        ("sum order.total into user.x", "{count: order, into: user.x, shards: 2}", {"r/T/USE"}),
+        ("count order into user.x", "{derive: user.x, as: '{name}'}", {"r/L/USE", "r/T/USE"}),
+    ],
+)
+def test_prune_of_a_rule_that_is_of_another_kind_now(before, after, keys):
+    """What a rule of the same name writes in another way stays; of its books, what the new way does not use goes."""
+    scene = settled(kinds(r=before))
+    found = {key.partition("[")[2][:7] for _, key, _ in left(scene, kinds(r=after))}
+    assert found == keys
+
+
+def test_prune_of_a_ledger_that_moved():
+    """The books in the table that was the ledger are found there, though no rule of today knows it."""
+    text = text_of({"spent": RULES["spent"]})
+    moved = text.replace("ledger: {name: ledger", "ledger: {name: books")
+    scene = settled(parse_rules(text))
+    assert {key.partition("[")[0] for _, key, _ in left(scene, parse_rules(moved))} == {"ledger"}
+
+
+# ---------------------------------------------------------------- what is somebody else's
+def test_prune_keeps_the_items_an_application_has_among_mirrors():
+    """Of the items under a mirror's keys only those go that name a source as the rule has it."""
+    scene = settled(kinds("mails"))
+    own = scene.there("shop", {"PK": s("EMAIL#own@x"), "SK": s("EMAIL"), "note": s("the application's")})
+    assert left(scene, kinds("names")) == [("mails", "shop[EMAIL#a@x, EMAIL]", "")]
+    assert prune(scene, kinds("names")) == 0
+    assert scene.item(own)["note"] == s("the application's")
+
+
+def test_prune_of_a_mirror_that_names_its_source_elsewhere_now():
+    """A mirror that today's rule does not know for its own would be a key taken for ever: it is a leftover. One that it
+    knows is not, whatever else it holds.
+    """
+    scene = settled(kinds("mails"))
+    elsewhere = kinds(mails="{mirror: user, into: by_email, link: {owner: user_id}}")
+    assert len(left(scene, elsewhere)) == 1
+    assert left(scene, kinds(other="{mirror: user, into: by_email, attributes: all}")) == []
+
+
+def test_prune_of_a_mirror_under_another_key():
+    """A mirror whose key is made in another way now is left under its old key."""
+    scene = settled(kinds("mails"))
+    now = parse_rules(text_of({"mails": RULES["mails"]}).replace("EMAIL#{email}", "MAIL#{email}"))
+    assert left(scene, now) == [("mails", "shop[EMAIL#a@x, EMAIL]", "")]
+
+
+def test_prune_keeps_what_a_whole_mirror_holds():
+    """An attribute that a rule wrote on an item is no leftover where that item is a mirror of everything today."""
+    scene = settled(kinds("mails", tagged="{derive: by_email.rank, as: '{name}'}"))
+    assert scene.item(scene.at("shop", "EMAIL#a@x", "EMAIL"))["rank"] == s("Ada")
+    assert left(scene, kinds(mails="{mirror: user, into: by_email, attributes: all}")) == []
+    assert [paths for _, _, paths in left(scene, kinds("mails"))] == ["rank"]
+
+
+def test_prune_keeps_what_roots_carry():
+    """What the items of a hierarchy carry is a root's own: it is removed below the roots only."""
+    scene = Scene(kinds(paths="{path: part.path, parent: parent_id, carry: [tenant]}"))
+    root = scene.put("parts", part("a") | {"tenant": s("t")})
+    child = scene.put("parts", part("b", "a"))
+    scene.rest()
+    assert scene.item(child)["tenant"] == s("t")
+    assert prune(scene, kinds("names")) == 0
+    assert scene.item(root) == part("a") | {"tenant": s("t")}
+    assert scene.item(child) == part("b", "a")
+
+
+# ---------------------------------------------------------------- removing
+def test_prune_of_an_item_that_goes_as_a_whole():
+    """What another dropped rule wrote on an item that goes is not removed before it: one removal is enough."""
+    scene = settled(kinds("mails", tagged="{derive: by_email.rank, as: '{name}'}"))
+    assert left(scene, kinds("names")) == [("mails", "shop[EMAIL#a@x, EMAIL]", "")]
+    assert prune(scene, kinds("names")) == 0
+
+
+def test_prune_never_removes_what_changed_meanwhile():
+    """What somebody writes between the look and the removal stays, items and attributes alike, and is counted as left."""
+    scene = settled(kinds("spent", "names"))
+    found = tuple(leftovers(scene, kinds("tags")))
+    scene.there("ledger", {**scene.at("ledger", "spent/T/USER#1", "PROFILE").attributes(), "n": n(99)})
+    scene.there("shop", {**order("1", "a", 10), "user_name": s("Eve")})
+    remaining = scene.drive(remove(found))
+    assert {str(one.key) for one in remaining} == {"ledger[spent/T/USER#1, PROFILE]", "shop[USER#1, ORDER#a]"}
+    assert scene.item(scene.at("shop", "USER#1", "ORDER#a"))["user_name"] == s("Eve")
+    assert prune(scene, kinds("tags")) == 0
+
+
+def test_prune_leaves_everything_else_on_an_item():
+    """Only the paths of the rule go: maps around them and attributes beside them stay."""
+    scene = settled(kinds(deep="copy user.name into order.user.name"))
+    at = scene.at("shop", "USER#1", "ORDER#a")
+    scene.there("shop", {**scene.item(at), "user": m(name=s("Ada"), own=s("x"))})
+    prune(scene, kinds("tags"))
+    assert scene.item(at) == {**order("1", "a", 10), "user": m(own=s("x"))}
+
+
+def test_prune_counts_what_cannot_be_written_as_left():
+    """A throttled removal is left for another time."""
+    scene = settled(kinds("names"))
+    scene.tap.result = lambda _write: Result(Status.FAILED, reason="Throttled")
+    assert prune(scene, kinds("tags")) == 2
+    assert scene.drive(remove(())) == ()
+    assert len(scene.tap.seen(Apply)[-1].writes) == 2
+
+
+def test_prune_of_a_table_that_is_gone_is_an_error():
+    """A table that does not exist is never taken for one without leftovers."""
+    scene = Scene(kinds("spent"), tables={})
+    with pytest.raises(StoreError, match="TableNotFound"):
+        leftovers(scene, kinds("names"))

@@ -1,0 +1,145 @@
+"""`sync-rules prune`: what it prints, what it removes, and the codes it exits with."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules import cli
+from sync_rules.commands import prune
+from sync_rules.model import Result, Status
+from sync_rules.rulefile import parse_rules
+from tests.builders import n, s
+from tests.every_kind import RULES, order, text_of, user
+from tests.worlds import Scene
+
+BEFORE = {name: RULES[name] for name in ("names", "spent", "mails")} | {
+    "was": "{copy: user.name, into: order.was, mode: snapshot}"
+}
+SECRET = "SECRETVALUE"
+
+
+class Command:
+    """The command on a store in memory, at rest under the rules as they were."""
+
+    def __init__(self, monkeypatch, tmp_path, capsys) -> None:
+        self.scene = Scene(parse_rules(text_of(BEFORE)))
+        self.scene.put("shop", order("1", "a", 10), user("1", name=s(SECRET), email=s("a@x")))
+        self.scene.rest()
+        self.before, self.now = tmp_path / "before.yaml", tmp_path / "rules.yaml"
+        self.before.write_text(text_of(BEFORE))
+        self.capsys = capsys
+        self.become("mails")
+        monkeypatch.setattr(prune.aws, "dynamodb", lambda *_: None)
+        monkeypatch.setattr(prune, "DynamoStore", lambda *_: self.scene.tap)
+
+    def become(self, *names: str) -> None:
+        """The rules of today."""
+        self.now.write_text(text_of({name: BEFORE[name] for name in names}))
+
+    def __call__(self, *options: str) -> tuple[int, list[str], str]:
+        code = cli.main(["prune", str(self.before), str(self.now), *options])
+        out, err = self.capsys.readouterr()
+        return code, out.splitlines(), err
+
+
+@pytest.fixture
+def command(monkeypatch, tmp_path, capsys) -> Command:
+    return Command(monkeypatch, tmp_path, capsys)
+
+
+def test_prune_exits_0_when_nothing_is_left(command):
+    """Where no rule was dropped there is nothing to find."""
+    command.become(*BEFORE)
+    command.scene.tap.requests.clear()
+    for options in ((), ("--apply",)):
+        assert command(*options)[:2] == (0, ["5 items looked at, nothing left behind"])
+    assert command.scene.tap.writes == []
+
+
+def test_prune_shows_and_removes_nothing_without_apply(command):
+    """Leftovers are shown with key, path and rule, and no value; the exit code is 1; nothing is written."""
+    command.scene.tap.requests.clear()
+    code, out, err = command()
+    assert code == 1
+    assert "shop[USER#1, ORDER#a] user_name · rule names" in out
+    assert "ledger[spent/T/USER#1, PROFILE] the whole item · rule spent" in out
+    assert out[-1].endswith("4 leftovers: --apply removes them")
+    assert SECRET not in "".join(out) + err
+    assert command.scene.tap.writes == []
+
+
+def test_prune_removes_with_apply(command):
+    """--apply removes what was found and exits with 0; after it there is nothing left."""
+    code, out, _ = command("--apply")
+    assert (code, out[-1]) == (0, "4 leftovers removed")
+    assert command()[0] == 0
+    assert "user_name" not in command.scene.item(command.scene.at("shop", "USER#1", "ORDER#a"))
+    assert command.scene.memory.items("ledger") == ()
+    assert command.scene.item(command.scene.at("shop", "EMAIL#a@x", "EMAIL"))["user_id"] == s("1")
+
+
+def test_prune_says_what_could_not_be_removed(command):
+    """What changed meanwhile, or could not be written, is counted; the exit code is 1, and another run is the cure."""
+    command.scene.tap.result = lambda write: Result(Status.REFUSED) if "ledger" in str(write) else None
+    code, out, _ = command("--apply")
+    assert code == 1
+    assert out[-1] == "2 leftovers removed, 2 changed meanwhile or could not be written: run it again"
+
+
+def test_prune_of_one_rule(command):
+    """--rule, given once or again, limits it; only so is a snapshot removed."""
+    assert [line.partition("rule ")[2] for line in command("--rule", "was")[1][:-1]] == ["was"]
+    assert len(command("--rule", "was", "--rule", "names")[1]) == 3
+    assert command("--rule", "was", "--apply")[0] == 0
+    assert "was" not in command.scene.item(command.scene.at("shop", "USER#1", "ORDER#a"))
+
+
+def test_prune_shows_the_first_of_many(command):
+    """Of each rule the first twenty are shown, and how many more there are; all are removed."""
+    command.scene.there("shop", *(order("1", f"{i:03}", 1, user_name=s("x")) for i in range(30)))
+    _, out, _ = command()
+    assert sum("rule names" in line and "[" in line for line in out) == 20
+    assert "and 11 more of rule names" in out
+    assert command("--apply")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--rule", "spend"], ["spend", "spent", "before.yaml"]),
+        (["--rule", "spent.ledger"], ["spent.ledger"]),
+        (["--what"], ["No such option"]),
+    ],
+)
+def test_prune_exits_2_for_the_users_mistakes(command, options, words):
+    """A rule that the old file does not have is said on standard error; the exit code is 2."""
+    code, out, err = command(*options)
+    assert (code, out) == (2, [])
+    assert all(word in err for word in words)
+
+
+def test_prune_exits_2_without_a_sound_file(command):
+    """Both files must be rules files: what is wrong with one of them is said, with its name."""
+    command.now.write_text("rules: [")
+    code, _, err = command()
+    assert code == 2
+    assert "rules.yaml" in err
+    command.before.unlink()
+    code, _, err = command()
+    assert code == 2
+    assert "before.yaml: no such file" in err
+
+
+def test_prune_exits_2_for_a_table_that_is_gone(command):
+    """A table of the old rules that does not exist is an error, and never passes for nothing left."""
+    command.scene.tap._store = Scene(command.scene.rules, tables={}).memory
+    code, out, err = command()
+    assert (code, out) == (2, [])
+    assert "TableNotFound" in err
+
+
+def test_prune_leaves_the_numbers_of_a_count_that_is_still_there(command):
+    """A sum that goes on under another name keeps its number; only the old books go."""
+    command.now.write_text(text_of({**{name: BEFORE[name] for name in ("names", "mails")}, "sum": BEFORE["spent"]}))
+    assert command("--apply")[0] == 0
+    assert command.scene.item(command.scene.at("shop", "USER#1", "PROFILE"))["spent"] == n(10)

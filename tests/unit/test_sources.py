@@ -1,0 +1,219 @@
+"""What targets are judged by: members listed from the base table or through an index, sources by key, after the image."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sync_rules.errors import StoreError
+from sync_rules.families import Trouble
+from sync_rules.kinds import gathered
+from sync_rules.limits import Limits
+from sync_rules.messages import PullMessage
+from sync_rules.model import Failure, Outcome
+from sync_rules.pace import Pace
+from sync_rules.rulefile import parse_rules
+from sync_rules.sources import Target, read_all, read_sources
+from sync_rules.store import List, Read
+from tests.builders import m, n, s
+from tests.every_kind import RULES, order, post, text_of, user
+from tests.worlds import Scene
+
+ADA = user("1", name=s("Ada"))
+LISTED = "{embed: order, into: user.listed, fields: [total], limit: {bytes: 100KB}}"
+
+
+def scene_of(*names: str, limits: Limits | None = None, **more: str) -> Scene:
+    """Some of the rules, alone."""
+    rules = {name: RULES[name] for name in names} | more
+    return Scene(parse_rules(text_of(rules)), limits=limits)
+
+
+def found(scene: Scene, at, *members, limits: Limits | None = None):
+    """What the rules of an item find for it, by their names."""
+    image = scene.item(at)
+    rules = scene.rules.into_target(scene.rules.entity_of(at))
+    target = Target(at, image, rules, members=members)
+    scene.tap.requests.clear()
+    sources = scene.drive(read_sources([target], Pace(limits or scene.limits)))
+    return {rule.name: sources.of(rule, target) for rule in rules}
+
+
+def fails(scene: Scene, condition) -> None:
+    def before(request):
+        if condition(request):
+            raise StoreError("ThrottlingException")
+
+    scene.tap.before = before
+
+
+# ---------------------------------------------------------------- listing
+def test_sources_of_the_base_table_are_images_at_once():
+    """Rows of the base table are members as they are: nothing is read again, other entities' rows are left out."""
+    scene = scene_of(listed=LISTED)
+    at = scene.there("shop", ADA, order("1", "a", 1), {"PK": s("USER#1"), "SK": s("NOTE#1")}, order("2", "b", 1), ADA)
+    assert [item["SK"] for item in found(scene, at)["listed"]] == [s("ORDER#a")]
+    assert [type(request) for request in scene.tap.requests] == [List]
+
+
+def test_sources_through_an_index_are_keys_only():
+    """Of an index only keys are used: members are read by key, and who is gone or has moved on belongs no more."""
+    scene = scene_of("posts")
+    at = scene.there("shop", ADA)
+    scene.there("posts", *(post(name, "1", name) for name in ("stays", "moves", "goes")))
+    scene.memory.propagate = lambda *_: None
+    scene.put("posts", post("moves", "2", "x"), post("stays", "1", "as it is"))
+    scene.memory.delete(scene.at("posts", "goes"))
+    assert found(scene, at)["posts"] == (post("stays", "1", "as it is"),)
+    assert [type(request) for request in scene.tap.requests] == [List, Read]
+
+
+def test_sources_that_hinted_are_members_before_the_index_shows_them():
+    """A member that an index does not show yet counts if it hinted at the target, or if the present value names it."""
+    scene = scene_of("posts")
+    at = scene.there("shop", {**ADA, "posts": m(named=m())})
+    scene.memory.propagate = lambda *_: None
+    scene.put("posts", post("named", "1", "x"), post("hints", "1", "x"), post("unknown", "1", "x"))
+    named = {item["post_id"]["S"] for item in found(scene, at, scene.at("posts", "hints"))["posts"]}
+    assert named == {"named", "hints"}
+
+
+def test_sources_of_a_hint_that_is_for_another_are_no_members():
+    """A member that points elsewhere by now is read and left out."""
+    scene = scene_of("posts")
+    at = scene.there("shop", ADA)
+    other = scene.there("posts", post("p", "2", "x"))
+    assert found(scene, at, other)["posts"] == ()
+
+
+def test_sources_are_listed_page_by_page():
+    """A listing goes on to its end in pages of the limit's size."""
+    scene = scene_of(listed=LISTED)
+    at = scene.there("shop", *(order("1", f"{i:02}", i) for i in range(25)), ADA)
+    assert len(found(scene, at, limits=Limits(fan_out_page_max_items=10))["listed"]) == 25
+    assert [request.limit for request in scene.tap.seen(List)] == [10, 10, 10]
+
+
+def test_sources_stop_at_enough():
+    """Of a group whose limit is known, one more than fit is listed and no further."""
+    scene = scene_of(few="{embed: order, into: user.few, fields: [total], limit: {items: 3}}")
+    at = scene.there("shop", *(order("1", f"{i:02}", i) for i in range(50)), ADA)
+    assert len(found(scene, at)["few"]) == 4
+    assert [request.limit for request in scene.tap.seen(List)] == [4]
+
+
+def test_sources_that_are_not_enough_go_on_in_whole_pages():
+    """Where few of the rows are members, the rest of the group is not listed a handful at a time."""
+    few = "{embed: order, into: user.few, fields: [total], where: \"status == 'OPEN'\", limit: {items: 3}}"
+    scene = scene_of(few=few)
+    at = scene.there("shop", *(order("1", f"{i:03}", i) for i in range(150)), ADA)
+    scene.there("shop", *(order("1", f"9{i}", i, status=s("OPEN")) for i in range(9)))
+    assert len(found(scene, at)["few"]) == 9
+    assert [request.limit for request in scene.tap.seen(List)] == [4, 100, 100]
+
+
+def test_sources_of_least_and_greatest_are_one_row():
+    """The first or the last rank item is all that is listed."""
+    scene = scene_of("least", greatest="max order.total into user.greatest")
+    at = scene.put("shop", *(order("1", f"{i:02}", i) for i in range(5)), ADA)
+    scene.rest()
+    ends = {name: [item["n"] for item in items] for name, items in found(scene, at).items()}
+    assert ends == {"least": [n(0)], "greatest": [n(4)]}
+    assert [(request.limit, request.backward) for request in scene.tap.seen(List)] == [(1, False), (1, True)]
+
+
+def test_sources_of_too_many_members_are_a_trouble(monkeypatch):
+    """A group of more members than are looked at is parked under its rule's name, and the value stays as it was."""
+    monkeypatch.setattr(gathered, "MEMBERS_MAX_ITEMS", 3)
+    scene = scene_of("heads", listed=LISTED)
+    at = scene.put("shop", *(order("1", f"{i}", i) for i in range(4)), {**ADA, "rank": n(1)})
+    assert found(scene, at)["listed"] == Trouble("TooManyMembers")
+    scene.rest()
+    assert {(f.rule, f.key, f.reason) for f in scene.parked.failures} == {("listed", at, "TooManyMembers")}
+    assert scene.item(at)["head"] == s("Ada-1")
+    assert "listed" not in scene.item(at)
+    assert [message for message, _ in scene.queue.messages] == [PullMessage(at, 1)] * len(scene.queue.messages)
+    scene.memory.delete(scene.at("shop", "USER#1", "ORDER#0"))
+    scene.rest()
+    assert len(scene.item(at)["listed"]["M"]) == 3
+
+
+def test_sources_of_too_many_members_are_a_trouble_though_they_are_named(monkeypatch):
+    """A group does not outgrow its bound one by one: members that the value has already count like any other."""
+    monkeypatch.setattr(gathered, "MEMBERS_MAX_ITEMS", 3)
+    scene = scene_of(few="{embed: post, into: user.few, fields: [title], limit: {bytes: 100KB}}")
+    at = scene.there("shop", {**ADA, "few": m(**{str(i): m() for i in range(4)})})
+    scene.there("posts", *(post(str(i), "1", "x") for i in range(4)))
+    assert found(scene, at)["few"] == Trouble("TooManyMembers")
+    scene.memory.delete(scene.at("posts", "0"))
+    assert len(found(scene, at)["few"]) == 3
+
+
+# ---------------------------------------------------------------- what cannot be read
+def test_sources_of_a_listing_that_fails_fail_their_rule_alone():
+    """Where one rule's members cannot be listed, the other rules of the target are done, and the record comes again."""
+    scene = scene_of("posts", "heads", listed=LISTED)
+    at = scene.put("shop", {**ADA, "rank": n(1)})
+    position = scene.records[0].position
+    fails(scene, lambda request: isinstance(request, List) and request.index == "by_user")
+    assert scene.deliver() == [position]
+    assert {name: scene.item(at).get(name) for name in ("head", "listed", "posts")} == {
+        "head": s("Ada-1"), "listed": m(), "posts": None,
+    }  # fmt: skip
+    assert scene.consumer.telemetry.outcomes["posts", Outcome.FAILED] == 1
+    assert scene.consumer.telemetry.total(Outcome.FAILED) == 1
+
+
+def test_sources_of_a_member_that_cannot_be_read_fail_their_rule_alone():
+    """Members of which only the keys are known must be read; if that fails nothing is said of them."""
+    scene = scene_of("posts", "heads")
+    scene.there("posts", post("p", "1", "x"))
+    at = scene.put("shop", {**ADA, "rank": n(1)})
+    position = scene.records[0].position
+    fails(scene, lambda request: isinstance(request, Read) and request.keys[0].table == "posts")
+    assert scene.deliver() == [position]
+    assert scene.item(at)["head"] == s("Ada-1")
+    assert "posts" not in scene.item(at)
+
+
+def test_sources_of_a_later_page_that_fails_are_not_half_a_group():
+    """A listing of which a later page fails is no listing."""
+    scene = scene_of(listed=LISTED, limits=Limits(fan_out_page_max_items=2))
+    at = scene.there("shop", *(order("1", f"{i}", i) for i in range(5)), ADA)
+    fails(scene, lambda request: isinstance(request, List) and request.cursor is not None)
+    assert isinstance(found(scene, at)["listed"], StoreError)
+
+
+def test_sources_that_cannot_be_read_fail_those_of_their_table_only():
+    """Keys are read table by table, each once: one that fails holds up no other."""
+    scene = scene_of("posts", "names")
+    one, two = scene.there("shop", ADA), scene.there("posts", post("p", "1", "x"))
+    fails(scene, lambda request: request.keys[0].table == "posts")
+    items = scene.drive(read_all([one, two, one, replace(one, values=(*one.values[:1], ("SK", "S", "X")))]))
+    assert items[one] == ADA
+    assert isinstance(items[two], StoreError)
+    assert None in items.values()
+
+
+@pytest.mark.parametrize("rules", [("names",), ("told",)])
+def test_sources_are_read_once_for_all_targets(rules):
+    """The source of many targets of a round is read once."""
+    scene = scene_of("counted", *rules)
+    targets = []
+    scene.there("shop", ADA)
+    for i in range(5):
+        at = scene.there("shop", order("1", str(i), i))
+        targets.append(Target(at, scene.item(at), (scene.rules.rules[rules[0]],)))
+    scene.tap.requests.clear()
+    scene.drive(read_sources(targets, Pace(scene.limits)))
+    assert [len(request.keys) for request in scene.tap.seen(Read)] == [1]
+
+
+def test_sources_of_one_failing_member_name_it():
+    """A failure record of a group names the member that does not fit, beside the target."""
+    scene = scene_of("recounted")
+    at = scene.there("shop", ADA)
+    bad = scene.put("shop", order("1", "a", 1) | {"total": s("text")})
+    scene.deliver()
+    assert scene.parked.failures == [Failure("recounted", at, "NotANumber", member=bad)]

@@ -1,0 +1,209 @@
+"""What must not multiply, grow or go on without end: messages, listings, failures, and who is called contended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sync_rules.batch import Consumer
+from sync_rules.errors import StoreError
+from sync_rules.limits import Limits
+from sync_rules.messages import Message, PartMessage
+from sync_rules.model import Result, Status
+from sync_rules.rulefile import parse_rules
+from sync_rules.store import List, Read
+from tests.builders import n, s
+from tests.worlds import Scene
+
+RECEIVES = 3  # as often as SQS tries a message before it gives up on it
+TWO = """
+tables:
+  users: {key: {user_id: S}}
+  firms: {key: {firm_id: S}}
+  books: {key: {book_id: S}, indexes: {by_user: {user_id: S}, by_firm: {firm_id: S}}}
+entities: {user: {table: users}, firm: {table: firms}, book: {table: books}}
+rules:
+  one: {copy: user.name, into: book.shown.name, settle_seconds: 0}
+  two: {copy: firm.name, into: book.firm_name, settle_seconds: 0}
+"""
+SHOP = """
+tables:
+  shop:   {key: {PK: S, SK: S}}
+  ledger: {key: {PK: S, SK: S}}
+  other:  {key: {PK: S, SK: S}}
+entities:
+  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  post: {table: shop, key: {PK: "USER#{user_id}", SK: "POST#{post_id}"}}
+rules:
+  one: """
+USER = {"PK": s("USER#u"), "SK": s("PROFILE")}
+
+
+def shop(rule: str, more: str = "") -> Scene:
+    return Scene(parse_rules(f"{SHOP}{rule}\n{more}"))
+
+
+def post(name: object, **attributes: Any) -> dict[str, Any]:
+    return {"PK": s("USER#u"), "SK": s(f"POST#{name}"), **attributes}
+
+
+def handled(scene: Scene, rounds: int, dead: list[Message] | None = None) -> list[int]:
+    """How many messages there are to handle, round by round, when each that fails is tried again, and given up."""
+    counts = []
+    for _ in range(rounds):
+        taken, scene.queue.messages = scene.queue.messages, []
+        counts.append(len(taken))
+        for message, _ in taken:
+            for _ in range(RECEIVES):
+                try:
+                    scene.consumer.handle_message(message)
+                    break
+                except StoreError:
+                    pass
+            else:
+                if dead is not None:
+                    dead.append(message)
+    return counts
+
+
+# ---------------------------------------------------------------- messages
+def test_looks_at_what_is_parked_do_not_multiply_while_something_else_of_it_fails():
+    """What fails comes again by itself, each time with all rules: a look asked for beside it would double every time."""
+    scene = Scene(parse_rules(TWO))
+
+    def before(request: object) -> None:
+        if isinstance(request, Read) and request.keys[0].table == "firms":
+            raise StoreError("AccessDeniedException", "firms")
+
+    scene.tap.before = before
+    scene.put("users", {"user_id": s("u"), "name": s("Ann")})
+    scene.put("books", {"book_id": s("k"), "user_id": s("u"), "firm_id": s("f"), "shown": s("no map")})
+    scene.deliver([change for change in scene.records if change.key.table == "books"])
+    assert max(handled(scene, 5)) <= 1
+
+
+@pytest.mark.parametrize("failing", ["some", "all"])
+def test_the_rest_of_a_push_is_handed_over_once_though_targets_fail(failing):
+    """A push that goes on takes along what failed, and is done: its own return would hand over the same rest again."""
+    limits = Limits(fan_out_page_max_items=2, fan_out_round_max_items=2, fan_out_inline_max_items=2)
+    scene = Scene(parse_rules(TWO), limits=limits)
+    books = [{"book_id": s(f"{number:03}"), "user_id": s("u"), "shown": {"M": {}}} for number in range(14)]
+    scene.there("books", *books)
+    throttled = Result(Status.FAILED, reason="ThrottlingException")
+    scene.tap.result = lambda write: (
+        throttled if failing == "all" or int(write.key.values[0][2]) % 2 else None  # a hot partition
+    )
+    scene.put("users", {"user_id": s("u"), "name": s("Ann")})
+    scene.deliver()
+    dead: list[Message] = []
+    assert max(handled(scene, 12, dead)) <= 4, "a message for the rest, and one for each target that failed"
+    scene.tap.result = lambda _write: None
+    for message in dead:
+        scene.consumer.handle_message(message)
+    for _ in range(20):
+        scene.receive()
+        scene.rest()
+    assert all(item["shown"] == {"M": {"name": s("Ann")}} for item in scene.memory.items("books"))
+
+
+def test_a_message_of_a_rule_that_is_about_other_items_now_asks_for_nothing():
+    """The ledger of a rule moved while one of its parts was parked: the old message must not touch the new books."""
+    other = "  two: {count: post, into: user.posts, ledger: ledger}\n"
+    scene = shop("{sum: post.total, into: user.spent, ledger: ledger}", other)
+    user = scene.put("shop", USER)
+    scene.put("shop", post(1, total=s("abc")))
+    scene.rest()
+    assert [type(message) for message, _ in scene.queue.messages] == [PartMessage]
+    scene.rules = parse_rules(SHOP + "{sum: post.total, into: user.spent, ledger: other}\n" + other)
+    scene.consumer = Consumer(scene.rules, scene.world, limits=scene.limits)
+    scene.put("shop", post(1, total=n(5)))
+    scene.rest()
+    scene.receive()
+    scene.rest()
+    assert scene.item(user)["spent"] == n(5)
+
+
+# ---------------------------------------------------------------- listings
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "{embed: post, into: user.posts, fields: [a], where: active, limit: {items: 20}}",
+        "{embed: post, into: user.posts, fields: [a], where: active, limit: {bytes: 10KB}}",
+        "{count: post, into: user.posts, where: active, mode: recount}",
+    ],
+)
+def test_a_look_at_a_target_is_bounded_whatever_where_leaves_out(rule):
+    """Rows that are no members are counted too: a look at a parent of a million of them ends, and says so."""
+    scene = Scene(parse_rules(f"{SHOP}{rule}\n"), limits=Limits(listed_rows_max_items=500))
+    scene.there("shop", USER, *(post(f"{number:06}") for number in range(2_000)))
+    scene.put("shop", post("x", active={"BOOL": True}))
+    scene.deliver()
+    assert len(scene.tap.seen(List)) <= 7
+    assert [failure.reason for failure in scene.parked.failures] == ["TooManyMembers"]
+
+
+def test_items_of_an_index_that_where_leaves_out_are_no_overflow():
+    """What an index lists is read before it is counted: a thousand rows that do not belong leave room for one that does."""
+    scene = Scene(
+        parse_rules(
+            """
+tables:
+  users: {key: {user_id: S}}
+  posts: {key: {post_id: S}, indexes: {by_user: {user_id: S}}}
+entities: {user: {table: users}, post: {table: posts}}
+rules:
+  one: {embed: post, into: user.pinned, by: "{post_id}", fields: [], where: pinned, limit: {items: 5}, via: by_user}
+""".replace("fields: [], ", "fields: [user_id], ")
+        )
+    )
+    scene.there("posts", *({"post_id": s(str(number)), "user_id": s("u")} for number in range(1_001)))
+    user = scene.put("users", {"user_id": s("u")})
+    scene.put("posts", {"post_id": s("x"), "user_id": s("u"), "pinned": {"BOOL": True}})
+    scene.rest()
+    assert scene.item(user)["pinned"] == {"M": {"x": {"M": {"user_id": s("u")}}}}
+
+
+# ---------------------------------------------------------------- failures
+@pytest.mark.parametrize("rule", ["{collect: post, into: user.posts, as: '{post_id}'}", "{count: post, into: user.n}"])
+def test_a_busy_parent_is_no_failure(rule):
+    """Who gets a thousand children in a minute is busy; contended is only what has the same written again and again."""
+    scene = Scene(parse_rules(f"{SHOP}{rule}\n"), limits=Limits(fixes_per_target_max_writes=5))
+    scene.put("shop", USER)
+    for number in range(12):
+        scene.put("shop", post(number))
+        scene.rest()
+    assert scene.parked.failures == []
+
+
+def test_another_member_that_does_not_fit_is_reported_too():
+    """Failures of one parent are told apart by the member that does not fit."""
+    scene = shop("{sum: post.total, into: user.sum, mode: recount}")
+    scene.put("shop", USER)
+    one = scene.put("shop", post(1, total=s("abc")))
+    scene.rest()
+    scene.memory.delete(one)
+    scene.rest()
+    two = scene.put("shop", post(2, total=s("abc")))
+    scene.rest()
+    assert [failure.member for failure in scene.parked.failures] == [one, two]
+
+
+def test_keys_that_are_swapped_in_one_batch_are_taken_over_at_once():
+    """Each mirror stands in the way of the other until both are gone: what may pass is judged again before it is parked."""
+    scene = Scene(
+        parse_rules("""
+tables: {users: {key: {user_id: S}}, mails: {key: {PK: S}}}
+entities: {user: {table: users}, mail: {table: mails, key: {PK: "MAIL#{email}"}}}
+rules: {one: {mirror: user, into: mail}}
+""")
+    )
+    scene.put("users", {"user_id": s("a"), "email": s("x")}, {"user_id": s("b"), "email": s("y")})
+    scene.rest()
+    scene.put("users", {"user_id": s("a"), "email": s("y")}, {"user_id": s("b"), "email": s("x")})
+    scene.rest()
+    assert {item["PK"]["S"]: item["user_id"]["S"] for item in scene.memory.items("mails")} == {
+        "MAIL#x": "b",
+        "MAIL#y": "a",
+    }
+    assert scene.parked.failures == []
