@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from sync_rules.families import Rule, causes
+from sync_rules.kinds.mirror import MirrorRule
 from sync_rules.kinds.path import TreeRule
 from sync_rules.rules import Rules
 
 LEVELS_MAX: Final = 1_000  # of a hierarchy: the looks end with the first that mends nothing
+KEYS_HELD_MAX: Final = 3  # a mirror that goes may free the key that another one waits for
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ def _rounds(rule: Rule) -> int:
     """How many rounds make everything right that a rule feeds to itself."""
     if isinstance(rule, TreeRule):
         return LEVELS_MAX
+    if isinstance(rule, MirrorRule):
+        return KEYS_HELD_MAX
     return len(rule.nodes()) if _feeds(rule, rule) else 1
 
 
