@@ -33,8 +33,8 @@ engines:  ## The second engine of the contract tests, where npm is there; its te
 	  "sync-rules needs Python 3.11 to 3.13, and $(PYTHON) is %d.%d: run make PYTHON=python3.13 ..." % v)'
 	@$(PYTHON) -m venv .venv || { echo "python3 cannot make virtual environments: install its venv package"; exit 1; }
 	@echo "installing into .venv ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
 lock:  ## Write requirements-dev.txt anew: hashes, no addresses

@@ -25,6 +25,11 @@ def failure_record(failure: Failure, at: datetime) -> dict[str, Any]:
     }
 
 
+def printable(key: ItemKey) -> str:
+    """A key as people read it, with what cannot be seen in the form that JSON takes."""
+    return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in str(key))
+
+
 def plain_key(key: ItemKey) -> dict[str, str]:
     """A key as people copy it: {"PK": "USER#1", "SK": "00ff"}."""
     return {name: value.hex() if isinstance(value, bytes) else value for name, _, value in key.values}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from sync_rules.attributes import parse_path, show_path
 from sync_rules.entities import Entity, Index, KeyAttribute, KeyType, Ref
@@ -160,6 +161,16 @@ def _leading(template: Template, known: Mapping[str, KeyType]) -> Iterator[str]:
         if field not in known:
             return
         yield field
+
+
+def nearly_listed(entity: Entity, link: Link) -> tuple[str, str] | None:
+    """The partition key of an index, with the index, that is spelt nearly like a name in the link."""
+    indexes = {index.partition[0].name: index.name for index in entity.table.indexes if len(index.partition) == 1}
+    for _, ref in link:
+        meant = get_close_matches(ref.field, indexes, n=1)
+        if meant and meant[0] not in {other.field for _, other in link}:
+            return meant[0], indexes[meant[0]]
+    return None
 
 
 def hidden(entity: Entity, find: Find) -> list[str]:

@@ -157,7 +157,8 @@ def cycles(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 def _drawn(circle: list[Node], document: Document) -> Problem:
-    written = [attribute(*node.writes) for node in circle]
+    told = [node for node in circle[:-1] if "." not in node.writes[0].name] or circle[:-1]  # no books of the pipeline's
+    written = [attribute(*node.writes) for node in (*told, told[0])]
     rules = list(dict.fromkeys(node.rule for node in circle))
     last = max(rules, key=lambda rule: document.value("rules", rule.title).line)
     if len(circle) == 2:  # noqa: PLR2004 - a circle of one: it begins and ends with the same attribute

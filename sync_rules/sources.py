@@ -136,9 +136,10 @@ def _page(members: Members, cursor: Item | None, pace: Pace) -> Work[Page | Stor
     if pace.out_of_time():
         return StoreError("OutOfTime")
     try:
-        return (yield List(members.table, members.index, members.conditions, limit, cursor, members.backward))
+        page: Page = yield List(members.table, members.index, members.conditions, limit, cursor, members.backward)
     except StoreError as error:
         return error
+    return page
 
 
 def _belonging(

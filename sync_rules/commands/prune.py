@@ -19,6 +19,7 @@ from sync_rules.commands.verify import NobodyLooksAgain
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import UserError
 from sync_rules.failure_log import FailureLog
+from sync_rules.failures import printable
 from sync_rules.local_run import Files, wall_clock_ms
 from sync_rules.problems import unknown
 from sync_rules.prune import Leftover, Past, prune_page, remove
@@ -80,7 +81,7 @@ def prune(
 def as_line(one: Leftover) -> str:
     """A leftover for people: key and paths, never a value."""
     what = ", ".join(show_path(path) for path in one.paths) or "the whole item"
-    return f"{one.key} {what} · rule {one.rule}"
+    return f"{printable(one.key)} {what} · rule {one.rule}"
 
 
 def summary(items: int, found: int, left: int, *, applied: bool) -> str:

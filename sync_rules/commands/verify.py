@@ -24,7 +24,7 @@ from sync_rules.dynamodb import DynamoStore
 from sync_rules.entities import Table
 from sync_rules.errors import UserError
 from sync_rules.failure_log import FailureLog
-from sync_rules.failures import plain_key
+from sync_rules.failures import plain_key, printable
 from sync_rules.families import EffectRule, PartRule
 from sync_rules.local_run import Files, wall_clock_ms
 from sync_rules.messages import Message
@@ -271,7 +271,7 @@ def as_line(finding: Finding) -> str:
     """A drift for people."""
     found = finding.difference
     paths = "".join(f"{', ' if number else ' '}{show_path(path)}" for number, path in enumerate(found.paths))
-    source = f" from {found.source}" if found.source else ""
+    source = f" from {printable(found.source)}" if found.source else ""
     mended = " · repaired" if finding.repaired else ""
     why = f" ({found.reason})" if found.reason else ""
-    return f"{found.drift.value}{why}: {found.target}{paths}{source} · rule {found.rule}{mended}"
+    return f"{found.drift.value}{why}: {printable(found.target)}{paths}{source} · rule {found.rule}{mended}"

@@ -180,8 +180,8 @@ def _ledger_table(desk: Desk, form: GroupForm) -> Table | None:
         return None
     if name not in tables:
         message = unknown("table", name, desk.known.document.names("tables"))
-        held = {entity.table.name for entity in desk.known.entities.values()}
-        others = [other for other in tables if other not in held and suitable(tables[other])]
+        taken = {entity.table.name for entity in desk.known.entities.values()}
+        others = [other for other in tables if other not in taken and suitable(tables[other])]
         cure = f"add under tables: {name}: {{key: {{PK: S, SK: S}}}}; or use mode: recount for small groups"
         cure = f"say which: ledger: {others[0]}" if others and not form.ledger else cure
         desk.add("SR210", spot, message, cure)

@@ -202,7 +202,9 @@ class Desk:
             return None
         if way is None:
             message = f"no key of table {many.table.name!r} lists the items of {many.name!r} by {known}"
-            self.add("SR201", spot, message, links.missing_index(one, many, link))
+            meant = links.nearly_listed(many, link)
+            hint = f". Did you mean {meant[0]!r} (index {meant[1]!r})?" if meant else ""
+            self.add("SR201", spot, message + hint, links.missing_index(one, many, link))
             return None
         if not way.narrow:
             listed = f"index {way.find.index!r}" if way.find.index else "the table"

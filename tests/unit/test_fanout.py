@@ -13,8 +13,8 @@ from sync_rules.fanout import push
 from sync_rules.limits import Limits
 from sync_rules.messages import PullMessage, PushMessage
 from sync_rules.model import WRITTEN, Outcome, Result, Status
-from sync_rules.plan import Push
 from sync_rules.pace import Pace
+from sync_rules.plan import Push
 from sync_rules.rulefile import parse_rules
 from sync_rules.store import Apply, List, Page, Read, World, drive
 from tests.builders import author_item, book_item, key, library, m, n, order_item, s, shop, user_item

@@ -30,8 +30,8 @@ from sync_rules.model import (
     Write,
 )
 from sync_rules.numbers import spelt, total_of
-from sync_rules.parts import TRANSACTION_MAX_ACTIONS, PartLook, joined, settle
 from sync_rules.pace import Pace
+from sync_rules.parts import TRANSACTION_MAX_ACTIONS, PartLook, joined, settle
 from sync_rules.rulefile import parse_rules
 from sync_rules.store import Apply, Read
 from tests.builders import n, s

@@ -8,12 +8,12 @@ import pytest
 
 from sync_rules.errors import StoreError
 from sync_rules.expressions import compile_where
+from sync_rules.kinds.copy import CopyRule
 from sync_rules.limits import Limits
 from sync_rules.messages import PullMessage
 from sync_rules.model import Check, Delete, Failure, Outcome, Result, Status, Transaction, Update
 from sync_rules.pace import Pace
 from sync_rules.rulefile import parse_rules
-from sync_rules.kinds.copy import CopyRule
 from sync_rules.rules import Rules
 from sync_rules.store import Apply, Read, Request
 from tests.builders import author_item, book_item, library, mapping, n, order_item, rules_of, s, shop, user_item

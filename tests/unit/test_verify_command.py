@@ -209,6 +209,13 @@ def test_verify_takes_the_keys_it_prints(key):
     assert verify.parse_key(json.dumps(printed["key"]), printed["table"], parse_rules(RULES)) == at
 
 
+def test_verify_shows_what_stands_between_the_parts_of_a_ledgers_key():
+    """A separator that cannot be seen is shown as JSON writes it, so that the key can be given back with --key."""
+    at = ItemKey("ledger", (("PK", "S", "n/USER#1\x1fPROFILE"), ("SK", "S", "é")))
+    line = verify.as_line(Finding(Difference("n", Drift.WRONG, at, at, (), held="", truth="")))
+    assert line == "wrong: ledger[n/USER#1\\u001fPROFILE, é] from ledger[n/USER#1\\u001fPROFILE, é] · rule n"
+
+
 def test_verify_takes_a_number_to_the_last_digit():
     """A number given bare keeps all the digits that DynamoDB can hold."""
     digits = "0.12345678901234567890123456789012345678"
