@@ -22,8 +22,8 @@ from sync_rules.limits import Limits
 from sync_rules.memory import MemoryStore
 from sync_rules.messages import Message, decode, encode
 from sync_rules.model import Call, Change, Failure, ItemKey, Keep, Outcome, Result, Write
-from sync_rules.plan import pull_of
 from sync_rules.pace import Pace
+from sync_rules.plan import pull_of
 from sync_rules.reconcile import Report
 from sync_rules.rules import Rules
 from sync_rules.store import Apply, List, Page, Read, Request, Scan, Store, Work, World, drive
