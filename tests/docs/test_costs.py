@@ -179,7 +179,12 @@ STORIES: list[tuple[str, str, str, Callable[[Shop], None], tuple[int, int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("page", "rule", "said", "story", "units"), STORIES, ids=lambda value: str(value)[:30])
+def shown(value: object) -> str:
+    """A parameter in the name of a test: the same in every process."""
+    return str(getattr(value, "__name__", value))[:30]
+
+
+@pytest.mark.parametrize(("page", "rule", "said", "story", "units"), STORIES, ids=shown)
 def test_costs_are_what_the_page_says(page, rule, said, story, units):
     """What a page says that a change costs is what the change costs."""
     assert said in " ".join(TEXTS[f"docs/rules/{page}.md"].split())
@@ -199,7 +204,7 @@ USES = [
 ]
 
 
-@pytest.mark.parametrize(("page", "rule", "story", "row"), USES, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(("page", "rule", "story", "row"), USES, ids=shown)
 def test_permissions_are_those_of_the_readme(page, rule, story, row):
     """Beside UpdateItem a kind writes only with the permissions that the README names for it."""
     shop = Shop(f"docs/rules/{page}.md", rule)
