@@ -91,6 +91,7 @@ class Listing:
     failed: str = ""
     targets_failed: bool = False
     again: list[Message] = field(default_factory=list)  # a look at each target or part that failed
+    unread: bool = False  # some item could not even be read, so that nobody knows which looks it needs
     round_began: Item | None = None
     first_failed: Item | None = None  # where the round began in which one failed first
 
@@ -164,7 +165,10 @@ def _read_images(looks: dict[ItemKey, Look], keys: tuple[ItemKey, ...]) -> Work[
     """The images of index rows, strongly consistent."""
     for key, image in (yield from read_all(keys)).items():
         if isinstance(image, StoreError):
-            _fail(looks.pop(key).asked, str(image))
+            asked = looks.pop(key).asked
+            _fail(asked, str(image))
+            for listing in asked:
+                listing.unread = True
         else:
             looks[key].image = image
 
@@ -255,13 +259,14 @@ def _fail(listings: Iterable[Listing], reason: str) -> None:
 
 def _hand_over(listing: Listing, pace: Pace) -> Work[None]:
     """The rest of a push goes on as a message, and what failed so far goes with it: else all of it would come again,
-    and hand over the same rest once more. A few targets that failed go as messages of their own. Of many, and after a
-    delete, which only a push does, the message begins where the first of them was listed; if that is where this one
-    began, nothing is handed over and it comes again.
+    and hand over the same rest once more. A few targets that failed go as messages of their own. Of many, of those
+    that could not even be read, and after a delete, which only a push does, the message begins where the first of them
+    was listed; if that is where this one began, nothing is handed over and it comes again.
     """
     listing.done = listing.handed_over = True
     cursor = listing.cursor
-    few = not listing.push.removed and len(listing.again) <= FAILED_MAX_MESSAGES and not pace.out_of_time()
+    known = not listing.push.removed and not listing.unread
+    few = known and len(listing.again) <= FAILED_MAX_MESSAGES and not pace.out_of_time()
     if listing.failed and not few:
         cursor = listing.first_failed
         if cursor == listing.push.cursor:

@@ -9,11 +9,10 @@ from typing import Any
 from unittest.mock import patch
 
 from sync_rules import fanout, reconcile, sources
-from sync_rules.errors import StoreError
 from sync_rules.kinds.embed import EmbedRule
 from sync_rules.kinds.gathered import GatheredRule
 from sync_rules.kinds.recount import RecountRule
-from tests.simulation.breaking import Mutant, Mutation, Work, among, answered
+from tests.simulation.breaking import Mutant, Mutation, Work, among
 
 
 def hint_for_the_new_parent_only() -> Any:
@@ -69,35 +68,6 @@ def belongs_not_checked() -> Any:
     return patch.object(GatheredRule, "belongs", lambda _rule, _key, _member: True)
 
 
-@contextmanager
-def members_before_the_image() -> Iterator[None]:
-    """Members are listed and read first, and then the target on which they are kept."""
-    original, read_sources = fanout._pull_some, sources.read_sources
-
-    def _pull_some(pulls: Any, pace: Any) -> Work:
-        early: list[tuple[Any, Any]] = []
-
-        def remember(request: Any) -> Work:
-            early.append((request, (yield request)))
-            return early[-1][1]
-
-        def known(request: Any) -> Work:
-            for before, answer in early:
-                if request == before:
-                    return answer
-            return (yield request)
-
-        targets = [sources.Target(one.key, one.image or {}, one.rules, members=one.members) for one in pulls]
-        try:
-            yield from answered(read_sources(targets, pace), remember)
-        except StoreError:
-            early.clear()
-        return (yield from answered(original(pulls, pace), known))
-
-    with patch.object(fanout, "_pull_some", _pull_some):
-        yield
-
-
 BASE = among("O1", "embed", "embed-where", "embed-list", "embed-omit", "embed-shop", "recount")
 INDEX = among("O1", "embed-index", "embed-index-fail", "embed-index-oldest")
 SHOWN_LATE = among("O6", "embed-index")
@@ -110,8 +80,5 @@ MUTANTS: Mapping[str, Mutation] = {
     "named members not read": Mutation(named_members_not_read, SHOWN_LATE),
     "refused write of a hint dropped": Mutation(refused_hint_dropped, SHOWN_LATE),
     "no second look at members": Mutation(no_second_look_at_members, INDEX),
-    "members read before the image": Mutation(
-        members_before_the_image, among("O2", "embed", "embed-all", "embed-where")
-    ),
     "belonging not checked": Mutation(belongs_not_checked, BASE + INDEX),
 }

@@ -36,9 +36,7 @@ def eventual_read() -> Iterator[None]:
     read_sources = reconcile.read_sources
     with ExitStack() as stack:
         stack.enter_context(patch.object(Workers, "_read", _read))
-        stack.enter_context(
-            patch.object(reconcile, "read_sources", lambda *args: answered(read_sources(*args), ask))
-        )
+        stack.enter_context(patch.object(reconcile, "read_sources", lambda *args: answered(read_sources(*args), ask)))
         yield
 
 
@@ -60,9 +58,7 @@ def cached_source() -> Iterator[None]:
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(History, "_configure", fresh))
-        stack.enter_context(
-            patch.object(reconcile, "read_sources", lambda *args: answered(read_sources(*args), ask))
-        )
+        stack.enter_context(patch.object(reconcile, "read_sources", lambda *args: answered(read_sources(*args), ask)))
         yield
 
 

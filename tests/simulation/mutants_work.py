@@ -35,7 +35,9 @@ def pulls_without(left_out: Callable[[CopyRule], Any]) -> Mutant:
 def index_keys(rule: CopyRule) -> set[tuple[str, ...]]:
     """The key attributes of the listing index that are not the link itself."""
     keys: set[tuple[str, ...]] = (
-        {(a.name,) for a in rule.target.table.index(rule.find.index).attributes} if rule.find and rule.find.index else set()
+        {(a.name,) for a in rule.target.table.index(rule.find.index).attributes}
+        if rule.find and rule.find.index
+        else set()
     )
     return keys - set(rule.link_paths)
 

@@ -153,7 +153,7 @@ def no_park_retry() -> Any:
             return None
         return (yield request)
 
-    return wrapping(reconcile, "_park", ask)()
+    return wrapping(reconcile, "ask_again", ask)()
 
 
 def deferred_forgotten() -> Any:

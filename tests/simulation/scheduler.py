@@ -72,7 +72,9 @@ class History:
         self.operations = [name for name in allowed if pick(4) < (1 if few else 3)] or allowed
         self.operations_left = 3 + pick(14)
         self.pace = Pace(
-            self.limits, lambda: self.faults.occurs("out of time"), lambda _key, _what: not self.faults.occurs("contended")
+            self.limits,
+            lambda: self.faults.occurs("out of time"),
+            lambda _key, _what: not self.faults.occurs("contended"),
         )
         self.actions: list[Callable[[], bool]] = [
             *[self._work] * (8, 3, 16)[pick(3)],
@@ -84,7 +86,8 @@ class History:
             *[self._again] * (1, 2)[pick(2)],
             *[self._operate] * (2, 1, 6)[pick(3)],
         ]
-        self.late = bool(self.configuration.truths) and pick(3) == 2  # writes are the last thing that happens
+        # writes are the last thing that happens; only where anything may happen at any time
+        self.late = self.oracle.name == "O1" and bool(self.configuration.truths) and pick(3) == 2
 
     # ------------------------------------------------------------ the whole of it
     def run(self) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from sync_rules import fanout
 from sync_rules.model import Outcome
 from sync_rules.sources import Target
 from tests.simulation.breaking import Mutant, replacing
@@ -30,6 +31,7 @@ from tests.simulation.workload import OF_TRUTHS, OPERATIONS
 HISTORIES = int(os.environ.get("SIM_HISTORIES", "2000"))
 FOUND_ON: Mapping[str, Mutant] = {  # what was wrong when a regression was stored, done to the core again
     "full-target-of-a-removed-source": replacing(Target, "only", lambda self, rules: replace(self, rules=tuple(rules))),
+    "unread-target-forgotten": replacing(fanout.Listing, "unread", property(lambda _self: False, lambda *_args: None)),
     "nested-map-replaced": MUTANTS["map around a copy ignored"].mutant,
 }
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.json"))
