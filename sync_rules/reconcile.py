@@ -147,7 +147,7 @@ def _decide(
             wanted[rule] = changes
     if not wanted:
         return []
-    if not pace.may_write(target.key, wanted):
+    if not pace.may_write(target.key, [*wanted.values()]):
         yield from _park(target, wanted, Trouble("Contended"), pace, report)
         return []
     later = undermined(wanted)
