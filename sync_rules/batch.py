@@ -17,6 +17,7 @@ from typing import Any
 from sync_rules.effects import take_effect
 from sync_rules.errors import StoreError
 from sync_rules.fanout import pull, push
+from sync_rules.kinds.call import CallRule
 from sync_rules.limits import Limits
 from sync_rules.messages import CallMessage, Message, PartMessage, PullMessage
 from sync_rules.model import Call, Change, Failure, ItemKey
@@ -61,8 +62,9 @@ def process_message(message: Message, rules: Rules, pace: Pace) -> Work[Report]:
             return (yield from settle([look] if look else [], pace))
         case CallMessage():
             report = Report()
-            if message.rule in rules.rules:
-                call = Call(message.rule, message.function, message.change, message.attempt)
+            rule = rules.rules.get(message.rule)
+            if isinstance(rule, CallRule):  # whose function may have another name by now
+                call = Call(rule.name, rule.function, message.change, message.attempt)
                 yield from take_effect(message.change.key, call, pace, report)
             return report
     return (yield from push(pushes_of(message, rules), rules, pace))

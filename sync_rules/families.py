@@ -176,9 +176,9 @@ class TargetRule(Rule):
         return ()
 
     @property
+    @abstractmethod
     def relevant_paths(self) -> tuple[Path, ...]:
         """A change of any of these on a target is a reason to look at it: what guards compare or a listing goes by."""
-        raise NotImplementedError
 
     def pulls(self, change: Change) -> bool:
         """Whether this record of a target is a reason to look at it: whoever wrote it, this pipeline included. It came,
@@ -205,12 +205,12 @@ class TargetRule(Rule):
         """Whether an item is one of those that the target of this key is made of."""
         return True
 
+    @abstractmethod
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Trouble | None:
         """What the target must hold at each path (None: nothing there); None in all when the rule says nothing.
 
         `sources` are the items of `source_keys`, in order, or the members that belong to the target.
         """
-        raise NotImplementedError
 
     def deletes(self, target: Item) -> bool:  # noqa: ARG002
         """Whether this target is deleted when its source is."""
@@ -224,18 +224,18 @@ class TargetRule(Rule):
         """Whether a target whose source does not exist is reported by verify, which cannot mend it."""
         return self.deletes(target) or self.restricts(target)
 
+    @abstractmethod
     def link_guard(self, image: Item) -> tuple[Condition, ...]:
         """Still the same source, and still a target that the rule speaks of."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def goes_by(self) -> tuple[Path, ...]:
         """The target paths that the link guard compares: another rule that writes one of them comes first."""
-        raise NotImplementedError
 
-    def source_guard(self, source: Item | None) -> tuple[Condition, ...]:
-        """The source still says what it said; for transactions."""
-        raise NotImplementedError
+    def source_guard(self, source: Item | None) -> tuple[Condition, ...]:  # noqa: ARG002
+        """The source still says what it said; for the transactions of strict rules and of deletes."""
+        return ()
 
 
 def _standing(item: Item, path: Path) -> str:
@@ -260,18 +260,18 @@ class Part:
 class PartRule(Rule):
     """A rule that keeps parts: each is judged by two items, its target first and its source then."""
 
+    @abstractmethod
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
         """The parts that a record of a source or of a target names, both as it was and as it is, whoever wrote it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def judge(self, part: Part, target: Item | None, source: Item | None) -> Write | Trouble | None:
         """The write that makes a part true; None when it is."""
-        raise NotImplementedError
 
 
 class EffectRule(Rule):
     """A rule that does something outside the tables for a change of its source."""
 
+    @abstractmethod
     def effect(self, change: Change) -> Effect | None:
         """What to do about this record of a source, if anything."""
-        raise NotImplementedError

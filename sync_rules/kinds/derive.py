@@ -101,7 +101,3 @@ class DeriveRule(TargetRule):
     def link_guard(self, image: Item) -> tuple[Condition, ...]:
         """Each input is as it was seen."""
         return tuple(equals_seen(path, get(image, path)) for path in self.goes_by)
-
-    def source_guard(self, source: Item | None) -> tuple[Condition, ...]:  # noqa: ARG002
-        """There is no other item to guard."""
-        return ()

@@ -141,7 +141,3 @@ class GatheredRule(ListingRule, TargetRule):
 
     def link_guard(self, image: Item) -> tuple[Condition, ...]:  # noqa: ARG002
         return ()
-
-    def source_guard(self, source: Item | None) -> tuple[Condition, ...]:  # noqa: ARG002
-        """Nothing: a member that changes has a record of its own."""
-        return ()

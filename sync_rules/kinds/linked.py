@@ -6,6 +6,7 @@ come to point elsewhere is looked at by its own record.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -86,9 +87,9 @@ class LinkedRule(TargetRule):
         return tuple(dict.fromkeys([*self.link_paths, *self.copies, *self.where_paths, *((name,) for name in keys)]))
 
     @property
+    @abstractmethod
     def source_paths(self) -> tuple[Path, ...]:
         """What the rule reads of a source: a change of any of these pushes."""
-        raise NotImplementedError
 
     # ---------------------------------------------------------------- what is true
     def where_holds(self, source: Item, target: Item) -> bool:

@@ -160,3 +160,11 @@ def test_effects_need_somebody():
     drive(ask(Park(Failure("called", None, "x"))), world)
     assert scene.parked.told == [("called", "x")]
     assert world.archive is NOBODY
+
+
+def test_effects_a_call_that_waited_goes_to_the_function_that_the_rule_names_now():
+    """A function that got another name meanwhile is called by it: a message of a corrected rule is not lost."""
+    scene = scene_of("called")
+    scene.put("shop", order("1", "a", 1))
+    scene.consumer.handle_message(CallMessage("called", "tests.every_kind.misspelt", scene.records[0], 1))
+    assert [call.function for call in scene.caller.calls] == ["tests.every_kind.told"]
