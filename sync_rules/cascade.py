@@ -1,4 +1,4 @@
-"""In which order rules are verified: each after those that feed it.
+"""In which order rules are verified and brought in line, each after those that feed it, and in which tables.
 
 Law: no copy is judged, let alone mended, before what it is made from has been.
 """
@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from sync_rules.families import Rule, causes
+from sync_rules.entities import Table
+from sync_rules.families import PartRule, Rule, causes
 from sync_rules.kinds.mirror import MirrorRule
 from sync_rules.kinds.path import TreeRule
 from sync_rules.rules import Rules
@@ -47,6 +48,16 @@ def cascade(rules: Rules, names: frozenset[str]) -> Iterator[Step]:
             if rule.name not in once:
                 yield Step(frozenset([rule.name]), _rounds(rule))
         waiting = [rule for rule in waiting if rule not in ready]
+
+
+def swept_tables(rules: Rules, only: frozenset[str]) -> tuple[Table, ...]:
+    """The tables that hold what the rules in `only` keep, and for parts what they are made from too, each once."""
+    tables: dict[str, Table] = {}
+    for rule in rules.rules.values():
+        if rule.name in only:
+            sides = (rule.source, rule.target) if isinstance(rule, PartRule) else (rule.target,)
+            tables |= {side.table.name: side.table for side in sides}
+    return tuple(tables.values())
 
 
 def _rounds(rule: Rule) -> int:

@@ -43,6 +43,9 @@ class Drift(Enum):
     STUCK = "stuck"  # it cannot be made right: a cycle, too many members, a key that is taken
 
 
+Subject = tuple[str, ItemKey, Part | None]  # a rule and what it is about: the same for every look at it
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """One rule's copies on one target, or one part, that are not as they should be. Keys and paths, never a value.
@@ -62,8 +65,7 @@ class Difference:
     part: Part | None = None
 
     @property
-    def subject(self) -> tuple[str, ItemKey, Part | None]:
-        """What it is about: the same for every look at it."""
+    def subject(self) -> Subject:
         return self.rule, self.target, self.part
 
     @property

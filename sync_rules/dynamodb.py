@@ -119,7 +119,9 @@ class DynamoStore:
 
     def scan(self, request: Scan) -> Page:
         """One page of one segment of a Scan."""
-        parameters = {"Segment": request.segment, "TotalSegments": request.total_segments}
+        parameters: dict[str, Any] = {"Segment": request.segment, "TotalSegments": request.total_segments}
+        if request.consistent:
+            parameters["ConsistentRead"] = True
         return self._page(self._client.scan, f"table {self._physical(request.table)}", request, parameters)
 
     def _page(self, call: Callable[..., Any], where: str, request: List | Scan, parameters: Mapping[str, Any]) -> Page:

@@ -62,6 +62,14 @@ class Table:
         """The index of this name, which the rules are known to have."""
         return next(index for index in self.indexes if index.name == name)
 
+    def row(self, index: Index, item: Item) -> Item:
+        """What an index shows of an item that it has. One whose projection is not said shows everything."""
+        if index.projection is None or index.projection == "all":
+            return item
+        extra = () if index.projection == "keys" else index.projection
+        names = {*extra, *(attribute.name for attribute in (*self.key, *index.attributes))}
+        return {name: value for name, value in item.items() if name in names}
+
     def key_of(self, item: Item) -> ItemKey | None:
         """The primary key inside an item or a record's Keys; None when an attribute is missing or of another type."""
         values = []

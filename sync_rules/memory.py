@@ -176,7 +176,7 @@ class MemoryStore:
         Override it to make indexes lag: keep the arguments and call this later, in order for each key.
         """
         stored = self._stored(table)
-        stored.indexes[index.name].put(key, None if item is None else _projected(stored.table, index, item))
+        stored.indexes[index.name].put(key, None if item is None else stored.table.row(index, item))
 
     # ------------------------------------------------------------ writes
     def _write(self, write: Write) -> Result:
@@ -264,15 +264,6 @@ def _same_item(old: Item | None, new: Item | None) -> bool:
     if old is None or new is None:
         return old is new
     return old.keys() == new.keys() and all(same(value, new[name]) for name, value in old.items())
-
-
-def _projected(table: Table, index: Index, item: Item) -> Item:
-    """What an index shows of an item. An index whose projection is not said shows everything."""
-    if index.projection is None or index.projection == "all":
-        return item
-    extra = () if index.projection == "keys" else index.projection
-    names = {*extra, *(attribute.name for attribute in (*table.key, *index.attributes))}
-    return {name: value for name, value in item.items() if name in names}
 
 
 def _spread(partition: str | bytes | Decimal) -> int:

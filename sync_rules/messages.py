@@ -79,7 +79,7 @@ KINDS: Final[Mapping[type[Message], str]] = {
 def encode(message: Message) -> str:
     """The message as JSON text, the same for the same message."""
     body = {"kind": KINDS[type(message)], **asdict(message)}
-    return json.dumps(body, default=_encode_bytes, separators=(",", ":"), sort_keys=True)
+    return json.dumps(body, default=encode_bytes, separators=(",", ":"), sort_keys=True)
 
 
 def decode(text: str) -> Message:
@@ -89,7 +89,7 @@ def decode(text: str) -> Message:
         RecordError: when the text is not such a message.
     """
     try:
-        body = json.loads(text, object_hook=_decode_bytes)
+        body = json.loads(text, object_hook=decode_bytes)
         kind = body.pop("kind")
         for name in ("source", "target"):
             if body.get(name) is not None:
@@ -150,13 +150,14 @@ def _is_key_value(entry: tuple[object, object, object]) -> bool:
     return isinstance(name, str) and isinstance(value, bytes if kind == "B" else str) and kind in ("S", "N", "B")
 
 
-def _encode_bytes(value: object) -> dict[str, str]:
+def encode_bytes(value: object) -> dict[str, str]:
+    """What JSON has no word for: the `default` of json.dumps."""
     if isinstance(value, bytes):
         return {"$bytes": base64.b64encode(value).decode()}
     raise TypeError(type(value).__name__)
 
 
-def _decode_bytes(body: dict[str, Any]) -> Any:
-    """Bytes as `_encode_bytes` wrote them. Under that name in a map of a user there is a value, not text."""
+def decode_bytes(body: dict[str, Any]) -> Any:
+    """Bytes as `encode_bytes` wrote them. Under that name in a map of a user there is a value, not text."""
     text = body.get("$bytes") if len(body) == 1 else None
     return base64.b64decode(text) if isinstance(text, str) else body

@@ -5,20 +5,16 @@ Law: whoever loads rules gets rules that can run, or an error that lists all tha
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from sync_rules import lint
+from sync_rules import fingerprints, lint
 from sync_rules.compiling import Known, compile_rule
 from sync_rules.entities import Entity, Index, KeyAttribute, KeyType, Table
 from sync_rules.errors import UserError
-from sync_rules.families import Rule
 from sync_rules.keys import Template, parse_template
 from sync_rules.links import default_template
 from sync_rules.problems import Problem, Report, errors, unknown
@@ -102,7 +98,7 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     sound = {rule.name: rule for rule in compiled}
     within = {entity.name: entity for rule in compiled for entity in (rule.source, rule.target)}
     entities = entities | within  # those of ledgers are in no file
-    rules = Rules(tables, entities, sound, fingerprint(tables, entities, sound))
+    rules = Rules(tables, entities, sound, fingerprints.of_all(tables, entities, sound))
     lint.lint(rules, document, report)
     problems = report.sorted()
     return (None if errors(problems) else rules), problems
@@ -200,30 +196,3 @@ def _entity(name: str, form: EntityForm, table: Table, document: Document, repor
     for key in table.key:
         templates.setdefault(key.name, default_template(key.name))
     return Entity(name, table, templates) if sound else None
-
-
-# ---------------------------------------------------------------- fingerprint
-def fingerprint(tables: Mapping[str, Table], entities: Mapping[str, Entity], rules: Mapping[str, Rule]) -> str:
-    """A SHA-256 over what matters to the pipeline: not the order of entries, comments, or names in DynamoDB."""
-    body = {
-        "tables": {name: _table_body(table) for name, table in tables.items()},
-        "entities": {
-            name: {"table": entity.table.name, "key": {a: t.text for a, t in entity.templates.items()}}
-            for name, entity in entities.items()
-        },
-        "rules": {
-            name: {"kind": rule.kind, "source": rule.source.name, "target": rule.target.name, **rule.body()}
-            for name, rule in rules.items()
-        },
-    }
-    return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def _table_body(table: Table) -> dict[str, Any]:
-    return {
-        "key": [(a.name, a.type) for a in table.key],
-        "indexes": {
-            index.name: [[(a.name, a.type) for a in part] for part in (index.partition, index.sort)]
-            for index in table.indexes
-        },
-    }

@@ -42,13 +42,14 @@ class List:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """One page of a table scan, eventually consistent. Answer: Page."""
+    """One page of a table scan, of one of its segments. Answer: Page. Only if `consistent` are its items images."""
 
     table: str
     limit: int
     cursor: Item | None = None
     segment: int = 0
     total_segments: int = 1
+    consistent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class Store(Protocol):
         ...
 
     def scan(self, request: Scan) -> Page:
-        """May lag; every item that exists throughout the scan is seen at least once."""
+        """May lag, unless it is consistent; every item that exists throughout the scan is seen at least once."""
         ...
 
     def apply(self, request: Apply) -> tuple[Result, ...]:
@@ -151,6 +152,13 @@ class Nobody:
 
 
 NOBODY: Final = Nobody()
+
+
+class NobodyLooksAgain:
+    """A Queue that drops every message: for work that goes over everything anyway, and reports what it has to leave."""
+
+    def send(self, _message: Message, _delay_seconds: int) -> None:
+        """Does nothing: a pull sends nothing but another look at what it parked."""
 
 
 @dataclass(frozen=True)

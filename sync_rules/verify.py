@@ -11,12 +11,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
+from sync_rules import balance
 from sync_rules.attributes import Item
-from sync_rules.balance import as_difference, ledgers, mend, still, unbalanced
-from sync_rules.cascade import Step, cascade
+from sync_rules.balance import as_difference, ledgers, still, unbalanced
+from sync_rules.cascade import Step, cascade, swept_tables
 from sync_rules.compare import (
     Asked,
     Comparison,
@@ -30,14 +31,9 @@ from sync_rules.compare import (
     look_again,
     sweep_page,
 )
-from sync_rules.entities import Table
 from sync_rules.errors import UserError
-from sync_rules.families import PartRule
-from sync_rules.fanout import pull
 from sync_rules.model import ItemKey
-from sync_rules.pace import Pace
-from sync_rules.parts import PartLook, settle
-from sync_rules.plan import pull_of
+from sync_rules.repair import mend
 from sync_rules.rules import Rules
 from sync_rules.store import Read, Work, World, drive
 
@@ -178,7 +174,7 @@ class Verifier:
                 self._on_progress(self.tally, f"{len(found)} differ; looking again in {self._grace_seconds:.0f} s")
                 self._sleep(self._grace_seconds)
             for slot, books in drive(still(table, tallies, found), self._world).items() if found else ():
-                mended = self._repair and drive(mend(slot, books), self._world)
+                mended = self._repair and drive(balance.mend(slot, books), self._world)
                 self.tally.drift[books.rule.name] += 1
                 self.tally.repaired[books.rule.name] += mended
                 difference = as_difference(slot, books)
@@ -229,39 +225,15 @@ class Verifier:
         return unsure
 
     def _mend(self, drifted: Sequence[Difference]) -> Iterator[Finding]:
-        """Pull what drifted, then look whether it is right now. Orphans are only reported: nothing brings them back."""
-        mendable = [one for one in drifted if one.mendable] if self._repair else []
+        """Mend what drifted, if asked for, and say of each whether it is right now."""
         unmended = {one.subject for one in drifted}
-        if mendable:
-            asked: dict[ItemKey, set[str]] = {}
-            for one in mendable:
-                if one.part is None:
-                    asked.setdefault(one.target, set()).add(one.rule)
-            pulls = [
-                replace(again, rules=tuple(rule for rule in again.rules if rule.name in names))
-                for key, names in asked.items()
-                if (again := pull_of(key, self._rules)) is not None
-            ]
-            drive(pull(pulls, Pace()), self._world)
-            drive(settle([PartLook(one.part) for one in mendable if one.part is not None], Pace()), self._world)
-            after = drive(look_again(mendable, self._rules), self._world)
-            unmended -= {one.subject for one in mendable}
-            unmended |= {one.subject for one in after.different}
+        if self._repair:
+            unmended = set(drive(mend(drifted, self._rules), self._world))
         for one in drifted:
             repaired = one.subject not in unmended
             self.tally.repaired[one.rule] += repaired
             self.tally.unmended[one.rule, one.drift] += not repaired
             yield Finding(one, repaired)
-
-
-def swept_tables(rules: Rules, only: frozenset[str]) -> tuple[Table, ...]:
-    """The tables that hold what the rules in `only` keep, and for parts what they are made from too, each once."""
-    tables: dict[str, Table] = {}
-    for rule in rules.rules.values():
-        if rule.name in only:
-            sides = (rule.source, rule.target) if isinstance(rule, PartRule) else (rule.target,)
-            tables |= {side.table.name: side.table for side in sides}
-    return tuple(tables.values())
 
 
 def _compare_item(key: ItemKey, rules: Rules, only: frozenset[str], *, mended: bool) -> Work[Comparison]:

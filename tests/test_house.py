@@ -28,8 +28,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("sources",),
     ("decide",),
     ("reconcile",),
-    ("parts", "effects", "plan", "fanout", "compare"),
-    ("telemetry", "records", "cascade", "balance"),
+    ("parts", "effects", "plan", "fanout", "compare", "fingerprints"),
+    ("telemetry", "records", "cascade", "balance", "backfill", "repair"),
     ("batch", "verify", "prune"),
     # the rules file: beside the pipeline, which never reads it
     ("errorcodes", "codes", "yamlspots", "problems", "forms", "groupforms", "schema", "shape", "variables", "links"),
@@ -38,8 +38,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("compiling", "lint", "rulefile"),
     # the world
     ("aws", "conditions", "failures"),
-    ("rows", "memory", "writer", "dynamodb", "sqs", "preflight", "s3", "caller"),
-    ("outside",),
+    ("rows", "memory", "writer", "dynamodb", "sqs", "preflight", "s3", "caller", "units"),
+    ("outside", "metered"),
     # for applications
     ("read.values", "read.declared"),
     ("read.reader",),
@@ -51,8 +51,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("scenarioform",),
     ("scenariofile", "rehearsal"),
     ("streams", "shards", "attempts", "failure_log", "local_queue"),
-    ("mapping", "checkpoint"),
-    ("pump",),
+    ("mapping", "checkpoint", "state"),
+    ("pump", "backfill_run"),
     ("local_run", "engine"),
     ("display", "demo", "demo.samples", "demo.story", "demo.pipeline"),
     ("demo.example",),

@@ -15,7 +15,6 @@ from rich.console import Console
 
 from sync_rules import aws
 from sync_rules.attributes import Item, show_path
-from sync_rules.commands.verify import NobodyLooksAgain
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import UserError
 from sync_rules.failure_log import FailureLog
@@ -24,7 +23,7 @@ from sync_rules.local_run import Files, wall_clock_ms
 from sync_rules.problems import unknown
 from sync_rules.prune import Leftover, Past, prune_page, remove
 from sync_rules.rulefile import load_rules
-from sync_rules.store import World, drive
+from sync_rules.store import NobodyLooksAgain, World, drive
 
 SHOWN_PER_RULE_MAX: Final = 20
 

@@ -27,13 +27,12 @@ from sync_rules.failure_log import FailureLog
 from sync_rules.failures import plain_key, printable
 from sync_rules.families import EffectRule, PartRule
 from sync_rules.local_run import Files, wall_clock_ms
-from sync_rules.messages import Message
 from sync_rules.model import ItemKey
 from sync_rules.preflight import require
 from sync_rules.problems import unknown
 from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
-from sync_rules.store import World
+from sync_rules.store import NobodyLooksAgain, World
 from sync_rules.verify import GRACE_SECONDS, Finding, Tally, Verifier
 
 SHOWN_PER_RULE_MAX: Final = 20
@@ -87,13 +86,6 @@ def verify(
             for line in unseen(rules, verifier.tally, only):
                 print(line)
     return 1 if verifier.tally.left else 0
-
-
-class NobodyLooksAgain:
-    """A Queue that drops every message: what cannot be repaired is in the failures file, and is reported as left."""
-
-    def send(self, _message: Message, _delay_seconds: int) -> None:
-        """Does nothing: a pull sends nothing but another look at what it parked."""
 
 
 def chosen(rules: Rules, names: list[str]) -> frozenset[str]:

@@ -13,7 +13,7 @@ from infra.tables import create_tables
 from sync_rules import aws, cli
 from sync_rules.attributes import Item
 from sync_rules.commands import demo as command
-from sync_rules.commands.verify import NobodyLooksAgain, chosen
+from sync_rules.commands.verify import chosen
 from sync_rules.demo.example import EngineStage, answers
 from sync_rules.demo.pipeline import hastened
 from sync_rules.model import Put
@@ -23,7 +23,7 @@ from sync_rules.rulefile import check_rules, parse_rules
 from sync_rules.rules import Rules
 from sync_rules.scenario import Expire, play, wrong_answers
 from sync_rules.scenariofile import load_scenario
-from sync_rules.store import World
+from sync_rules.store import NobodyLooksAgain, World
 from sync_rules.verify import Verifier
 from sync_rules.yamlspots import read
 from tests import engines

@@ -1,0 +1,38 @@
+"""Repair: what drifted is pulled again, under the same guards, and looked at afterwards.
+
+Law: a repair writes no value that it was given. It reads the item and its source anew, so it never writes over a newer
+value, and what somebody else has put right meanwhile is not written at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sync_rules.compare import Difference, Subject, look_again
+from sync_rules.fanout import pull
+from sync_rules.model import ItemKey
+from sync_rules.pace import Pace
+from sync_rules.parts import PartLook, settle
+from sync_rules.plan import pull_of
+from sync_rules.rules import Rules
+from sync_rules.store import Work
+
+
+def mend(drifted: Sequence[Difference], rules: Rules) -> Work[frozenset[Subject]]:
+    """Pull what drifted. Returns the subjects that are not right afterwards, those that no pull can mend among them."""
+    mendable = [one for one in drifted if one.mendable]
+    asked: dict[ItemKey, set[str]] = {}
+    for one in mendable:
+        if one.part is None:
+            asked.setdefault(one.target, set()).add(one.rule)
+    pulls = [
+        replace(again, rules=tuple(rule for rule in again.rules if rule.name in names))
+        for key, names in asked.items()
+        if (again := pull_of(key, rules)) is not None
+    ]
+    yield from pull(pulls, Pace())
+    yield from settle([PartLook(one.part) for one in mendable if one.part is not None], Pace())
+    after = yield from look_again(mendable, rules)
+    left = {one.subject for one in drifted if not one.mendable} | {one.subject for one in after.different}
+    return frozenset(left)

@@ -1,0 +1,138 @@
+"""What must outlive a process that works through tables: which rules were applied, and how far a backfill is.
+
+Law: a document is saved as a whole, the old one or the new one, and is safe when `save` returns. It may hold the keys
+where a scan goes on, and no other value of an item.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from tenacity import Retrying
+
+from sync_rules import aws
+from sync_rules.errors import StoreError, UserError
+from sync_rules.failure_log import open_for_owner
+from sync_rules.messages import decode_bytes, encode_bytes
+
+Body = Mapping[str, Any]  # JSON-ready
+APPLIED: Final = "applied"  # the document of the rules that were brought in line: {name: fingerprint}
+PREFIX: Final = "sync-rules/"  # of the ids in a table, which may hold other things
+
+
+class State(Protocol):
+    """Named documents of JSON. Each call raises StoreError when the place does not answer."""
+
+    def load(self, name: str) -> dict[str, Any] | None:
+        """A document; None when there is none."""
+        ...
+
+    def save(self, name: str, body: Body) -> None:
+        """Returns once the document is safe."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a document, if it is there."""
+        ...
+
+
+class MemoryState:
+    """Documents that nobody keeps: for a plan, and for tests."""
+
+    def __init__(self) -> None:
+        self.documents: dict[str, dict[str, Any]] = {}
+
+    def load(self, name: str) -> dict[str, Any] | None:
+        return self.documents.get(name)
+
+    def save(self, name: str, body: Body) -> None:
+        self.documents[name] = dict(body)
+
+    def remove(self, name: str) -> None:
+        self.documents.pop(name, None)
+
+
+class FileState:
+    """All documents in one JSON file, replaced as a whole. May be used by several threads; by one process at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._documents = self._read()
+
+    def load(self, name: str) -> dict[str, Any] | None:
+        with self._lock:
+            return self._documents.get(name)
+
+    def save(self, name: str, body: Body) -> None:
+        with self._lock:
+            self._documents[name] = dict(body)
+            self._write()
+
+    def remove(self, name: str) -> None:
+        with self._lock:
+            if self._documents.pop(name, None) is not None:
+                self._write()
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        try:
+            found = json.loads(self.path.read_bytes(), object_hook=decode_bytes)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise UserError(f"{self.path}: expected a state file to read, found {error.strerror}") from error
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or not all(isinstance(body, dict) for body in found.values()):
+            raise UserError(
+                f"{self.path}: expected a state file of sync-rules, found something else. Give another with --state, "
+                "or delete this one: then every rule counts as new, and a backfill starts from the beginning."
+            )
+        return found
+
+    def _write(self) -> None:
+        temporary = self.path.with_name(self.path.name + ".new")
+        try:
+            with open(temporary, "wb", opener=open_for_owner) as file:
+                file.write(json.dumps(self._documents, default=encode_bytes, indent=1, sort_keys=True).encode())
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.path)
+        except OSError as error:
+            raise StoreError("StateNotWritten", f"{self.path}: {error.strerror}") from error
+
+
+class TableState:
+    """Each document an item of a DynamoDB table whose key is the string `id`: for several machines."""
+
+    def __init__(self, client: Any, table_name: str, *, retrying: Retrying | None = None) -> None:
+        self._client = client
+        self._table_name = table_name
+        self._retrying = retrying or aws.retrying()
+
+    def load(self, name: str) -> dict[str, Any] | None:
+        answer = self._ask(self._client.get_item, Key=self._key(name), ConsistentRead=True)
+        text = answer.get("Item", {}).get("document", {}).get("S")
+        return None if text is None else dict(json.loads(text, object_hook=decode_bytes))
+
+    def save(self, name: str, body: Body) -> None:
+        document = json.dumps(body, default=encode_bytes, separators=(",", ":"), sort_keys=True)
+        self._ask(self._client.put_item, Item={**self._key(name), "document": {"S": document}})
+
+    def remove(self, name: str) -> None:
+        self._ask(self._client.delete_item, Key=self._key(name))
+
+    def _key(self, name: str) -> dict[str, Any]:
+        return {"id": {"S": PREFIX + name}}
+
+    def _ask(self, call: Any, **parameters: Any) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = self._retrying(call, TableName=self._table_name, **parameters)
+        except aws.ERRORS as error:
+            raise StoreError(aws.reason(error), f"state table {self._table_name}") from error
+        return answer
