@@ -25,6 +25,7 @@ VERBS: dict[str, str] = {
     "schema": "Write the JSON Schema of rules files, for editors.",
     "demo": "Show the whole story, or one example, on an embedded engine: no account, no docker.",
     "verify": "Compare every copy with its source; mend it with --repair.",
+    "explain": "Say why: of an item, of a stream record, or of all places that hold something of an item.",
     "prune": "Find what removed or renamed rules left in the tables, and remove it with --apply.",
     "run": "Consume the streams and keep the copies true, until stopped.",
 }

@@ -30,7 +30,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("reconcile",),
     ("parts", "effects", "plan", "fanout", "compare", "fingerprints"),
     ("telemetry", "records", "cascade", "balance", "backfill", "repair"),
-    ("batch", "verify", "prune"),
+    ("batch", "verify", "prune", "explain"),
+    ("whereused",),
     # the rules file: beside the pipeline, which never reads it
     ("errorcodes", "codes", "yamlspots", "problems", "forms", "groupforms", "schema", "shape", "variables", "links"),
     ("compiling.desk", "compiling.sentences", "compiling.copying", "compiling.gathering", "compiling.own"),
@@ -60,7 +61,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("infra", "infra.tables"),
     ("handlers", "handlers.runtime", "handlers.stream", "handlers.fanout"),
     ("commands", "commands.check", "commands.schema", "commands.run", "commands.verify", "commands.prune"),
-    ("commands.demo",),
+    ("commands.demo", "commands.explain"),
     ("cli", "__main__"),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

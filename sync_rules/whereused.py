@@ -1,0 +1,158 @@
+"""Every place that holds something of one item, for a request to erase it: copies, elements, mirrors, entries, and what
+is made of those in turn.
+
+Law: it follows the rules as the pipeline does, by Query and by key, never by a scan; it tells what stands there now,
+right or wrong. A place is told once for each rule; what is merely listed is not kept in memory.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sync_rules.attributes import Item, Path, get
+from sync_rules.entities import Entity
+from sync_rules.explain import parts_on
+from sync_rules.families import Part, PartRule, Rule, TargetRule, causes
+from sync_rules.fanout import still_linked
+from sync_rules.kinds.archive import ArchiveRule
+from sync_rules.kinds.tally import TallyRule
+from sync_rules.kinds.total import TotalRule
+from sync_rules.ledger import contribution_of
+from sync_rules.model import Change, ItemKey
+from sync_rules.plan import Push
+from sync_rules.rules import Rules
+from sync_rules.store import List, Page, Read, World
+
+PAGE_MAX_ITEMS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A place that holds something of an item: paths of another one, an element of its set, or the whole of it (no
+    paths). `through` is the item that it was taken from: the one asked about, or a place named before.
+    """
+
+    rule: Rule
+    target: ItemKey
+    through: ItemKey
+    paths: tuple[Path, ...] = ()
+    element: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    key: ItemKey
+    item: Item
+    rules: frozenset[str]  # those that read what stands there
+
+
+def where_used(key: ItemKey, rules: Rules, world: World) -> Iterator[Use]:
+    """The places, each as it is found. The item itself may be gone: then what names it by its key is found.
+
+    Raises StoreError when something cannot be read.
+    """
+    item = _read(world, key) or key.attributes()
+    waiting = deque([_Look(key, item, frozenset(rules.rules))])
+    seen: set[tuple[ItemKey, frozenset[str]]] = set()
+    while waiting:
+        look = waiting.popleft()
+        entity = rules.entity_of(look.key)
+        if entity is None or (look.key, look.rules) in seen:
+            continue
+        seen.add((look.key, look.rules))
+        for use, image in _uses(look, entity, rules, world):
+            yield use
+            fed = _fed_by(use.rule, rules)
+            if fed:
+                waiting.append(_Look(use.target, image, fed))
+
+
+def archives_of(entity: Entity | None, rules: Rules) -> Iterator[ArchiveRule]:
+    """The rules that keep deleted items of an entity as objects, which nothing here can look into."""
+    for rule in rules.rules.values():
+        if isinstance(rule, ArchiveRule) and rule.source is entity:
+            yield rule
+
+
+def _fed_by(writer: Rule, rules: Rules) -> frozenset[str]:
+    """The rules that read what one rule writes."""
+    return frozenset(
+        rule.name
+        for rule in rules.rules.values()
+        if any(causes(written, node) for written in writer.nodes() for node in rule.nodes())
+    )
+
+
+def _uses(look: _Look, entity: Entity, rules: Rules, world: World) -> Iterator[tuple[Use, Item]]:
+    """What one item gives to others, by some rules, with the image of each other."""
+    change = Change(look.key, None, look.item)
+    for rule in rules.rules.values():
+        if rule.name not in look.rules or rule.source is not entity:
+            continue
+        if isinstance(rule, TargetRule):
+            if rule.find is not None and rule.anchor is entity and rule.copies:
+                yield from _listed(rule, look.key, rules, world)
+            for hint in rule.hints(change):
+                image = _read(world, hint.target)
+                if image is not None and (paths := _there(rule, image)):
+                    yield Use(rule, hint.target, look.key, paths), image
+        elif isinstance(rule, PartRule):
+            for part in rule.parts(change, entity):
+                if part.source == look.key != part.target:
+                    yield from _of_part(part, rules, world)
+
+
+def _listed(rule: TargetRule, key: ItemKey, rules: Rules, world: World) -> Iterator[tuple[Use, Item]]:
+    """The targets that a source lists, where something of the rule stands. Rows of an index are but keys."""
+    conditions = rule.conditions(key)
+    table, index = rule.listed.table, rule.find.index if rule.find is not None else None
+    cursor: Item | None = None
+    while conditions is not None:
+        page: Page = world.store.list(List(table.name, index, conditions, PAGE_MAX_ITEMS, cursor))
+        found = {at: row for row in page.items if (at := table.key_of(row)) and rules.entity_of(at) is rule.listed}
+        images = found if index is None else dict(zip(found, world.store.read(Read(tuple(found))), strict=True))
+        for target, image in images.items():
+            if image is not None and still_linked(Push(key, (rule,)), image) and (paths := _there(rule, image)):
+                yield Use(rule, target, key, paths), image
+        cursor = page.cursor
+        if cursor is None:
+            break
+
+
+def _of_part(part: Part, rules: Rules, world: World) -> Iterator[tuple[Use, Item]]:
+    """What a rule keeps of an item on another, or as another."""
+    image = _read(world, part.target)
+    entity = rules.entity_of(part.target)
+    assert part.source is not None, "it was asked about its source"
+    if image is None or entity is not part.rule.target:
+        return
+    if part.element:
+        if part in parts_on(part.target, image, entity, rules):
+            yield Use(part.rule, part.target, part.source, part.rule.copies, part.element), image
+        return
+    yield Use(part.rule, part.target, part.source), image
+    if isinstance(part.rule, TallyRule):
+        yield from _of_entry(part.rule, part.target, image, rules, world)
+
+
+def _of_entry(rule: TallyRule, key: ItemKey, entry: Item, rules: Rules, world: World) -> Iterator[tuple[Use, Item]]:
+    """The number that an entry is counted in, on its parent."""
+    held = contribution_of(rule.target.table, entry)
+    for total in rules.rules.values():
+        if held is not None and isinstance(total, TotalRule) and total.source is rule.totals:
+            for hint in total.hints(Change(held.total, None, held.total.attributes())):
+                parent = _read(world, hint.target)
+                if parent is not None and (paths := _there(total, parent)):
+                    yield Use(total, hint.target, key, paths), parent
+
+
+def _there(rule: Rule, image: Item) -> tuple[Path, ...]:
+    """Where something of a rule stands on an item."""
+    return tuple(path for path in rule.copies if get(image, path) is not None)
+
+
+def _read(world: World, key: ItemKey) -> Item | None:
+    (item,) = world.store.read(Read((key,)))
+    return item

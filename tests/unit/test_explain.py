@@ -1,0 +1,208 @@
+"""explain: what a record causes, what stands on an item, and where something of an item is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from sync_rules.attributes import Item
+from sync_rules.backfill import Chosen
+from sync_rules.backfill_run import BackfillRun, segments
+from sync_rules.commands.explain import item_rows, record_rows, use_rows
+from sync_rules.compare import Drift
+from sync_rules.errors import UserError
+from sync_rules.explain import consequences, standings
+from sync_rules.families import EffectRule
+from sync_rules.memory import MemoryStore
+from sync_rules.model import Change, ItemKey
+from sync_rules.rulefile import parse_rules
+from sync_rules.rules import Rules
+from sync_rules.state import MemoryState
+from sync_rules.store import NobodyLooksAgain, World, drive
+from sync_rules.whereused import where_used
+from tests.builders import s
+from tests.every_kind import order, part, post, rules_of, user
+from tests.worlds import Parked, record_of
+
+ADA = {"name": s("Ada"), "rank": s("1"), "email": s("ada@example.org")}
+
+
+class Shop:
+    """A shop in which everything is right."""
+
+    def __init__(self) -> None:
+        self.rules: Rules = rules_of()
+        self.store = MemoryStore(self.rules.tables)
+        self.world = World(self.store, NobodyLooksAgain(), Parked())
+        self.ada = self.put("shop", user("1", **ADA))
+        self.bob = self.put("shop", user("2", name=s("Bobbity"), rank=s("2"), email=s("bob@example.org")))
+        self.order = self.put("shop", order("1", "7", 30))
+        self.other = self.put("shop", order("2", "8", 50))
+        self.post = self.put("posts", post("p1", "1", "Untold Title"))
+        self.root = self.put("parts", part("engine"))
+        self.piston = self.put("parts", part("piston", "engine"))
+        names = frozenset(name for name, rule in self.rules.rules.items() if not isinstance(rule, EffectRule))
+        run = BackfillRun(
+            Chosen(self.rules, names), self.store, Parked(), MemoryState(), {}, supplies=segments(self.rules, 1)
+        )
+        assert run.run()
+
+    def put(self, table: str, item: Item) -> ItemKey:
+        return self.store.put(table, item)
+
+    def item(self, key: ItemKey) -> Item:
+        item = self.store.item(key)
+        assert item is not None
+        return item
+
+    def told(self, key: ItemKey) -> dict[str, Any]:
+        """By rule, what is said of an item."""
+        return {one.rule.name: one.verdict for one in drive(standings(key, self.item(key), self.rules), self.world)}
+
+    def uses(self, key: ItemKey) -> list[tuple[str, ItemKey]]:
+        return [(use.rule.name, use.target) for use in where_used(key, self.rules, self.world)]
+
+
+@pytest.fixture
+def shop() -> Shop:
+    return Shop()
+
+
+def causes(shop: Shop, old: Item | None, new: Item | None) -> set[tuple[str, str, tuple[str, ...]]]:
+    key = shop.rules.tables["shop"].key_of(new or old or {})
+    assert key is not None
+    return {(one.rule.name, one.does, one.because) for one in consequences(Change(key, old, new), shop.rules)}
+
+
+def test_a_record_causes_what_the_rules_ask_for_and_says_which_attribute_is_the_reason(shop):
+    """A new name asks for the orders, the mirror and the head, each because of the name; a note asks for nothing."""
+    old = shop.item(shop.ada)
+    renamed = causes(shop, old, {**old, "name": s("Ada King"), "note": s("x")})
+    assert ("names", "push", ("name",)) in renamed
+    assert ("mails", "part", ("name",)) in renamed
+    assert ("heads", "pull", ("name",)) in renamed
+    assert {because for _, _, because in renamed} == {("name",)}
+    assert causes(shop, old, {**old, "note": s("x")}) == set()
+
+
+def test_a_record_of_an_item_that_came_or_went_says_so(shop):
+    """What came is looked at because it came, what went because it went."""
+    image = shop.item(shop.order)
+    assert {because for _, _, because in causes(shop, None, image)} == {("it came",)}
+    gone = causes(shop, image, None)
+    assert {because for _, _, because in gone} == {("it went",)}
+    assert {"counted.ledger", "kept"} <= {rule for rule, _, _ in gone}
+
+
+FAMILIES = """
+tables:
+  homes:  {key: {street: S, number: S}}
+  people: {key: {id: S}, indexes: {by_home: {street: S, number: S}}}
+entities: {home: {table: homes}, person: {table: people}}
+rules:
+  people-of-homes: {embed: person, into: home.people, fields: [name], limit: {items: 5}}
+"""
+
+
+def test_what_only_several_attributes_do_together_is_told_of_all_of_them():
+    """A person who gets street and number at once comes into a home because of both: neither alone would do."""
+    rules = parse_rules(FAMILIES)
+    old = {"id": s("1"), "name": s("Ada")}
+    key = rules.tables["people"].key_of(old)
+    assert key is not None
+    (found,) = consequences(Change(key, old, {**old, "street": s("High"), "number": s("1")}), rules)
+    assert (found.does, found.because) == ("pull", ("street", "number"))
+
+
+def test_what_stands_on_an_item_is_right_or_named_by_its_drift(shop):
+    """Of an item on which all is right every rule says so; a wrong, a missing and an extra copy are each called so."""
+    assert set(shop.told(shop.order).values()) == {"right"}
+    assert set(shop.told(shop.ada).values()) == {"right"}
+    shop.store.update(shop.order, [(("user_name",), s("Nobody"))])
+    shop.store.update(shop.ada, removes=[("head",)], adds=[(("orders",), {"SS": ["99"]})])
+    assert shop.told(shop.order)["names"] is Drift.WRONG
+    told = drive(standings(shop.ada, shop.item(shop.ada), shop.rules), shop.world)
+    assert {one.rule.name for one in told if one.verdict is Drift.MISSING} == {"heads"}
+    assert [one.element for one in told if one.verdict in (Drift.EXTRA, Drift.ORPHAN)] == ["99"]
+
+
+def test_what_stands_on_an_item_names_the_item_it_came_from(shop):
+    """An order's copy of the name came from its user, the mirror from its source."""
+    told = drive(standings(shop.order, shop.item(shop.order), shop.rules), shop.world)
+    assert {one.rule.name: one.sources for one in told}["names"] == (shop.ada,)
+    mirror = shop.rules.tables["shop"].key_of({"PK": s("EMAIL#ada@example.org"), "SK": s("EMAIL")})
+    assert mirror is not None
+    told = drive(standings(mirror, shop.item(mirror), shop.rules), shop.world)
+    assert [one.sources for one in told] == [(shop.ada,)]
+
+
+@pytest.mark.parametrize("which", ["ada", "bob", "post", "piston", "root"])
+def test_where_used_finds_every_item_that_holds_a_value_of_an_item(shop, which):
+    """Looked for in every item of every table, the name, title or id of an item is found in no place that was not
+    named; and each place named is there.
+    """
+    key = getattr(shop, which)
+    text = {"ada": "Ada", "bob": "Bobbity", "post": "Untold Title", "piston": "piston", "root": "engine"}[which]
+    named = {target for _, target in shop.uses(key)}
+    holding = {
+        table.key_of(item)
+        for table in shop.rules.tables.values()
+        for item in shop.store.items(table.name)
+        if text in json.dumps(item)
+    }
+    assert holding - named - {key} == set()
+    assert all(shop.store.item(target) is not None for target in named)
+
+
+def test_where_used_of_a_counted_item_finds_its_entries_and_the_numbers_it_is_in(shop):
+    """An order is in two entries, a rank item, the set and the numbers of its user, and in what is copied from those."""
+    found = shop.uses(shop.order)
+    rules = {rule for rule, _ in found}
+    assert {"counted.ledger", "spent.ledger", "least.ledger", "tags", "counted", "spent", "least", "recounted"} <= rules
+    assert ("told", shop.order) in found  # the count comes back to the order as a copy
+    assert all(target != shop.bob for _, target in found)
+
+
+def test_where_used_of_an_item_that_is_gone_finds_what_its_key_still_names(shop):
+    """After the user was deleted, the copies on its orders are still found."""
+    shop.store.delete(shop.ada)
+    assert ("names", shop.order) in shop.uses(shop.ada)
+
+
+# ---------------------------------------------------------------- the command
+def test_records_in_every_form_are_told_alike(shop, tmp_path):
+    """A record alone, an event, lines of records, and a recording with its head say the same."""
+    old = shop.item(shop.ada)
+    record = record_of(shop.rules, Change(shop.ada, old, {**old, "name": s("Ada King")}))
+    forms = {
+        "alone.json": json.dumps(record, indent=1),
+        "event.json": json.dumps({"Records": [record]}),
+        "lines.jsonl": f"{json.dumps({'recording': 'sync-rules'})}\n{json.dumps(record)}\n\n",
+    }
+    told = []
+    for name, text in forms.items():
+        (tmp_path / name).write_text(text)
+        told.append([line for _, line in record_rows(tmp_path / name, shop.rules)])
+    assert told[0] == told[1] == told[2]
+    assert told[0][0].startswith("MODIFY shop[USER#1, PROFILE]: entity user · name changed")
+    assert "Ada" not in "".join(told[0])
+
+
+def test_a_file_that_holds_no_records_is_refused_with_its_line(shop, tmp_path):
+    """What is no JSON is named by file and line."""
+    (tmp_path / "bad.jsonl").write_text('{"Records": []}\nnonsense\n')
+    with pytest.raises(UserError, match=r"bad.jsonl:2: expected JSON"):
+        list(record_rows(tmp_path / "bad.jsonl", shop.rules))
+    with pytest.raises(UserError, match="expected a file with stream records"):
+        list(record_rows(tmp_path / "none.json", shop.rules))
+
+
+def test_no_value_is_told_of_an_item_or_its_uses(shop):
+    """Names of attributes and keys are told, values are not."""
+    lines = [line for _, line in item_rows(shop.ada, shop.rules, shop.world)]
+    lines += [line for _, line in use_rows(shop.ada, shop.rules, shop.world)]
+    assert any("user_name" in line for line in lines)
+    assert not any("Ada" in line for line in lines)
+    assert lines[-1].endswith("places hold something of shop[USER#1, PROFILE]")
