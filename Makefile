@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DYNOXIDE := .engines/node_modules/@dynoxide/linux-x64/dynoxide
+CHROMIUM := .engines/chromium/chromium
+CHROMIUM_PACKAGE := .engines/browser/node_modules/@sparticuz/chromium
 
 .PHONY: help demo test lint soak lock clean
 
@@ -23,10 +25,16 @@ soak: .venv/installed  ## The simulator for 20,000 histories and more: make soak
 	$(BIN)/python -m tests.simulation --histories $(or $(HISTORIES),20000)
 
 .PHONY: engines
-engines:  ## The second engine of the contract tests, where npm is there; its tests are skipped where it is not
+engines:  ## The second engine of the contract tests, and a browser where none is; without npm their tests are skipped
 	@test -x $(DYNOXIDE) || ! command -v npm >/dev/null || \
 	  npm install --no-save --no-audit --no-fund --loglevel=error --prefix .engines @dynoxide/linux-x64@1.2.1 || \
 	  echo "dynoxide could not be installed: its tests will be skipped"
+	@test -n "$$CHROMIUM_BIN" || command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+	  command -v google-chrome >/dev/null || test -x $(CHROMIUM) || test "$$(uname -sm)" != "Linux x86_64" || \
+	  ! command -v npm >/dev/null || \
+	  { npm install --no-save --no-audit --no-fund --loglevel=error --prefix .engines/browser @sparticuz/chromium@153.0.0 && \
+	    node tests/unpack-chromium.mjs $(CHROMIUM_PACKAGE) .engines/chromium && rm -rf .engines/browser; } || \
+	  echo "no browser could be unpacked: its tests will be skipped"
 
 .venv/installed: requirements-dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else \

@@ -7,7 +7,7 @@ bounded: the first scan only adds up by bucket, and what is in an even bucket is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -15,6 +15,7 @@ from typing import Final
 from sync_rules.attributes import Item
 from sync_rules.compare import Difference, Drift
 from sync_rules.entities import Table
+from sync_rules.families import Part
 from sync_rules.formula import stable_hash
 from sync_rules.kinds.tally import TallyRule
 from sync_rules.ledger import AMOUNT, GROUP, VERSION, as_seen, contribution_of
@@ -101,9 +102,23 @@ def mend(slot: Slot, books: Books) -> Work[bool]:
 
 
 def as_difference(slot: Slot, books: Books) -> Difference:
-    """A total that is wrong, as verify tells it."""
+    """A total that is wrong, as verify tells it: a part without a source, whose element is the attribute."""
     key, at = slot
-    return Difference(books.rule.name, Drift.WRONG, key, None, ((at,),), held="", truth="")
+    part = Part(books.rule, key, None, at)
+    return Difference(books.rule.name, Drift.WRONG, key, None, ((at,),), held="", truth="", part=part)
+
+
+def slot_of(difference: Difference) -> Slot | None:
+    """The total that a difference is about, if it is about one."""
+    part = difference.part
+    if part is None or not isinstance(part.rule, TallyRule) or part.rule.totals.fields(part.target) is None:
+        return None
+    return part.target, part.element
+
+
+def of_slots(table: Table, rules: Sequence[TallyRule], slots: Collection[Slot]) -> Work[dict[Slot, Books]]:
+    """Those of these slots that do not look like the sum of their entries."""
+    return (yield from _added_up(table, rules, slots.__contains__))
 
 
 def _added_up(table: Table, rules: Sequence[TallyRule], wanted: Callable[[Slot], bool]) -> Work[dict[Slot, Books]]:

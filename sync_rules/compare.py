@@ -6,6 +6,9 @@ is another wrong one by then, because somebody is keeping it up with a source th
 that is still wrong and that nobody has touched, although what it must be has not changed either. The price: a wrong
 copy that a foreign writer keeps changing passes for lag in one run, and a source that keeps going back and forth
 between the same values may pass for drift.
+
+What has no source is an orphan. Where the rule says that there is nothing without one, a repair removes it; where the
+rule says that somebody should hear of it, it is left; and a copy that is kept (`on_delete: keep`) is only counted.
 """
 
 from __future__ import annotations
@@ -17,11 +20,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from sync_rules.attributes import AttributeValue, Item, Path, get
+from sync_rules.attributes import AttributeValue, Item, Path, get, nest
 from sync_rules.decide import lost_source
 from sync_rules.entities import Table
 from sync_rules.errors import StoreError
 from sync_rules.families import Desired, Part, TargetRule, Trouble
+from sync_rules.kinds.copy import CopyRule
+from sync_rules.kinds.embed import EmbedRule
+from sync_rules.kinds.linked import LinkedRule
 from sync_rules.model import Change, Delete, ItemKey, Transaction, Update, Write
 from sync_rules.pace import Pace
 from sync_rules.parts import judged, read_parts
@@ -38,8 +44,8 @@ class Drift(Enum):
 
     WRONG = "wrong"  # it holds another value than its source
     MISSING = "missing"  # it is not there, its source is
-    EXTRA = "extra"  # it is there, its source has no such value
-    ORPHAN = "orphan"  # its source does not exist, and the rule does not say what to do without
+    EXTRA = "extra"  # it is there, what it is made of has no such value
+    ORPHAN = "orphan"  # it is there, its source does not exist
     STUCK = "stuck"  # it cannot be made right: a cycle, too many members, a key that is taken
 
 
@@ -63,14 +69,11 @@ class Difference:
     truth: str = field(repr=False)
     reason: str = ""  # why it is stuck
     part: Part | None = None
+    mendable: bool = True  # not what is stuck, nor an orphan of which the rule does not say what to do
 
     @property
     def subject(self) -> Subject:
         return self.rule, self.target, self.part
-
-    @property
-    def mendable(self) -> bool:
-        return self.drift not in (Drift.ORPHAN, Drift.STUCK)
 
 
 class Verdict(Enum):
@@ -90,10 +93,13 @@ def judge(before: Difference, now: Difference) -> Verdict:
 
 @dataclass
 class Comparison:
-    """What a look at some targets came to, in (rule, target) pairs."""
+    """What a look at some targets came to, in (rule, target) pairs. `orphaned`: of the kept, the copies whose source
+    is gone.
+    """
 
     right: Counter[str] = field(default_factory=Counter)
     kept: Counter[str] = field(default_factory=Counter)
+    orphaned: Counter[str] = field(default_factory=Counter)
     different: list[Difference] = field(default_factory=list)
 
 
@@ -116,12 +122,12 @@ class Asked:
     parts: dict[Part, bool] = field(default_factory=dict)
 
 
-def sweep_page(table: Table, rules: Rules, only: frozenset[str], cursor: Item | None, limit: int) -> Work[Sweep]:
+def sweep_page(scan: Scan, rules: Rules, only: frozenset[str]) -> Work[Sweep]:
     """Scan a page and compare the targets and parts on it for the rules in `only`, whose sources are read after it."""
-    page = yield Scan(table.name, limit, cursor)
+    page = yield scan
     asked = Asked()
     for item in page.items:
-        ask(item, table, rules, only, asked)
+        ask(item, rules.tables[scan.table], rules, only, asked)
     return Sweep((yield from compare(asked)), len(page.items), page.cursor)
 
 
@@ -197,50 +203,49 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
         raise found
     desired = found if isinstance(found, Trouble) else rule.desired(found, target.image)
     paths: Desired = {}
-    reason = ""
-    if lost_source(rule, target, sources) is not None and rule.orphans(target.image):
-        drift = Drift.ORPHAN
+    reason, mendable = "", True
+    lost = lost_source(rule, target, sources) is not None
+    if lost and rule.orphans(target.image):
+        drift, mendable = Drift.ORPHAN, False
     elif isinstance(desired, Trouble):
-        drift, reason = Drift.STUCK, desired.reason
+        drift, reason, mendable = Drift.STUCK, desired.reason, False
     elif desired is None:
         comparison.kept[rule.name] += 1
+        comparison.orphaned[rule.name] += lost and _outlives(rule, target.image)
         return
     elif paths := differences(target.image, desired):
-        drift = _drift(target.image, paths)
+        drift = _drift(rule, target, paths, sources)
     else:
         comparison.right[rule.name] += 1
         return
-    # an orphan is not kept up by writing its copies
-    held = () if drift is Drift.ORPHAN else tuple(get(target.image, path) for path in rule.copies)
+    left = drift is Drift.ORPHAN and not mendable  # and not kept up by writing its copies
+    held = () if left else tuple(get(target.image, path) for path in rule.copies)
     says = desired.values() if isinstance(desired, Mapping) else ()
-    named = rule.source_keys(target.image)
-    source = named[0] if named else None
-    truth = _digest(
-        str(source), not any(found) if not isinstance(found, Trouble) else found.reason, *map(_ordered, says)
-    )
+    source = next(iter(rule.source_keys(target.image)), None)
+    there = found.reason if isinstance(found, Trouble) else not any(found)
+    truth, held_digest = _digest(str(source), there, *map(_ordered, says)), _digest(*map(_ordered, held))
     comparison.different.append(
-        Difference(rule.name, drift, target.key, source, tuple(paths), _digest(*map(_ordered, held)), truth, reason)
+        Difference(rule.name, drift, target.key, source, tuple(paths), held_digest, truth, reason, mendable=mendable)
     )
 
 
 def _differing_part(part: Part, verdict: Write | Trouble | StoreError, target: Found, source: Found) -> Difference:
     """A part that is not as it should be. Of a set only the one element counts: the others come and go."""
-    reason = ""
-    held: object = _whole(target)
+    reason, held = "", _whole(target)
+    unasked = Drift.ORPHAN if source is None else Drift.EXTRA
     last = verdict.actions[-1] if isinstance(verdict, Transaction) else verdict
     if isinstance(verdict, Trouble):
         drift, reason = Drift.STUCK, verdict.reason
         held = reason  # what else happens to the item does not matter
     elif isinstance(last, Update) and (last.adds or last.discards):
-        drift = Drift.MISSING if last.adds else Drift.EXTRA
-        held = drift.value
+        drift = Drift.MISSING if last.adds else unasked
+        held = bool(last.adds)
     elif isinstance(last, Delete):
-        drift = Drift.EXTRA
+        drift = unasked
     else:
         drift = Drift.MISSING if target is None else Drift.WRONG
-    return Difference(
-        part.rule.name, drift, part.target, part.source, (), _digest(held), _digest(_whole(source)), reason, part
-    )
+    truth, mendable = _digest(_whole(source)), drift is not Drift.STUCK
+    return Difference(part.rule.name, drift, part.target, part.source, (), _digest(held), truth, reason, part, mendable)
 
 
 def _whole(item: Found) -> object:
@@ -248,12 +253,31 @@ def _whole(item: Found) -> object:
     return _ordered({"M": item}) if item is not None and not isinstance(item, StoreError) else None
 
 
-def _drift(image: Item, paths: Desired) -> Drift:
-    if all(get(image, path) is None for path in paths):
+def _drift(rule: TargetRule, target: Target, paths: Desired, sources: Sources) -> Drift:
+    if all(get(target.image, path) is None for path in paths):
         return Drift.MISSING
     if all(value is None for value in paths.values()):
-        return Drift.EXTRA
+        return Drift.EXTRA if _has_source(rule, target, paths, sources) else Drift.ORPHAN
     return Drift.WRONG
+
+
+def _has_source(rule: TargetRule, target: Target, paths: Desired, sources: Sources) -> bool:
+    """Whether what is too much on a target stands for an item that exists. An embedded entry stands for the child that
+    it names; what is made of the target itself, or of many members, for no single item that could be gone.
+    """
+    if isinstance(rule, EmbedRule):
+        entries: AttributeValue = {"M": {path[-1]: {"M": {}} for path in paths}}
+        children = rule.named(target.key, {rule.into[0]: nest(rule.into[1:], entries)})
+        return any(sources.items.get(child) is not None for child in children)
+    named = rule.source_keys(target.image)
+    return not isinstance(rule, LinkedRule) or any(sources.items[key] is not None for key in named)
+
+
+def _outlives(rule: TargetRule, image: Item) -> bool:
+    """Whether a target holds what its rule has it keep of a source that is gone. A snapshot is meant to outlive it."""
+    if not isinstance(rule, LinkedRule) or (isinstance(rule, CopyRule) and rule.mode == "snapshot"):
+        return False
+    return rule.where_holds({}, image) and any(get(image, copy) is not None for copy in rule.copies)
 
 
 def _digest(*seen: object) -> str:

@@ -20,7 +20,10 @@ from sync_rules.store import Work
 
 
 def mend(drifted: Sequence[Difference], rules: Rules) -> Work[frozenset[Subject]]:
-    """Pull what drifted. Returns the subjects that are not right afterwards, those that no pull can mend among them."""
+    """Pull what drifted. Returns the subjects that are not right afterwards, those that no pull can mend among them.
+
+    What is another copy of another truth by then was mended, and its source has changed since: that is lag.
+    """
     mendable = [one for one in drifted if one.mendable]
     asked: dict[ItemKey, set[str]] = {}
     for one in mendable:
@@ -34,5 +37,11 @@ def mend(drifted: Sequence[Difference], rules: Rules) -> Work[frozenset[Subject]
     yield from pull(pulls, Pace())
     yield from settle([PartLook(one.part) for one in mendable if one.part is not None], Pace())
     after = yield from look_again(mendable, rules)
-    left = {one.subject for one in drifted if not one.mendable} | {one.subject for one in after.different}
-    return frozenset(left)
+    before = {one.subject: one for one in mendable}
+    left = {one.subject for one in drifted if not one.mendable}
+    return frozenset(left | {one.subject for one in after.different if not _moved(before[one.subject], one)})
+
+
+def _moved(before: Difference, now: Difference) -> bool:
+    """Whether both a copy and what it must be are others than they were."""
+    return now.held != before.held and now.truth != before.truth

@@ -3,26 +3,26 @@
 Law: a repair is the same guarded pull as any other, from fresh images, so it never writes over a newer value. It goes
 down the cascade: no copy is judged, let alone mended, before the copies it is made from have been. Nobody is accused
 before a grace period in which neither the copy nor its source has changed; where the source has, one more grace period
-decides, and there is no fourth look. Memory is bounded: at most `CANDIDATES_MAX` differences wait for their next look.
+decides, and there is no fourth look. A report of an earlier verify stands for the first looks of a repair. Memory is
+bounded: at most `CANDIDATES_MAX` differences, and a page for each worker, wait for their next look.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import islice
 from typing import Final
 
 from sync_rules import balance
-from sync_rules.attributes import Item
-from sync_rules.balance import as_difference, ledgers, still, unbalanced
+from sync_rules.balance import Slot, as_difference, ledgers, of_slots, slot_of, still, unbalanced
 from sync_rules.cascade import Step, cascade, swept_tables
 from sync_rules.compare import (
     Asked,
     Comparison,
     Difference,
-    Drift,
     Sweep,
     Verdict,
     ask,
@@ -31,61 +31,27 @@ from sync_rules.compare import (
     look_again,
     sweep_page,
 )
+from sync_rules.entities import Table
 from sync_rules.errors import UserError
+from sync_rules.findings import Finding, Share, Tally
 from sync_rules.model import ItemKey
 from sync_rules.repair import mend
 from sync_rules.rules import Rules
-from sync_rules.store import Read, Work, World, drive
+from sync_rules.store import Read, Scan, Work, World, drive
 
 PAGE_MAX_ITEMS: Final = 500
 CANDIDATES_MAX: Final = 10_000
 LOOK_AGAIN_MAX_ITEMS: Final = 100
 GRACE_SECONDS: Final = 120.0  # a record is on its way for a second or two; a delayed one for a minute
-Look = Callable[[frozenset[str]], Iterator["Finding"]]  # at all targets asked for, by the rules of these names
-
-
-@dataclass
-class Tally:
-    """What a verify found, in (rule, target) pairs, per rule. `right`, `kept` and `lag` are of the last look at a rule;
-    what was mended stays counted as drift.
-    """
-
-    right: Counter[str] = field(default_factory=Counter)
-    kept: Counter[str] = field(default_factory=Counter)
-    lag: Counter[str] = field(default_factory=Counter)
-    drift: Counter[str] = field(default_factory=Counter)
-    repaired: Counter[str] = field(default_factory=Counter)
-    unmended: Counter[tuple[str, Drift]] = field(default_factory=Counter)  # what is left, by rule and kind
-    items: int = 0
-
-    @property
-    def left(self) -> int:
-        """Drift that is still there."""
-        return self.drift.total() - self.repaired.total()
-
-    def seen(self, rule: str) -> int:
-        """The targets of a rule that were looked at."""
-        return sum(counter[rule] for counter in (self.right, self.kept, self.lag, self.drift))
-
-    def start_over(self, rule: str) -> None:
-        """Forget what another look at all targets of a rule will find again."""
-        for counter in (self.right, self.kept, self.lag):
-            del counter[rule]
-        self.drift[rule] = self.repaired[rule]
-        for key in [key for key in self.unmended if key[0] == rule]:
-            del self.unmended[key]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One drift, and whether it was mended."""
-
-    difference: Difference
-    repaired: bool = False
+WHOLE: Final = Share()
+Look = Callable[[frozenset[str]], Iterator[Finding]]  # at all targets asked for, by the rules of these names
+Listed = Callable[[frozenset[str]], Iterator[Difference]]  # what a report lists of the rules of these names
 
 
 class Verifier:
-    """One verify run. `on_progress` is called after every page and before and after every wait."""
+    """One verify run. `share` is the part of the tables that a sweep looks at, `workers` of its segments at a time.
+    `on_progress` is called after every page and before and after every wait.
+    """
 
     def __init__(
         self,
@@ -94,6 +60,8 @@ class Verifier:
         only: frozenset[str],
         *,
         repair: bool = False,
+        share: Share = WHOLE,
+        workers: int = 1,
         grace_seconds: float = GRACE_SECONDS,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
@@ -104,6 +72,8 @@ class Verifier:
         self._world = world
         self._only = only
         self._repair = repair
+        self._share = share
+        self._workers = workers
         self._grace_seconds = grace_seconds
         self._sleep = sleep
         self._clock = clock
@@ -113,7 +83,7 @@ class Verifier:
         self._scanned: set[str] = set()
 
     def sweep(self) -> Iterator[Finding]:
-        """Every target table of the rules, from end to end. Raises StoreError when a page cannot be read."""
+        """The target tables of the rules, or the share of each. Raises StoreError when a page cannot be read."""
         return self._in_order(self._only, self._sweep)
 
     def one(self, key: ItemKey) -> Iterator[Finding]:
@@ -135,6 +105,43 @@ class Verifier:
         asked = self._only.intersection(rule.name for rule in about)
         return self._in_order(asked or self._only, look)
 
+    def listed(self, listed: Listed, age_seconds: float) -> Iterator[Finding]:
+        """What a report of this age lists, and nothing else: what is right by now, and what still drifts. A repair
+        takes the report for the looks that were taken before, once it is older than the grace period; without one
+        everything that differs is looked at twice, as ever.
+        """
+
+        def look(names: frozenset[str]) -> Iterator[Finding]:
+            first = names not in looked
+            slots: dict[Slot, Difference] = {}
+            looked.add(names)
+            differences = listed(names)
+            while some := {one.subject: one for one in islice(differences, LOOK_AGAIN_MAX_ITEMS)}:
+                self.tally.items += len(some) if first else 0
+                slots |= {slot: one for one in some.values() if (slot := slot_of(one)) is not None}
+                yield from self._look_at([one for one in some.values() if slot_of(one) is None], first=first)
+                self._on_progress(self.tally, "looking at what the report lists")
+            yield from self._settle()
+            yield from self._balance(names, slots, first=first)
+
+        looked: set[frozenset[str]] = set()
+        if self._repair and age_seconds < self._grace_seconds:
+            self._wait(self._grace_seconds - age_seconds, "the report is too new")
+        yield from self._in_order(self._only, look)
+
+    def _look_at(self, some: Sequence[Difference], *, first: bool) -> Iterator[Finding]:
+        """Another look at what a report lists. Only at the `first` is what is right none of our doing."""
+        comparison = drive(look_again(some, self._rules), self._world)
+        differing = {one.subject for one in comparison.different}
+        right = [self.tally.came_right(one) for one in some if one.subject not in differing]
+        yield from right if first else ()
+        if self._repair:
+            yield from self._mend(comparison.different)
+        else:
+            self._note(Comparison(different=comparison.different))
+            if len(self._candidates) >= CANDIDATES_MAX:
+                yield from self._settle()
+
     def _in_order(self, names: frozenset[str], look: Look) -> Iterator[Finding]:
         """Look with these rules: all at once, or, when each look may mend something, step by step down the cascade."""
         steps = cascade(self._rules, names) if self._repair else (Step(names),)
@@ -150,43 +157,63 @@ class Verifier:
 
     def _sweep(self, names: frozenset[str]) -> Iterator[Finding]:
         for table in swept_tables(self._rules, names):
-            cursor: Item | None = None
-            while True:
-                page: Sweep = drive(sweep_page(table, self._rules, names, cursor, PAGE_MAX_ITEMS), self._world)
-                self.tally.items += 0 if table.name in self._scanned else page.items
-                self._note(page.comparison)
+            for pages in self._pages(table, names):
+                for page in pages:
+                    self.tally.items += 0 if table.name in self._scanned else page.items
+                    self._note(page.comparison)
                 self._on_progress(self.tally, f"scanning {table.name}")
                 if len(self._candidates) >= CANDIDATES_MAX:
                     yield from self._settle()
-                cursor = page.cursor
-                if cursor is None:
-                    break
             self._scanned.add(table.name)
         yield from self._settle()
-        yield from self._balance(names)
+        if not self._share.sampled:
+            yield from self._balance(names)
 
-    def _balance(self, names: frozenset[str]) -> Iterator[Finding]:
-        """The totals that are not what their entries add up to, twice in the same way."""
+    def _pages(self, table: Table, names: frozenset[str]) -> Iterator[list[Sweep]]:
+        """The pages of a table, a page of each of several segments at a time: none is read while others are mended."""
+
+        def look(scan: Scan) -> Sweep:
+            return drive(sweep_page(scan, self._rules, names), self._world)
+
+        of = self._share
+        waiting = [Scan(table.name, PAGE_MAX_ITEMS, None, number, of.segments) for number in of.numbers]
+        with ThreadPoolExecutor(self._workers) as pool:
+            while waiting:
+                scans, waiting = waiting[: self._workers], waiting[self._workers :]
+                pages = list(pool.map(look, scans))
+                yield pages
+                read = zip(scans, pages, strict=True)
+                waiting = [replace(s, cursor=page.cursor) for s, page in read if page.cursor is not None] + waiting
+
+    def _balance(
+        self, names: frozenset[str], listed: dict[Slot, Difference] | None = None, *, first: bool = True
+    ) -> Iterator[Finding]:
+        """The totals, or those listed, that are not what their entries add up to, twice in the same way."""
         for table, tallies in ledgers(self._rules, names):
+            asked = {slot: one for slot, one in (listed or {}).items() if slot[0].table == table.name}
+            if listed is not None and not asked:
+                continue
             self._on_progress(self.tally, f"adding up {table.name}")
-            found = drive(unbalanced(table, tallies), self._world)
-            if found and self._grace_seconds:
-                self._on_progress(self.tally, f"{len(found)} differ; looking again in {self._grace_seconds:.0f} s")
-                self._sleep(self._grace_seconds)
+            look = unbalanced(table, tallies) if listed is None else of_slots(table, tallies, asked)
+            found = drive(look, self._world)
+            right = [self.tally.came_right(one) for slot, one in asked.items() if slot not in found]
+            yield from right if first else ()
+            if found:
+                self._wait(self._grace_seconds, f"{len(found)} differ")
             for slot, books in drive(still(table, tallies, found), self._world).items() if found else ():
                 mended = self._repair and drive(balance.mend(slot, books), self._world)
-                self.tally.drift[books.rule.name] += 1
-                self.tally.repaired[books.rule.name] += mended
-                difference = as_difference(slot, books)
-                self.tally.unmended[difference.rule, difference.drift] += not mended
-                yield Finding(difference, mended)
+                yield self.tally.found(as_difference(slot, books), repaired=mended)
 
     def _note(self, comparison: Comparison) -> None:
-        self.tally.right.update(comparison.right)
-        self.tally.kept.update(comparison.kept)
+        self.tally.add(comparison)
         if comparison.different:
             self._candidates += comparison.different
             self._last_seen = self._clock()
+
+    def _wait(self, seconds: float, why: str) -> None:
+        if seconds > 0:
+            self._on_progress(self.tally, f"{why}; looking again in {seconds:.0f} s to tell lag from drift")
+            self._sleep(seconds)
 
     def _settle(self) -> Iterator[Finding]:
         """The second look at what differed, and the third at what that could not tell."""
@@ -202,10 +229,8 @@ class Verifier:
         last look nothing is: the same wrong copy three times is one that nobody is at work on.
         """
         unsure: list[Difference] = []
-        wait = self._last_seen + self._grace_seconds - self._clock()
-        if found and wait > 0:
-            self._on_progress(self.tally, f"{len(found)} differ; looking again in {wait:.0f} s to tell lag from drift")
-            self._sleep(wait)
+        if found:
+            self._wait(self._last_seen + self._grace_seconds - self._clock(), f"{len(found)} differ")
         for start in range(0, len(found), LOOK_AGAIN_MAX_ITEMS):
             some = found[start : start + LOOK_AGAIN_MAX_ITEMS]
             comparison = drive(look_again(some, self._rules), self._world)
@@ -217,7 +242,6 @@ class Verifier:
             waiting = [] if last else judged[Verdict.UNSURE]
             drifted = judged[Verdict.DRIFT] + (judged[Verdict.UNSURE] if last else [])
             unsure += waiting
-            self.tally.drift.update(one.rule for one in drifted)
             self.tally.lag.update(one.rule for one in some)
             self.tally.lag.subtract(one.rule for one in (*drifted, *waiting))
             yield from self._mend(drifted)
@@ -226,14 +250,11 @@ class Verifier:
 
     def _mend(self, drifted: Sequence[Difference]) -> Iterator[Finding]:
         """Mend what drifted, if asked for, and say of each whether it is right now."""
-        unmended = {one.subject for one in drifted}
-        if self._repair:
-            unmended = set(drive(mend(drifted, self._rules), self._world))
+        unmended: Collection[object] = {one.subject for one in drifted}
+        if self._repair and drifted:
+            unmended = drive(mend(drifted, self._rules), self._world)
         for one in drifted:
-            repaired = one.subject not in unmended
-            self.tally.repaired[one.rule] += repaired
-            self.tally.unmended[one.rule, one.drift] += not repaired
-            yield Finding(one, repaired)
+            yield self.tally.found(one, repaired=one.subject not in unmended)
 
 
 def _compare_item(key: ItemKey, rules: Rules, only: frozenset[str], *, mended: bool) -> Work[Comparison]:

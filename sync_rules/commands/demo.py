@@ -23,10 +23,11 @@ from rich.table import Table as Grid
 
 from infra.tables import create_tables
 from sync_rules import aws
-from sync_rules.commands.verify import as_line, chosen, grid
+from sync_rules.commands.verify import chosen
 from sync_rules.demo.example import RULES, EngineStage, answers, folder_of
 from sync_rules.demo.pipeline import LocalPipeline, hastened
 from sync_rules.demo.story import Application, Told, tell, told
+from sync_rules.drift_display import as_line, grid
 from sync_rules.engine import ministack
 from sync_rules.families import Rule
 from sync_rules.kinds.archive import ArchiveRule

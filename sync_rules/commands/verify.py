@@ -1,6 +1,7 @@
 """`sync-rules verify`: is every copy what its rule says? Looks twice before it calls anything drift; can repair.
 
-Exit code 0 when there is no drift, or none left after --repair; 1 when there is; 2 for the user's mistake.
+Exit code 0 when there is no drift, or none left after --repair; 1 when there is; 2 for the user's mistake. With --from
+only what an earlier report lists is looked at: then 0 says that nothing of it is left.
 """
 
 from __future__ import annotations
@@ -9,23 +10,27 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from random import Random
+from secrets import randbelow
 from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
-from rich.table import Table as Grid
 
 from sync_rules import aws
-from sync_rules.attributes import AttributeValue, show_path
-from sync_rules.compare import Drift
+from sync_rules.attributes import AttributeValue
+from sync_rules.drift_display import as_line, grid, sampled, summary, unseen
+from sync_rules.drift_report import DriftReport, header, open_report, report
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.entities import Table
 from sync_rules.errors import UserError
 from sync_rules.failure_log import FailureLog
-from sync_rules.failures import plain_key, printable
-from sync_rules.families import EffectRule, PartRule
+from sync_rules.families import EffectRule
+from sync_rules.findings import SAMPLE_SEGMENTS, Finding, Share, Tally
+from sync_rules.htmlreport import Verified, as_typed, host_of, noting, page
 from sync_rules.local_run import Files, wall_clock_ms
 from sync_rules.model import ItemKey
 from sync_rules.preflight import require
@@ -33,13 +38,16 @@ from sync_rules.problems import unknown
 from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
 from sync_rules.store import NobodyLooksAgain, World
-from sync_rules.verify import GRACE_SECONDS, Finding, Tally, Verifier
+from sync_rules.verify import GRACE_SECONDS, Verifier
+from sync_rules.wholefile import require_place, write_whole
 
 SHOWN_PER_RULE_MAX: Final = 20
-MENDABLE: Final = (Drift.WRONG, Drift.MISSING, Drift.EXTRA)
+WORKERS_MAX: Final = 64
+SEEDS: Final = 1_000_000
 
 
 def verify(
+    context: typer.Context,
     rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules file.")] = Path("rules.yaml"),
     *,
     rule: Annotated[list[str] | None, typer.Option(help="Only this rule; may be given again.")] = None,
@@ -48,18 +56,43 @@ def verify(
     ] = None,
     table: Annotated[str | None, typer.Option(help="The table of --key, where its attributes do not tell.")] = None,
     repair: Annotated[bool, typer.Option("--repair", help="Mend what drifted; never over a newer write.")] = False,
+    from_report: Annotated[
+        Path | None, typer.Option("--from", help="Only what this report of an earlier verify --json lists.")
+    ] = None,
+    sample: Annotated[
+        float | None, typer.Option(min=0.1, max=100, metavar="PERCENT", help="Only so much of each table, at random.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="The same sample again, as far as the tables are the same.")] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, max=WORKERS_MAX, help="So many segments of a table are read at a time.")
+    ] = 1,
     grace_seconds: Annotated[
         float, typer.Option(min=0, help="How long a copy may differ before it is drift and not lag.")
     ] = GRACE_SECONDS,
     endpoint_url: Annotated[str | None, typer.Option(help="Another DynamoDB than AWS's, such as an emulator.")] = None,
     region: Annotated[str | None, typer.Option(help="The AWS region.")] = None,
     failures: Annotated[Path, typer.Option(help="Where to append what cannot be repaired.")] = Files.failures,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON line per drift, then one with the totals.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A report: JSON lines, one per drift, the totals last.")
+    ] = False,
+    page_file: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE.html", help="Write a page for people, to be opened.")
+    ] = None,
 ) -> int:
     """Compare every copy with its source; mend it with --repair."""
     rules = load_rules(rules_file)
     only = chosen(rules, rule or [])
     item = None if key is None else parse_key(key, table, rules)
+    if sum(given is not None for given in (key, from_report, sample)) > 1:
+        raise UserError("--key, --from and --sample each say what to look at: give one of them")
+    listed = None if from_report is None else open_report(from_report, rules)
+    only = only if listed is None else only & listed.names
+    if listed is not None and not only:
+        raise UserError(f"{from_report} is a report of none of these rules: leave out --rule")
+    share, seed = share_of(sample, seed, workers)
+    if page_file is not None:
+        require_place(page_file)
+    started, examples = datetime.now(UTC), dict[str, list[Finding]]()
     client = aws.dynamodb(endpoint_url, region)
     require(client, replace(rules, rules={name: rules.rules[name] for name in sorted(only)}), streams=False)
     store = DynamoStore(client, rules.tables)
@@ -77,15 +110,57 @@ def verify(
             World(store, NobodyLooksAgain(), FailureLog(failures, wall_clock_ms)),
             only,
             repair=repair,
+            share=share,
+            workers=workers,
             grace_seconds=grace_seconds,
             on_progress=progress,
         )
-        findings = verifier.sweep() if item is None else verifier.one(item)
-        show(findings, verifier.tally, only, as_json=as_json, whole=item is None, repair=repair)
-        if item is None and not as_json:
-            for line in unseen(rules, verifier.tally, only):
+        findings = noting(_looked_at(verifier, item, listed), examples)
+        whole = item is None and listed is None
+        head = {**header(rules, only, datetime.now(UTC), share), "seed": seed} if as_json else None
+        show(findings, verifier.tally, only, head=head, whole=whole, repair=repair)
+        if whole and not as_json:
+            for line in (*sampled(share, seed, rules, only), *unseen(rules, verifier.tally, only, share)):
                 print(line)
+    if page_file is not None:
+        tally = verifier.tally
+        verified = Verified(
+            rules=rules,
+            names=only if whole else frozenset(name for name in only if tally.seen(name)),
+            tally=tally,
+            examples=examples,
+            started=started,
+            seconds=(datetime.now(UTC) - started).total_seconds(),
+            how=as_typed(context.obj),
+            endpoint=host_of(client.meta.endpoint_url),
+            region=client.meta.region_name,
+            grace_seconds=grace_seconds,
+            repair=repair,
+            share=share,
+            seed=seed,
+            only="" if whole else "one item" if listed is None else "what an earlier report lists",
+        )
+        write_whole(page_file, page(verified))
     return 1 if verifier.tally.left else 0
+
+
+def _looked_at(verifier: Verifier, item: ItemKey | None, listed: DriftReport | None) -> Iterator[Finding]:
+    """What was asked for: one item, what a report lists, or the tables."""
+    if listed is not None:
+        return verifier.listed(listed.listed, listed.age_seconds(datetime.now(UTC)))
+    return verifier.sweep() if item is None else verifier.one(item)
+
+
+def share_of(percent: float | None, seed: int | None, workers: int) -> tuple[Share, int | None]:
+    """The segments to look at: each worker's, or a sample drawn by the seed, which is given back."""
+    if percent is None or percent == 100:  # noqa: PLR2004 - percent
+        if seed is not None:
+            raise UserError("--seed is for a sample: give --sample PERCENT too")
+        return Share(workers, tuple(range(workers))), None
+    seed = randbelow(SEEDS) if seed is None else seed
+    count = max(1, round(SAMPLE_SEGMENTS * percent / 100))
+    numbers = Random(seed).sample(range(SAMPLE_SEGMENTS), count)  # noqa: S311 - nobody gains by guessing it
+    return Share(SAMPLE_SEGMENTS, tuple(sorted(numbers))), seed
 
 
 def chosen(rules: Rules, names: list[str]) -> frozenset[str]:
@@ -164,106 +239,30 @@ def show(
     tally: Tally,
     only: frozenset[str],
     *,
-    as_json: bool,
+    head: Mapping[str, Any] | None = None,
     whole: bool = True,
     repair: bool = False,
 ) -> None:
-    """Each drift as it is found (for people only the first of each rule), the totals at the end; for a single item,
-    which is not the `whole`, those of the rules that had something to look at.
+    """Each drift as it is found, the totals at the end: as a report when there is a `head` for one, else for people,
+    who are shown the first of each rule. Where not the `whole` is looked at, the totals are those of the rules that had
+    something to look at.
     """
+
+    def looked_at() -> frozenset[str]:
+        return only if whole else frozenset(name for name in only if tally.seen(name))
+
+    if head is not None:
+        for line in report(findings, tally, head, looked_at, lambda: datetime.now(UTC)):
+            print(json.dumps(line), flush=True)
+        return
     shown: Counter[str] = Counter()
     for finding in findings:
         rule = finding.difference.rule
         shown[rule] += 1
-        if as_json:
-            print(json.dumps(as_row(finding)), flush=True)
-        elif shown[rule] <= SHOWN_PER_RULE_MAX:
+        if shown[rule] <= SHOWN_PER_RULE_MAX:
             print(as_line(finding), flush=True)
-    looked = only if whole else frozenset(name for name in only if tally.seen(name))
-    if as_json:
-        print(json.dumps({"items": tally.items, "rules": {name: totals(tally, name) for name in sorted(looked)}}))
-        return
     for rule, count in sorted(shown.items()):
         if count > SHOWN_PER_RULE_MAX:
             print(f"and {count - SHOWN_PER_RULE_MAX} more of rule {rule}; --json prints them all")
-    Console().print(grid(tally, looked))
+    Console().print(grid(tally, looked_at()))
     print(summary(tally, repair=repair))
-
-
-def summary(tally: Tally, *, repair: bool) -> str:
-    """The last word, for people: how much is left of what kind, and what to do about each."""
-    checked = f"{tally.items} items checked, "
-    if not tally.left:
-        return f"{checked}no drift left" if tally.drift else f"{checked}no drift"
-    kinds = {drift: sum(tally.unmended[rule, drift] for rule in tally.drift) for drift in Drift}
-    advice = []
-    if any(kinds[drift] for drift in MENDABLE):
-        names = ", ".join(drift.value for drift in MENDABLE if kinds[drift])
-        again = "could not be mended now: run it again, and see the failures file for why"
-        advice.append(f"What is {names} {again}." if repair else f"--repair mends what is {names}.")
-    if kinds[Drift.STUCK]:
-        advice.append("What is stuck says why: nothing mends it but you.")
-    if kinds[Drift.ORPHAN]:
-        advice.append("An orphan has no source: bring that back, or remove the orphan.")
-    counts = ", ".join(f"{count} {drift.value}" for drift, count in kinds.items() if count)
-    return " ".join([f"{checked}{tally.left} drift left: {counts}.", *advice])
-
-
-def unseen(rules: Rules, tally: Tally, only: frozenset[str]) -> Iterator[str]:
-    """A line for each rule that had nothing to look at: no drift there proves nothing."""
-    lines: dict[str, None] = {}
-    for name in sorted(only):
-        if not tally.seen(name):
-            rule = rules.rules[name]
-            what, entity = ("sources", rule.source) if isinstance(rule, PartRule) else ("targets", rule.target)
-            where = f"no key in table {entity.table.physical_name} is of entity {entity.name}"
-            lines[f"rule {rule.title} saw no {what}: {where}"] = None
-    yield from lines
-
-
-def totals(tally: Tally, rule: str) -> dict[str, int]:
-    """The figures of one rule, in (rule, target) pairs."""
-    columns = {"right": tally.right, "kept": tally.kept, "lag": tally.lag, "drift": tally.drift}
-    return {name: counter[rule] for name, counter in {**columns, "repaired": tally.repaired}.items()}
-
-
-def grid(tally: Tally, only: frozenset[str]) -> Grid:
-    """The figures of all rules for people."""
-    table = Grid(box=None, header_style="bold", pad_edge=False)
-    table.add_column("rule", no_wrap=True)
-    names = ("right", "kept", "lag", "drift", "repaired")
-    for name in names:
-        table.add_column(name, justify="right")
-    for rule in sorted(only):
-        figures = totals(tally, rule)
-        style = "red" if figures["drift"] > figures["repaired"] else None
-        table.add_row(rule, *(str(figures[name]) for name in names), style=style)
-    return table
-
-
-def as_row(finding: Finding) -> dict[str, Any]:
-    """A drift for machines: keys and paths, never a value."""
-    found = finding.difference
-    return {
-        "rule": found.rule,
-        "drift": found.drift.value,
-        "target": _key(found.target),
-        "source": None if found.source is None else _key(found.source),
-        "paths": [show_path(path) for path in found.paths],
-        "reason": found.reason or None,
-        "repaired": finding.repaired,
-    }
-
-
-def _key(key: ItemKey) -> dict[str, Any]:
-    return {"table": key.table, "key": plain_key(key)}
-
-
-def as_line(finding: Finding) -> str:
-    """A drift for people."""
-    found = finding.difference
-    paths = "".join(f"{', ' if number else ' '}{show_path(path)}" for number, path in enumerate(found.paths))
-    source = f" from {printable(found.source)}" if found.source else ""
-    mended = " · repaired" if finding.repaired else ""
-    why = f" ({found.reason})" if found.reason else ""
-    return f"{found.drift.value}{why}: {printable(found.target)}{paths}{source} · rule {found.rule}{mended}"

@@ -9,8 +9,8 @@ import pytest
 
 from sync_rules import aws, cli
 from sync_rules.rulefile import parse_rules
-from tests import engines
-from tests.builders import author_item, book_item, s
+from tests import drifts, engines, every_kind
+from tests.builders import author_item, book_item, key, s
 
 RULES = """
 tables:
@@ -37,8 +37,8 @@ def verify(engine, tmp_path, capsys):
     def run(*options: str, file: Path = file) -> tuple[int, list[dict]]:
         fixed = ["--endpoint-url", engine, "--grace-seconds", "0", "--failures", str(tmp_path / "f.jsonl"), "--json"]
         code = cli.main(["verify", str(file), *fixed, *options])
-        out, run.err = capsys.readouterr()
-        return code, [json.loads(line) for line in out.splitlines()]
+        run.out, run.err = capsys.readouterr()
+        return code, [json.loads(line) for line in run.out.splitlines()[1:]]
 
     def with_text(old: str, new: str) -> Path:
         assert old in text
@@ -53,14 +53,16 @@ def verify(engine, tmp_path, capsys):
 
 
 def test_verify_engine_finds_and_mends_drift(verify):
-    """Wrong, missing and extra copies are found in a real table, mended by --repair, and gone at the next look."""
+    """Wrong, missing, extra and orphaned copies are found in a real table, mended by --repair, and gone at the next look."""
     verify.put("authors", author_item("a1", name=s("Ada")))
     right = {"M": {"name": s("Ada")}}
     verify.put("books", book_item("right", "a1", author=right))
     verify.put("books", book_item("wrong", "a1", author={"M": {"name": s("Bea")}}))
     verify.put("books", book_item("missing", "a1"))
-    verify.put("books", book_item("extra", "nobody", author=right))
-    found = {"wrong": "wrong", "missing": "missing", "extra": "extra"}
+    verify.put("books", book_item("extra", "mute", author=right))
+    verify.put("authors", author_item("mute"))
+    verify.put("books", book_item("orphan", "nobody", author=right))
+    found = {"wrong": "wrong", "missing": "missing", "extra": "extra", "orphan": "orphan"}
     code, rows = verify()
     assert code == 1
     assert {row["target"]["key"]["book_id"]: row["drift"] for row in rows[:-1]} == found
@@ -108,3 +110,75 @@ def test_verify_engine_repairs_a_cascade_at_once(verify):
     assert rows[-1]["items"] == 3
     code, (totals,) = verify()
     assert (code, totals["rules"]["bylines"]["right"]) == (0, 2)
+
+
+def test_verify_engine_of_a_sample_and_by_workers(verify):
+    """Segments of a real parallel scan, whatever their number, are together the table; a share of them is less."""
+    verify.put("authors", author_item("a1", name=s("Ada")))
+    for number in range(60):
+        verify.put("books", book_item(f"b{number}", "a1"))
+    assert [verify(*options)[1][-1]["items"] for options in ((), ("--workers", "4"))] == [60, 60]
+    code, rows = verify("--sample", "30", "--seed", "11", "--rule", "names")
+    assert code == 1
+    assert 0 < rows[-1]["items"] < 60
+    assert verify("--sample", "30", "--seed", "11", "--rule", "names")[1][:-1] == rows[:-1]
+
+
+# ---------------------------------------------------------------- every kind
+class Shop:
+    """A shop of every kind on an engine, in which `verify --repair` has made everything right."""
+
+    def __init__(self, engine: str, folder: Path, capsys) -> None:
+        self._engine = engine
+        self._capsys = capsys
+        self._failures = folder / "failures.jsonl"
+        self.file = folder / "rules.yaml"
+        self.file.write_text(every_kind.text_of(drifts.RULES, engines.unique_prefix()))
+        self.rules = parse_rules(self.file.read_text())
+        engines.create(engine, self.rules.tables)
+        self.client = aws.dynamodb(engine)
+        for table, item in drifts.ITEMS:
+            self._put(table, item)
+
+    def _put(self, table: str, item: dict) -> None:
+        self.client.put_item(TableName=self.rules.tables[table].physical_name, Item=item)
+
+    def inject(self, drifted: drifts.Drifted) -> None:
+        for (table, *values), changes in drifted.edits:
+            at = key(self.rules.tables[table], *values).attributes()
+            name = self.rules.tables[table].physical_name
+            if changes is None:
+                self.client.delete_item(TableName=name, Key=at)
+                continue
+            before = self.client.get_item(TableName=name, Key=at, ConsistentRead=True).get("Item", at)
+            self._put(table, {name: value for name, value in {**before, **changes}.items() if value is not None})
+
+    def verify(self, *options: str) -> tuple[int, str]:
+        fixed = ["--endpoint-url", self._engine, "--grace-seconds", "0", "--failures", str(self._failures), "--json"]
+        self._capsys.readouterr()
+        code = cli.main(["verify", str(self.file), *fixed, *options])
+        return code, self._capsys.readouterr().out
+
+
+@pytest.mark.parametrize("by_report", [False, True], ids=["sweep", "report"])
+def test_verify_engine_finds_and_mends_injected_drift_of_every_kind(engine, tmp_path, capsys, by_report):
+    """Of each kind something is written behind the pipeline's back, wrong, missing, extra and orphaned: exactly that is
+    found, with exit code 1; mended at once, or from the report; then nothing is found any more.
+    """
+    shop = Shop(engine, tmp_path, capsys)
+    assert shop.verify("--repair")[0] == 0
+    assert shop.verify()[0] == 0
+    mendable = [one for one in drifts.DRIFTS if one.mendable]
+    injected = drifts.apart(mendable[::-1] if by_report else mendable)  # others first, so that both together have all
+    assert {one.told[1].value for one in injected} >= {"extra", "orphan", "missing" if by_report else "wrong"}
+    for drifted in injected:
+        shop.inject(drifted)
+    code, out = shop.verify()
+    rows = [json.loads(line) for line in out.splitlines()]
+    found = {
+        (row["rule"], row["drift"], (row["target"]["table"], *row["target"]["key"].values())) for row in rows[1:-1]
+    }
+    assert (code, found) == (1, {(rule, drift.value, at) for one in injected for rule, drift, at in one.found})
+    (tmp_path / "report.jsonl").write_text(out)
+    assert shop.verify("--repair", *(["--from", str(tmp_path / "report.jsonl")] if by_report else []))[0] == 0
+    assert shop.verify()[0] == 0

@@ -7,6 +7,7 @@ import pytest
 from sync_rules.compare import Asked, Comparison, Drift, Verdict, ask, compare, judge, look_again, sweep_page
 from sync_rules.expressions import compile_where
 from sync_rules.rulefile import parse_rules
+from sync_rules.store import Scan
 from tests.builders import author_item, book_item, library, m, n, s
 from tests.every_kind import RULES, order, part, post, text_of, user
 from tests.worlds import Scene
@@ -17,7 +18,7 @@ BARE = book_item("b1", "a1")
 
 
 def sweep(scene: Scene, only: frozenset[str] = frozenset({RULE})):
-    return scene.drive(sweep_page(scene.rules.tables["books"], scene.rules, only, None, 100)).comparison
+    return scene.drive(sweep_page(Scan("books", 100), scene.rules, only)).comparison
 
 
 def with_author(**options) -> Scene:
@@ -33,7 +34,9 @@ def with_author(**options) -> Scene:
         ({}, {**BARE, "author_bio": s("...")}, Drift.MISSING, ["author_name"]),
         ({}, BARE, Drift.MISSING, ["author_name", "author_bio"]),
         ({}, {**RIGHT, "author_id": s("mute")}, Drift.EXTRA, ["author_name", "author_bio"]),
-        ({"on_delete": "clear"}, {**RIGHT, "author_id": s("gone")}, Drift.EXTRA, ["author_name", "author_bio"]),
+        ({"on_delete": "clear"}, {**RIGHT, "author_id": s("mute")}, Drift.EXTRA, ["author_name", "author_bio"]),
+        ({"on_delete": "clear"}, {**RIGHT, "author_id": s("gone")}, Drift.ORPHAN, ["author_name", "author_bio"]),
+        ({"on_delete": "clear"}, {"book_id": s("b1"), "author_name": s("x")}, Drift.ORPHAN, ["author_name"]),
         ({"on_delete": "delete"}, {**RIGHT, "author_id": s("gone")}, Drift.ORPHAN, []),
     ],
 )
@@ -172,7 +175,7 @@ def swept(scene: Scene) -> Comparison:
     for table in scene.rules.tables.values():
         cursor = None
         while True:
-            page = scene.drive(sweep_page(table, scene.rules, frozenset(scene.rules.rules), cursor, 1))
+            page = scene.drive(sweep_page(Scan(table.name, 1, cursor), scene.rules, frozenset(scene.rules.rules)))
             total.right.update(page.comparison.right)
             total.kept.update(page.comparison.kept)
             total.different += page.comparison.different
@@ -192,12 +195,12 @@ ADA = user("1", name=s("Ada"), email=s("a@x"))
 @pytest.mark.parametrize(
     ("name", "break_it", "expected"),
     [
-        ("tags", lambda c: c.there("shop", {**ADA, "orders": {"SS": ["x"]}}), {Drift.MISSING, Drift.EXTRA}),
+        ("tags", lambda c: c.there("shop", {**ADA, "orders": {"SS": ["x"]}}), {Drift.MISSING, Drift.ORPHAN}),
         ("tags", lambda c: c.there("shop", {**ADA, "orders": s("no set")}), {Drift.STUCK}),
         ("spent", lambda c: c.there("shop", {**ADA, "spent": n(1)}), {Drift.WRONG}),
         ("spent", lambda c: c.there("shop", order("1", "a", 11)), {Drift.WRONG}),
         ("spent", lambda c: c.there("shop", order("1", "b", 1)), {Drift.MISSING}),
-        ("spent", lambda c: c.memory.delete(c.at("shop", "USER#1", "ORDER#a")), {Drift.EXTRA}),
+        ("spent", lambda c: c.memory.delete(c.at("shop", "USER#1", "ORDER#a")), {Drift.ORPHAN}),
         ("least", lambda c: c.there("shop", order("1", "a", 11)), {Drift.MISSING, Drift.EXTRA}),
         ("mails", lambda c: c.memory.delete(c.at("shop", "EMAIL#a@x", "EMAIL")), {Drift.MISSING}),
         ("mails", lambda c: c.there("shop", {**ADA, "name": s("Eve")}), {Drift.WRONG}),
@@ -273,12 +276,79 @@ def test_compare_judges_an_element_by_its_edge_alone(meanwhile, verdict):
     assert [judge(before, one) for one in now] == [verdict]
 
 
-@pytest.mark.parametrize(("on_delete", "orphans"), [("keep", 1), ("restrict", 1), ("delete", 1), ("clear", 0)])
-def test_compare_lists_parts_of_a_hierarchy_without_a_parent(on_delete, orphans):
-    """An item whose parent does not exist is reported, unless the rule clears its path."""
+@pytest.mark.parametrize(
+    ("on_delete", "mendable"), [("keep", False), ("restrict", False), ("delete", False), ("clear", True)]
+)
+def test_compare_lists_parts_of_a_hierarchy_without_a_parent(on_delete, mendable):
+    """An item whose parent does not exist is an orphan, for a repair only where the rule clears its path."""
     scene = kinds(paths=RULES["paths"].replace("depth:", f"on_delete: {on_delete}, via: by_parent, depth:"))
     scene.there("parts", part("a"), part("b", "gone") | {"path": s("gone|b")})
-    assert len([one for one in swept(scene).different if one.drift is Drift.ORPHAN]) == orphans
+    assert [(one.drift, one.mendable) for one in swept(scene).different if str(one.target) == "parts[b]"] == [
+        (Drift.ORPHAN, mendable)
+    ]
+
+
+@pytest.mark.parametrize(("on_delete", "mendable"), [("clear", True), ("delete", False), ("restrict", False)])
+def test_compare_says_which_orphans_a_repair_removes(on_delete, mendable):
+    """Where a copy of nothing is to be nothing it can be mended; where somebody is to hear of it, it cannot."""
+    scene = with_author(on_delete=on_delete)
+    scene.there("books", {**RIGHT, "author_id": s("gone")})
+    (found,) = sweep(scene).different
+    assert (found.drift, found.mendable) == (Drift.ORPHAN, mendable)
+
+
+@pytest.mark.parametrize(
+    ("options", "book", "orphaned"),
+    [
+        ({}, {**RIGHT, "author_id": s("gone")}, 1),
+        ({}, {**BARE, "author_id": s("gone")}, 0),
+        ({}, {"book_id": s("b1"), "author_name": s("x")}, 0),
+        ({"mode": "snapshot"}, {**RIGHT, "author_id": s("gone")}, 0),
+        ({"where": compile_where("status == 'OPEN'", "author")}, {**RIGHT, "author_id": s("gone")}, 0),
+    ],
+)
+def test_compare_counts_the_copies_that_outlive_their_source(options, book, orphaned):
+    """Of what is kept, a copy whose source is gone counts; no copy, a snapshot and another's business do not."""
+    scene = with_author(**options)
+    scene.there("books", book)
+    comparison = sweep(scene)
+    assert (comparison.different, comparison.kept[RULE], comparison.orphaned[RULE]) == ([], 1, orphaned)
+
+
+@pytest.mark.parametrize("listed_by", ["an index", "the base table"])
+@pytest.mark.parametrize(
+    ("entries", "drift"),
+    [
+        ({"q": m()}, Drift.EXTRA),
+        ({"gone": m()}, Drift.ORPHAN),
+        ({"q": m(), "gone": m()}, Drift.EXTRA),
+        ({"gone": m(), "p": m(old=s("x"))}, Drift.WRONG),
+    ],
+)
+def test_compare_an_entry_is_an_orphan_when_its_child_is_gone(entries, drift, listed_by):
+    """An entry too many of a child that is no member is extra, of one that does not exist an orphan; where an entry
+    is wrong besides, the map is.
+    """
+    lines = "{embed: order, into: user.posts, fields: [total], limit: {items: 9}, where: \"status != 'VOID'\"}"
+    scene = kinds("posts") if listed_by == "an index" else kinds(lines=lines)
+    scene.put("shop", ADA, order("1", "p", 1), order("1", "q", 2, status=s("VOID")))
+    scene.put("posts", post("p", "1", "x"), post("q", "2", "y"))
+    scene.rest()
+    at = scene.at("shop", "USER#1", "PROFILE")
+    assert scene.item(at)["posts"]["M"].keys() == {"p"}
+    scene.there("shop", {**scene.item(at), "posts": {"M": {**scene.item(at)["posts"]["M"], **entries}}})
+    (found,) = swept(scene).different
+    assert (found.drift, found.mendable) == (drift, True)
+
+
+def test_compare_an_element_whose_edge_goes_has_not_been_touched():
+    """That its edge is gone by the second look makes an element an orphan, and nobody has kept it up."""
+    scene = kinds("tags")
+    scene.there("shop", {**ADA, "orders": {"SS": ["a"]}}, order("1", "a", 1, status=s("VOID")))
+    (before,) = swept(scene).different
+    scene.memory.delete(scene.at("shop", "USER#1", "ORDER#a"))
+    (now,) = scene.drive(look_again([before], scene.rules)).different
+    assert (before.drift, now.drift, judge(before, now)) == (Drift.EXTRA, Drift.ORPHAN, Verdict.UNSURE)
 
 
 def test_compare_keeps_no_value_of_a_part():

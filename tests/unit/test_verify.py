@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -10,11 +11,12 @@ import pytest
 from sync_rules.cascade import cascade
 from sync_rules.compare import Drift
 from sync_rules.errors import StoreError, UserError
+from sync_rules.findings import Share
 from sync_rules.limits import Limits
 from sync_rules.model import Change, ItemKey, Result, Status, Write
 from sync_rules.rulefile import parse_rules
 from sync_rules.store import Apply, List, Read, Scan
-from sync_rules.verify import PAGE_MAX_ITEMS, Verifier
+from sync_rules.verify import LOOK_AGAIN_MAX_ITEMS, PAGE_MAX_ITEMS, Verifier
 from tests import every_kind
 from tests.builders import author_item, book_item, key, library, m, mapping, n, rules_of, s
 from tests.worlds import Scene
@@ -28,7 +30,9 @@ GRACE_SECONDS = 120.0
 class Run:
     """A verify run on a clock that only its own waiting moves. `meanwhile` happens while it waits."""
 
-    def __init__(self, scene: Scene, *, repair: bool = False, only: frozenset[str] | None = None, meanwhile=None):
+    def __init__(
+        self, scene: Scene, *, repair: bool = False, only: frozenset[str] | None = None, meanwhile=None, **options
+    ):
         self.waits: list[float] = []
         self._meanwhile = meanwhile or (lambda: None)
         self._now = 1_000.0
@@ -40,6 +44,7 @@ class Run:
             grace_seconds=GRACE_SECONDS,
             sleep=self._sleep,
             clock=lambda: self._now,
+            **options,
         )
 
     def _sleep(self, seconds: float) -> None:
@@ -596,7 +601,7 @@ def test_verify_of_one_item_that_should_not_be_there():
     extra = scene.there(
         "shop", {"PK": s("EMAIL#x"), "SK": s("EMAIL"), "user_id": s("gone"), "name": s("x"), "x": s("x")}
     )
-    assert Run(scene, repair=True).one(extra) == [(extra, Drift.EXTRA, True)]
+    assert Run(scene, repair=True).one(extra) == [(extra, Drift.ORPHAN, True)]
     assert scene.memory.item(extra) is None
 
 
@@ -718,3 +723,216 @@ rules: {one: {mirror: user, into: mail}}
     list(run.verifier.sweep())
     assert [item["user_id"] for item in scene.memory.items("mails")] == [s("u")]
     assert run.verifier.tally.left == 0
+
+
+# ---------------------------------------------------------------- a share, several at a time
+def test_verify_of_a_share_reads_only_its_segments():
+    """A sample reads its segments of each table and no other, and adds up no totals."""
+    scene = every_kind_scene()
+    run = Run(scene, share=Share(10, (3, 7)))
+    assert run.sweep() == []
+    scans = scene.tap.seen(Scan)
+    assert {(scan.segment, scan.total_segments) for scan in scans} == {(3, 10), (7, 10)}
+    assert Counter(scan.table for scan in scans) == {"shop": 2, "parts": 2, "ledger": 2}
+
+
+def test_verify_bounds_what_several_workers_gather(monkeypatch):
+    """What differs is looked at again as soon as there is too much of it, and no page is read meanwhile."""
+    monkeypatch.setattr("sync_rules.verify.CANDIDATES_MAX", 3)
+    monkeypatch.setattr("sync_rules.verify.PAGE_MAX_ITEMS", 2)
+    scene = library_scene()
+    scene.there("books", *(book_item(f"b{i}", "a1") for i in range(40)))
+    reading = []
+
+    def scans_only_while_scanning(request):
+        reading.append(isinstance(request, Scan))
+
+    scene.tap.before = scans_only_while_scanning
+    run = Run(scene, share=Share(4, (0, 1, 2, 3)), workers=4)
+    assert len(run.sweep()) == 40
+    assert len(run.waits) >= 40 / (3 + 4 * 2)
+    assert run.verifier.tally.items == 40
+
+
+# ---------------------------------------------------------------- what a report lists
+def listed(scene: Scene, only: frozenset[str] | None = None):
+    """What a verify found, as a report lists it."""
+    found = [one.difference for one in Run(scene, only=only).verifier.sweep()]
+    return lambda names: iter([one for one in found if one.rule in names])
+
+
+@pytest.mark.parametrize(("age", "waits"), [(0.0, [120.0]), (50.0, [70.0]), (120.0, []), (9_000.0, [])])
+def test_verify_of_a_report_waits_until_it_is_old_enough(age, waits):
+    """A report is the first look: a repair waits only for what is missing of the grace period, and mends at once."""
+    scene = library_scene()
+    book = scene.there("books", {**RIGHT, "author_name": s("x")})
+    of = listed(scene)
+    run = Run(scene, repair=True)
+    assert run._shown(run.verifier.listed(of, age)) == [(book, Drift.WRONG, True)]
+    assert run.waits == waits
+
+
+def test_verify_of_a_report_without_repair_looks_twice():
+    """Without a repair nothing is called drift on one look: what comes right within the grace period is lag."""
+    scene = library_scene()
+    book = scene.there("books", {**RIGHT, "author_name": s("x")})
+    of = listed(scene)
+    run = Run(scene)
+    assert run._shown(run.verifier.listed(of, 9_000)) == [(book, Drift.WRONG, False)]
+    assert run.waits == [GRACE_SECONDS]
+    run = Run(scene, meanwhile=lambda: scene.there("books", RIGHT))
+    assert run._shown(run.verifier.listed(of, 9_000)) == []
+    assert (run.verifier.tally.lag[RULE], run.verifier.tally.left) == (1, 0)
+
+
+def test_verify_of_a_report_never_repairs_over_a_newer_write():
+    """A copy that somebody writes under the repair keeps that value and is left."""
+    scene = library_scene()
+    book = scene.there("books", {**RIGHT, "author_name": s("x")})
+    of = listed(scene)
+
+    def newer(request):
+        if isinstance(request, Apply):
+            scene.memory.put("books", {**RIGHT, "author_name": s("newer")})
+
+    scene.tap.before = newer
+    run = Run(scene, repair=True)
+    assert run._shown(run.verifier.listed(of, 9_000)) == [(book, Drift.WRONG, False)]
+    assert scene.item(book)["author_name"] == s("newer")
+
+
+def test_verify_of_a_report_goes_down_the_cascade():
+    """What is listed is mended in the order of the rules; a copy of what was mended is right when its turn comes."""
+    chain = down(orders="broken")
+    of = listed(chain.scene)
+    run = Run(chain.scene, repair=True)
+    found = [(one.difference.target.table, one.repaired, one.came_right) for one in run.verifier.listed(of, 9_000)]
+    assert found == [("orders", True, False), ("lines", False, True)]
+    assert [chain.text(table, name) for table, name in (("orders", "status"), ("lines", "name"))] == ["right"] * 2
+
+
+def test_verify_of_a_report_mends_a_hierarchy_level_by_level():
+    """Paths that are listed are mended round by round; what was mended is not said to have come right by itself."""
+    scene = Scene(parse_rules(every_kind.text_of({"paths": every_kind.RULES["paths"]})))
+    names = "fedcba"
+    for parent, name in zip([None, *names], names, strict=False):
+        scene.there("parts", {**every_kind.part(name, parent), "path": s(f"x|{name}"), "depth": n(9)})
+    of = listed(scene)
+    run = Run(scene, repair=True)
+    found = list(run.verifier.listed(of, 9_000))
+    assert not any(one.came_right for one in found)
+    assert (run.verifier.tally.left, run.verifier.tally.items) == (0, 6)
+    assert rules_found(Run(scene)) == []
+
+
+def test_verify_of_a_report_adds_up_the_totals_it_lists():
+    """A listed total is looked at twice, as a scan is no snapshot; one that is right by now is said to be, and one that
+    is not listed is left alone.
+    """
+    scene = every_kind_scene()
+    totals = [scene.at("ledger", f"{rule}/T/USER#1", "PROFILE") for rule in ("spent", "counted")]
+    before = [scene.item(at) for at in totals]
+    for item in before:
+        scene.there("ledger", {**item, "n": n(99)})
+    of = listed(scene, frozenset({"spent.ledger", "counted.ledger"}))
+    scene.there("ledger", before[1])
+    other = scene.there("ledger", {**scene.at("ledger", "spent/T/USER#2", "PROFILE").attributes(), "n": n(7)})
+    run = Run(scene, repair=True)
+    found = {one.difference.target: (one.repaired, one.came_right) for one in run.verifier.listed(of, 9_000)}
+    assert found == {totals[0]: (True, False), totals[1]: (False, True)}
+    assert run.waits == [GRACE_SECONDS]
+    assert [scene.item(at)["n"] for at in (*totals, other)] == [*(item["n"] for item in before), n(7)]
+
+
+def test_verify_of_a_report_bounds_what_is_in_memory():
+    """However long a report is, only so many of its rows are looked at at a time."""
+    scene = library_scene()
+    scene.there("books", *({**RIGHT, "book_id": s(f"b{i}"), "author_name": s("x")} for i in range(250)))
+    of = listed(scene)
+    scene.tap.requests.clear()
+    run = Run(scene, repair=True)
+    assert len(list(run.verifier.listed(of, 9_000))) == 250
+    assert max(len(request.keys) for request in scene.tap.seen(Read)) == LOOK_AGAIN_MAX_ITEMS
+
+
+# ---------------------------------------------------------------- lag, whatever an application does
+class Busy:
+    """An application that changes its items all the time, always to something new, and a handler that is behind by
+    less than the grace period: while verify waits, what had been written before the wait is worked off, no more.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.scene = Scene(
+            every_kind.rules_of(effects=False, guarded="{copy: user.email, into: order.mail, on_delete: clear}")
+        )
+        self.fresh = iter(range(10**6))
+        self.scene.put("parts", every_kind.part("a"), every_kind.part("b", "a"))
+        for _ in range(40):
+            self.write()
+        self.scene.rest()
+        self.scene.receive()
+        self.scene.rest()
+        for _ in range(10):
+            self.write()
+        self.scene.tap.before = self._in_between
+
+    def write(self) -> None:
+        chance, new, scene = self.random, next(self.fresh), self.scene
+        owner = chance.choice("123")
+        match chance.randrange(6):
+            case 0:
+                at = scene.at("shop", f"USER#{owner}", "PROFILE")
+                said = {"name": s(f"n{new}"), "rank": n(new), "email": s(f"e{new}@x")}
+                scene.put("shop", {**(scene.memory.item(at) or at.attributes()), **said})
+            case 1 | 2:
+                scene.put("shop", every_kind.order(owner, f"o{new}", new))
+            case 3:
+                scene.put("posts", every_kind.post(chance.choice("pqr"), owner, f"t{new}"))
+            case 4:
+                orders = [item for item in scene.memory.items("shop") if item["SK"]["S"].startswith("ORDER#")]
+                if orders:
+                    scene.memory.delete(scene.rules.tables["shop"].key_of(chance.choice(orders)))
+            case 5:
+                scene.put("parts", every_kind.part(f"c{new}", chance.choice(["a", "b", None])))
+
+    def catch_up(self) -> None:
+        """While verify waits: all that is behind, then the application goes on."""
+        before, self.scene.tap.before = self.scene.tap.before, lambda _request: None
+        self.scene.rest()
+        self.scene.receive()
+        self.scene.rest()
+        for _ in range(self.random.randrange(1, 12)):
+            self.write()
+        self.scene.tap.before = before
+
+    def _in_between(self, request: object) -> None:
+        """Between any two requests the application may write, and the handler may do some of what is behind."""
+        if not isinstance(request, Scan | Read) or self.random.random() > 0.3:
+            return
+        before, self.scene.tap.before = self.scene.tap.before, lambda _request: None
+        self.write()
+        if self.random.random() < 0.5:
+            late = self.scene.records
+            size = self.random.randrange(len(late) + 1)
+            self.scene.records = late[size:]
+            self.scene.deliver(late[:size])
+        self.scene.tap.before = before
+
+
+@pytest.mark.parametrize("repair", [False, True])
+@pytest.mark.parametrize("seed", range(40))
+def test_verify_never_calls_it_drift_that_a_handler_is_behind(seed, repair):
+    """Whatever an application keeps changing, while a handler is behind by less than the grace period: nothing is
+    called drift, nothing is left, and once all is at rest every copy is right, repaired or not.
+    """
+    busy = Busy(seed)
+    run = Run(busy.scene, repair=repair, meanwhile=busy.catch_up)
+    assert rules_found(run) == []
+    assert run.verifier.tally.lag.total() > 0
+    assert run.verifier.tally.left == 0
+    busy.scene.tap.before = lambda _request: None
+    busy.scene.rest()
+    busy.scene.receive()
+    busy.scene.rest()
+    assert rules_found(Run(busy.scene)) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,12 +12,15 @@ from hypothesis import strategies as st
 from sync_rules import cli
 from sync_rules.commands import verify
 from sync_rules.compare import Difference, Drift
-from sync_rules.model import ItemKey
+from sync_rules.drift_display import as_line
+from sync_rules.drift_report import row
+from sync_rules.findings import Finding, Tally
+from sync_rules.model import ItemKey, Result, Status
 from sync_rules.rulefile import parse_rules
 from sync_rules.rules import Rules
-from sync_rules.verify import Finding, Tally
-from tests import every_kind
-from tests.builders import s
+from sync_rules.store import Scan
+from tests import drifts, every_kind
+from tests.builders import n, s
 from tests.worlds import Scene
 
 RULES = """
@@ -62,8 +66,16 @@ class Command:
         return code, out, err
 
     def rows(self, *options: str) -> tuple[int, list[dict]]:
+        """What a report says after its first line."""
         code, out, _ = self(*options, "--json")
-        return code, [json.loads(line) for line in out.splitlines()]
+        self.head, *rows = map(json.loads, out.splitlines())
+        assert rows[-1].pop("at") >= self.head["at"]
+        return code, rows
+
+    def report(self, path: Path, *options: str) -> Path:
+        """A report in a file."""
+        path.write_text(self(*options, "--json")[1])
+        return path
 
 
 @pytest.fixture
@@ -77,7 +89,9 @@ def test_verify_exits_0_without_drift(command):
     code, (totals,) = command.rows()
     assert code == 0
     assert totals["items"] == 1
-    assert totals["rules"]["names"] == {"right": 1, "kept": 0, "lag": 0, "drift": 0, "repaired": 0}
+    assert totals["rules"]["names"] == {
+        "right": 1, "kept": 0, "orphaned": 0, "lag": 0, "drift": 0, "repaired": 0,
+    }  # fmt: skip
 
 
 def test_verify_exits_1_with_drift_and_0_once_it_is_mended(command):
@@ -90,9 +104,11 @@ def test_verify_exits_1_with_drift_and_0_once_it_is_mended(command):
         "drift": "wrong",
         "target": {"table": "books", "key": {"book_id": "b1"}},
         "source": {"table": "authors", "key": {"author_id": "a1"}},
+        "element": None,
         "paths": ["author_name"],
         "reason": None,
         "repaired": False,
+        "came_right": False,
     }
     assert totals["rules"]["names"]["drift"] == 1
     code, (row, totals) = command.rows("--repair")
@@ -149,6 +165,13 @@ def test_verify_of_one_key(command):
         (["--key", '{"author_id": "a1"}'], ["authors[a1]", "author"]),
         (["--key", '{"author_id": "nobody"}'], ["no item authors[nobody]"]),
         (["--grace-seconds", "-1"], ["grace-seconds"]),
+        (["--sample", "0"], ["sample"]),
+        (["--sample", "101"], ["sample"]),
+        (["--seed", "1"], ["--sample"]),
+        (["--workers", "0"], ["workers"]),
+        (["--sample", "5", "--from", "r.jsonl"], ["give one of them"]),
+        (["--key", '{"author_id": "a1"}', "--sample", "5"], ["give one of them"]),
+        (["--from", "nowhere.jsonl"], ["nowhere.jsonl", "No such file"]),
     ],
 )
 def test_verify_exits_2_for_the_users_mistakes(command, options, words):
@@ -204,7 +227,7 @@ def test_verify_takes_the_keys_it_prints(key):
     table, name, kind, value = key
     at = ItemKey(table, ((name, kind, value),))
     finding = Finding(Difference("names", Drift.WRONG, at, None, (), held="", truth=""))
-    printed = json.loads(json.dumps(verify.as_row(finding)))["target"]
+    printed = json.loads(json.dumps(row(finding)))["target"]
     assert isinstance(printed["key"][name], str)
     assert verify.parse_key(json.dumps(printed["key"]), printed["table"], parse_rules(RULES)) == at
 
@@ -212,7 +235,7 @@ def test_verify_takes_the_keys_it_prints(key):
 def test_verify_shows_what_stands_between_the_parts_of_a_ledgers_key():
     """A separator that cannot be seen is shown as JSON writes it, so that the key can be given back with --key."""
     at = ItemKey("ledger", (("PK", "S", "n/USER#1\x1fPROFILE"), ("SK", "S", "é")))
-    line = verify.as_line(Finding(Difference("n", Drift.WRONG, at, at, (), held="", truth="")))
+    line = as_line(Finding(Difference("n", Drift.WRONG, at, at, (), held="", truth="")))
     assert line == "wrong: ledger[n/USER#1\\u001fPROFILE, é] from ledger[n/USER#1\\u001fPROFILE, é] · rule n"
 
 
@@ -227,7 +250,9 @@ def test_verify_prints_no_digest(command):
     """What stands for the values while they are compared is shown neither to people nor to machines."""
     command.scene.there("books", {**RIGHT, "author_name": s("x")})
     _, (row, _) = command.rows()
-    assert row.keys() == {"rule", "drift", "target", "source", "paths", "repaired", "reason"}
+    assert row.keys() == {
+        "rule", "drift", "target", "source", "element", "paths", "reason", "repaired", "came_right",
+    }  # fmt: skip
 
 
 def test_verify_shows_people_the_first_of_many(capsys):
@@ -235,7 +260,7 @@ def test_verify_shows_people_the_first_of_many(capsys):
     target = ItemKey("books", (("book_id", "S", "b1"),))
     found = [Finding(Difference("r", Drift.WRONG, target, None, (("name",),), held="", truth=""))] * 25
     for as_json, lines in ((False, 20), (True, 25)):
-        verify.show(iter(found), Tally(), frozenset({"r"}), as_json=as_json)
+        verify.show(iter(found), Tally(), frozenset({"r"}), head={} if as_json else None)
         out = capsys.readouterr().out
         assert sum("b1" in line for line in out.splitlines()) == lines
         assert ("and 5 more of rule r" in out) is not as_json
@@ -275,6 +300,12 @@ def test_verify_of_a_rule_with_effects_only_exits_2(shop):
     code, _, err = shop("--rule", "kept")
     assert code == 2
     assert "rule kept keeps nothing in a table" in err
+
+
+def test_verify_of_a_file_without_such_rules_exits_0(command):
+    """Where there are only effects there is nothing to look at, and nothing wrong."""
+    command.file.write_text(every_kind.text_of(every_kind.EFFECTS))
+    assert command.rows() == (0, [{"items": 0, "rules": {}}])
 
 
 def test_verify_says_which_rules_saw_no_sources(shop):
@@ -339,3 +370,193 @@ def test_verify_tells_of_parts_what_it_tells_of_targets(shop):
     assert "SECRET" not in out
     assert shop("--repair")[0] == 0
     assert shop.scene.item(at)["name"] == s("Ada")
+
+
+# ---------------------------------------------------------------- a sample, several at a time
+def test_verify_of_a_sample_says_what_was_looked_at(shop):
+    """A share of the segments is read, the same again by its seed; what it was, and that no totals were added up, is
+    said to people and to machines.
+    """
+    for number in range(200):
+        shop.scene.there("parts", every_kind.part(f"p{number}"))
+    shop.scene.put("ledger", shop.scene.item(shop.scene.at("ledger", "spent/T/USER#1", "PROFILE")) | {"n": n(99)})
+    shop.scene.records.clear()
+    code, rows = shop.rows("--sample", "20", "--seed", "7")
+    assert (shop.head["sampled"], shop.head["seed"]) == (20.0, 7)
+    assert shop.rows("--sample", "20", "--seed", "7") == (code, rows)
+    assert 0 < rows[-1]["items"] < 150
+    assert "spent.ledger" not in {row["rule"] for row in rows[:-1]}
+    _, out, _ = shop("--sample", "20", "--seed", "7")
+    assert "a sample: 20 % of each table was looked at (200 of 1000 segments, --seed 7)" in out
+    assert "totals of ledgers were not added up" in out
+    _, out, _ = shop("--sample", "100")
+    assert "a sample" not in out
+    assert shop.rows()[1][-1]["rules"]["spent.ledger"]["drift"] == 1
+
+
+def test_verify_of_a_sample_tells_no_rule_that_its_table_is_empty(shop):
+    """A rule that saw nothing in a sample is told so, and not that there is nothing."""
+    _, out, _ = shop("--sample", "0.1", "--seed", "1", "--rule", "paths")
+    assert "rule paths saw no targets: none is in the sample" in out
+
+
+def test_verify_of_a_sample_mends_what_it_finds(shop):
+    """With --repair what is in the sample is mended and the rest is left."""
+    for number in range(100):
+        shop.scene.there("parts", {**every_kind.part(f"p{number}"), "path": s("x"), "depth": n(0)})
+    code, rows = shop.rows("--rule", "paths", "--sample", "30", "--seed", "3", "--repair")
+    assert code == 0
+    mended = rows[-1]["rules"]["paths"]["repaired"]
+    assert 0 < mended < 60
+    assert shop.rows("--rule", "paths")[1][-1]["rules"]["paths"]["drift"] == 100 - mended
+
+
+def test_verify_by_several_workers_finds_the_same(shop):
+    """Segments that are read at the same time come to the same figures, and each item is seen once."""
+    for number in range(50):
+        shop.scene.there("parts", {**every_kind.part(f"p{number}"), "path": s("x")})
+    alone, together = shop.rows(), shop.rows("--workers", "4")
+    assert together[1][-1]["items"] == alone[1][-1]["items"]
+    assert together[1][-1]["rules"] == alone[1][-1]["rules"]
+    assert sorted(map(str, together[1][:-1])) == sorted(map(str, alone[1][:-1]))
+
+
+# ---------------------------------------------------------------- drift of every kind
+def inject(scene: Scene, drifted: drifts.Drifted) -> None:
+    """Write behind the pipeline's back."""
+    for (table, *values), changes in drifted.edits:
+        at = scene.at(table, *values)
+        if changes is None:
+            scene.memory.delete(at)
+        else:
+            item = {**(scene.memory.item(at) or at.attributes()), **changes}
+            scene.memory.put(table, {name: value for name, value in item.items() if value is not None})
+    scene.records.clear()
+
+
+def told(rows: list[dict]) -> list[drifts.Told]:
+    """What the rows of a report say is wrong."""
+    return [
+        (row["rule"], Drift(row["drift"]), (row["target"]["table"], *row["target"]["key"].values())) for row in rows
+    ]
+
+
+@pytest.fixture
+def all_right(command) -> Command:
+    """A shop of every kind in which everything is right."""
+    command.file.write_text(every_kind.text_of(drifts.RULES))
+    command.scene = Scene(parse_rules(command.file.read_text()))
+    for table, item in drifts.ITEMS:
+        command.scene.put(table, item)
+    command.scene.rest()
+    assert command.rows()[0] == 0
+    return command
+
+
+@pytest.mark.parametrize("drifted", drifts.DRIFTS, ids=lambda drifted: drifted.name)
+def test_verify_finds_and_mends_injected_drift(all_right, drifted):
+    """Of what is written behind the pipeline's back exactly that is found, with exit code 1; --repair mends what can
+    be, and then nothing is found any more.
+    """
+    inject(all_right.scene, drifted)
+    code, rows = all_right.rows()
+    assert (code, sorted(told(rows[:-1]), key=str)) == (1, sorted(drifted.found, key=str))
+    code, rows = all_right.rows("--repair")
+    assert drifted.told in told(rows[:-1])
+    assert (code, all_right.rows()[0]) == ((0, 0) if drifted.mendable else (1, 1))
+
+
+@pytest.mark.parametrize("drifted", drifts.DRIFTS, ids=lambda drifted: drifted.name)
+def test_verify_mends_injected_drift_from_a_report(all_right, drifted, tmp_path):
+    """What a report lists is mended from it, without a scan but for totals; what no repair mends is named as left."""
+    inject(all_right.scene, drifted)
+    report = all_right.report(tmp_path / "report.jsonl")
+    all_right.scene.tap.requests.clear()
+    code, rows = all_right.rows("--repair", "--from", str(report))
+    assert drifted.told in told(rows[:-1])
+    assert {request.table for request in all_right.scene.tap.seen(Scan)} <= {"ledger"}
+    if drifted.mendable:
+        assert all(row["repaired"] or row["came_right"] for row in rows[:-1])
+        assert (code, all_right.rows()[0]) == (0, 0)
+    else:
+        assert (code, [row["repaired"] for row in rows[:-1]]) == (1, [False])
+        assert all_right.rows()[0] == 1
+
+
+def test_verify_of_a_copy_that_outlives_its_source_exits_0(all_right):
+    """What `on_delete: keep` keeps is no drift; how many there are is shown."""
+    at = all_right.scene.at(*drifts.LONELY)
+    all_right.scene.there("shop", {**all_right.scene.item(at), "user_name": s("x")})
+    code, (totals,) = all_right.rows()
+    assert (code, totals["rules"]["names"]["orphaned"]) == (0, 1)
+    assert totals["rules"]["names"]["kept"] == 1
+
+
+# ---------------------------------------------------------------- from a report
+def broken(command: Command, *names: str) -> None:
+    command.scene.there("books", *({**RIGHT, "book_id": s(name), "author_name": s("x")} for name in names))
+
+
+def test_verify_from_a_report_mends_what_it_lists_and_nothing_else(command, tmp_path):
+    """What drifted since is left; what came right by itself is said to have, and so is what is gone."""
+    broken(command, "b1", "b2", "b3")
+    report = command.report(tmp_path / "report.jsonl")
+    broken(command, "b4")
+    command.scene.there("books", {**RIGHT, "book_id": s("b2")})
+    command.scene.memory.delete(command.scene.at("books", "b3"))
+    code, out, _ = command("--repair", "--from", str(report))
+    assert code == 0
+    assert "wrong: books[b1] author_name from authors[a1] · rule names · repaired" in out
+    for name in ("b2", "b3"):
+        assert f"wrong: books[{name}] author_name from authors[a1] · rule names · right by now" in out
+    assert "3 items checked, no drift left" in out
+    assert command.scene.item(command.scene.at("books", "b4"))["author_name"] == s("x")
+    code, rows = command.rows("--repair", "--from", str(report))
+    assert (code, [row["came_right"] for row in rows[:-1]]) == (0, [True] * 3)
+
+
+def test_verify_from_a_report_without_repair_only_looks(command, tmp_path):
+    """Without --repair it says what still drifts, and writes nothing."""
+    broken(command, "b1", "b2")
+    report = command.report(tmp_path / "report.jsonl")
+    command.scene.there("books", {**RIGHT, "book_id": s("b2")})
+    command.scene.tap.requests.clear()
+    code, rows = command.rows("--from", str(report))
+    assert code == 1
+    assert [(row["target"]["key"]["book_id"], row["came_right"]) for row in rows[:-1]] == [("b2", True), ("b1", False)]
+    assert command.scene.tap.writes == []
+
+
+def test_verify_from_a_report_of_a_repair_looks_at_what_was_left(command, tmp_path):
+    """A repair that could not mend everything leaves a report of the rest: what it mended is not looked at again."""
+    broken(command, "b1", "b2")
+    b2 = command.scene.at("books", "b2")
+    command.scene.tap.result = lambda write: Result(Status.FAILED, reason="Slow") if write.key == b2 else None
+    report = command.report(tmp_path / "report.jsonl", "--repair")
+    command.scene.tap.result = lambda _write: None
+    code, rows = command.rows("--repair", "--from", str(report))
+    assert (code, [row["target"]["key"]["book_id"] for row in rows[:-1]]) == (0, ["b2"])
+
+
+def test_verify_from_a_report_of_one_rule(command, tmp_path):
+    """--rule leaves the other rules of a report alone; a rule that it is not of is refused."""
+    command.scene.there("books", {"book_id": s("b1"), "author_id": s("a1")})
+    report = command.report(tmp_path / "report.jsonl", "--rule", "names", "--rule", "bios")
+    code, rows = command.rows("--repair", "--from", str(report), "--rule", "names")
+    assert (code, [row["rule"] for row in rows[:-1]]) == (0, ["names"])
+    code, out, err = command("--repair", "--from", str(report), "--rule", "houses")
+    assert (code, out) == (2, "")
+    assert "a report of none of these rules" in err
+
+
+def test_verify_refuses_a_report_of_other_rules(command, tmp_path):
+    """A report that was made by another rule of that name names the rule, is refused, and nothing is done."""
+    broken(command, "b1")
+    report = command.report(tmp_path / "report.jsonl")
+    command.file.write_text(
+        RULES.replace("copy author.name into book.author_name", "copy author.bio into book.author_name")
+    )
+    command.scene.tap.requests.clear()
+    code, out, err = command("--repair", "--from", str(report))
+    assert (code, out, command.scene.tap.requests) == (2, "", [])
+    assert f"{report}:1: the report is of a rule 'names'" in err

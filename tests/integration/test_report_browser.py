@@ -1,0 +1,156 @@
+"""The report in a real browser: it opens from disk, asks for nothing, fits a phone, and can be read by day and night."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from sync_rules.htmlreport import page
+from tests.browsers import browser
+from tests.reports import needs_graphviz, verified
+
+PHONE = {"width": 360, "height": 740}
+DESK = {"width": 1280, "height": 900}
+
+
+@dataclass
+class Opened:
+    """A page, every address it asked for, and everything the browser had to complain of."""
+
+    page: Page
+    file: Path
+    asked: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> dict[str, Path]:
+    """Reports on disk."""
+    directory = tmp_path_factory.mktemp("reports")
+    texts = {"drifted": page(verified()), "clean": page(verified(clean=True))}
+    for name, text in texts.items():
+        (directory / f"{name}.html").write_text(text)
+    return {name: directory / f"{name}.html" for name in texts}
+
+
+@pytest.fixture
+def visit(chromium, files) -> Iterator[Callable[..., Opened]]:
+    contexts = []
+
+    def go(name: str, **options: object) -> Opened:
+        contexts.append(chromium.new_context(**{"viewport": DESK, **options}))
+        opened = Opened(contexts[-1].new_page(), files[name])
+        opened.page.on("request", lambda request: opened.asked.append(request.url))
+        opened.page.on("console", lambda message: opened.complaints.append(message.text))
+        opened.page.on("pageerror", lambda error: opened.complaints.append(str(error)))
+        opened.page.goto(files[name].as_uri())
+        return opened
+
+    yield go
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize("name", ["drifted", "clean"])
+def test_report_opens_from_disk_and_asks_for_nothing(visit, name):
+    """The one request is for the file itself, and the browser has nothing to complain of."""
+    opened = visit(name)
+    assert opened.asked == [opened.file.as_uri()]
+    assert opened.complaints == []
+    assert opened.page.title().endswith("sync-rules verify")
+
+
+def test_report_opens_without_javascript(visit):
+    """All of it is there without scripts, and what drifted can be opened."""
+    opened = visit("drifted", java_script_enabled=False)
+    row = opened.page.locator("#rule-0 details td").first
+    assert not row.is_visible()
+    opened.page.locator("#rule-0 summary").click()
+    assert row.is_visible()
+
+
+def test_report_runs_no_script_even_if_there_were_one(visit):
+    """The policy of the page forbids scripts and pictures, whatever may get into it."""
+    opened = visit("drifted")
+    added = "<img src=x.png><b onclick='window.ran = 1'>x</b>"
+    with opened.page.expect_console_message(lambda message: "img-src" in message.text):
+        opened.page.evaluate("added => document.body.insertAdjacentHTML('beforeend', added)", added)
+    with opened.page.expect_console_message(lambda message: "script-src" in message.text):
+        opened.page.locator("b").click()
+    assert opened.page.evaluate("window.ran") is None
+    assert all("Content Security Policy" in text for text in opened.complaints)
+
+
+def test_report_has_every_rule(visit):
+    """Each rule has its row of figures and its section, which the row leads to."""
+    opened = visit("drifted")
+    data = verified()
+    rows = opened.page.locator("tbody th a").all_inner_texts()
+    assert set(rows) == data.names
+    titles = opened.page.locator("section h3").all_inner_texts()
+    assert {title.split()[0] for title in titles} == {data.rules.rules[name].title for name in data.names}
+    opened.page.locator("tbody th a", has_text="tags").click()
+    assert opened.page.evaluate("document.querySelector(':target h3').innerText").startswith("tags")
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
+def test_report_has_the_picture(visit, viewport):
+    """The rules are drawn: as wide as there is room, and large enough to read."""
+    needs_graphviz()
+    opened = visit("drifted", viewport=viewport)
+    box = opened.page.locator("svg.rule-graph").bounding_box()
+    assert box["width"] > 300
+    assert box["height"] > 150
+    letters = opened.page.locator("svg.rule-graph text", has_text="table parts").bounding_box()
+    assert letters["height"] > 8
+    assert not opened.page.locator("figure").evaluate("figure => figure.scrollHeight > figure.clientHeight")
+
+
+@pytest.mark.parametrize("name", ["drifted", "clean"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_report_fits_a_phone(visit, name, scheme):
+    """On a phone nothing is wider than the screen, with everything opened too; what is wide scrolls inside itself."""
+    opened = visit(name, viewport=PHONE, color_scheme=scheme, is_mobile=True, has_touch=True)
+    for summary in opened.page.locator("summary").all():
+        summary.click()
+    assert opened.page.locator("details:not([open])").count() == 0
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert opened.page.evaluate("innerWidth") == PHONE["width"]
+    wide = opened.page.locator(".wide").first
+    assert wide.evaluate("one => one.scrollWidth > one.clientWidth")
+    wide.focus()
+    assert wide.evaluate("one => document.activeElement === one")
+
+
+def test_report_is_dark_at_night(visit):
+    """Ground and text follow the colour scheme, those of the picture too."""
+    grounds = {}
+    for scheme in ("light", "dark"):
+        opened = visit("drifted", color_scheme=scheme)
+        for what in ("body", "svg.rule-graph"):
+            if opened.page.locator(what).count():
+                style = opened.page.locator(what).evaluate(
+                    "e => [getComputedStyle(e).backgroundColor, getComputedStyle(e).color]"
+                )
+                grounds[what, scheme] = [sum(map(int, colour[4:-1].split(","))) for colour in style]
+    for (_, scheme), (ground, ink) in grounds.items():
+        assert (ground > ink) == (scheme == "light")
+
+
+def test_report_prints_what_is_closed(visit):
+    """On paper everything is open, dark on white whatever the screen is."""
+    opened = visit("drifted", color_scheme="dark")
+    opened.page.emulate_media(media="print", color_scheme="dark")
+    assert opened.page.locator("#rule-0 details td").first.is_visible()
+    assert opened.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert opened.page.pdf().startswith(b"%PDF")

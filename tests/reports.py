@@ -1,0 +1,65 @@
+"""A verify of a small shop in which nearly everything has drifted, for the tests of its report."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from importlib.util import find_spec
+
+import pytest
+
+from sync_rules.families import EffectRule
+from sync_rules.findings import Finding, Share
+from sync_rules.htmlreport import Verified, as_typed, noting
+from sync_rules.verify import Verifier
+from tests.builders import s
+from tests.every_kind import order, part, post, rules_of, user
+from tests.worlds import Scene
+
+SECRET = "s3cret-v4lue"  # stands in values of items only
+SCRIPT = "<script>alert('x')</script>"
+HOSTILE = f'1"&{SCRIPT}\u202e\x07'
+STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+ORDERS = 25
+
+
+def needs_graphviz() -> None:
+    """Skip a test where there is no Graphviz, as on machines without its wheel; fail it where all must be there."""
+    if find_spec("pygraphviz") is None:
+        why = "no Graphviz: install the extra `report`"
+        if os.environ.get("REQUIRE_ENGINES") == "1":
+            pytest.fail(why)
+        pytest.skip(why)
+
+
+def verified(*, clean: bool = False, repair: bool = False, **changes: object) -> Verified:
+    """A verify of the shop: `clean`, with nothing wrong in it, but with rules that saw nothing."""
+    scene = Scene(rules_of())
+    if clean:
+        scene.put("parts", part("a"), part("b", "a"))
+        scene.rest()
+    else:
+        scene.there("shop", user(HOSTILE, name=s(SECRET), rank=s(SECRET), email=s("ada@x"), head=s(SECRET)))
+        scene.there("shop", *(order(HOSTILE, f"o{number}", 1, user_name=s("SECRET")) for number in range(ORDERS)))
+        scene.there("posts", post("p", HOSTILE, SECRET))
+        scene.there("parts", part("b", "c"), part("c", "b"))
+    names = frozenset(name for name, rule in scene.rules.rules.items() if not isinstance(rule, EffectRule))
+    verifier = Verifier(scene.rules, scene.world, names, repair=repair, grace_seconds=0)
+    examples: dict[str, list[Finding]] = {}
+    for _ in noting(verifier.sweep(), examples):
+        pass
+    fields: dict[str, object] = {
+        "rules": scene.rules,
+        "names": names,
+        "tally": verifier.tally,
+        "examples": examples,
+        "started": STARTED,
+        "seconds": 12.34,
+        "how": as_typed(["verify", "rules.yaml", "--endpoint-url", "http://me:pw@localhost:8000/?token=t"]),
+        "endpoint": "localhost:8000",
+        "region": "eu-central-1",
+        "grace_seconds": 120.0,
+        "repair": repair,
+        "share": Share(),
+    }
+    return Verified(**{**fields, **changes})

@@ -1,0 +1,216 @@
+"""The report of a verify: a page that asks for nothing, escapes everything, and shows no value."""
+
+from __future__ import annotations
+
+import re
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+from sync_rules.compare import Drift
+from sync_rules.findings import Share
+from sync_rules.htmlreport import EXAMPLES_MAX_ITEMS, MEANINGS, as_typed, host_of, page
+from sync_rules.pagestyle import STYLE
+from tests.reports import ORDERS, SCRIPT, SECRET, verified
+
+VOID = {"meta", "br"}
+
+
+class Outline(HTMLParser):
+    """A page taken apart: its elements with their attributes, its text, and whatever was not closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.wrong: list[str] = []
+        self.feed(text)
+        self.close()
+        self.wrong += self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self.text).split())
+
+
+@pytest.fixture(scope="module", params=["drifted", "clean", "repaired"])
+def shown(request) -> str:
+    return page(verified(clean=request.param == "clean", repair=request.param == "repaired"))
+
+
+def test_htmlreport_asks_for_nothing(shown):
+    """No script, no address to load, no reference but to places in the page, and a policy that would forbid the rest."""
+    outline = Outline(shown)
+    assert not outline.all("script") + outline.all("link") + outline.all("img") + outline.all("iframe")
+    assert {attributes["href"][0] for attributes in outline.all("a")} == {"#"}
+    named = {name for _, attributes in outline.elements for name in attributes}
+    assert not {name for name in named if name.startswith("on")} | (named & {"src", "srcset", "action", "xlink:href"})
+    assert not re.search(r"https://|@import|url\(", shown)
+    assert set(re.findall(r"http://[^\s<\"]*", shown)) <= {"http://www.w3.org/2000/svg", "http://localhost:8000/"}
+    (policy,) = (a["content"] for a in outline.all("meta") if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline';")
+
+
+def test_htmlreport_is_well_formed_and_accessible(shown):
+    """Every element is closed; the page says its language; ids are unique and found; tables have heads with a scope."""
+    outline = Outline(shown)
+    assert outline.wrong == []
+    assert outline.all("html") == [{"lang": "en"}]
+    assert len(outline.all("h1")) == 1
+    ids = [attributes["id"] for _, attributes in outline.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert {attributes["href"][1:] for attributes in outline.all("a")} <= set(ids)
+    assert all(head.get("scope") in ("row", "col") for head in outline.all("th"))
+    assert all("aria-label" in a for _, a in outline.elements if a.get("role") == "region")
+
+
+def test_htmlreport_shows_no_value(shown):
+    """What an item holds is nowhere in the page."""
+    assert SECRET not in shown
+
+
+def test_htmlreport_escapes_keys():
+    """A key that looks like HTML, or turns the direction of text, is text that can be given to verify --key."""
+    shown = page(verified())
+    assert SCRIPT not in shown
+    assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;\\u202e\\u0007" in shown
+    assert "\u202e" not in shown
+
+
+def test_htmlreport_says_what_is_left():
+    """The first words are the verdict, and each rule says how many of which kind."""
+    outline = Outline(page(verified()))
+    tally = verified().tally
+    assert f"✗ Drift left: {tally.left}" in outline.words
+    assert f"names copy user.name → order.user_name ✗ drift: {ORDERS} wrong" in outline.words
+    assert "paths path part.parent_id → part.path, part.depth ✗ drift: 2 stuck" in outline.words
+    assert "Cycle" in outline.words or "ParentWithoutPath" in outline.words
+
+
+def test_htmlreport_shows_the_first_examples_of_each_rule():
+    """At most twenty of each rule, and of how many they are."""
+    data = verified()
+    assert {len(data.examples[name]) for name in ("names", "tags")} == {EXAMPLES_MAX_ITEMS}
+    outline = Outline(page(data))
+    assert f"What drifted ({EXAMPLES_MAX_ITEMS} of {ORDERS})" in outline.words
+    assert "What drifted (1)" in outline.words
+
+
+def test_htmlreport_says_that_all_is_well_or_repaired():
+    """Without drift it is well, and says of which rules that proves nothing; what was repaired is still told."""
+    clean = Outline(page(verified(clean=True))).words
+    assert "✓ Well: no drift" in clean
+    assert "○ saw nothing rule names saw no targets: no key in table shop is of entity order." in clean
+    repaired = page(verified(repair=True))
+    assert "2" in re.search(r"<h1>.*?Drift left: (\d+)", repaired)[1]  # the two that are stuck
+    assert f"well, {ORDERS} repaired" in repaired
+
+
+def test_htmlreport_says_that_nothing_was_looked_at():
+    """No item is no proof: that is not called well."""
+    outline = Outline(page(verified(clean=True, names=frozenset({"names"}))))
+    assert "○ There was nothing to look at" in outline.words
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "Looked at every item of the tables"),
+        ({"share": Share(1000, tuple(range(50))), "seed": 7}, "A sample: 5 % of each table was looked at"),
+        ({"only": "one item"}, "Only one item was looked at."),
+    ],
+    ids=["all", "sample", "one"],
+)
+def test_htmlreport_says_what_it_is_about(changes, said):
+    """Whether the tables, a sample, or less was looked at stands in the page."""
+    assert said in Outline(page(verified(clean=True, **changes))).words
+
+
+def test_htmlreport_says_when_and_how():
+    """Time, command, endpoint, grace and repair are told; who asked the endpoint is not."""
+    words = Outline(page(verified())).words
+    for said in (
+        "Started 2026-01-02 03:04:05 UTC",
+        "Took 12.3 s",
+        "Command sync-rules verify rules.yaml --endpoint-url http://localhost:8000/",
+        "DynamoDB at localhost:8000",
+        "Region eu-central-1",
+        "Grace 120 s",
+        "Repair no: nothing was written",
+    ):
+        assert said in words
+
+
+def test_htmlreport_explains_each_kind_of_drift():
+    """Every kind of drift and every figure has its meaning in the page."""
+    assert {drift.value for drift in Drift} < MEANINGS.keys()
+    heads = re.findall(r'scope="col" class="number">(\w+)<', page(verified()))
+    assert set(heads) <= MEANINGS.keys()
+
+
+def test_htmlreport_without_graphviz_has_the_rules_as_text(monkeypatch):
+    """Where there is no Graphviz the rules are a list and Mermaid text, and the page says how to get the picture."""
+    monkeypatch.setitem(sys.modules, "pygraphviz", None)
+    shown = page(verified())
+    assert "<svg" not in shown
+    outline = Outline(shown)
+    assert "install sync-rules[report]" in outline.words
+    assert "flowchart LR" in outline.words
+    assert "posts (embed): post.title → user.posts" in outline.words
+
+
+@pytest.mark.parametrize(
+    ("argument", "shown"),
+    [
+        ("http://me:secret@host:8000/path?token=secret#x", "http://host:8000/path"),
+        ("--endpoint-url=https://me@host", "--endpoint-url=https://host"),
+        ('{"id": "http://a@b?c"}', '{"id": "http://a@b?c"}'),
+        ("rules.yaml", "rules.yaml"),
+    ],
+    ids=["address", "option", "key", "word"],
+)
+def test_htmlreport_shows_the_command_without_secrets(argument, shown):
+    """Of an address nothing is shown that could let somebody in; all else stands as it was typed."""
+    quoted = shown if re.fullmatch(r"[\w.:/=-]+", shown) else f"'{shown}'"
+    assert as_typed(["verify", argument]) == f"sync-rules verify {quoted}"
+    assert host_of("http://me:secret@host:8000/path") == "host:8000"
+
+
+def luminance(colour: str) -> float:
+    """As in WCAG 2.2."""
+    digits = colour.lstrip("#")
+    digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
+    parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["light", "dark"])
+def test_htmlreport_colours_have_contrast(number):
+    """Text has a contrast of at least 4.5 to 1 on each ground it stands on, by day and by night."""
+    schemes = [dict(re.findall(r"--(\w+):(#\w+)", block)) for block in re.findall(r":root\{([^}]*)\}", STYLE)]
+    colours = {name: luminance(value) for name, value in schemes[number].items()}
+    for ground in ("ground", "shade"):
+        for ink in ("ink", "dim", "well", "bad", "link"):
+            low, high = sorted((colours[ground], colours[ink]))
+            assert (high + 0.05) / (low + 0.05) >= 4.5, (ground, ink)

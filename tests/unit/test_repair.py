@@ -1,0 +1,110 @@
+"""Repair: what drifted is pulled anew, under guards; what is not right afterwards is said to be left."""
+
+from __future__ import annotations
+
+from sync_rules.compare import look_again, sweep_page
+from sync_rules.model import ItemKey, Result, Status
+from sync_rules.repair import mend
+from sync_rules.store import Apply, Read, Scan
+from tests import every_kind
+from tests.builders import author_item, book_item, library, n, s
+from tests.worlds import Scene
+
+RIGHT = book_item("b1", "a1", author_name=s("Ada"), author_bio=s("..."))
+
+
+def scene_with(*books, **options) -> Scene:
+    scene = Scene(library(**options))
+    scene.there("authors", author_item("a1", name=s("Ada"), bio=s("...")))
+    scene.there("books", *books)
+    return scene
+
+
+def found(scene: Scene, table: str = "books"):
+    return scene.drive(sweep_page(Scan(table, 100), scene.rules, frozenset(scene.rules.rules))).comparison.different
+
+
+def left(scene: Scene, drifted) -> set[ItemKey]:
+    return {target for _, target, _ in scene.drive(mend(drifted, scene.rules))}
+
+
+def test_repair_writes_what_the_source_says_now():
+    """Neither the copy nor the source as they were found is written, but what the source says when it is mended."""
+    scene = scene_with({**RIGHT, "author_name": s("x")})
+    drifted = found(scene)
+    scene.there("authors", author_item("a1", name=s("Bea"), bio=s("...")))
+    assert left(scene, drifted) == set()
+    assert scene.item(drifted[0].target)["author_name"] == s("Bea")
+
+
+def test_repair_does_not_write_what_is_right_by_now():
+    """What somebody else has put right costs no write, and is not left."""
+    scene = scene_with({**RIGHT, "author_name": s("x")})
+    drifted = found(scene)
+    scene.there("books", RIGHT)
+    assert left(scene, drifted) == set()
+    assert scene.tap.writes == []
+
+
+def test_repair_leaves_what_no_pull_can_mend():
+    """An orphan that the rule does not clear is left without a write; one that it clears is cleared."""
+    orphan = {**RIGHT, "author_id": s("gone")}
+    for on_delete, stays in (("restrict", True), ("clear", False)):
+        scene = scene_with(orphan, on_delete=on_delete)
+        drifted = found(scene)
+        assert bool(left(scene, drifted)) is stays
+        assert ("author_name" in scene.item(drifted[0].target)) is stays
+
+
+def test_repair_says_what_a_foreign_writer_keeps_wrong():
+    """A wrong copy that is written under the repair is left: its source says what it said."""
+    scene = scene_with({**RIGHT, "author_name": s("x")})
+    drifted = found(scene)
+
+    def foreign(request):
+        if isinstance(request, Apply):
+            scene.memory.put("books", {**RIGHT, "author_name": s("y")})
+
+    scene.tap.before = foreign
+    assert left(scene, drifted) == {drifted[0].target}
+
+
+def test_repair_does_not_say_of_lag_that_it_is_left():
+    """A source that changes once its copy was mended leaves lag behind it, and no drift."""
+    scene = scene_with({**RIGHT, "author_name": s("x")})
+    drifted = found(scene)
+
+    def change_after_the_write(request):
+        if isinstance(request, Read) and scene.tap.writes:
+            scene.memory.put("authors", author_item("a1", name=s("Bea"), bio=s("...")))
+
+    scene.tap.before = change_after_the_write
+    assert left(scene, drifted) == set()
+    assert scene.item(drifted[0].target)["author_name"] == s("Ada")
+    assert scene.drive(look_again(drifted, scene.rules)).different
+
+
+def test_repair_says_what_could_not_be_written_though_its_source_moved():
+    """A copy that is as it was is left, whatever became of its source."""
+    scene = scene_with({**RIGHT, "author_name": s("x")})
+    drifted = found(scene)
+
+    def fail(_write):
+        scene.memory.put("authors", author_item("a1", name=s("Bea"), bio=s("...")))
+        return Result(Status.FAILED, reason="Slow")
+
+    scene.tap.result = fail
+    assert left(scene, drifted) == {drifted[0].target}
+
+
+def test_repair_mends_parts_and_only_those_named():
+    """Of an element, an entry and a copy on the same items only what is given is mended."""
+    scene = Scene(every_kind.rules_of(effects=False))
+    scene.put("shop", every_kind.order("1", "a", 10), every_kind.user("1", name=s("Ada"), rank=n(1)))
+    scene.rest()
+    user = scene.at("shop", "USER#1", "PROFILE")
+    scene.there("shop", {**scene.item(user), "orders": {"SS": ["ghost"]}, "head": s("x")})
+    drifted = [one for one in found(scene, "shop") if one.rule == "tags"]
+    assert len(drifted) == 2
+    assert left(scene, drifted) == set()
+    assert (scene.item(user)["orders"], scene.item(user)["head"]) == ({"SS": ["a"]}, s("x"))

@@ -1,0 +1,146 @@
+"""The rule graph: an arrow for each rule as the rules file has it, and texts that no name can break out of."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from sync_rules.families import Rule
+from sync_rules.picture import PictureError, svg
+from sync_rules.rulefile import parse_rules
+from sync_rules.rulegraph import Arrow, Box, RuleGraph, dot, graph_of, mermaid
+from tests import every_kind
+from tests.every_kind import rules_of, text_of
+from tests.reports import needs_graphviz
+
+HOSTILE = '"]; x -->|`<b>&amp;|\\n y\\" [label=\n\u202e#quot;'
+KEEPS = {
+    "names": "user.name → order.user_name",
+    "heads": "user.name, user.rank → user.head",
+    "posts": "post.title → user.posts",
+    "tags": "order.order_id → user.orders (omit status == 'VOID')",
+    "paths": "part.parent_id → part.path, part.depth",
+    "mails": "user.name → by_email.name",
+    "counted": "order → user.counted",
+    "spent": "order.total → user.spent",
+    "least": "order.total → user.least",
+    "recounted": "order.total → user.most",
+    "told": "user.counted → order.counted",
+    "kept": "order.* → s3://bucket/orders/ (when deleted)",
+    "called": "order → tests.every_kind.told (when created)",
+}
+
+
+def test_rulegraph_has_one_arrow_for_each_rule_of_the_file():
+    """Every kind is drawn once, under its name and kind in the rules file, whatever it is compiled into."""
+    arrows = graph_of(rules_of()).arrows
+    assert {arrow.rule: arrow.keeps for arrow in arrows} == KEEPS
+    assert len(arrows) == len(KEEPS)
+    kinds = {arrow.rule: arrow.kind for arrow in arrows}
+    assert (kinds["counted"], kinds["spent"], kinds["least"], kinds["recounted"]) == ("count", "sum", "min", "max")
+
+
+def test_rulegraph_has_a_box_for_each_entity_and_place_outside():
+    """Entities stand with their tables, used or not; the books of a ledger are nobody's entity."""
+    boxes = graph_of(rules_of("paths")).boxes
+    assert [box.name for box in boxes[:5]] == ["user", "order", "by_email", "post", "part"]
+    assert boxes[4] == Box("part", "table parts")
+    assert set(boxes[5:]) == {Box("s3://bucket/orders/", "S3"), Box("tests.every_kind.told", "function")}
+
+
+@pytest.mark.parametrize(
+    ("rule", "keeps"),
+    [
+        ("{copy: [user.name, user.rank], into: order.who}", ["user.name, user.rank → order.who.name, order.who.rank"]),
+        ("{copy: user.name, into: order.a, mode: snapshot}", ["user.name → order.a (snapshot)"]),
+        ("{copy: user.name, into: order.a, where: \"status == 'A'\"}", ["user.name → order.a (where status == 'A')"]),
+        ("{embed: post, into: user.all, limit: {items: 9}}", ["post.* → user.all"]),
+        ("{mirror: user, into: by_email, attributes: all}", ["user.* → by_email.*"]),
+        ("{count: order, into: user.c, weights: {status: {OPEN: 2}}, per: month}",
+         ["order.status, order.month → user.c"]),
+        ("{count: order, into: user.c, on_delete: delete}", ["order → user.c", "user → order (on_delete: delete)"]),
+        ("{call: a.b, on: order, watch: [total]}", ["order.total → a.b (when changed, created, deleted)"]),
+    ],
+    ids=["map", "snapshot", "where", "embed-all", "mirror-all", "weights", "on_delete", "call"],
+)  # fmt: skip
+def test_rulegraph_says_what_a_rule_keeps(rule, keeps):
+    """The line of an arrow names every path at both ends, and under which condition."""
+    graph = graph_of(parse_rules(text_of({"it": rule})))
+    assert [arrow.keeps for arrow in graph.arrows] == keeps
+
+
+def test_rulegraph_knows_every_kind():
+    """A kind that nobody has said how to draw is our mistake, not a missing arrow."""
+
+    class Unknown(Rule):
+        kind = "unknown"
+        body = None
+
+    rules = rules_of()
+    names = replace(rules, rules={"it": Unknown("it", rules.entities["user"], rules.entities["order"])})
+    with pytest.raises(AssertionError, match="unknown"):
+        graph_of(names)
+
+
+def test_rulegraph_shows_a_few_paths_on_an_arrow():
+    """An arrow with many paths, or with a long name, stays readable in the picture."""
+    box = Box("user", "table shop")
+    arrow = Arrow("r" * 300, "copy", box, box, tuple(f"a{number}" for number in range(30)), ("b",))
+    for text in (mermaid(RuleGraph((box,), (arrow,))), dot(RuleGraph((box,), (arrow,)))):
+        assert "a0, a1, a2, a3, and 26 more → b" in text
+        assert max(map(len, re.findall("r+", text))) < 50
+    assert arrow.keeps.endswith("user.a29 → user.b")
+
+
+def hostile() -> RuleGraph:
+    box = Box(HOSTILE, HOSTILE)
+    return RuleGraph((box,), (Arrow(HOSTILE, HOSTILE, box, box, (HOSTILE,), (HOSTILE,), HOSTILE),))
+
+
+def test_rulegraph_mermaid_is_not_broken_by_a_name():
+    """No name ends its quotes, its line, or is taken for HTML."""
+    lines = mermaid(hostile()).splitlines()
+    assert len(lines) == 3
+    assert re.fullmatch(r'  e0\["[^"`<>&]*(<br>[^"`<>&]*)*"\]', lines[1])
+    assert re.fullmatch(r'  e0 -->\|"[^"`<>&|]*(<br>[^"`<>&|]*)*"\| e0', lines[2])
+
+
+def test_rulegraph_dot_is_not_broken_by_a_name():
+    """A name comes out of Graphviz as it went in, but for what cannot be printed."""
+    needs_graphviz()
+    from pygraphviz import AGraph  # noqa: PLC0415
+
+    read = AGraph(string=dot(hostile()))
+    assert [str(node) for node in read.nodes()] == ["e0"]
+    assert len(read.edges()) == 1
+    picture = svg(hostile())
+    assert '&lt;b&gt;&amp;amp;|\\n y\\" [label=��#quot;' in picture
+    assert "<b>" not in picture
+
+
+def test_rulegraph_picture_stands_for_itself():
+    """The SVG has a size and a label, no script, no DOCTYPE, and names nothing outside."""
+    needs_graphviz()
+    picture = svg(graph_of(rules_of()))
+    assert picture.startswith("<svg ")
+    assert 'viewBox="0' in picture
+    assert 'role="img"' in picture
+    assert "names (copy)" in picture
+    assert "prefers-color-scheme:dark" in picture
+    assert not re.search(r"<!|<\?|script|xlink|href|url\(|<title|black", picture)
+    assert re.findall(r"\w+://[^\s\"<]+", picture) == ["http://www.w3.org/2000/svg", "s3://bucket/orders/"]
+
+
+def test_rulegraph_picture_is_for_as_many_rules_as_one_can_read():
+    """Hundreds of rules would keep Graphviz busy for minutes: they are not drawn."""
+    box = Box("user", "table shop")
+    arrows = tuple(Arrow(f"r{number}", "copy", box, box, ("a",), ("b",)) for number in range(151))
+    with pytest.raises(PictureError, match="151 rules are too many"):
+        svg(RuleGraph((box,), arrows))
+
+
+def test_rulegraph_every_kind_is_among_these():
+    """The shop of these tests has all the kinds that there are."""
+    assert KEEPS.keys() == (every_kind.RULES | every_kind.EFFECTS).keys()
