@@ -103,7 +103,7 @@ class KeptOnce:
     failures: Failures
     limits: Limits
     clock: Callable[[], float] = time.monotonic
-    _kept: OrderedDict[tuple[str, ItemKey, str, ItemKey | None], float] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[tuple[str, ItemKey, str, object], float] = field(default_factory=OrderedDict)
 
     def park(self, failure: Failure) -> None:
         """Keep the failure, unless it was kept lately. Raises StoreError like the failures it is for."""
@@ -111,7 +111,8 @@ class KeptOnce:
         if failure.key is None:
             self.failures.park(failure)
             return
-        known = (failure.rule, failure.key, failure.reason, failure.member if failure.apart else None)
+        apart = (failure.member, failure.element) if failure.apart else None
+        known = (failure.rule, failure.key, failure.reason, apart)
         if now - self._kept.get(known, -math.inf) < self.limits.failure_again_seconds:
             return
         self.failures.park(failure)

@@ -2,19 +2,25 @@
 
 Law: a line is on disk before the call returns. A failure record names rule, table, key and reason and never a value.
 The file of batches is the exception made for redrive: as S3 would, it keeps whole records, so only its owner may read.
+A file is replaced as a whole and under its lock, so that a run that appends to it meanwhile loses nothing.
 """
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.errors import StoreError, UserError
+from sync_rules.failed import Entry
 from sync_rules.failures import failure_record
 from sync_rules.model import Failure
 
@@ -36,8 +42,32 @@ def require_writable(path: Path) -> None:
         raise UserError(f"{path}: expected a file that can be written; it cannot. Choose another place for it.")
 
 
+@contextmanager
+def locked_open(path: Path, flags: int) -> Iterator[int]:
+    """A descriptor of the file that is at this path while it is held, locked against others that open it so.
+
+    Whoever waited for the lock may hold a file that was replaced meanwhile: then it is opened anew. Raises OSError.
+    """
+    while True:
+        file = open_for_owner(path, flags)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)  # freed when it is closed
+            if _is_at(path, file):
+                yield file
+                return
+        finally:
+            os.close(file)
+
+
+def _is_at(path: Path, file: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file))
+    except FileNotFoundError:
+        return False
+
+
 class JsonLines:
-    """A file that JSON objects are appended to, one per line. May be used from several threads."""
+    """A file that JSON objects are appended to, one per line. May be used from several threads and processes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -53,12 +83,9 @@ class JsonLines:
         line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
         with self._lock:
             try:
-                file = open_for_owner(self.path, os.O_WRONLY | os.O_APPEND)
-                try:
+                with locked_open(self.path, os.O_WRONLY | os.O_APPEND) as file:
                     _write(file, line)
                     os.fsync(file)
-                finally:
-                    os.close(file)
             except OSError as error:
                 raise StoreError("FileNotWritten", f"{self.path}: {error.strerror}") from error
             self.written += 1
@@ -79,6 +106,71 @@ class FailureLog:
     def park(self, failure: Failure) -> None:
         """Append the failure. Raises StoreError when it cannot be written."""
         self._lines.append(failure_record(failure, datetime.fromtimestamp(self._now_ms() / 1000, UTC)))
+
+
+class FailedLines:
+    """The lines of such a file as a Place. What is removed and replaced is so at once for all of them, by `close`; if
+    the process dies before that, nothing is, and all is put through again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._removed: Counter[bytes] = Counter()
+        self._replaced: dict[bytes, list[bytes]] = {}
+
+    def entries(self) -> Iterator[Entry]:
+        """Each line that is there at the beginning. Raises UserError when the file cannot be read."""
+        try:
+            with self.path.open("rb") as file:
+                with locked_open(self.path, os.O_RDONLY):  # nobody is in the middle of a line
+                    end = os.fstat(file.fileno()).st_size
+                for number, line in enumerate(iter(file.readline, b""), start=1):
+                    if file.tell() > end:
+                        return
+                    if line.strip():
+                        yield Entry(line, f"{self.path}:{number}", _digest(line))
+        except OSError as error:
+            raise UserError(f"{self.path}: expected a file of failures to read, found {error.strerror}") from error
+
+    def remove(self, entry: Entry) -> None:
+        self._removed[entry.handle] += 1
+
+    def replace(self, entry: Entry, text: str) -> None:
+        self._replaced.setdefault(entry.handle, []).append(text.encode() + b"\n")
+
+    def close(self) -> None:
+        if not (self._removed or self._replaced):
+            return
+        try:
+            with locked_open(self.path, os.O_RDONLY) as file, os.fdopen(os.dup(file), "rb") as lines:
+                self._rewrite(lines)
+        except OSError as error:
+            raise StoreError("FileNotWritten", f"{self.path}: {error.strerror}") from error
+        self._removed.clear()
+        self._replaced.clear()
+
+    def _rewrite(self, lines: Iterator[bytes]) -> None:
+        """The file as it is by now, appended lines and all, without what is done."""
+        temporary = self.path.with_name(self.path.name + ".new")
+        with open(temporary, "wb", opener=open_for_owner) as new:
+            os.fchmod(new.fileno(), OWNER_ONLY)  # it may be left from a process that died
+            new.writelines(self._left_of(line) for line in lines)
+            new.flush()
+            os.fsync(new.fileno())
+        temporary.replace(self.path)
+
+    def _left_of(self, line: bytes) -> bytes:
+        digest = _digest(line)
+        if self._removed[digest] > 0:
+            self._removed[digest] -= 1
+            return b""
+        instead = self._replaced.get(digest)
+        return instead.pop(0) if instead else line
+
+
+def _digest(line: bytes) -> bytes:
+    """What stands for a line: batches are too large to be held."""
+    return hashlib.sha256(line).digest()
 
 
 def _write(file: int, line: bytes) -> None:

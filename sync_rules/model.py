@@ -193,7 +193,7 @@ class Failure:
     """What a failure record says: which rule, which item, why. Never a value of an item.
 
     `member` is, where an item is made of several, the one that did not fit. `apart`: the failures of several members
-    are several, not one and the same failure of the item.
+    are several, not one and the same failure of the item. `element` is given for a part, whose source is then `member`.
     """
 
     rule: str
@@ -202,6 +202,7 @@ class Failure:
     position: str = ""
     member: ItemKey | None = None
     apart: bool = field(default=False, compare=False)
+    element: str | None = field(default=None, compare=False)
 
 
 # ---------------------------------------------------------------- effects: what leaves the tables

@@ -277,8 +277,9 @@ def _park(look: PartLook, trouble: Trouble, pace: Pace, report: Report) -> Work[
     part = look.part
     try:
         if look.attempt == pace.limits.recorded_at(patient=trouble.patient):
-            member = trouble.member or part.source
-            yield Park(Failure(part.rule.name, part.target, trouble.reason, member=member, apart=True))
+            yield Park(
+                Failure(part.rule.name, part.target, trouble.reason, "", part.source, apart=True, element=part.element)
+            )
     except StoreError as error:
         _fail(look, str(error), report)
         return

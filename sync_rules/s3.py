@@ -1,20 +1,26 @@
-"""The archive on S3.
+"""The archive on S3, and the on-failure objects that Lambda left in a bucket.
 
 Law: an object is put only where there is none. Its name and bytes follow from a record, so the one that is there
-already is the same; putting it again would be a second version, and a second event, of what happened once.
+already is the same; putting it again would be a second version, and a second event, of what happened once. An
+on-failure object is never written: to whoever listens it would be another batch that was given up.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator
 from typing import Any, Final, Protocol
 
 from tenacity import Retrying
 
 from sync_rules import aws
-from sync_rules.errors import StoreError
+from sync_rules.errors import StoreError, UserError
+from sync_rules.failed import Entry
 from sync_rules.model import Keep
 
 THERE_ALREADY: Final = "PreconditionFailed"
+PLACE: Final = re.compile(r"s3://([a-z0-9][a-z0-9.\-]{1,61}[a-z0-9])(?:/(.*))?", re.DOTALL)
+OBJECT_MAX_BYTES: Final = 64 * 1024 * 1024  # a payload has at most 6 MB, and escaped a few times that
 
 
 class PutsObjects(Protocol):
@@ -46,3 +52,71 @@ class S3Archive:
         except aws.ERRORS as error:
             if aws.code(error) != THERE_ALREADY:
                 raise StoreError(aws.reason(error), f"bucket {keep.bucket}") from error
+
+
+def parse_place(text: str) -> tuple[str, str]:
+    """The bucket and the prefix in s3://bucket/prefix. Raises UserError when it is no such place."""
+    found = PLACE.fullmatch(text)
+    if found is None:
+        raise UserError(f"{text!r} is no place in S3: expected s3://BUCKET or s3://BUCKET/PREFIX")
+    return found[1], found[2] or ""
+
+
+class OnFailureObjects:
+    """The objects under a prefix of a bucket as a Place: each is a batch that an event source mapping gave up.
+
+    Lambda names them aws/lambda/<UUID of the mapping>/<shard>/<date>/...; any other name will do.
+    """
+
+    def __init__(self, client: Any, bucket: str, prefix: str = "", *, retrying: Retrying | None = None) -> None:
+        self._client = client
+        self._bucket = bucket
+        self._prefix = prefix
+        self._retrying = retrying or aws.retrying()
+
+    def entries(self) -> Iterator[Entry]:
+        """Each object, read when its turn comes. Raises StoreError, and UserError when there is no such bucket."""
+        place = {"Bucket": self._bucket, "Prefix": self._prefix}
+        while True:
+            page = self._ask(self._client.list_objects_v2, **place)
+            for found in page.get("Contents", ()):
+                text = self._text(found)
+                if text is not None:
+                    yield Entry(text, f"s3://{self._bucket}/{found['Key']}", found["Key"])
+            if not page.get("IsTruncated"):
+                return
+            place["ContinuationToken"] = page["NextContinuationToken"]
+
+    def remove(self, entry: Entry) -> None:
+        self._ask(self._client.delete_object, Bucket=self._bucket, Key=entry.handle)
+
+    def replace(self, entry: Entry, text: str) -> None:
+        """Nothing: see above."""
+
+    def close(self) -> None:
+        """Nothing: an object that was not removed is there."""
+
+    def _text(self, found: dict[str, Any]) -> bytes | None:
+        """What stands in an object; None when it is gone since it was listed."""
+        if found["Size"] > OBJECT_MAX_BYTES:
+            return b""  # which is no record of a batch
+        try:
+            text: bytes = self._ask(self._read, Bucket=self._bucket, Key=found["Key"])
+        except StoreError as error:
+            if error.reason != "NoSuchKey":
+                raise
+            return None
+        return text
+
+    def _read(self, **parameters: Any) -> bytes:
+        text: bytes = self._client.get_object(**parameters)["Body"].read()
+        return text
+
+    def _ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
+        try:
+            return self._retrying(call, **parameters)
+        except aws.ERRORS as error:
+            if aws.code(error) == "NoSuchBucket":
+                message = f"bucket {self._bucket} does not exist. Correct its name, the region or the endpoint."
+                raise UserError(message) from error
+            raise StoreError(aws.reason(error), f"bucket {self._bucket}") from error

@@ -1,20 +1,24 @@
-"""The queue for later and the sink for failure records, on SQS.
+"""The queue for later and the sink for failure records, on SQS; and queues of what failed.
 
 Law: a message is keys and rules, a failure record is rule, key and reason; neither holds a value of an item, but for
-the message of a call that failed. What SQS would refuse for its size is refused here, by a name of its own.
+the message of a call that failed. What SQS would refuse for its size is refused here, by a name of its own. A message
+is deleted when what it asks for is done, or when one that stands for it is in the queue.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from tenacity import Retrying
 
 from sync_rules import aws
-from sync_rules.errors import StoreError
+from sync_rules.errors import StoreError, UserError
+from sync_rules.failed import Entry
 from sync_rules.failures import failure_record
 from sync_rules.limits import DELAY_MAX_SECONDS
 from sync_rules.messages import Message, encode
@@ -24,6 +28,12 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 MESSAGE_MAX_BYTES: Final = 1_048_576  # SendMessage; until August 2025 it was a quarter of that
+RECEIVE_MAX_MESSAGES: Final = 10  # ReceiveMessage
+RECEIVE_WAIT_SECONDS: Final = 1  # asked at once, SQS looks at some of its servers only
+PEEKED_MAX_MESSAGES: Final = 1_000  # by a look at a queue, which takes nothing out of it
+PEEK_SECONDS: Final = 30  # for so long a look hides a message from others
+TAKEN_MAX_MESSAGES: Final = 100_000  # of one redrive; SQS has at most 120,000 messages of a queue in flight
+TAKEN_SECONDS: Final = 3_600  # for so long a redrive that was killed hides its messages
 
 
 def utc_now() -> datetime:
@@ -73,3 +83,78 @@ def _send(client: SQSClient, retrying: Retrying, queue_url: str, body: str, dela
         retrying(client.send_message, QueueUrl=queue_url, MessageBody=body, DelaySeconds=delay_seconds)
     except aws.ERRORS as error:
         raise StoreError(aws.reason(error), f"queue {queue_url.rpartition('/')[2]}") from error
+
+
+def require_queue_url(url: str) -> str:
+    """The URL of a queue, as it is. Raises UserError when it is none."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc or not parts.path.strip("/"):
+        raise UserError(f"{url!r} is no queue: expected its URL, such as https://sqs.REGION.amazonaws.com/ACCOUNT/NAME")
+    return url
+
+
+class FailedMessages:
+    """The messages of a queue as a Place. With `peek` they are only looked at, and are soon there for others again."""
+
+    def __init__(self, client: Any, queue_url: str, *, peek: bool = False, retrying: Retrying | None = None) -> None:
+        self._client = client
+        self._queue_url = queue_url
+        self._retrying = retrying or aws.retrying()
+        self._hidden_seconds = PEEK_SECONDS if peek else TAKEN_SECONDS
+        self._max_messages = PEEKED_MAX_MESSAGES if peek else TAKEN_MAX_MESSAGES
+        self._taken: dict[str, str] = {}  # the receipt of each message that is still there
+        self._instead: dict[str, str] = {}
+        self.count = 0
+
+    def entries(self) -> Iterator[Entry]:
+        """Messages until none comes, or there were so many. Raises StoreError, and UserError for a missing queue."""
+        known: set[str] = set()
+        while len(known) < self._max_messages:
+            answer = self._ask(
+                self._client.receive_message,
+                MaxNumberOfMessages=RECEIVE_MAX_MESSAGES,
+                WaitTimeSeconds=RECEIVE_WAIT_SECONDS,
+                VisibilityTimeout=self._hidden_seconds,
+            )
+            messages = answer.get("Messages", ())
+            fresh = [message for message in messages if message["MessageId"] not in known]
+            self._taken |= {message["MessageId"]: message["ReceiptHandle"] for message in messages}
+            known |= {message["MessageId"] for message in fresh}
+            self.count = len(known)
+            for message in fresh:
+                where = f"queue {self.name}, message {message['MessageId']}"
+                yield Entry(message["Body"].encode(), where, message["MessageId"])
+            if not fresh:
+                return
+
+    def remove(self, entry: Entry) -> None:
+        self._ask(self._client.delete_message, ReceiptHandle=self._taken[entry.handle])
+        del self._taken[entry.handle]
+
+    def replace(self, entry: Entry, text: str) -> None:
+        """By `close`: a message that was sent now would be received, and fail, once more."""
+        self._instead[entry.handle] = text
+
+    def close(self) -> None:
+        for identifier, text in self._instead.items():
+            _send(self._client, self._retrying, self._queue_url, text, 0)
+            self._ask(self._client.delete_message, ReceiptHandle=self._taken.pop(identifier))
+        self._instead = {}
+        for receipt in self._taken.values():
+            with suppress(StoreError, UserError):  # it comes back by itself, only later
+                self._ask(self._client.change_message_visibility, ReceiptHandle=receipt, VisibilityTimeout=0)
+        self._taken = {}
+
+    @property
+    def name(self) -> str:
+        """The last part of its URL."""
+        return self._queue_url.rpartition("/")[2]
+
+    def _ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
+        try:
+            return self._retrying(call, QueueUrl=self._queue_url, **parameters)
+        except aws.ERRORS as error:
+            if aws.reason(error) == "QueueNotFound":
+                message = f"queue {self._queue_url} does not exist. Correct its URL, the region or the endpoint."
+                raise UserError(message) from error
+            raise StoreError(aws.reason(error), f"queue {self.name}") from error

@@ -104,6 +104,17 @@ class DynamoDBStreams:
         answer = self._call("get_shard_iterator", StreamArn=stream_arn, ShardId=shard_id, **place)
         return str(answer["ShardIterator"])
 
+    def iterator_at(self, stream_arn: str, shard_id: str, position: str) -> str:
+        """Where the record of this sequence number is read. Raises RecordsTrimmedError, ShardGoneError."""
+        place = {"ShardIteratorType": "AT_SEQUENCE_NUMBER", "SequenceNumber": position}
+        answer = self._call("get_shard_iterator", StreamArn=stream_arn, ShardId=shard_id, **place)
+        return str(answer["ShardIterator"])
+
+    def latest(self, stream_arn: str, shard_id: str) -> str:
+        """Where reading starts behind all records that are there. Raises RecordsTrimmedError, ShardGoneError."""
+        place = {"ShardIteratorType": "LATEST"}
+        return str(self._call("get_shard_iterator", StreamArn=stream_arn, ShardId=shard_id, **place)["ShardIterator"])
+
     def records(self, stream_arn: str, iterator: str, limit: int) -> RecordsPage:
         answer = self._call("get_records", ShardIterator=iterator, Limit=min(limit, PAGE_MAX_RECORDS))
         records = tuple(as_event_record(record, stream_arn) for record in answer["Records"])

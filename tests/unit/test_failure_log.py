@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
+import sys
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 
 import pytest
 
 from sync_rules.errors import StoreError, UserError
-from sync_rules.failure_log import FailureLog, JsonLines, require_writable
+from sync_rules.failure_log import FailedLines, FailureLog, JsonLines, require_writable
 from sync_rules.model import Failure, ItemKey
 from tests.fake_stream import NOON_MS
 
@@ -30,6 +34,7 @@ def test_failure_log_names_rule_table_key_and_reason(tmp_path):
         "reason": "ItemTooLarge",
         "position": "123",
         "member": None,
+        "element": None,
     }
     assert (second["table"], second["key"], log.parked) == (None, None, 2)
 
@@ -65,3 +70,114 @@ def test_failure_log_is_tried_before_it_is_needed(tmp_path):
             require_writable(bad)
     require_writable(tmp_path / "failures.jsonl")
     assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------- as a place
+def lines(path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def filled(path, count: int) -> JsonLines:
+    """A file of so many lines, each with its number."""
+    log = JsonLines(path)
+    for number in range(count):
+        log.append({"n": number})
+    return log
+
+
+def test_failed_lines_removes_what_is_done_and_replaces_what_failed_again(tmp_path):
+    """The rest stays as it was, in its order; nothing changes before the end."""
+    path = tmp_path / "f.jsonl"
+    filled(path, 5)
+    place = FailedLines(path)
+    entries = [*place.entries()]
+    assert [json.loads(entry.text)["n"] for entry in entries] == [0, 1, 2, 3, 4]
+    assert entries[2].where == f"{path}:3"
+    place.remove(entries[1])
+    place.replace(entries[3], '{"n":"three"}')
+    assert [line["n"] for line in lines(path)] == [0, 1, 2, 3, 4]
+    place.close()
+    assert [line["n"] for line in lines(path)] == [0, 2, "three", 4]
+    place.close()
+    assert [line["n"] for line in lines(path)] == [0, 2, "three", 4]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_failed_lines_tells_equal_lines_apart_by_their_number(tmp_path):
+    """Of lines that say the same as many are removed as were done."""
+    path = tmp_path / "f.jsonl"
+    for _ in range(3):
+        filled(path, 1)
+    place = FailedLines(path)
+    for entry in [*place.entries()][:2]:
+        place.remove(entry)
+    place.close()
+    assert lines(path) == [{"n": 0}]
+
+
+def test_failed_lines_shows_what_was_there_at_the_beginning(tmp_path):
+    """What fails meanwhile is appended, and is for the next redrive; blank lines are nothing."""
+    path = tmp_path / "f.jsonl"
+    log = filled(path, 2)
+    path.write_text(path.read_text() + "\n \n")
+    found = []
+    for entry in FailedLines(path).entries():
+        log.append({"n": "later"})
+        found.append(json.loads(entry.text)["n"])
+    assert found == [0, 1]
+
+
+def test_failed_lines_loses_nothing_that_is_appended_meanwhile(tmp_path):
+    """Runs of several threads and processes append while redrives rewrite the file: every line is there once."""
+    path = tmp_path / "f.jsonl"
+    filled(path, 50)
+    script = (
+        "import sys; from pathlib import Path; from sync_rules.failure_log import JsonLines\n"
+        "log = JsonLines(Path(sys.argv[1]))\n"
+        "for n in range(150): log.append({'n': f'process-{n}'})"
+    )
+    other = subprocess.Popen([sys.executable, "-c", script, str(path)])
+    removed: list[str] = []
+
+    def append(thread: int) -> None:
+        log = JsonLines(path)
+        for number in range(100):
+            log.append({"n": f"{thread}-{number}"})
+
+    def rewrite() -> None:
+        place = FailedLines(path)
+        for entry in islice(place.entries(), 3):
+            removed.append(json.loads(entry.text)["n"])
+            place.remove(entry)
+        place.close()
+
+    with ThreadPoolExecutor(3) as pool:
+        busy = [pool.submit(append, thread) for thread in range(3)]
+        while other.poll() is None or not all(one.done() for one in busy):
+            rewrite()
+        for one in busy:
+            one.result()
+    assert other.returncode == 0
+    written = [*range(50), *(f"{t}-{n}" for t in range(3) for n in range(100)), *(f"process-{n}" for n in range(150))]
+    assert len(removed) > 3
+    assert Counter([*removed, *(line["n"] for line in lines(path))]) == Counter(written)
+
+
+def test_failed_lines_that_cannot_be_read_is_the_users_mistake(tmp_path):
+    """The file is named, and not made by asking."""
+    with pytest.raises(UserError, match="nowhere"):
+        next(FailedLines(tmp_path / "nowhere").entries())
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_failed_lines_that_cannot_be_rewritten_stay(tmp_path):
+    """When the new file cannot be written the old one is there, whole."""
+    path = tmp_path / "f.jsonl"
+    filled(path, 3)
+    place = FailedLines(path)
+    for entry in place.entries():
+        place.remove(entry)
+    (tmp_path / "f.jsonl.new").mkdir()
+    with pytest.raises(StoreError, match="FileNotWritten"):
+        place.close()
+    assert len(lines(path)) == 3

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta, timezone
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.commands.verify import parse_key
-from sync_rules.failures import failure_record, plain_key
+from sync_rules.errors import RecordError
+from sync_rules.failures import failure_record, plain_key, read_failure_record, typed_key
 from sync_rules.model import Failure, ItemKey
 from tests.builders import shop, table
 
@@ -51,3 +53,87 @@ def test_failure_record_names_a_key_as_verify_takes_it(values):
     record = json.loads(json.dumps(failure_record(Failure("names", key, "ItemTooLarge"), AT)))
     assert record["key"] == plain_key(key)
     assert parse_key(json.dumps(record["key"]), record["table"], rules) == key
+
+
+# ---------------------------------------------------------------- read again
+def tables(**keys):
+    """The table shop with a key of these types."""
+    return {"shop": table("shop", keys)}
+
+
+def told(**fields):
+    """A failure record with these fields changed; None leaves one out."""
+    key = ItemKey("shop", (("PK", "S", "USER#1"),))
+    record = {**failure_record(Failure("names", key, "ItemTooLarge"), AT), **fields}
+    return {name: value for name, value in record.items() if value is not ...}
+
+
+@given(
+    values=st.tuples(KEY_VALUES, KEY_VALUES),
+    of_member=st.booleans(),
+    element=st.none() | st.text(),
+    position=st.text(max_size=3),
+)
+def test_failure_record_is_read_as_it_was_written(values, of_member, element, position):
+    """Rule, keys of every type, member, element, reason and position come back, once the rules' tables type the keys."""
+    named = tuple((name, kind, value) for name, (kind, value) in zip(("PK", "SK"), values, strict=True))
+    key = ItemKey("shop", named)
+    failure = Failure("names", key, "ItemTooLarge", position, key if of_member else None, element=element)
+    record = read_failure_record(json.loads(json.dumps(failure_record(failure, AT))))
+    found = record.failure(tables(**{name: kind for name, kind, _ in named}))
+    assert (found, found.element) == (failure, element)
+    assert record.first == record.last == AT
+
+
+def test_failure_record_of_an_older_version_is_read():
+    """What was written without member, position and element is read, without them."""
+    old = told(element=..., member=..., position=...)
+    record = read_failure_record(old)
+    assert (record.element, record.member, record.position) == (None, None, "")
+    assert record.failure(tables(PK="S")).key == ItemKey("shop", (("PK", "S", "USER#1"),))
+
+
+def test_failure_record_that_failed_again_keeps_its_first_time():
+    """It says since when, when last, and the new reason; whatever else stood there stays."""
+    once = read_failure_record(told(more="kept")).again("Contended", AT + timedelta(hours=1))
+    twice = read_failure_record(once).again("KeyTaken", AT + timedelta(hours=2))
+    record = read_failure_record(twice)
+    assert (record.first, record.last, record.reason) == (AT, AT + timedelta(hours=2), "KeyTaken")
+    assert twice["more"] == "kept"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"rule": ...}, {"rule": 7}, {"reason": None}, {"at": ...}, {"at": "yesterday"}, {"at": 5}, {"last": "soon"},
+        {"table": 7}, {"key": "USER#1"}, {"key": {"PK": 1}}, {"member": {"key": {}}}, {"member": {"table": "shop"}},
+        {"member": {"table": "shop", "key": {"PK": None}}}, {"element": 1}, {"position": 1},
+    ],
+    ids=lambda fields: f"{next(iter(fields))}-{type(next(iter(fields.values()))).__name__}",
+)  # fmt: skip
+def test_failure_record_that_is_none_is_said_to_be(fields):
+    """A field that is missing or of another kind is named, and not what stands there."""
+    with pytest.raises(RecordError, match=next(iter(fields))) as caught:
+        read_failure_record(told(**fields))
+    assert "USER#1" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("plain", "of"),
+    [
+        ({}, {"PK": "S"}),
+        ({"PK": "1", "SK": "2"}, {"PK": "S"}),
+        ({"PK": "1"}, {"PK": "S", "SK": "S"}),
+        ({"PK": "one"}, {"PK": "N"}),
+        ({"PK": "NaN"}, {"PK": "N"}),
+        ({"PK": "xyz"}, {"PK": "B"}),
+    ],
+    ids=["none", "too-many", "too-few", "no-number", "not-finite", "no-hex"],
+)
+def test_typed_key_of_another_schema_is_refused(plain, of):
+    """A key that the table cannot have is said to be none, with what one is; its values are not told."""
+    with pytest.raises(RecordError, match=r"table shop: expected PK") as caught:
+        typed_key("shop", plain, tables(**of))
+    assert "xyz" not in str(caught.value)
+    with pytest.raises(RecordError, match="no table 'shops'"):
+        typed_key("shops", plain, tables(**of))

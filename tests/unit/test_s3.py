@@ -1,4 +1,4 @@
-"""The archive on S3 (moto, single-threaded): an object is put once, and what S3 refuses is an error of the store."""
+"""The archive and on-failure objects on S3 (moto, single-threaded): what is put once, what is found, what S3 refuses."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from sync_rules import aws
-from sync_rules.errors import StoreError
+from sync_rules import aws, s3
+from sync_rules.errors import StoreError, UserError
 from sync_rules.model import Keep
-from sync_rules.s3 import S3Archive
+from sync_rules.s3 import OnFailureObjects, S3Archive, parse_place
 
 KEEP = Keep("keep", "kept", "games/2026/11/21/games-1.json.gz", b"\x1f\x8b body")
 
@@ -82,3 +82,81 @@ def test_s3_of_an_emulator_has_no_host_for_each_bucket(client, endpoint, style):
     aws._client.cache_clear()
     assert aws.s3(endpoint, "us-east-1").meta.config.s3["addressing_style"] == style
     aws._client.cache_clear()
+
+
+# ---------------------------------------------------------------- on-failure objects
+def test_on_failure_objects_are_found_under_their_prefix(client):
+    """Each with its text, over as many pages as there are; those beside the prefix are not."""
+    for number in range(3):
+        client.put_object(Bucket="kept", Key=f"aws/lambda/u/{number}", Body=f"text-{number}".encode())
+    client.put_object(Bucket="kept", Key="other", Body=b"{}")
+
+    class Paged:
+        def __getattr__(self, name):
+            return getattr(client, name)
+
+        def list_objects_v2(self, **parameters):
+            return client.list_objects_v2(**parameters, MaxKeys=2)
+
+    entries = [*OnFailureObjects(Paged(), "kept", "aws/").entries()]
+    assert [entry.text for entry in entries] == [b"text-0", b"text-1", b"text-2"]
+    assert entries[0].where == "s3://kept/aws/lambda/u/0"
+
+
+def test_on_failure_objects_are_removed_and_never_written(client):
+    """One that is done is deleted; one that failed again stays as it is, as a put would look like a new failure."""
+    for name in ("done", "again"):
+        client.put_object(Bucket="kept", Key=name, Body=name.encode())
+    place = OnFailureObjects(client, "kept")
+    entries = {entry.handle: entry for entry in place.entries()}
+    place.remove(entries["done"])
+    place.replace(entries["again"], "never")
+    place.close()
+    assert [(entry.handle, entry.text) for entry in place.entries()] == [("again", b"again")]
+
+
+def test_on_failure_objects_that_go_or_are_too_large_are_no_error(client, monkeypatch):
+    """What somebody else removed meanwhile is not there; what no batch can be so large as is not read."""
+    for name in ("a", "b", "c"):
+        client.put_object(Bucket="kept", Key=name, Body=name.encode() * 10)
+    client.put_object(Bucket="kept", Key="d", Body=b"x" * 11)
+    monkeypatch.setattr(s3, "OBJECT_MAX_BYTES", 10)
+    found = []
+    for entry in OnFailureObjects(client, "kept").entries():
+        client.delete_object(Bucket="kept", Key="b")
+        found.append((entry.handle, entry.text))
+    assert found == [("a", b"a" * 10), ("c", b"c" * 10), ("d", b"")]
+
+
+def test_on_failure_objects_of_a_missing_bucket_are_the_users_mistake(client):
+    """The bucket is named; what S3 refuses for another reason is an error of the store."""
+    with pytest.raises(UserError, match="bucket nowhere does not exist"):
+        next(OnFailureObjects(client, "nowhere").entries())
+
+    class Denied:
+        def __getattr__(self, name):
+            def refuse(**_):
+                raise aws.ClientError({"Error": {"Code": "AccessDenied"}}, name)
+
+            return refuse
+
+    with pytest.raises(StoreError, match="AccessDenied: bucket kept"):
+        next(OnFailureObjects(Denied(), "kept").entries())
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("s3://kept", ("kept", "")), ("s3://kept/", ("kept", "")), ("s3://kept/aws/lambda/", ("kept", "aws/lambda/"))],
+)
+def test_place_in_s3_is_a_bucket_and_a_prefix(text, place):
+    """As S3's own tools write it."""
+    assert parse_place(text) == place
+
+
+@pytest.mark.parametrize(
+    "text", ["kept", "s3:/kept", "s3://", "s3:///aws", "https://kept.s3.amazonaws.com/", "s3://UP/x"]
+)
+def test_place_in_s3_of_another_form_is_refused(text):
+    """With what is expected."""
+    with pytest.raises(UserError, match="expected s3://BUCKET"):
+        parse_place(text)

@@ -1,4 +1,4 @@
-"""The queue and the failure sink on SQS (moto, single-threaded)."""
+"""The queue, the failure sink and queues of what failed on SQS (moto, single-threaded)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from sync_rules import aws
-from sync_rules.errors import StoreError
+from sync_rules import aws, sqs
+from sync_rules.errors import StoreError, UserError
 from sync_rules.messages import CallMessage, PullMessage, PushMessage, decode, encode
 from sync_rules.model import Change, Failure, ItemKey
-from sync_rules.sqs import MESSAGE_MAX_BYTES, SqsFailures, SqsQueue
+from sync_rules.sqs import MESSAGE_MAX_BYTES, FailedMessages, SqsFailures, SqsQueue, require_queue_url
 
 KEY = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "B", b"\x00\xff")))
 AT = datetime(2026, 11, 21, 12, 0, 0, 1000, UTC)
@@ -74,6 +74,7 @@ def test_failures_are_json_records(client, queue_url):
         "reason": "ItemTooLarge",
         "position": "123",
         "member": None,
+        "element": None,
         "at": "2026-11-21T12:00:00.001+00:00",
     }
 
@@ -107,3 +108,99 @@ def test_queue_refuses_what_is_too_large(client, queue_url):
         queue.send(call(largest + 1), 0)
     queue.send(call(largest), 0)
     assert len(received(client, queue_url)) == 1
+
+
+# ---------------------------------------------------------------- as a place
+@pytest.fixture
+def place(client, queue_url, monkeypatch):
+    """A queue with 25 messages, and a way to look at it."""
+    monkeypatch.setattr(sqs, "RECEIVE_WAIT_SECONDS", 0)
+    for number in range(25):
+        client.send_message(QueueUrl=queue_url, MessageBody=f"m{number}")
+    return lambda **options: FailedMessages(client, queue_url, **options)
+
+
+def texts(entries) -> list[str]:
+    return sorted((entry.text.decode() for entry in entries), key=lambda text: int(text[1:]))
+
+
+def test_failed_messages_are_seen_once_and_are_there_afterwards(place):
+    """A look at a queue shows each message once, hides them while it looks, and leaves them for the next."""
+    looking = place(peek=True)
+    entries = [*looking.entries()]
+    assert texts(entries) == [f"m{number}" for number in range(25)]
+    assert len({entry.where for entry in entries}) == 25
+    assert looking.count == 25
+    assert [*place(peek=True).entries()] == []
+    looking.close()
+    assert len([*place().entries()]) == 25
+
+
+def test_failed_messages_are_removed_or_replaced(client, queue_url, place):
+    """What is done is deleted at once; what failed again is deleted once the message that stands for it is sent."""
+    taken = place()
+    entries = {entry.text.decode(): entry for entry in taken.entries()}
+    taken.remove(entries["m0"])
+    taken.replace(entries["m1"], "m99")
+    assert received(client, queue_url) == []
+    taken.close()
+    assert texts(place().entries()) == [*(f"m{number}" for number in range(2, 25)), "m99"]
+
+
+def test_failed_messages_that_cannot_be_replaced_stay(client, queue_url, place):
+    """Where the queue does not take the new message, the old one is not deleted."""
+
+    class NoSend:
+        def __getattr__(self, name):
+            return getattr(client, name)
+
+        def send_message(self, **_):
+            raise aws.ClientError({"Error": {"Code": "AccessDenied"}}, "SendMessage")
+
+    taken = FailedMessages(NoSend(), queue_url)
+    for entry in [*taken.entries()][:1]:
+        taken.replace(entry, "never")
+    with pytest.raises(StoreError, match="AccessDenied"):
+        taken.close()
+    attributes = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    counts = client.get_queue_attributes(QueueUrl=queue_url, AttributeNames=attributes)["Attributes"]
+    assert sum(map(int, counts.values())) == 25
+
+
+def test_failed_messages_are_sampled_where_there_are_many(place, monkeypatch):
+    """A look ends after so many, a redrive much later."""
+    monkeypatch.setattr(sqs, "PEEKED_MAX_MESSAGES", 10)
+    assert len([*place(peek=True).entries()]) == 10
+
+
+def test_failed_messages_that_come_twice_are_shown_once():
+    """A queue may deliver a message twice; the last receipt is the one that deletes it."""
+    answers = [["a", "b"], ["b", "c"], ["c"], []]
+    deleted = []
+
+    class Client:
+        def receive_message(self, **_):
+            names = answers.pop(0)
+            receipt = str(len(answers))
+            return {"Messages": [{"MessageId": n, "ReceiptHandle": n + receipt, "Body": n} for n in names]}
+
+        def delete_message(self, **parameters):
+            deleted.append(parameters["ReceiptHandle"])
+
+    place = FailedMessages(Client(), "http://127.0.0.1/failed")
+    entries = [*place.entries()]
+    assert [entry.text for entry in entries] == [b"a", b"b", b"c"]
+    for entry in entries:
+        place.remove(entry)
+    assert deleted == ["a3", "b2", "c1"]
+
+
+def test_failed_messages_of_a_missing_queue_are_the_users_mistake(client):
+    """The URL is named; what is no URL is refused before anybody is asked."""
+    place = FailedMessages(client, "https://sqs.us-east-1.amazonaws.com/123456789012/nowhere")
+    with pytest.raises(UserError, match="nowhere does not exist"):
+        next(place.entries())
+    for text in ("failures", "arn:aws:sqs:us-east-1:1:failures", "https://sqs.us-east-1.amazonaws.com/", "s3://x/y"):
+        with pytest.raises(UserError, match="is no queue"):
+            require_queue_url(text)
+    assert require_queue_url("http://127.0.0.1:4566/000000000000/failures").startswith("http")

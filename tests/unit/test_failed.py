@@ -1,0 +1,179 @@
+"""What failed, by its form: failure records, batches with and without their records, messages; and how they are grouped."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sync_rules.errors import RecordError
+from sync_rules.failed import Entry, GivenUp, Span, grouped, read_entry
+from sync_rules.failures import FailureRecord, failure_record
+from sync_rules.messages import CallMessage, PartMessage, PullMessage, PushMessage, encode
+from sync_rules.model import Change, Failure, ItemKey
+from tests.shared import case
+
+KEY = ItemKey("shop", (("PK", "S", "USER#1"),))
+AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+RECORDS = [{"dynamodb": {"Keys": {"PK": {"S": "USER#1"}}, "SequenceNumber": "7"}}]
+MESSAGES = [
+    PullMessage(KEY, 2),
+    PushMessage(("names",), KEY, cursor={"PK": {"S": "x"}}),
+    PartMessage("tags", KEY, None, "a"),
+    CallMessage("told", "f.g", Change(KEY, {"B": {"B": b"\xff"}}, None, "1")),
+]
+
+
+def batch(**changes) -> dict:
+    """What Lambda leaves in a bucket, with these of its fields changed."""
+    info = {
+        "shardId": "shard-1",
+        "startSequenceNumber": "7",
+        "endSequenceNumber": "9",
+        "approximateArrivalOfFirstRecord": "2026-11-21T12:00:00Z",
+        "approximateArrivalOfLastRecord": "2026-11-21T12:00:05Z",
+        "batchSize": 3,
+        "streamArn": "arn:aws:dynamodb:eu-west-1:1:table/shop/stream/2026",
+    }
+    context = {"condition": "RetryAttemptsExhausted", "functionArn": "arn:f", "requestId": "r"}
+    return {"requestContext": context, "version": "1.0", "DDBStreamBatchInfo": info, **changes}
+
+
+def read(body: object):
+    return read_entry(json.dumps(body).encode())
+
+
+@pytest.mark.parametrize("payload", [json.dumps({"Records": RECORDS}), {"Records": RECORDS}], ids=["text", "map"])
+def test_failed_batch_is_read_with_its_records(payload):
+    """The payload is the event, as the JSON text that Lambda writes, or as the map that some recordings have."""
+    found = read(batch(payload=payload))
+    assert isinstance(found, GivenUp)
+    assert found.event == {"Records": RECORDS}
+    assert found.span == Span("arn:aws:dynamodb:eu-west-1:1:table/shop/stream/2026", "shard-1", "7", "9")
+    assert (found.condition, found.function, found.records) == ("RetryAttemptsExhausted", "arn:f", 1)
+    assert (found.first, found.last) == (AT, AT + timedelta(seconds=5))
+
+
+def test_failed_batch_without_records_is_a_span():
+    """What a queue gets names the shard and the range, and how many records there were."""
+    found = read(batch())
+    assert (found.event, found.records, found.span.first, found.span.last) == (None, 3, "7", "9")
+
+
+@pytest.mark.parametrize(
+    ("names", "held"),
+    [
+        (("derived-from-localstack", "s3_on_failure_object.json"), ("RetryAttemptsExhausted", 1, True)),
+        (("lambda-developer-guide", "invocation_record.json"), ("RetryAttemptsExhausted", 1, False)),
+    ],
+    ids=["s3", "queue"],
+)
+def test_failed_batch_is_read_as_it_was_recorded(names, held):
+    """The object that was left in S3, and the message of Lambda's guide."""
+    found = read_entry(case("events", *names).read_bytes())
+    assert isinstance(found, GivenUp)
+    assert (found.condition, found.records, found.event is not None) == held
+    assert found.first is not None
+    assert found.span.first == found.span.last
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
+def test_failed_messages_are_told_by_their_kind(message):
+    """A message of the queue for later, as it comes out of a dead-letter queue."""
+    assert read_entry(encode(message)) == read_entry(encode(message).encode()) == message
+
+
+def test_failed_records_are_told_by_rule_and_reason():
+    """A failure record, from a file or a queue."""
+    found = read(failure_record(Failure("names", KEY, "ItemTooLarge"), AT))
+    assert isinstance(found, FailureRecord)
+    assert (found.rule, found.table, found.key) == ("names", "shop", {"PK": "USER#1"})
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("{", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
+        ("", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("[]", "not a JSON object"),
+        ("{}", "neither a failure record"),
+        ('{"kind": "push"}', "not a message"),
+        ('{"kind": "parcel"}', "neither a failure record"),
+        ('{"rule": 1, "reason": "x"}', "'rule'"),
+        (json.dumps(batch(payload="{")), "payload of a batch is not JSON"),
+        (json.dumps(batch(payload="[]")), "not an event with Records"),
+        (json.dumps(batch(payload={"Records": {}})), "not an event with Records"),
+        (json.dumps(batch(DDBStreamBatchInfo={})), "neither a payload nor a range"),
+        (json.dumps(batch(DDBStreamBatchInfo=[])), "neither a payload nor a range"),
+        (json.dumps(batch(DDBStreamBatchInfo={**batch()["DDBStreamBatchInfo"], "endSequenceNumber": "x"})), "range"),
+    ],
+    ids=range(15),
+)
+def test_failed_what_is_no_entry_is_said_to_be_none(body, says):
+    """With what is wrong with it, and nothing of what stands in it."""
+    with pytest.raises(RecordError, match=says):
+        read_entry(body)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+        lambda inner: st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["DDBStreamBatchInfo", "payload", "Records", "kind", "rule", "reason", "key", "at", "table", "member",
+                 "requestContext", "redriven", "streamArn", "shardId", "last", "source", "target"]
+            )
+            | st.text(max_size=2),
+            inner,
+            max_size=5,
+        ),
+        max_leaves=15,
+    )
+)  # fmt: skip
+def test_failed_reads_anything_without_falling_over(body):
+    """Whatever lies in a place is an entry, or a RecordError."""
+    with suppress(RecordError):
+        read(body)
+
+
+def test_failed_batch_says_why_it_failed_again():
+    """The reason and the time are noted beside what Lambda wrote, which stays, and are read again."""
+    once = read(batch(payload={"Records": RECORDS})).again("ThrottlingException", AT)
+    assert once["requestContext"] == batch()["requestContext"]
+    assert read(once).reason == "ThrottlingException"
+    assert read(read(once).again("Other", AT)).reason == "Other"
+
+
+def test_grouped_counts_by_rule_and_reason():
+    """Records of one rule and reason are one group: how many, since when, until when, one of them; the most first."""
+
+    def told(rule: str, reason: str, hours: int, last: int | None = None) -> tuple[Entry, FailureRecord]:
+        body = failure_record(Failure(rule, KEY, reason), AT + timedelta(hours=hours))
+        record = read(body if last is None else read(body).again(reason, AT + timedelta(hours=last)))
+        return Entry(b"", "f:1"), record
+
+    few, many = grouped([told("b", "X", 1), told("a", "Y", 2), told("a", "Y", 1, 9), told("a", "Y", 3)])[::-1]
+    assert (many.what, many.reason, many.count, many.example) == ("a", "Y", 3, '{"PK": "USER#1"}')
+    assert (many.first, many.last) == (AT + timedelta(hours=1), AT + timedelta(hours=9))
+    assert (few.what, few.count, few.first) == ("b", 1, few.last)
+
+
+def test_grouped_tells_sorts_apart():
+    """Batches by condition and shard with their records, messages by kind, what is not understood by why not."""
+    bodies = [
+        read(batch(payload={"Records": RECORDS * 4})), read(batch()), *MESSAGES[:1], RecordError("not JSON"),
+        read(failure_record(Failure("", None, "no keys", "9"), AT)),
+    ]  # fmt: skip
+    batches, records, messages, unreadable = grouped([(Entry(b"", f"p:{n}"), one) for n, one in enumerate(bodies)])
+    assert (batches.what, batches.count, batches.records) == ("RetryAttemptsExhausted in shard-1", 2, 7)
+    assert (batches.function, batches.first, batches.last) == ("arn:f", AT, AT + timedelta(seconds=5))
+    assert (records.what, records.reason, records.example) == ("", "no keys", "p:4")
+    assert (messages.what, messages.count, messages.example) == ("pull message", 1, "p:2")
+    assert (unreadable.reason, unreadable.example) == ("not JSON", "p:3")
