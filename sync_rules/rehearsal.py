@@ -1,7 +1,7 @@
-"""A pipeline in memory for scenarios: every change is worked on at once, in the order in which it was made.
+"""A pipeline in memory for scenarios and recordings: it works until nothing is left, however its records are delivered.
 
 Law: the rules are worked on by the very code that runs in production; only the world is small. No index lags here, so a
-second look comes at once. What was set aside is looked at once more, and then when its item changes.
+second look comes as soon as all else is done. What was set aside is looked at again as long as something changes.
 """
 
 from __future__ import annotations
@@ -9,39 +9,49 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any
+from random import Random
+from typing import Any, Final
 
 from sync_rules.attributes import Item
 from sync_rules.batch import KeptOnce, process, process_message
+from sync_rules.changes import identity
+from sync_rules.delivery import Arrival, Arrivals, Delivery
 from sync_rules.errors import StoreError
+from sync_rules.faulty import FAULTY_TRIES_MAX, DiedError, Faults, FaultyWorld
 from sync_rules.limits import Limits
 from sync_rules.memory import MemoryStore
-from sync_rules.messages import CallMessage, Message, PartMessage, PullMessage
-from sync_rules.model import Change, Delete, Failure, ItemKey, Keep, Put, Update
+from sync_rules.messages import Message
+from sync_rules.model import Call, Delete, Failure, ItemKey, Keep, Put, Update
 from sync_rules.pace import Pace
 from sync_rules.reconcile import Report
 from sync_rules.rules import Rules
 from sync_rules.scenario import Deed, Expire, Reported
-from sync_rules.store import NOBODY, Caller, World, drive
+from sync_rules.store import Caller, World, drive
 
-ROUNDS_MAX = 1_000  # rules that do not end within so many rounds of changes do not end at all
+ROUNDS_MAX = 1_000  # rules that do not end within so many rounds of changes do not end at all,
+ROUNDS_PER_CHANGE: Final = 20  # and so many more for each change that there ever was
 
 
 class Rehearsal:
-    """A Stage, and all of its own world but the caller: queue, failures, archive."""
+    """A Stage, and all of its own world: queue, failures, archive, and a caller that counts.
 
-    def __init__(self, rules: Rules, caller: Caller = NOBODY) -> None:
+    `caller` is told of each call once, as the function would be; without one, calls are only counted.
+    """
+
+    def __init__(self, rules: Rules, caller: Caller | None = None, delivery: Delivery | None = None) -> None:
         self._rules = rules
-        self._changes: list[Change] = []
-        self._messages: deque[Message] = deque()
         self._reports: list[Reported] = []
         self._objects: dict[tuple[str, str], Keep] = {}
-        self._position = 0
+        self._calls = CountedCalls(caller)
+        self._expiring = False
+        delivery = delivery or Delivery()
+        random = Random(delivery.seed)  # noqa: S311 - what it draws is to be drawn again
+        self._arrivals = Arrivals(delivery, random)
+        self._faults = Faults(delivery, random)
         self.store = MemoryStore(rules.tables, self._note)
-        self.world = World(self.store, self, KeptOnce(self, Limits()), self, caller)
+        self.world = World(self.store, self, KeptOnce(self, Limits()), self, self._calls)
+        self._faulty = FaultyWorld(self.store, self, self.world.failures, self, self._calls, faults=self._faults)
 
     # ------------------------------------------------------------ the stage
     def do(self, deed: Deed) -> None:
@@ -54,21 +64,28 @@ class Rehearsal:
             case Delete():
                 self.store.delete(deed.key)
             case Expire():
-                before = len(self._changes)
+                self._expiring = True
                 self.store.delete(deed.key)
-                self._changes[before:] = [replace(change, expired=True) for change in self._changes[before:]]
+                self._expiring = False
 
     def rest(self) -> bool:
-        """Work until nothing is left."""
-        for _ in range(ROUNDS_MAX):
-            if self._changes:
-                batch, self._changes = self._changes, []
-                self._require(drive(process(batch, self._rules, Pace()), self.world))
-            elif self._messages:
-                self._require(drive(process_message(self._messages.popleft(), self._rules, Pace()), self.world))
-            else:
-                return True
-        return False
+        """Work until nothing is left. False when there is no end to it.
+
+        Raises:
+            StoreError: when work fails though nothing went wrong.
+        """
+        self._arrivals.some_other_time()
+        rounds_max = ROUNDS_MAX + ROUNDS_PER_CHANGE * self._arrivals.position
+        return any(not self.work() for _ in range(rounds_max))
+
+    def work(self) -> bool:
+        """Work on what arrives next, records or a message. False when nothing is left. Raises like `rest`."""
+        self._faulty.land(all_of_them=False)
+        arrival = self._arrivals.next()
+        if arrival is None:
+            return self._faulty.land(all_of_them=True)
+        self._take(arrival)
+        return True
 
     def item(self, key: ItemKey) -> Item | None:
         """An item as it is now."""
@@ -82,11 +99,14 @@ class Rehearsal:
         """The failures so far."""
         return self._reports
 
+    def calls(self, rule: str) -> int:
+        """For how many changes a call rule has called its function."""
+        return self._calls.times(rule)
+
     # ------------------------------------------------------------ the world
-    def send(self, message: Message, _delay_seconds: int) -> None:
+    def send(self, message: Message, delay_seconds: int) -> None:
         """A Queue, without the waiting."""
-        if not (isinstance(message, PullMessage | PartMessage | CallMessage) and message.attempt > 1):
-            self._messages.append(message)
+        self._arrivals.send(message, delay_seconds)
 
     def park(self, failure: Failure) -> None:
         """Failures."""
@@ -97,13 +117,53 @@ class Rehearsal:
         self._objects.setdefault((keep.bucket, keep.name), keep)
 
     def _note(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
-        self._position += 1
-        self._changes.append(Change(key, old, new, str(self._position)))
+        self._arrivals.record(key, old, new, expired=self._expiring)
 
-    @staticmethod
-    def _require(report: Report) -> None:
-        for unfinished in report.failed.values():
-            raise StoreError(unfinished.reason, "no work may fail where nothing is lost or slow")
+    # ------------------------------------------------------------ the work
+    def _take(self, arrival: Arrival) -> None:
+        """One invocation. What fails, or dies, comes again."""
+        self._faults.calm, self._faults.met = arrival.tries >= FAULTY_TRIES_MAX, 0
+        message = arrival.message
+        pace = Pace()
+        work = (
+            process(arrival.changes, self._rules, pace)
+            if message is None
+            else process_message(message, self._rules, pace)
+        )
+        try:
+            report: Report = drive(work, self._faulty)
+        except DiedError:
+            self._arrivals.come_again(arrival)
+            return
+        finally:
+            self._faults.calm = True
+        if not report.failed:
+            self._arrivals.finished(arrival)
+        elif self._faults.met:
+            self._arrivals.come_again(arrival, report.failed)
+        else:
+            reason = next(iter(report.failed.values())).reason
+            raise StoreError(reason, "no work may fail where nothing goes wrong")
+
+
+class CountedCalls:
+    """A Caller that makes each call once, if there is one behind it to make it, and counts."""
+
+    def __init__(self, caller: Caller | None = None) -> None:
+        self._caller = caller
+        self._known: set[tuple[str, str]] = set()  # rule and identity of the change
+
+    def call(self, call: Call) -> None:
+        """Call if it was not done before. Raises StoreError when the caller behind it does."""
+        known = (call.rule, identity(call.change))
+        if known not in self._known:
+            if self._caller is not None:
+                self._caller.call(call)
+            self._known.add(known)
+
+    def times(self, rule: str) -> int:
+        """For how many changes a rule has called its function."""
+        return sum(name == rule for name, _ in self._known)
 
 
 def archived(body: bytes) -> Iterator[Item]:

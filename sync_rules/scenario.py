@@ -1,6 +1,7 @@
 """Scenarios: what an application does, step by step, and what must be true each time the pipeline has come to rest.
 
-A scenario is a folder with `rules.yaml`, `data.yaml` (what is there at first, by table) and `scenario.yaml`:
+A scenario is a folder with `rules.yaml`, `data.yaml` (what is there at first, by table) and `scenario.yaml`, or a file
+of any name that says where its rules are:
 
 ```yaml
 # data.yaml
@@ -9,6 +10,9 @@ shop:                                        # a table, by its name in rules.yam
   - {PK: USER#1, SK: ORDER#1, total: 9.90}
 
 # scenario.yaml
+rules: ../rules.yaml                         # seen from here; if it is not said: rules.yaml beside this file
+data:                                        # as in data.yaml, which is not read then
+  shop: [{PK: USER#1, SK: PROFILE, name: Ada}]
 expect:                                      # once the data were loaded
   shop: {PK: USER#1, SK: ORDER#1, user_name: Ada}
 steps:
@@ -22,6 +26,7 @@ steps:
         - {PK: USER#1, SK: ORDER#2, user_name: Ada King, old_name: <absent>}
     expect_gone: {shop: {PK: USER#1, SK: ORDER#1}}
     expect_objects: {carts-to-s3: [{PK: USER#1, SK: CART}]}   # all that an archive rule has kept so far, in any order
+    expect_calls: {told: 2}                                   # how often a call rule has called its function so far
     expect_failures: {addresses: TooManyItems}                # what this step had reported; nothing else may be
 answers:                                     # in the end: what `read` in read.py finds, by question
   orders of Ada: [ORDER#2]
@@ -47,6 +52,7 @@ from sync_rules.attributes import AttributeValue, Item, Path, get, same, show_pa
 from sync_rules.model import Delete, ItemKey, Put, Update
 from sync_rules.problems import Spot
 from sync_rules.read.values import plain_of
+from sync_rules.rules import Rules
 
 NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 Wanted = Mapping[Path, AttributeValue | None]  # what must stand at each path; None: nothing
@@ -87,6 +93,15 @@ class Kept:
     items: tuple[Wanted, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Called:
+    """How often a call rule must have called its function so far."""
+
+    spot: Spot
+    rule: str
+    times: int
+
+
 @dataclass(frozen=True)
 class Step:
     """One step. `reports`: the failures that it must lead to, and no others; `spot` is where they are written."""
@@ -96,14 +111,16 @@ class Step:
     deeds: tuple[Deed, ...] = ()
     items: tuple[Expected, ...] = ()
     objects: tuple[Kept, ...] = ()
+    calls: tuple[Called, ...] = ()
     reports: frozenset[Reported] = frozenset()
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario file. The first step loads the data. `answers` are spots and answers, by question."""
+    """A scenario file and its rules. The first step loads the data. `answers` are spots and answers, by question."""
 
     file: str
+    rules: Rules
     steps: tuple[Step, ...]
     answers: Mapping[str, tuple[Spot, Any]] = field(default_factory=dict)
 
@@ -127,6 +144,10 @@ class Stage(Protocol):
         """The items that an archive rule has kept."""
         ...
 
+    def calls(self, rule: str) -> int:
+        """For how many changes a call rule has called its function."""
+        ...
+
     def reports(self) -> Sequence[Reported]:
         """The failure records, oldest first."""
         ...
@@ -139,9 +160,7 @@ def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Step, tuple[str, ..
         for deed in step.deeds:
             stage.do(deed)
         rested = stage.rest()
-        restless = (
-            () if rested else (f"{_at(scenario.file, step.spot)} · {step.say}\n  the pipeline did not come to rest",)
-        )
+        restless = () if rested else (f"{at(scenario.file, step)}\n  the pipeline did not come to rest",)
         yield step, (*restless, *wrongs(scenario.file, step, stage, before))
 
 
@@ -155,6 +174,10 @@ def wrongs(file: str, step: Step, stage: Stage, reports_before: int) -> Iterator
     for kept in step.objects:
         for want, found in _unmatched(kept.items, stage.objects(kept.rule)):
             yield _wrong(file, kept.spot, f"{step.say} · objects of {kept.rule}", want, found)
+    for called in step.calls:
+        times = stage.calls(called.rule)
+        if times != called.times:
+            yield _wrong(file, called.spot, f"{step.say} · calls of {called.rule}", str(called.times), str(times))
     reported = frozenset(stage.reports()[reports_before:])
     for rule, reason in sorted(step.reports ^ reported):
         missing = (rule, reason) in step.reports
@@ -171,12 +194,13 @@ def wrong_answers(scenario: Scenario, found: Mapping[str, Any]) -> Iterator[str]
             yield _wrong(scenario.file, spot, question, show_plain(want), show_plain(answer))
 
 
+def at(file: str, step: Step) -> str:
+    """Where a step stands, and what it is called."""
+    return f"{file}:{step.spot.line}:{step.spot.column} · {step.say}"
+
+
 def _wrong(file: str, spot: Spot, place: str, want: str, found: str) -> str:
-    return f"{_at(file, spot)} · {place}\n  expected {want}\n  found    {found}"
-
-
-def _at(file: str, spot: Spot) -> str:
-    return f"{file}:{spot.line}:{spot.column}"
+    return f"{file}:{spot.line}:{spot.column} · {place}\n  expected {want}\n  found    {found}"
 
 
 def _differences(expected: Expected, item: Item | None) -> Iterator[tuple[Path, str, str]]:

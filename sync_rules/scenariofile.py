@@ -1,64 +1,118 @@
-"""Scenario files, read: the items, tables and rules that they speak of. The format is told in `scenario`.
+"""Scenario files: which there are, and what is in each: rules, data and steps. The format is told in `scenario`.
 
 Law: whoever loads a scenario gets one that can be played, or an error that lists all that is wrong, each at its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path as File
-from typing import Any, Final
+from typing import Final
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import TypeAdapter
 
-from sync_rules.attributes import AttributeValue, Path, parse_path
-from sync_rules.entities import Table
 from sync_rules.errors import UserError
-from sync_rules.kinds.archive import ArchiveRule
-from sync_rules.model import Delete, ItemKey, Put, Update
-from sync_rules.problems import Report, Spot, unknown
-from sync_rules.read.values import raw_of
-from sync_rules.rulefile import read_text
+from sync_rules.model import Put
+from sync_rules.problems import Spot, errors
+from sync_rules.rulefile import RulesFileError, check_rules, read_text
 from sync_rules.rules import Rules
-from sync_rules.scenario import Deed, Expected, Expire, Kept, Marker, Reported, Scenario, Step, Wanted
-from sync_rules.scenarioform import TAGS, ByTable, ScenarioForm, keys_at
-from sync_rules.yamlspots import Document, Road, kind_of, read
+from sync_rules.scenario import Deed, Scenario, Step
+from sync_rules.scenarioform import ByTable, ScenarioForm
+from sync_rules.scenarioreader import Reading
+from sync_rules.yamlspots import Road
 
+RULES: Final = "rules.yaml"
 DATA: Final = "data.yaml"
 SCENARIO: Final = "scenario.yaml"
+NAMES: Final = (SCENARIO, f"*.{SCENARIO}")  # of the files that are found in a folder
 LOAD: Final = "load the data"
-TYPES: Final = {"S": "text", "N": "number", "B": "binary"}
-EXPECTED: Final = {
-    "dict_type": "a map",
-    "model_type": "a map",
-    "list_type": "a list",
-    "string_type": "text",
-}
+
+
+# ---------------------------------------------------------------- finding
+def find_scenarios(paths: Iterable[File]) -> tuple[File, ...]:
+    """The scenario files at these paths, each once: a file, or all below a folder but in those whose name begins with a
+    dot.
+
+    Raises:
+        UserError: for a path where there is none.
+    """
+    found: dict[File, None] = {}
+    for path in paths:
+        files = [path] if path.is_file() else sorted({file for name in NAMES for file in path.rglob(name)})
+        seen = [file for file in files if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+        if not seen:
+            expected = f"expected {' or '.join(NAMES)} in it, or below"
+            raise UserError(f"{path}: " + (expected if path.is_dir() else "no such file or folder"))
+        found.update(dict.fromkeys(seen))
+    return tuple(found)
 
 
 # ---------------------------------------------------------------- reading
-def load_scenario(folder: File, rules: Rules) -> Scenario:
-    """The scenario in a folder, for these rules.
+def rules_in_memory(file: File) -> Rules:
+    """The rules of a file, for tables in memory. Names of tables and buckets do not matter there, so variables of the
+    environment need not be set.
 
     Raises:
-        UserError: with every mistake in it, and when there is no such file.
+        RulesFileError: with every error in it.
+        UserError: when the file cannot be read.
     """
-    data, told = Reading(folder / DATA, rules), Reading(folder / SCENARIO, rules)
+    return _parsed(str(file), read_text(file), tuple(sorted(os.environ.items())))
+
+
+def load_scenario(path: File, rules: Rules | None = None) -> Scenario:
+    """The scenario in a file, or in a folder with `scenario.yaml`, and the rules that it names, unless rules are given.
+
+    Raises:
+        UserError: with every mistake in it, when there is no such file, or with every mistake in the rules.
+    """
+    told = Reading(path / SCENARIO if path.is_dir() else path)
+    if not told.shaped(TypeAdapter(ScenarioForm)):
+        raise told.error()
+    told.rules = rules or _rules_of(told)
+    place: Road = ("data",)
+    data = told
+    if told.at(("data",)) is None:
+        data, place = Reading(told.file.parent / DATA, told.rules), ()
     puts: tuple[Put, ...] = ()
-    if data.file.exists() and data.shaped(TypeAdapter(ByTable)):
-        puts = tuple(data.puts())
-    steps: list[Step] = []
-    if told.shaped(TypeAdapter(ScenarioForm)):
-        steps = [_step(told, (), LOAD, puts)]
-        for number, step in enumerate(told.at(("steps",)) or ()):
-            here: Road = ("steps", number)
-            steps.append(_step(told, here, step["say"], tuple(told.deeds(here))))
-    wrong = [*data.wrong_lines(), *told.wrong_lines()]
-    if wrong:
-        raise UserError("\n".join(wrong))
+    if data is told or (data.file.exists() and data.shaped(TypeAdapter(ByTable))):
+        puts = tuple(data.puts(place))
+    steps = [_step(told, (), LOAD, puts)]
+    for number, step in enumerate(told.at(("steps",)) or ()):
+        here: Road = ("steps", number)
+        steps.append(_step(told, here, step["say"], tuple(told.deeds(here))))
+    if told.wrong or data.wrong:
+        raise told.error() if data is told else told.error(data)
     answers = {name: (told.spot("answers", name), answer) for name, answer in (told.at(("answers",)) or {}).items()}
-    return Scenario(str(told.file), tuple(steps), answers)
+    return Scenario(str(told.file), told.rules, tuple(steps), answers)
+
+
+def as_typed(file: File) -> File:
+    """A path as one would type it here, so that one file has one name."""
+    whole = file.resolve()
+    return whole.relative_to(File.cwd()) if whole.is_relative_to(File.cwd()) else whole
+
+
+def _rules_of(told: Reading) -> Rules:
+    """The rules that a scenario names."""
+    named = told.at(("rules",))
+    file = as_typed(told.file.parent / (RULES if named is None else named))
+    if named is None and not file.exists():
+        told.say(Spot(), f"no {RULES} beside it, and it does not name its rules: say `rules: ../{RULES}`, for instance")
+        raise told.error()
+    if not file.exists():
+        told.say(told.spot("rules"), f"no such file: {file}")
+        raise told.error()
+    return rules_in_memory(file)
+
+
+@lru_cache(maxsize=32)
+def _parsed(name: str, text: str, environ: tuple[tuple[str, str], ...]) -> Rules:
+    rules, problems = check_rules(text, dict(environ))
+    if rules is None:
+        raise RulesFileError(name, errors(problems))
+    return rules
 
 
 def _step(told: Reading, here: Road, say: str, deeds: tuple[Deed, ...]) -> Step:
@@ -68,191 +122,6 @@ def _step(told: Reading, here: Road, say: str, deeds: tuple[Deed, ...]) -> Step:
         deeds,
         tuple(told.expected(here)),
         tuple(told.kept((*here, "expect_objects"))),
+        tuple(told.called((*here, "expect_calls"))),
         frozenset(told.reports((*here, "expect_failures"))),
     )
-
-
-class Reading:
-    """One file, being read. What is wrong is noted, and the rest goes on."""
-
-    def __init__(self, file: File, rules: Rules) -> None:
-        self.file = file
-        self._rules = rules
-        self._wrong: list[tuple[Spot, str]] = []
-        self._document = Document()
-
-    def wrong_lines(self) -> Iterator[str]:
-        """What is wrong, in the order of the file."""
-        for spot, message in sorted(self._wrong, key=lambda one: (one[0].line, one[0].column)):
-            road = spot.shown()
-            yield f"{self.file}:{spot.line}:{spot.column}" + (f" · {road}" if road else "") + f"\n  {message}"
-
-    def say(self, spot: Spot, message: str) -> None:
-        """Note what is wrong."""
-        self._wrong.append((spot, message))
-
-    # ------------------------------------------------------------ places
-    def spot(self, *road: str | int) -> Spot:
-        """Where a value stands."""
-        return self._document.value(*road)
-
-    def at(self, road: Road) -> Any:
-        """The value at a road, None where there is none."""
-        value = self._document.data
-        for part in road:
-            try:
-                value = value[part]
-            except (KeyError, IndexError, TypeError):
-                return None
-        return value
-
-    def each(self, road: Road) -> Iterator[tuple[Road, Any]]:
-        """The values of a list; what stands alone is a list of one."""
-        value = self.at(road)
-        if isinstance(value, list):
-            yield from (((*road, index), one) for index, one in enumerate(value))
-        elif value is not None:
-            yield road, value
-
-    def tables(self, road: Road) -> Iterator[tuple[Table, Road, dict[str, Any]]]:
-        """What a map from table to items holds."""
-        for name in self.at(road) or ():
-            table = self._rules.tables.get(name)
-            if table is None:
-                self.say(self._document.key(*road, name), unknown("table", name, self._rules.tables))
-                continue
-            yield from ((table, here, value) for here, value in self.each((*road, name)))
-
-    # ------------------------------------------------------------ shape
-    def shaped(self, form: TypeAdapter[Any]) -> bool:
-        """Whether the file is there and of this shape. Raises UserError when it cannot be read."""
-        report = Report()
-        document = read(read_text(self.file), report, TAGS)
-        for problem in report.sorted():
-            self.say(problem.spot, problem.message + (f" ({problem.cure})" if problem.cure else ""))
-        if document is None or self._wrong:
-            return False
-        self._document = document
-        try:
-            form.validate_python({} if document.data is None else document.data)
-        except ValidationError as error:
-            for detail in error.errors(include_url=False):
-                self._misshapen(detail)
-            return False
-        return True
-
-    def _misshapen(self, detail: ErrorDetails) -> None:
-        road: list[str | int] = []
-        for part in detail["loc"]:
-            if not isinstance(part, int) or isinstance(
-                self.at(tuple(road)), list
-            ):  # a list of one may be written alone
-                road.append(part)
-        if detail["type"] == "missing":
-            self.say(self._document.value(*road[:-1]), f"{road[-1]!r} is missing")
-        elif detail["type"] == "extra_forbidden":
-            self.say(self._document.key(*road), unknown("key", str(road[-1]), keys_at(road)))
-        else:
-            message = f"expected {EXPECTED.get(detail['type'], 'something else')}, found {kind_of(detail['input'])}"
-            self.say(self.spot(*road), message)
-
-    # ------------------------------------------------------------ values
-    def value(self, road: Road, value: Any) -> AttributeValue | None:
-        """A value as DynamoDB has it."""
-        if value is Marker.ABSENT:
-            self.say(self.spot(*road), "<absent> goes with expect and set: elsewhere, leave the attribute out")
-            return None
-        try:
-            return raw_of(value)
-        except UserError as error:
-            self.say(self.spot(*road), str(error))
-            return None
-
-    def values(self, road: Road, given: Mapping[str, Any]) -> dict[str, AttributeValue]:
-        """The attributes of an item."""
-        found = {name: self.value((*road, name), value) for name, value in given.items()}
-        return {name: value for name, value in found.items() if value is not None}
-
-    def key(self, table: Table, road: Road, given: Mapping[str, Any], *, alone: bool = False) -> ItemKey | None:
-        """The key in an item; `alone`: there must be nothing else."""
-        names = [attribute.name for attribute in table.key]
-        noted = len(self._wrong)
-        key = table.key_of(self.values(road, {name: given[name] for name in names if name in given}))
-        others = [name for name in given if name not in names]
-        expected = ", ".join(f"{attribute.name} ({TYPES[attribute.type]})" for attribute in table.key)
-        if key is None and len(self._wrong) == noted:
-            found = ", ".join(f"{n} ({kind_of(given[n])})" for n in names if n in given) or "none of it"
-            self.say(self.spot(*road), f"expected the key of table {table.name!r}: {expected}; found {found}")
-        elif alone and others:
-            message = f"expected the key of table {table.name!r} alone: {expected}; found {', '.join(others)} too"
-            self.say(self._document.key(*road, others[0]), message)
-        return key
-
-    def path(self, road: Road, text: str) -> Path | None:
-        """A path."""
-        try:
-            return parse_path(text)
-        except UserError as error:
-            self.say(self._document.key(*road), str(error))
-            return None
-
-    def wanted(self, road: Road, given: Mapping[str, Any]) -> Wanted:
-        """What must stand at each path of an item."""
-        paths = ((name, self.path((*road, name), name)) for name in given)
-        return {
-            path: None if given[name] is Marker.ABSENT else self.value((*road, name), given[name])
-            for name, path in paths
-            if path is not None
-        }
-
-    # ------------------------------------------------------------ what is done
-    def puts(self, road: Road = ()) -> Iterator[Put]:
-        """Whole items."""
-        for table, here, given in self.tables(road):
-            key = self.key(table, here, given)
-            if key is not None:
-                yield Put(key, self.values(here, given), ())
-
-    def deeds(self, step: Road) -> Iterator[Deed]:
-        """All that a step does."""
-        yield from self.puts((*step, "put"))
-        for table, here, given in self.tables((*step, "update")):
-            key = self.key(table, (*here, "key"), given["key"], alone=True)
-            sets = self.wanted((*here, "set"), given.get("set", {}))
-            removes = [self.path((*here, "remove"), text) for text in given.get("remove", ())]
-            if key is not None:
-                set_paths = tuple((path, value) for path, value in sets.items() if value is not None)
-                gone = (*(path for path in removes if path), *(path for path, value in sets.items() if value is None))
-                yield Update(key, set_paths, gone, ())
-        for word in ("delete", "expire"):
-            for table, here, given in self.tables((*step, word)):
-                key = self.key(table, here, given, alone=True)
-                if key is not None:
-                    yield Delete(key, ()) if word == "delete" else Expire(key)
-
-    # ------------------------------------------------------------ what must be true
-    def expected(self, step: Road) -> Iterator[Expected]:
-        """Items, and what they must hold."""
-        for word in ("expect", "expect_gone"):
-            for table, here, given in self.tables((*step, word)):
-                key = self.key(table, here, given, alone=word == "expect_gone")
-                if key is not None:
-                    names = {attribute.name for attribute in table.key}
-                    wanted = self.wanted(here, {name: value for name, value in given.items() if name not in names})
-                    yield Expected(self.spot(*here), key, wanted if word == "expect" else None)
-
-    def kept(self, road: Road) -> Iterator[Kept]:
-        """What archive rules must have kept."""
-        archives = [name for name, rule in self._rules.rules.items() if isinstance(rule, ArchiveRule)]
-        for name in self.at(road) or ():
-            here = (*road, name)
-            if name not in archives:
-                self.say(self._document.key(*here), unknown("archive rule", name, archives))
-            yield Kept(self.spot(*here), name, tuple(self.wanted(inner, given) for inner, given in self.each(here)))
-
-    def reports(self, road: Road) -> Iterator[Reported]:
-        """What must be reported."""
-        for name in self.at(road) or ():
-            if name not in self._rules.rules:
-                self.say(self._document.key(*road, name), unknown("rule", name, self._rules.rules))
-            yield from ((name, reason) for _, reason in self.each((*road, name)))

@@ -47,6 +47,9 @@ class ExpectForm(Model):
     expect: ByTable = Field(default={}, description="By table: items by their keys, with what they must hold.")
     expect_gone: ByTable = Field(default={}, description="By table: keys of items that must not be there.")
     expect_objects: ByTable = Field(default={}, description="By archive rule: all items it has kept so far.")
+    expect_calls: dict[str, Annotated[int, Field(ge=0)]] = Field(
+        default={}, description="By call rule: how often it has called its function so far."
+    )
     expect_failures: dict[str, Reasons] = Field(default={}, description="By rule: the reasons that are reported.")
 
 
@@ -63,8 +66,10 @@ class StepForm(ExpectForm):
 
 
 class ScenarioForm(ExpectForm):
-    """A scenario: what must be true of the data alone, then the steps."""
+    """A scenario: its rules and data, what must be true of the data alone, then the steps."""
 
+    rules: str | None = Field(default=None, description="Its rules file, seen from here: rules.yaml unless it is said.")
+    data: ByTable | None = Field(default=None, description="What is there at first: in place of data.yaml.")
     steps: list[StepForm] = Field(default=[], description="What the application does, one after the other.")
     answers: dict[str, Any] = Field(default={}, description="In the end: what read.py finds, by question.")
 

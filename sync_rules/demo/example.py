@@ -24,7 +24,7 @@ from sync_rules.model import Delete, ItemKey, Put, Update
 from sync_rules.outside import archive_of, caller_of
 from sync_rules.problems import unknown
 from sync_rules.records import TIME_TO_LIVE
-from sync_rules.rehearsal import archived
+from sync_rules.rehearsal import CountedCalls, archived
 from sync_rules.rules import Rules
 from sync_rules.scenario import Deed, Expire, Reported
 from sync_rules.scenariofile import SCENARIO
@@ -131,6 +131,7 @@ class EngineStage:
         self._archives = {rule.name: (rule.bucket, rule.prefix) for rule in archives}
         for bucket in {bucket for bucket, _ in self._archives.values()}:
             self._retrying(self._s3.create_bucket, Bucket=bucket)
+        self._calls = CountedCalls(caller_of(rules, self.client, None, folder=folder))
         self._reader = ExpiringReader(DynamoDBStreams(aws.dynamodbstreams(endpoint)))
         self.pipeline = LocalPipeline(
             rules,
@@ -138,7 +139,7 @@ class EngineStage:
             self._reader,
             directory,
             archive=archive_of(rules, endpoint_url=endpoint),
-            caller=caller_of(rules, self.client, None, folder=folder),
+            caller=self._calls,
         )
 
     def do(self, deed: Deed) -> None:
@@ -179,6 +180,10 @@ class EngineStage:
         names = [entry["Key"] for page in pages for entry in page.get("Contents", ())]
         bodies = [self._s3.get_object(Bucket=bucket, Key=name)["Body"].read() for name in names]
         return [item for body in bodies for item in archived(body)]
+
+    def calls(self, rule: str) -> int:
+        """For how many changes a call rule has called its function."""
+        return self._calls.times(rule)
 
     def reports(self) -> Sequence[Reported]:
         """The failure records so far."""

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import gzip
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from sync_rules import rehearsal
+from sync_rules.attributes import AttributeValue, Item
+from sync_rules.delivery import VARIANTS, Delivery
 from sync_rules.errors import StoreError
 from sync_rules.model import Delete, Put, Update
 from sync_rules.rehearsal import Rehearsal, archived
 from sync_rules.rulefile import parse_rules
-from sync_rules.scenario import Expire
+from sync_rules.scenario import Deed, Expire, show
+from sync_rules.trial import drifted
 from tests.builders import author_item, book_item, key, n, s
+from tests.every_kind import order, part, post, rules_of, user
+from tests.worlds import Telephone
 
 RULES = parse_rules(
     """
@@ -28,6 +35,33 @@ rules:
 )
 AUTHORS, BOOKS = RULES.tables["authors"], RULES.tables["books"]
 AUTHOR, BOOK = key(AUTHORS, "a"), key(BOOKS, "b")
+
+SHOP, POSTS, PARTS = (rules_of().tables[name] for name in ("shop", "posts", "parts"))
+ORDER = key(SHOP, "USER#1", "ORDER#1")
+STORY: list[list[Deed]] = [  # steps with a rule of every kind at work
+    [
+        Put(key(SHOP, "USER#1", "PROFILE"), user("1", name=s("Ada"), rank=n(1), email=s("ada@x")), ()),
+        Put(key(SHOP, "USER#2", "PROFILE"), user("2", name=s("Bea"), rank=n(2), email=s("bea@x")), ()),
+        *(Put(key(SHOP, "USER#1", f"ORDER#{i}"), order("1", str(i), i), ()) for i in range(1, 7)),
+        *(Put(key(POSTS, f"p{i}"), post(f"p{i}", "1", f"title {i}"), ()) for i in range(3)),
+        *(Put(key(PARTS, f"c{i}"), part(f"c{i}", f"c{i - 1}" if i else None), ()) for i in range(4)),
+    ],
+    [
+        Update(key(SHOP, "USER#1", "PROFILE"), ((("name",), s("Ada King")),), (), ()),
+        Update(key(SHOP, "USER#1", "ORDER#2"), ((("total",), n(50)),), (), ()),
+        Put(key(SHOP, "USER#1", "ORDER#1"), order("1", "1", 0), ()),
+        Delete(key(SHOP, "USER#1", "ORDER#3"), ()),
+        Put(key(POSTS, "p1"), post("p1", "2", "another"), ()),
+        Update(key(PARTS, "c2"), ((("parent_id",), s("c0")),), (), ()),
+    ],
+    [
+        Update(key(SHOP, "USER#2", "PROFILE"), ((("email",), s("b@x")),), (), ()),
+        Put(key(SHOP, "USER#2", "ORDER#9"), order("2", "9", 9), ()),
+        Delete(key(SHOP, "USER#2", "ORDER#9"), ()),
+        Delete(key(SHOP, "USER#1", "ORDER#6"), ()),
+        Delete(key(POSTS, "p0"), ()),
+    ],
+]
 
 
 @pytest.fixture
@@ -61,6 +95,7 @@ def test_rehearsal_tells_expiry_from_a_delete(stage, deed, count):
 def test_rehearsal_gives_up_rules_that_do_not_end(stage, monkeypatch):
     """What is not at rest after so many rounds never will be."""
     monkeypatch.setattr(rehearsal, "ROUNDS_MAX", 1)
+    monkeypatch.setattr(rehearsal, "ROUNDS_PER_CHANGE", 0)
     assert not stage.rest()
 
 
@@ -79,6 +114,106 @@ def test_rehearsal_raises_what_fails(stage, monkeypatch):
     monkeypatch.setattr(stage.store, "read", broken)
     with pytest.raises(StoreError, match="Broken"):
         stage.rest()
+
+
+# ---------------------------------------------------------------- deliveries
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("delivery", VARIANTS, ids=lambda delivery: delivery.name)
+def test_rehearsal_ends_the_same_however_it_is_delivered(delivery, seed):
+    """A rule of every kind, and no delivery makes a difference to any item, archived object or number of calls."""
+    rules = rules_of()
+
+    def played(how: Delivery) -> object:
+        stage = Rehearsal(rules, delivery=how)
+        for deeds in STORY:
+            for deed in deeds:
+                stage.do(deed)
+            assert stage.rest()
+        assert list(drifted(rules, stage.world)) == []
+        assert stage.reports() == []
+        items = [sorted(map(show, map(as_map, stage.store.items(name)))) for name in rules.tables]
+        return [*items, sorted(map(show, map(as_map, stage.objects("kept")))), stage.calls("called")]
+
+    assert played(replace(delivery, seed=seed)) == played(Delivery())
+
+
+def as_map(item: Item) -> AttributeValue:
+    return {"M": item}
+
+
+def test_rehearsal_is_the_same_for_the_same_seed():
+    """What is drawn follows from the seed alone: every change of every item, in order."""
+
+    def changes(seed: int) -> list[str]:
+        stage = Rehearsal(rules_of(), delivery=replace(VARIANTS[-1], seed=seed))
+        seen: list[str] = []
+        told = stage.store.on_change
+        assert told is not None
+        stage.store.on_change = lambda *change: (seen.append(str(change)), told(*change))[1]
+        for deed in STORY[0]:
+            stage.do(deed)
+        stage.rest()
+        return seen
+
+    assert changes(1) == changes(1)
+    assert changes(1) != changes(2)
+
+
+def test_rehearsal_meets_what_its_delivery_says():
+    """A delivery with crashes and throttles has both, and after every one of them the work comes again."""
+    faults = Counter()
+    for seed in range(10):
+        faulty = Rehearsal(RULES, delivery=replace(VARIANTS[-1], seed=seed))
+        again = faulty._arrivals.come_again
+
+        def come_again(arrival, failed=None, again=again):
+            faults["failed" if failed else "died"] += 1
+            again(arrival, failed)
+
+        faulty._arrivals.come_again = come_again  # type: ignore[method-assign]
+        faulty.do(Put(AUTHOR, author_item("a", name=s("Ada")), ()))
+        faulty.do(Put(BOOK, book_item("b", "a"), ()))
+        assert faulty.rest()
+        assert (faulty.item(BOOK) or {})["name"] == s("Ada")
+    assert min(faults["died"], faults["failed"]) > 0
+
+
+def test_rehearsal_works_bit_by_bit():
+    """`work` takes what arrives next, so that an application may write in between."""
+    slow = Rehearsal(RULES, delivery=Delivery(batch_max_records=1))
+    slow.do(Put(AUTHOR, author_item("a", name=s("Ada")), ()))
+    slow.do(Put(BOOK, book_item("b", "a"), ()))
+    assert slow.work()
+    assert (slow.item(BOOK) or {})["name"] == s("Ada")
+    slow.do(Update(AUTHOR, ((("name",), s("Bea")),), (), ()))
+    assert slow.rest()
+    assert not slow.work()
+    assert (slow.item(BOOK) or {})["name"] == s("Bea")
+
+
+def test_calls_are_made_once_for_each_change():
+    """A caller is told of a change once, however often it comes; one that fails is told again."""
+    caller = Telephone()
+    stage = Rehearsal(rules_of(), caller, Delivery(duplicated=True))
+    caller.broken = "Broken"
+    stage.do(Put(ORDER, order("1", "1", 5), ()))
+    for _ in range(4):
+        assert stage.work()
+    assert stage.calls("called") == 0
+    caller.broken = ""
+    assert stage.rest()
+    assert stage.rest()
+    assert stage.calls("called") == len(caller.calls) == 1
+
+
+def test_calls_that_fail_each_time_are_reported():
+    """As in production: so many tries, then a failure record."""
+    caller = Telephone()
+    caller.broken = "Broken"
+    stage = Rehearsal(rules_of(), caller)
+    stage.do(Put(ORDER, order("1", "1", 5), ()))
+    assert stage.rest()
+    assert stage.reports() == [("called", "Broken")]
 
 
 def test_archived_items_are_what_they_were():

@@ -11,7 +11,7 @@ from sync_rules.model import Delete, Put, Update
 from sync_rules.rehearsal import Rehearsal
 from sync_rules.rulefile import parse_rules
 from sync_rules.scenario import Expire, Scenario, play, show, show_plain, wrong_answers
-from sync_rules.scenariofile import load_scenario
+from sync_rules.scenariofile import find_scenarios, load_scenario
 from tests.builders import key, m, n, s
 
 RULES = parse_rules(
@@ -26,6 +26,7 @@ rules:
   names: copy user.name into order.user_name
   orders-of-users: {embed: order, into: user.orders, fields: [total], limit: {items: 1}}
   old-orders: {archive: order, into: s3://old/}
+  told: {call: shop.told, on: order, when: [created]}
 """,
     environ={},
 )
@@ -46,6 +47,13 @@ def load(tmp_path):
         return load_scenario(tmp_path, RULES)
 
     return load
+
+
+LOCAL = """
+tables: {{shop: {{name: "${{SCENARIO_SHOP_TABLE}}", key: {{PK: S, SK: S}}}}, logs: {{name: "${{SCENARIO_LOG_TABLE}}", key: {{id: S}}}}}}
+entities: {{user: {{table: shop, key: {{PK: "USER#{{user_id}}", SK: PROFILE}}}}}}
+rules: {{old: {{archive: user, into: "s3://${{SCENARIO_BUCKET}}/old/"}}, {more}}}
+"""
 
 
 @pytest.fixture
@@ -130,14 +138,70 @@ def test_scenario_answers_are_plain_values(load):
     assert more.endswith(" · c\n  expected <absent>\n  found    null")
 
 
+def test_scenario_says_where_its_rules_are(tmp_path):
+    """Rules are beside the file or where it says, seen from it; variables of the environment need no value."""
+    folder = tmp_path / "scenarios/one"
+    folder.mkdir(parents=True)
+    (tmp_path / "mine.yaml").write_text(LOCAL.format(more=""))
+    (folder / "scenario.yaml").write_text("rules: ../../mine.yaml\nsteps: []")
+    assert set(load_scenario(folder).rules.rules) == {"old"}
+    (folder / "rules.yaml").write_text(LOCAL.format(more="older: {archive: user, into: 's3://bucket/older/'}"))
+    (folder / "scenario.yaml").write_text("steps: []")
+    assert set(load_scenario(folder / "scenario.yaml").rules.rules) == {"old", "older"}
+
+
+@pytest.mark.parametrize(
+    ("scenario", "said"),
+    [
+        ("steps: []", "scenario.yaml:1:1\n  no rules.yaml beside it, and it does not name its rules: say `rules: "),
+        ("steps: []\nrules: not.yaml", "scenario.yaml:2:8 · rules\n  no such file: not.yaml"),
+        ("rules: broken.yaml", "broken.yaml:4:69 · rule more"),
+    ],
+    ids=["none", "missing", "broken"],
+)
+def test_scenario_without_rules_is_told(tmp_path, scenario, said):
+    """Rules that are missing or wrong are told with the place that names them, or their own."""
+    (tmp_path / "scenario.yaml").write_text(scenario)
+    (tmp_path / "broken.yaml").write_text(LOCAL.format(more="more: {}"))
+    with pytest.raises(UserError) as error:
+        load_scenario(tmp_path)
+    assert said in str(error.value).replace(f"{tmp_path}/", "")
+
+
+def test_scenario_may_bring_its_data(load):
+    """Data in the file stand in place of data.yaml."""
+    loaded = load("data: {scores: [{id: 1}, {id: 2, x: y}]}", "shop: nonsense")
+    assert [deed.key for deed in loaded.steps[0].deeds] == [key(RULES.tables["scores"], number) for number in "12"]
+
+
+# ---------------------------------------------------------------- which there are
+def test_scenarios_are_found_below_folders(tmp_path):
+    """A folder stands for all scenario files below it, each once and in order; hidden folders hold none."""
+    names = ["b/scenario.yaml", "a/c/scenario.yaml", "a/rename.scenario.yaml", ".venv/scenario.yaml", "a/data.yaml"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    found = find_scenarios([tmp_path, tmp_path / "b/scenario.yaml", tmp_path / "a/data.yaml"])
+    expected = ["a/c/scenario.yaml", "a/rename.scenario.yaml", "b/scenario.yaml", "a/data.yaml"]
+    assert [str(file.relative_to(tmp_path)) for file in found] == expected
+
+
+@pytest.mark.parametrize(("name", "said"), [("empty", "expected scenario.yaml or"), ("none", "no such file or folder")])
+def test_scenarios_that_are_not_there_are_told(tmp_path, name, said):
+    """A path with no scenario is a mistake, not a success."""
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match=f"{name}: {said}"):
+        find_scenarios([tmp_path / name])
+
+
 # ---------------------------------------------------------------- what is wrong with a file
 @pytest.mark.parametrize(
     ("scenario", "said"),
     [
         ("steps: [{put: {}}]", "scenario.yaml:1:9 · steps · item 1\n  'say' is missing"),
-        ("steps: [{say: x, puts: {}}]", "no key 'puts'. Known: expect, expect_gone, expect_objects, expect_failures, "),
+        ("steps: [{say: x, puts: {}}]", "no key 'puts'. Known: expect, expect_gone, expect_objects, expect_calls, expect_failures, "),
         ("steps: [{say: x, puts: {}}]", "Did you mean 'put'?"),
-        ("step: []", "no key 'step'. Known: expect, expect_gone, expect_objects, expect_failures, steps, answers."),
+        ("step: []", "no key 'step'. Known: expect, expect_gone, expect_objects, expect_calls, expect_failures, rules, data, steps, "),
         ("steps: {}", "scenario.yaml:1:8 · steps\n  expected a list, found a map"),
         ("- a", "scenario.yaml:1:1\n  expected a map, found a list"),
         ("steps: [{say: 7}]", "scenario.yaml:1:15 · steps · item 1 · say\n  expected text, found a number"),
@@ -161,7 +225,12 @@ def test_scenario_answers_are_plain_values(load):
         ("steps: [{say: x, update: {shop: {key: {}, sets: {}}}}]", "no key 'sets'. Known: key, set, remove."),
         ("steps: [{say: x, update: {shop: {set: {}}}}]", "'key' is missing"),
         ("expect_objects: {names: []}", "no archive rule 'names'. Known: old-orders."),
-        ("expect_failures: {name: X}", "no rule 'name'. Known: names, orders-of-users, old-orders. Did you mean 'names'?"),
+        ("expect_failures: {name: X}", "no rule 'name'. Known: names, orders-of-users, old-orders, told. Did you mean 'names'?"),
+        ("expect_calls: {names: 1}", "no call rule 'names'. Known: told."),
+        ("expect_calls: {told: often}", "expect_calls · told\n  expected a whole number, found text"),
+        ("expect_calls: {told: -1}", "expected a number of times, found a number"),
+        ("data: {shp: {}}", "scenario.yaml:1:8 · data · shp\n  no table 'shp'"),
+        ("rules: [a]", "scenario.yaml:1:8 · rules\n  expected text, found a list"),
         ("a: [", "not YAML"),
         ("steps: []\nsteps: []", "scenario.yaml:2:1 · steps\n  'steps' is here a second time"),
     ],
@@ -200,6 +269,7 @@ expect:
 steps:
   - say: one too many
     put: {{shop: {{PK: USER#1, SK: ORDER#2, total: 6}}}}
+    expect_calls: {{told: 2}}
     expect_failures: {{orders-of-users: TooManyItems}}
   - say: the old one expires
     expire: {{shop: {{{ORDER}}}}}
@@ -225,6 +295,7 @@ steps:
         ("expect: {shop: {PK: USER#2, SK: PROFILE}}", "shop[USER#2, PROFILE]\n  expected an item\n  found    no item"),
         (f"expect_gone: {{shop: {{{USER}}}}}", "shop[USER#1, PROFILE]\n  expected no item\n  found    an item"),
         ("expect_failures: {names: X}", "failures of names\n  expected X\n  found    no such failure"),
+        ("expect_calls: {told: 7}", "load the data · calls of told\n  expected 7\n  found    1"),
         ("expect_objects: {old-orders: {total: 5}}", "objects of old-orders\n  expected an object with total: 5\n  found    none"),
     ],
 )  # fmt: skip

@@ -1,0 +1,230 @@
+"""How records and messages reach the pipeline in a rehearsal, and what goes wrong on the way: as data, and drawn by it.
+
+Law: what Lambda and SQS may deliver may arrive here, and nothing else: records of one item first come in order, and
+everything may come again, at any time. The same seed draws the same. `faulty` is what goes wrong with requests.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Final, Protocol
+
+from sync_rules.attributes import Item
+from sync_rules.messages import Message, PartMessage, PullMessage
+from sync_rules.model import Change, ItemKey
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """How records reach the pipeline, and what goes wrong on the way; the same for the same seed."""
+
+    name: str = "in-order"
+    seed: int = 0
+    batch_max_records: int = 100
+    shuffled: bool = False
+    """Records of different items come in any order, in batches of any size; those of one item stay in order."""
+
+    duplicated: bool = False
+    """Batches and messages come again, some of them much later."""
+
+    crashes: float = 0.0
+    """Share of requests at which the worker dies, before or after the effect or amid it; its batch comes again."""
+
+    throttles: float = 0.0
+    """Share of requests and writes that are answered with a throttle; some of them were done nevertheless."""
+
+    def told(self) -> str:
+        """The same in words."""
+        if self.batch_max_records == 1:
+            size = "one record at a time"
+        else:
+            size = f"batches of up to {self.batch_max_records} records"
+        parts = [
+            size,
+            "items in any order" if self.shuffled else "in order",
+            "all of it comes again, soon and late" if self.duplicated else "",
+            f"the worker dies at {self.crashes:.0%} of its requests" if self.crashes else "",
+            f"{self.throttles:.0%} of reads and writes are throttled" if self.throttles else "",
+        ]
+        return ", ".join(filter(None, parts))
+
+
+VARIANTS: Final = (
+    Delivery("in-order"),
+    Delivery("one-by-one", batch_max_records=1),
+    Delivery("shuffled", shuffled=True),
+    Delivery("duplicated", duplicated=True),
+    Delivery("crashing", crashes=0.15),
+    Delivery("throttled", throttles=0.25),
+    Delivery("all-of-it", batch_max_records=10, shuffled=True, duplicated=True, crashes=0.05, throttles=0.1),
+)
+
+
+# ---------------------------------------------------------------- what arrives
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What one invocation is given: records, or a message. `tries`: how often it was tried before. `again`: it is a
+    duplicate. `position` is that of the newest record when the message was sent.
+    """
+
+    changes: tuple[Change, ...] = ()
+    message: Message | None = None
+    tries: int = 0
+    again: bool = False
+    position: int = 0
+
+
+class Line(Protocol):
+    """Records that wait."""
+
+    def put(self, change: Change) -> None:
+        """One more record."""
+        ...
+
+    def take(self, count: int) -> tuple[Change, ...]:
+        """Some records, at most so many; none when there are none."""
+        ...
+
+    def put_back(self, changes: Sequence[Change]) -> None:
+        """Records that were taken are the next of their items."""
+        ...
+
+
+class InOrder:
+    """A Line in which the oldest come first."""
+
+    def __init__(self) -> None:
+        self._records: deque[Change] = deque()
+
+    def put(self, change: Change) -> None:
+        self._records.append(change)
+
+    def take(self, count: int) -> tuple[Change, ...]:
+        return tuple(self._records.popleft() for _ in range(min(count, len(self._records))))
+
+    def put_back(self, changes: Sequence[Change]) -> None:
+        self._records.extendleft(reversed(changes))
+
+
+class Shuffled:
+    """A Line in which it is drawn whose turn it is, and how many are taken."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._records: dict[ItemKey, deque[Change]] = {}
+        self._keys: list[ItemKey] = []  # of those that have records
+
+    def put(self, change: Change) -> None:
+        self._of(change.key).append(change)
+
+    def take(self, count: int) -> tuple[Change, ...]:
+        count = self._random.randint(1, count)
+        taken: list[Change] = []
+        while self._keys and len(taken) < count:
+            place = self._random.randrange(len(self._keys))
+            key = self._keys[place]
+            taken.append(self._records[key].popleft())
+            if not self._records[key]:
+                del self._records[key]
+                self._keys[place] = self._keys[-1]
+                self._keys.pop()
+        return tuple(taken)
+
+    def put_back(self, changes: Sequence[Change]) -> None:
+        for change in reversed(changes):
+            self._of(change.key).appendleft(change)
+
+    def _of(self, key: ItemKey) -> deque[Change]:
+        if key not in self._records:
+            self._records[key] = deque()
+            self._keys.append(key)
+        return self._records[key]
+
+
+class Arrivals:
+    """All that is on its way to the pipeline: records, messages, and duplicates of both."""
+
+    def __init__(self, delivery: Delivery, random: Random) -> None:
+        self.position = 0  # of the newest record
+        self._delivery = delivery
+        self._random = random
+        self._records: Line = Shuffled(random) if delivery.shuffled else InOrder()
+        self._tries: Counter[str] = Counter()  # of records that came back, by position
+        self._messages: deque[Arrival] = deque()
+        self._delayed: deque[Arrival] = deque()
+        self._again: deque[Arrival] = deque()  # duplicates
+        self._late: list[Arrival] = []  # duplicates that come some other time
+
+    def record(self, key: ItemKey, old: Item | None, new: Item | None, *, expired: bool = False) -> None:
+        """An item changed."""
+        self.position += 1
+        self._records.put(Change(key, old, new, str(self.position), expired=expired))
+
+    def send(self, message: Message, delay_seconds: int) -> None:
+        """A message was sent. What is delayed comes after everything else."""
+        (self._delayed if delay_seconds else self._messages).append(Arrival(message=message, position=self.position))
+
+    def some_other_time(self) -> None:
+        """It is later now: all that was done before comes again."""
+        self._again.extend(self._late)
+        self._late = []
+
+    def next(self) -> Arrival | None:
+        """What arrives now; None when nothing is left, but for duplicates that come some other time."""
+        for find in self._roads():
+            arrival = find()
+            if arrival is not None:
+                return arrival
+        while self._delayed:
+            arrival = self._delayed.popleft()
+            if not self._idle(arrival):
+                return arrival
+        return None
+
+    def come_again(self, arrival: Arrival, failed: Iterable[ItemKey] | None = None) -> None:
+        """What was not finished: all of it, or the records from the first of a failed item on."""
+        if arrival.message is not None or arrival.again:
+            (self._again if arrival.again else self._messages).append(replace(arrival, tries=arrival.tries + 1))
+            return
+        keys = None if failed is None else frozenset(failed)
+        first = next((n for n, change in enumerate(arrival.changes) if keys is None or change.key in keys), 0)
+        self.finished(replace(arrival, changes=arrival.changes[:first]))
+        for change in arrival.changes[first:]:
+            self._tries[change.position] = arrival.tries + 1
+        self._records.put_back(arrival.changes[first:])
+
+    def finished(self, arrival: Arrival) -> None:
+        """What was done. It comes again: some of it soon, and all of it late."""
+        for change in arrival.changes:
+            self._tries.pop(change.position, None)
+        if self._delivery.duplicated and not arrival.again and (arrival.changes or arrival.message):
+            duplicate = replace(arrival, tries=0, again=True)
+            self._late.append(duplicate)
+            if self._random.random() < 1 / 2:
+                self._again.append(duplicate)
+
+    # ------------------------------------------------------------ where it comes from
+    def _roads(self) -> list[Callable[[], Arrival | None]]:
+        roads = [self._next_records, self._next_duplicate, self._next_message]
+        if self._delivery.shuffled:
+            self._random.shuffle(roads)
+        return roads
+
+    def _next_records(self) -> Arrival | None:
+        changes = self._records.take(self._delivery.batch_max_records)
+        tries = max((self._tries[change.position] for change in changes), default=0)
+        return Arrival(changes, tries=tries) if changes else None
+
+    def _next_duplicate(self) -> Arrival | None:
+        return self._again.popleft() if self._again else None
+
+    def _next_message(self) -> Arrival | None:
+        return self._messages.popleft() if self._messages else None
+
+    def _idle(self, arrival: Arrival) -> bool:
+        """Whether this is one more look at what cannot succeed, and nothing has changed since the last."""
+        parked = isinstance(arrival.message, PullMessage | PartMessage) and arrival.message.attempt > 1
+        return parked and arrival.position == self.position

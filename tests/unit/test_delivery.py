@@ -1,0 +1,130 @@
+"""What arrives at a rehearsed pipeline, in which order, and how often."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from sync_rules.delivery import VARIANTS, Arrival, Arrivals, Delivery
+from sync_rules.entities import KeyAttribute, Table
+from sync_rules.messages import PullMessage
+from tests.builders import key, n
+
+TABLE = Table("items", "items", KeyAttribute("id", "S"), None, ())
+A, B, C = (key(TABLE, name) for name in "abc")
+WRITTEN = (A, B, A, C, B, A, A, B)
+
+
+def arrivals(delivery: Delivery) -> Arrivals:
+    on_the_way = Arrivals(delivery, Random(delivery.seed))
+    for number, one in enumerate(WRITTEN):
+        on_the_way.record(one, None, {**one.attributes(), "n": n(number)})
+    return on_the_way
+
+
+def delivered(on_the_way: Arrivals) -> list[tuple[str, ...]]:
+    """All batches until nothing is left, by the positions of their records."""
+    found = []
+    while (arrival := on_the_way.next()) is not None:
+        found.append(tuple(change.position for change in arrival.changes))
+        on_the_way.finished(arrival)
+    return found
+
+
+def test_delivery_in_order_is_by_batches_of_at_most_so_many():
+    """Records come as they were made, as many at once as a batch may hold."""
+    assert delivered(arrivals(Delivery(batch_max_records=3))) == [("1", "2", "3"), ("4", "5", "6"), ("7", "8")]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_delivery_shuffled_keeps_the_order_of_each_item(seed):
+    """Every record comes once, and those of one item in their order."""
+    positions = [
+        position
+        for batch in delivered(arrivals(Delivery(seed=seed, shuffled=True, batch_max_records=3)))
+        for position in batch
+    ]
+    assert sorted(positions) == [str(number) for number in range(1, len(WRITTEN) + 1)]
+    for one in (A, B, C):
+        mine = [position for position in positions if WRITTEN[int(position) - 1] == one]
+        assert mine == sorted(mine)
+
+
+def test_delivery_shuffled_is_shuffled():
+    """Different seeds draw different orders, in batches of different sizes; the same seed draws the same."""
+    seen = [delivered(arrivals(Delivery(seed=seed, shuffled=True, batch_max_records=3))) for seed in (0, 1, 2, 0)]
+    assert seen[0] == seen[3]
+    assert len({str(one) for one in seen}) == 3
+    assert {len(batch) for one in seen for batch in one} == {1, 2, 3}
+
+
+def test_delivery_duplicated_comes_again_at_once_or_later():
+    """Some batches come twice within a rest, and each comes once more some other time."""
+    on_the_way = arrivals(Delivery(duplicated=True, batch_max_records=1))
+    first = Counter(delivered(on_the_way))
+    assert set(first.values()) == {1, 2}
+    on_the_way.some_other_time()
+    assert Counter(delivered(on_the_way)) == dict.fromkeys(first, 1)
+    on_the_way.some_other_time()
+    assert delivered(on_the_way) == []
+
+
+def test_delivery_brings_back_what_was_not_finished_before_newer_records():
+    """From the first record of a failed item on everything comes again, with its tries counted."""
+    on_the_way = arrivals(Delivery(batch_max_records=4))
+    arrival = on_the_way.next()
+    assert arrival is not None
+    on_the_way.come_again(arrival, [B])
+    again = on_the_way.next()
+    assert again is not None
+    assert [change.position for change in again.changes] == ["2", "3", "4", "5"]
+    assert again.tries == 1
+    on_the_way.come_again(again)
+    assert (on_the_way.next() or arrival).tries == 2
+
+
+def test_delivery_shuffled_brings_back_each_item_in_order():
+    """What comes again is the next of its item, whatever else comes in between."""
+    on_the_way = arrivals(Delivery(shuffled=True, batch_max_records=8))
+    for _ in range(20):
+        arrival = on_the_way.next()
+        assert arrival is not None
+        on_the_way.come_again(arrival)
+    positions = [position for batch in delivered(on_the_way) for position in batch]
+    assert [p for p in positions if WRITTEN[int(p) - 1] == A] == ["1", "3", "6", "7"]
+
+
+def test_delivery_delayed_messages_come_after_everything_else():
+    """Records come before messages, and what is delayed at last."""
+    on_the_way = arrivals(Delivery())
+    on_the_way.send(PullMessage(A), 60)
+    on_the_way.send(PullMessage(B), 0)
+    found: list[Arrival] = []
+    while (arrival := on_the_way.next()) is not None:
+        found.append(arrival)
+    assert [one.message for one in found] == [None, PullMessage(B), PullMessage(A)]
+
+
+def test_delivery_what_was_set_aside_is_looked_at_while_something_changes():
+    """A look that would find what the last one found is left out; where an item changed since, it is not."""
+    on_the_way = Arrivals(Delivery(), Random(0))
+    on_the_way.send(PullMessage(A, attempt=1), 60)
+    assert on_the_way.next() is not None
+    on_the_way.send(PullMessage(A, attempt=2), 60)
+    assert on_the_way.next() is None
+    on_the_way.send(PullMessage(A, attempt=2), 60)
+    on_the_way.record(B, None, {})
+    assert [bool((on_the_way.next() or Arrival()).changes) for _ in range(2)] == [True, False]
+
+
+def test_delivery_variants_are_told_apart():
+    """Each variant has a name for command lines and a sentence that says what it does."""
+    assert len({variant.name for variant in VARIANTS}) == len({variant.told() for variant in VARIANTS}) == 7
+    assert all(variant.name.replace("-", "").isalpha() for variant in VARIANTS)
+    assert VARIANTS[0] == Delivery()
+    assert VARIANTS[-1].told() == (
+        "batches of up to 10 records, items in any order, all of it comes again, soon and late, the worker dies at 5% of"
+        " its requests, 10% of reads and writes are throttled"
+    )

@@ -1,0 +1,116 @@
+"""What goes wrong with the requests of a rehearsed pipeline."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from sync_rules.delivery import Delivery
+from sync_rules.entities import KeyAttribute, Table
+from sync_rules.errors import StoreError
+from sync_rules.faulty import DiedError, Faults, FaultyWorld
+from sync_rules.memory import MemoryStore
+from sync_rules.messages import PullMessage
+from sync_rules.model import WRITTEN, Call, Change, Failure, Put, Status, equals_seen
+from sync_rules.store import Apply, Later, Park, Read
+from tests.builders import key, n
+from tests.worlds import Inbox, Parked, Telephone
+
+TABLE = Table("items", "items", KeyAttribute("id", "S"), None, ())
+KEYS = tuple(key(TABLE, name) for name in "abcd")
+WRITES = tuple(Put(one, one.attributes(), (equals_seen(("id",), None),)) for one in KEYS)
+
+
+def world(seed: int = 0, *, crashes: float = 0.0, throttles: float = 0.0) -> FaultyWorld:
+    delivery = Delivery(seed=seed, crashes=crashes, throttles=throttles)
+    faults = Faults(delivery, Random(seed), calm=False)
+    store = MemoryStore({"items": TABLE})
+    return FaultyWorld(store, Inbox(), Parked(), caller=Telephone(), faults=faults)
+
+
+def there(faulty: FaultyWorld) -> int:
+    return sum(item is not None for item in faulty.store.read(Read(KEYS)))
+
+
+def test_faults_throttled_reads_raise():
+    """A read that is throttled is a StoreError, as of a store."""
+    with pytest.raises(StoreError, match="Throttling"):
+        world(throttles=1).answer(Read(KEYS))
+
+
+def test_faults_throttled_writes_may_have_happened_or_may_happen_yet():
+    """Every write is answered as failed; some are done, some never, and some when nobody waits for them any more."""
+    fates: Counter[str] = Counter()
+    for seed in range(20):
+        faulty = world(seed, throttles=1)
+        assert {result.status for result in faulty.answer(Apply(WRITES))} == {Status.FAILED}
+        flying = len(faulty.faults.flying)
+        fates.update({"done": there(faulty), "later": flying, "never": len(WRITES) - there(faulty) - flying})
+        done = there(faulty)
+        assert faulty.land(all_of_them=True) == bool(flying)
+        assert there(faulty) == done + flying
+        assert faulty.faults.flying == []
+    assert min(fates[fate] for fate in ("done", "later", "never")) > 10
+
+
+def test_faults_a_write_that_lands_late_keeps_its_guard():
+    """What was written since is not written over."""
+    (first, *_) = KEYS
+    faulty = world()
+    faulty.faults.flying.append(WRITES[0])
+    assert faulty.store.apply(Apply((Put(first, {**first.attributes(), "n": n(1)}, WRITES[0].guard),))) == (WRITTEN,)
+    faulty.land(all_of_them=True)
+    assert faulty.store.read(Read((first,))) == ({**first.attributes(), "n": n(1)},)
+
+
+def test_faults_a_worker_dies_before_amid_or_after_its_writes():
+    """Of the writes of a request that a worker dies over, none, some or all are done."""
+    seen = set()
+    for seed in range(40):
+        faulty = world(seed, crashes=1)
+        with pytest.raises(DiedError):
+            faulty.answer(Apply(WRITES))
+        seen.add(there(faulty))
+    assert seen == {0, 1, 2, 3, 4}
+
+
+def test_faults_a_message_may_be_sent_though_nobody_is_told():
+    """A queue that throttles may have taken the message, and so may failures have taken the record."""
+    sent = parked = 0
+    for seed in range(20):
+        faulty = world(seed, throttles=1)
+        for request in (Later(PullMessage(KEYS[0])), Park(Failure("rule", KEYS[0], "Reason"))):
+            with pytest.raises(StoreError):
+                faulty.answer(request)
+        sent += len(faulty.queue.messages)  # type: ignore[attr-defined]
+        parked += len(faulty.failures.failures)  # type: ignore[attr-defined]
+    assert 0 < sent < 20
+    assert 0 < parked < 20
+
+
+def test_faults_a_function_is_not_throttled():
+    """A call reaches its function, however much is throttled."""
+    faulty = world(throttles=1)
+    faulty.answer(Call("rule", "a.b", Change(KEYS[0], None, {})))
+    assert len(faulty.caller.calls) == 1  # type: ignore[attr-defined]
+
+
+def test_faults_end_when_the_world_is_calm():
+    """In calm nothing goes wrong, and nothing is drawn."""
+    faulty = world(crashes=1, throttles=1)
+    faulty.faults.calm = True
+    before = faulty.faults.random.getstate()
+    assert faulty.answer(Apply(WRITES)) == (WRITTEN,) * 4
+    assert faulty.answer(Read(KEYS[:1])) == (KEYS[0].attributes(),)
+    assert faulty.faults.random.getstate() == before
+    assert faulty.faults.met == 0
+
+
+def test_faults_come_in_their_share():
+    """About so many of a hundred requests are throttled as the share says, and each is counted."""
+    faulty = world(throttles=0.25)
+    failed = sum(faulty.answer(Apply((one,)))[0].status is Status.FAILED for one in WRITES * 100)
+    assert failed == faulty.faults.met
+    assert 70 < failed < 130

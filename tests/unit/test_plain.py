@@ -1,0 +1,107 @@
+"""A rehearsal in plain Python values."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from sync_rules.delivery import VARIANTS
+from sync_rules.errors import StoreError, UserError
+from sync_rules.plain import PlainRehearsal
+from tests.every_kind import rules_of
+
+USER = {"PK": "USER#1", "SK": "PROFILE"}
+ORDER = {"PK": "USER#1", "SK": "ORDER#1"}
+
+
+@pytest.fixture
+def engine() -> PlainRehearsal:
+    engine = PlainRehearsal(rules_of())
+    engine.put("shop", {**USER, "name": "Ada", "rank": 1}, {**ORDER, "total": Decimal("9.90")})
+    engine.rest()
+    return engine
+
+
+def test_plain_values_go_in_and_come_out(engine):
+    """Items are dictionaries of plain values: numbers as Decimal, sets as sets; None where there is no item."""
+    assert engine.item("shop", ORDER) == {
+        **ORDER,
+        "total": Decimal("9.9"),
+        "user_name": "Ada",
+        "counted": Decimal(1),
+    }
+    assert (engine.item("shop", USER) or {})["orders"] == {"1"}
+    assert engine.item("shop", {"PK": "USER#2", "SK": "PROFILE"}) is None
+    assert ORDER["SK"] in [item["SK"] for item in engine.items("shop")]
+
+
+def test_plain_deeds_are_those_of_an_application(engine):
+    """Update at paths, delete, and expire; what an archive rule kept and a call rule called can be looked at."""
+    engine.update("shop", USER, {"name": "Ada King"}, remove=["rank"])
+    engine.rest()
+    assert (engine.item("shop", ORDER) or {})["user_name"] == "Ada King"
+    assert "rank" not in (engine.item("shop", USER) or {})
+    engine.delete("shop", ORDER)
+    engine.rest()
+    assert engine.item("shop", ORDER) is None
+    assert [kept["user_name"] for kept in engine.objects("kept")] == ["Ada King"]
+    assert engine.calls("called") == 1
+    engine.put("posts", {"post_id": "p", "user_id": "1", "title": "x"})
+    engine.rest()
+    engine.expire("posts", {"post_id": "p"})
+    engine.rest()
+    assert engine.failures() == []
+
+
+def test_plain_call_stands_for_the_functions_of_the_rules():
+    """A function is told of each change once; one that raises is a failure by the name of its class."""
+    seen = []
+    engine = PlainRehearsal(rules_of(), VARIANTS[-1], lambda change: seen.append((change.rule, change.new["total"])))
+    engine.put("shop", {**ORDER, "total": 5})
+    engine.rest()
+    engine.rest()
+    assert seen == [("called", 5)]
+
+    def broken(_change: object) -> None:
+        raise LookupError("Ada")
+
+    engine = PlainRehearsal(rules_of(), call=broken)
+    engine.put("shop", {**ORDER, "total": 5})
+    engine.rest()
+    assert engine.failures() == [("called", "LookupError")]
+
+
+def test_plain_rest_fails_while_a_copy_is_wrong(engine, monkeypatch):
+    """A copy that is not right at rest is an assertion that fails, and says which."""
+    engine.update("shop", USER, {"name": "Bea"})
+    monkeypatch.setattr(engine.rehearsal, "rest", lambda: True)
+    with pytest.raises(AssertionError, match=r"what is wrong: shop\[USER#1, ORDER#1\] user_name \(rule names\)"):
+        engine.rest()
+    monkeypatch.setattr(engine.rehearsal, "rest", lambda: False)
+    with pytest.raises(AssertionError, match="did not come to rest"):
+        engine.rest()
+
+
+@pytest.mark.parametrize(
+    ("deed", "said"),
+    [
+        (lambda engine: engine.put("shp", {}), "no table 'shp'.*Did you mean 'shop'"),
+        (lambda engine: engine.put("shop", {"PK": "x"}), r"table shop: expected the key PK \(S\), SK \(S\); found PK"),
+        (lambda engine: engine.item("shop", {}), "found nothing"),
+        (lambda engine: engine.put("shop", {**USER, "rank": 1.5}), "a float is no value of DynamoDB"),
+        (lambda engine: engine.update("shop", USER, {"a..b": 1}), "is not a path"),
+        (lambda engine: engine.items("shp"), "no table 'shp'"),
+    ],
+    ids=["table", "key", "no-key", "float", "path", "items"],
+)
+def test_plain_mistakes_are_told(engine, deed, said):
+    """A table, key, value or path that cannot be is the user's mistake."""
+    with pytest.raises(UserError, match=said):
+        deed(engine)
+
+
+def test_plain_writes_that_dynamodb_rejects_are_rejected(engine):
+    """What DynamoDB would not take raises as it would there."""
+    with pytest.raises(StoreError, match="ValidationException"):
+        engine.update("shop", USER, {"name.first": "Ada"})
