@@ -1,0 +1,300 @@
+"""Recordings: stream records as JSON lines, written as they come; and everything else that holds such records, read.
+
+Law: a line is a record as Lambda gives it, so what a function logged, what its on-failure destination kept and what
+`sync-rules record` wrote are read alike. What cannot be read is refused, by file and line, before anything is done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from sync_rules.errors import RecordError, StoreError, UserError
+from sync_rules.failure_log import open_for_owner
+from sync_rules.model import Change, Failure, ItemKey
+from sync_rules.records import STREAM_ARN, read_event
+from sync_rules.rules import Rules
+
+MARK: Final = "recording"
+MAKER: Final = "sync-rules"
+VERSION: Final = 1
+EXPECTED: Final = "expected a stream record, a Lambda event with its Records, or an on-failure object with its payload"
+
+Body = Mapping[str, Any]
+Write = Callable[[Iterable[Body]], None]
+Found = tuple[Change, Body, str]
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first line of a recording. `tables`: what the rules call a table, and what DynamoDB does. `at`: ISO 8601.
+    `ordered`: the records stand in the order in which they are to be replayed.
+    """
+
+    tables: Mapping[str, str] = field(default_factory=dict)
+    redacted: bool = False
+    at: str = ""
+    ordered: bool = False
+
+    def body(self) -> Body:
+        """As JSON."""
+        body = {MARK: MAKER, "version": VERSION, "redacted": self.redacted, "tables": dict(self.tables), "at": self.at}
+        return {**body, "ordered": True} if self.ordered else body
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A record: what it says, and as it stands in the recording. `number` counts from 1, in the order of time;
+    `identity` is the same wherever this record stands.
+    """
+
+    number: int
+    change: Change
+    body: Body
+    identity: str
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What was read. `others` counts the records of tables that no rule speaks of, `repeated` those that stood there
+    before, word for word.
+    """
+
+    records: tuple[Recorded, ...]
+    header: Header = field(default_factory=Header)
+    others: Mapping[str, int] = field(default_factory=dict)
+    repeated: int = 0
+
+    def __iter__(self) -> Iterator[Recorded]:
+        return iter(self.records)
+
+
+# ---------------------------------------------------------------- reading
+def read(path: Path, rules: Rules) -> Recording:
+    """One recording, for these rules. Raises like `read_all`."""
+    return read_all([path], rules)
+
+
+def read_all(paths: Sequence[Path], rules: Rules) -> Recording:
+    """Several recordings as one, in the order in which things happened.
+
+    Raises:
+        UserError: when one cannot be read: which, at which line, and why.
+    """
+    reading = _Reading(rules)
+    for path in paths:
+        try:
+            for line, value in _documents(path):
+                try:
+                    reading.take(value)
+                except RecordError as error:
+                    raise UserError(f"{path}:{line}\n  {error}. Nothing was done.") from error
+        except OSError as error:
+            raise UserError(f"{path}: expected a recording to read, found {error.strerror}") from error
+    return reading.recording()
+
+
+class _Reading:
+    """What was read so far."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._named = rules  # with the tables as the header that was read last calls them
+        self._header: Header | None = None
+        self._found: list[Found] = []
+        self._known: set[str] = set()
+        self._others: Counter[str] = Counter()
+        self._repeated = 0
+
+    def take(self, value: Any) -> None:
+        """One document: a header, or something that holds records. Raises RecordError."""
+        if isinstance(value, Mapping) and MARK in value:
+            self._begin(header_of(value))
+            return
+        for body in _bodies(value):
+            identity = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+            if identity in self._known:  # a batch that was given up twice, two recordings that overlap
+                self._repeated += 1
+                continue
+            self._known.add(identity)
+            (change,) = tuple(read_event({"Records": [body]}, self._named)) or (None,)
+            if isinstance(change, Failure):
+                raise RecordError(change.reason)
+            if change is None:
+                self._others[_table_name(body)] += 1
+            else:
+                self._found.append((change, body, identity))
+
+    def recording(self) -> Recording:
+        """All of it."""
+        header = self._header or Header()
+        found = self._found if header.ordered else _in_time(self._found)
+        records = tuple(Recorded(number, *one) for number, one in enumerate(found, 1))
+        return Recording(records, header, dict(self._others), self._repeated)
+
+    def _begin(self, header: Header) -> None:
+        """A recording that was made under other table names is read under those."""
+        named = {
+            name: replace(table, physical_name=header.tables.get(name, table.physical_name))
+            for name, table in self._rules.tables.items()
+        }
+        self._named = replace(self._rules, tables=named)
+        before = self._header
+        if before is not None:
+            header = replace(
+                header,
+                tables={**before.tables, **header.tables},
+                redacted=before.redacted or header.redacted,
+                at=before.at,
+                ordered=before.ordered and header.ordered,
+            )
+        self._header = header
+
+
+def header_of(value: Body) -> Header:
+    """A header, read.
+
+    Raises:
+        RecordError: when it is another program's, or a newer version's.
+    """
+    tables = value.get("tables")
+    if value.get(MARK) != MAKER or value.get("version") != VERSION:
+        raise RecordError(f"expected a recording of {MAKER}, version {VERSION}; this one is another's or a newer one's")
+    if not isinstance(tables, Mapping) or not all(isinstance(name, str) for name in tables.values()):
+        raise RecordError('expected "tables" to be a map from the names of tables to their names in DynamoDB')
+    named = {str(name): text for name, text in tables.items()}
+    return Header(named, bool(value.get("redacted")), str(value.get("at", "")), bool(value.get("ordered")))
+
+
+def _documents(path: Path) -> Iterator[tuple[int, Any]]:
+    """The JSON documents of a file and the lines they begin at: one per line, or a single one over many lines.
+
+    Raises:
+        UserError: when it is not JSON.
+    """
+    number, first = 0, True
+    with path.open(encoding="utf-8") as file:
+        try:
+            for number, line in enumerate(file, 1):
+                if not line.strip():
+                    continue
+                try:
+                    value = json.loads(line)
+                except json.JSONDecodeError:
+                    if not first:
+                        raise
+                    yield number, json.loads("\n" * (number - 1) + line + file.read())
+                    return
+                first = False
+                yield number, value
+        except json.JSONDecodeError as error:
+            at = error.lineno if first else number
+            raise UserError(f"{path}:{at}\n  expected JSON, found something else. Nothing was done.") from error
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path}: expected JSON in UTF-8, found something else. Nothing was done.") from error
+
+
+def _bodies(value: Any) -> Iterator[Body]:
+    """The records in a document, whatever holds them. Raises RecordError."""
+    match value:
+        case {"dynamodb": _} | {"kinesis": _}:
+            yield value
+        case {"Records": [*records]}:
+            yield from records
+        case {"payload": str(text)}:
+            try:
+                yield from _bodies(json.loads(text))
+            except ValueError as error:
+                raise RecordError("the payload of an on-failure object is not JSON") from error
+        case {"payload": Mapping() as payload}:
+            yield from _bodies(payload)
+        case {"DDBStreamBatchInfo": _}:
+            raise RecordError("an on-failure message without the records: only an S3 destination keeps them")
+        case [*values]:
+            for one in values:
+                yield from _bodies(one)
+        case _:
+            raise RecordError(EXPECTED)
+
+
+def _table_name(body: Body) -> str:
+    arn = STREAM_ARN.match(str(body.get("eventSourceARN", "")))
+    return arn[1] if arn else "unknown"
+
+
+def _in_time(found: Sequence[Found]) -> list[Found]:
+    """Records in the order of their times, as those of several tables were not made one table after the other. Those of
+    one item stay as they were read; one that has no time goes with the one before it.
+    """
+    latest: dict[ItemKey, int] = {}
+    times: list[int] = []
+    now = 0
+    for change, _, _ in found:
+        now = now if change.created_ms is None else change.created_ms
+        latest[change.key] = max(now, latest.get(change.key, 0))
+        times.append(latest[change.key])
+    pairs = sorted(zip(times, found, strict=True), key=lambda pair: pair[0])
+    return [one for _, one in pairs]
+
+
+# ---------------------------------------------------------------- writing
+@contextmanager
+def writing(path: Path, header: Header, *, append: bool = False) -> Iterator[Write]:
+    """Gives a function that appends records to a file which is its owner's only; what it was given is in the file when
+    it returns.
+
+    Raises:
+        UserError: when the file is there and is not to be appended to, or is no recording of the same sort.
+        StoreError: when it cannot be written.
+    """
+    if append and path.exists():
+        _require_same_sort(path, header)
+    flags = os.O_WRONLY | os.O_APPEND | (0 if append else os.O_EXCL)
+    try:
+        file = open_for_owner(path, flags)
+    except FileExistsError as error:
+        raise UserError(
+            f"{path}: it is there already, and no recording is written over. Another name, please."
+        ) from error
+    except OSError as error:
+        raise UserError(f"{path}: expected a file that can be written, found {error.strerror}") from error
+
+    def write(bodies: Iterable[Body]) -> None:
+        try:
+            for body in bodies:
+                line = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+                while line:
+                    line = line[os.write(file, line) :]
+        except OSError as error:
+            raise StoreError("FileNotWritten", f"{path}: {error.strerror}") from error
+
+    try:
+        write([header.body()])
+        yield write
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _require_same_sort(path: Path, header: Header) -> None:
+    """See that a file is a recording, whole to its last line, and redacted if, and only if, the new records are."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: expected a recording to append to, found {error.strerror}") from error
+    try:
+        found = header_of(json.loads(text.partition(b"\n")[0]))
+    except (ValueError, AttributeError, RecordError) as error:
+        raise UserError(f"{path}: expected a recording to append to, found something else") from error
+    if not text.endswith(b"\n"):
+        raise UserError(f"{path}: its last line is not whole. Remove that line, or choose another file.")
+    if found.redacted != header.redacted:
+        cure = "without" if header.redacted else "with"
+        raise UserError(f"{path}: a recording is redacted as a whole or not at all. Run it {cure} --redact.")

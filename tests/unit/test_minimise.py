@@ -1,0 +1,74 @@
+"""Shrinking: what is kept has been seen to fail, it is little, and it takes no more tries than it may."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sync_rules.delivery import VARIANTS
+from sync_rules.minimise import fewest, shrunk
+from sync_rules.model import Change, ItemKey
+from sync_rules.recording import Recorded
+
+LAST = VARIANTS[-1]
+
+
+def record(number: int, item: int) -> Recorded:
+    change = Change(ItemKey("t", (("id", "S", str(item)),)), None, {})
+    return Recorded(number, change, {}, str(number))
+
+
+RECORDS = tuple(record(number, number % 10) for number in range(100))
+
+
+def needs(*numbers: int):
+    """Fails while these records are there, in this order."""
+
+    def fails(records, _delivery) -> bool:
+        return [one.number for one in records if one.number in numbers] == list(numbers)
+
+    return fails
+
+
+@given(st.sets(st.integers(0, 40)), st.integers(1, 41))
+def test_fewest_leaves_what_is_needed_and_nothing_else(needed, size):
+    """Whatever a failure needs is all that is left, in its order."""
+    things = range(size)
+    needed &= set(things)
+    assert list(fewest(things, lambda some: needed <= set(some))) == sorted(needed)
+
+
+def test_shrunk_leaves_the_records_and_the_delivery_that_it_takes():
+    """Of a hundred records of ten items two are left, under the simplest delivery."""
+    least = shrunk(RECORDS, LAST, needs(13, 58), 500)
+    assert [one.number for one in least.records] == [13, 58]
+    assert least.delivery == VARIANTS[0]
+    assert least.tries < 200
+
+
+def test_shrunk_keeps_the_delivery_that_a_failure_needs():
+    """A failure under duplicates alone stays one under duplicates; with whichever seed shows it."""
+
+    def fails(records, delivery) -> bool:
+        return needs(13)(records, delivery) and delivery.duplicated and delivery.seed == 2
+
+    assert shrunk(RECORDS, replace(LAST, seed=2), fails, 500).delivery == replace(VARIANTS[3], seed=2)
+    other = shrunk(RECORDS, LAST, lambda records, delivery: delivery == LAST or fails(records, delivery), 500)
+    assert (other.delivery, len(other.records)) == (replace(VARIANTS[3], seed=2), 1)
+
+
+@pytest.mark.parametrize("tries_max", [0, 1, 7, 30])
+def test_shrunk_ends_with_its_tries(tries_max):
+    """The budget bounds how often something is tried, and what it comes to still fails."""
+    tried = []
+
+    def fails(records, delivery) -> bool:
+        tried.append(1)
+        return needs(13, 58)(records, delivery)
+
+    least = shrunk(RECORDS, LAST, fails, tries_max)
+    assert len(tried) == least.tries == tries_max
+    assert needs(13, 58)(least.records, least.delivery)

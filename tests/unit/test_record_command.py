@@ -1,0 +1,248 @@
+"""`sync-rules record`: what streams hold goes to a file, parents before children, until it is time to stop."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sync_rules import cli
+from sync_rules.commands import record as command
+from sync_rules.commands.record import FromNow, Tape, Until, only, taped
+from sync_rules.errors import StoreError, UserError
+from sync_rules.recording import Header, read, writing
+from sync_rules.redact import Redactor
+from sync_rules.rulefile import parse_rules
+from tests import every_kind
+from tests.fake_stream import ARN, Clock, FakeShard, FakeStream, record, throttled
+
+RULES = parse_rules(
+    """
+tables: {shop: {key: {PK: S}}}
+entities: {thing: {table: shop}}
+rules: {heads: {derive: thing.head, as: "{name}!"}}
+"""
+)
+
+
+def shop_record(position: int, key: str = "a", name: str = "Ada") -> dict:
+    image = {"PK": {"S": key}, "name": {"S": name}}
+    return record(position, key, NewImage=image, StreamViewType="NEW_AND_OLD_IMAGES", OldImage=image)
+
+
+class Sheet:
+    """A tape that writes into a list."""
+
+    def __init__(self, **given) -> None:
+        self.bodies: list = []
+        self.tape = Tape(self.bodies.extend, RULES, **given)
+
+    def take(self, stream, until: Until, arns=(ARN,)) -> list[int]:
+        clock = Clock()
+        taped(
+            self.tape,
+            stream,
+            list(arns),
+            until,
+            lambda: None,
+            clock=lambda: clock.ms / 1000,
+            now_ms=clock.now_ms,
+            sleep=clock.sleep,
+        )
+        return [int(body["dynamodb"]["SequenceNumber"]) for body in self.bodies]
+
+
+def until(**given) -> Until:
+    return Until(**{"stopping": lambda: False, "once": True, **given})
+
+
+def test_record_reads_parents_before_children():
+    """A shard is read when its parent is, to its end; records stand in the file in the order in which they were read."""
+    stream = FakeStream(
+        {
+            "child": FakeShard("parent", records=[shop_record(3), shop_record(4)]),
+            "parent": FakeShard(closed=True, records=[shop_record(1), shop_record(2)]),
+        },
+        page_max_records=1,
+    )
+    sheet = Sheet()
+    assert sheet.take(stream, until()) == [1, 2, 3, 4]
+    assert sheet.tape.row() == {"records": 4, "tables": {"shop": 4}, "trimmed": 0}
+    assert sheet.tape.told() == "4 records (4 of shop)"
+
+
+def test_record_goes_on_after_what_goes_wrong():
+    """A throttle costs time and no record; records that were gone before they were read are told."""
+    stream = FakeStream(
+        {"s": FakeShard(records=[shop_record(1), shop_record(5)], trimmed_to=0)},
+        faults={"records": [throttled()], "shards": [throttled()]},
+    )
+    assert Sheet().take(stream, until()) == [1, 5]
+    sheet = Sheet()
+    sheet.tape.trimmed = 2
+    assert "SOME WERE GONE" in sheet.tape.told()
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [({"max_records": 2}, [1, 2]), ({"max_records": 9}, [1, 2, 3])],
+    ids=["few", "all"],
+)
+def test_record_stops_after_so_many(given, found):
+    """--max-records is exact, whatever a page holds."""
+    stream = FakeStream({"s": FakeShard(records=[shop_record(number) for number in (1, 2, 3)])})
+    assert Sheet(**given).take(stream, until()) == found
+
+
+def test_record_stops_when_told_or_when_its_time_is_over():
+    """--for ends it though more might come; Ctrl-C ends it after the page in hand."""
+    stream = FakeStream({"s": FakeShard(records=[shop_record(1)])})
+    assert Sheet().take(stream, until(once=False, seconds=3.0)) == [1]
+    asked = []
+
+    def third() -> bool:
+        asked.append(1)
+        return len(asked) == 3
+
+    assert Sheet().take(stream, until(once=False, stopping=third)) == [1]
+    assert len(asked) == 3
+
+
+class Latest(FakeStream):
+    """A stream that can be read from its end."""
+
+    def latest(self, stream_arn: str, shard_id: str) -> str:
+        return self.iterator(stream_arn, shard_id, str(10**6))
+
+
+def test_record_from_now_leaves_out_what_is_there():
+    """Of shards that are there only what comes is read; of those that come, everything."""
+    held = {"old": FakeShard(closed=True, records=[shop_record(1)])}
+    stream = Latest(held)
+    reader = FromNow(stream, [ARN])
+    held["new"] = FakeShard("old", records=[shop_record(2)])
+    sheet = Sheet()
+    assert sheet.take(reader, until()) == [2]
+    assert json.loads(reader.iterator(ARN, "old", "1")) == ["old", 1]
+
+
+def test_record_leaves_ledgers_out():
+    """No replay asks for what the pipeline books for itself, and its keys tell of the items."""
+    rules = every_kind.rules_of()
+    assert "ledger" not in only(rules, []).tables
+    assert {table.name for table in rules.streamed_tables} - only(rules, []).tables.keys() == {"ledger"}
+    bodies: list = []
+    tape = Tape(bodies.extend, rules)
+    arn = ARN.replace("table/shop", "table/ledger")
+    booked = {"PK": {"S": "counted/T/USER#1"}, "SK": {"S": "PROFILE"}}
+    tape.take({"Records": [{"eventSourceARN": arn, "dynamodb": {"Keys": booked, "SequenceNumber": "1"}}]})
+    assert (bodies, tape.row()["records"]) == ([], 0)
+
+
+def test_record_of_chosen_tables():
+    """--table chooses among the tables of the rules; another name is a mistake."""
+    rules = every_kind.rules_of()
+    assert list(only(rules, ["posts"]).tables) == ["posts"]
+    assert "ledger" in only(rules, ["ledger"]).tables
+    with pytest.raises(UserError, match=r"no table 'post'.*Did you mean 'posts'"):
+        only(rules, ["post"])
+
+
+def test_record_redacts_before_it_writes(tmp_path):
+    """No value reaches the file, and keys still link."""
+    path = tmp_path / "r.jsonl"
+    redactor = Redactor(RULES, b"salt")
+    with writing(path, Header({"shop": "shop"}, redacted=True)) as write:
+        Tape(write, RULES, redactor).take({"Records": [shop_record(1, "user-1"), shop_record(2, "user-1", "Bea")]})
+    assert not any(text in path.read_text() for text in ("Ada", "Bea", "user-1"))
+    first, second = read(path, RULES).records
+    assert first.change.key == second.change.key
+    assert first.change.new is not None
+    assert first.change.new["name"] == {"S": redactor.text("Ada")}
+
+
+def test_record_ends_when_nothing_can_be_written():
+    """A full disk ends it at once, and is not tried again and again; a bug of ours is not swallowed."""
+    stream = FakeStream({"s": FakeShard(records=[shop_record(1)])})
+
+    def full(_bodies):
+        raise StoreError("FileNotWritten", "no space")
+
+    sheet = Sheet()
+    sheet.tape.write = full
+    with pytest.raises(StoreError, match="FileNotWritten"):
+        sheet.take(stream, until())
+    broken = FakeStream({"s": FakeShard(records=[{**shop_record(1), "eventSourceARN": "arn:nothing"}])})
+    with pytest.raises(KeyError):
+        Sheet().take(broken, until())
+
+
+# ---------------------------------------------------------------- the command
+@pytest.fixture
+def run(tmp_path, capsys, monkeypatch):
+    """Runs the command against a stream in memory; gives its exit code, and what it printed."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rules.yaml").write_text(every_kind.text_of({"names": "copy user.name into order.user_name"}))
+    image = {"PK": {"S": "USER#1"}, "SK": {"S": "PROFILE"}, "name": {"S": "Ada"}}
+    body = {**record(1, NewImage=image), "eventName": "INSERT"}
+    body["dynamodb"]["Keys"] = {name: image[name] for name in ("PK", "SK")}
+    stream = Latest({"s": FakeShard(records=[body])})
+
+    class Survey:
+        stream_arns = (ARN,)
+
+    monkeypatch.setattr(command, "require", lambda _client, _rules: Survey())
+    monkeypatch.setattr(command, "DynamoDBStreams", lambda _client: stream)
+    monkeypatch.setattr("sync_rules.pump.WAIT_SECONDS", 0)
+
+    def command_line(*words: str) -> tuple[int, str, str]:
+        code = cli.main(["record", "--once", "--region", "eu-west-1", *words])
+        return code, *capsys.readouterr()
+
+    return command_line
+
+
+def test_record_command_writes_a_recording(run, tmp_path):
+    """It says what is in it; the header says of which tables, when, and that it is not redacted."""
+    code, out, err = run("--out", "r.jsonl")
+    assert (code, out, err) == (0, "1 record (1 of shop) in r.jsonl\n", "")
+    header, body = map(json.loads, (tmp_path / "r.jsonl").read_text().splitlines())
+    assert (header["redacted"], header["tables"]["shop"]) == (False, "shop")
+    assert header["at"].endswith("+00:00")
+    assert body["dynamodb"]["NewImage"]["name"] == {"S": "Ada"}
+    code, out, _ = run("--out", "r.jsonl", "--append", "--from-now", "--json")
+    assert (code, json.loads(out)["records"]) == (0, 0)
+
+
+def test_record_command_redacts_with_a_salt_of_its_own(run, tmp_path):
+    """The salt is drawn and kept nowhere, so two recordings do not fit together; under one that is given they do."""
+    files = {name: tmp_path / f"{name}.jsonl" for name in "abcd"}
+    for name, words in {"a": [], "b": [], "c": ["--salt", "x"], "d": ["--salt", "x"]}.items():
+        assert run("--out", str(files[name]), "--redact", *words)[0] == 0
+    texts = {name: file.read_text().splitlines()[1] for name, file in files.items()}
+    assert "Ada" not in "".join(texts.values())
+    assert texts["a"] != texts["b"]
+    assert texts["c"] == texts["d"]
+    assert json.loads(files["a"].read_text().splitlines()[0])["redacted"] is True
+    assert not any("salt" in file.read_text() for file in files.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["--out", "there.jsonl"], "no recording is written over"),
+        (["--out", "there.jsonl", "--append"], "expected a recording to append to"),
+        (["--out", "there.jsonl", "--append", "--redact"], "needs the --salt"),
+        (["--out", "r.jsonl", "--table", "shops"], "Did you mean 'shop'"),
+        (["--out", "no/r.jsonl"], "expected a file that can be written"),
+    ],
+    ids=lambda value: "-".join(value).replace("/", "-") if isinstance(value, list) else None,
+)
+def test_record_command_of_a_mistake_is_2(run, tmp_path, words, found):
+    """The mistake is named, nothing is written, and what is there stays."""
+    (tmp_path / "there.jsonl").write_text("mine\n")
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert found in err
+    assert (tmp_path / "there.jsonl").read_text() == "mine\n"
+    assert not (tmp_path / "r.jsonl").exists()

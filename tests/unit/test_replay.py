@@ -1,0 +1,462 @@
+"""The laboratory: what was recorded is done again, what ends wrong is found and told, and all of it happens again."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import replace
+
+import pytest
+
+from sync_rules import batch, reconcile
+from sync_rules.delivery import VARIANTS, Delivery
+from sync_rules.errors import StoreError, UserError
+from sync_rules.history import Event, history_of
+from sync_rules.kinds.collect import CollectRule
+from sync_rules.kinds.copy import CopyRule
+from sync_rules.kinds.path import TreeRule
+from sync_rules.kinds.tally import TallyRule
+from sync_rules.model import Change, Delete, Put, Update
+from sync_rules.recording import Recorded, read
+from sync_rules.rehearsal import Rehearsal
+from sync_rules.replay import Mismatch, Replay, deed_of, load_data, replay
+from sync_rules.rulefile import parse_rules
+from sync_rules.rules import Rules
+from sync_rules.scenario import Expire
+from tests import every_kind
+from tests.builders import author_item, book_item, key, m, n, s
+from tests.shared import case
+from tests.tapes import Tape, lines, recorded, shopping
+from tests.worlds import record_of
+
+IN_ORDER = VARIANTS[0]
+LIBRARY = """
+tables:
+  authors: {key: {author_id: S}}
+  books: {key: {book_id: S}, indexes: {by_author: {author_id: S}}}
+entities: {author: {table: authors}, book: {table: books}}
+rules:
+"""
+NAMES = "  names: {copy: author.name, into: book.author.name, on_delete: %s}\n"
+
+
+def library(rules: str = NAMES % "clear") -> Rules:
+    return parse_rules(LIBRARY + rules)
+
+
+RULES = library()
+AUTHOR, BOOK = key(RULES.tables["authors"], "a"), key(RULES.tables["books"], "b")
+
+
+@pytest.fixture
+def records_of(tmp_path):
+    """Changes as records, as if they were read from a recording."""
+    made = iter(range(1_000))
+
+    def make(*changes: Change, rules: Rules = RULES) -> tuple[Recorded, ...]:
+        bodies = [record_of(rules, replace(change, position=str(number))) for number, change in enumerate(changes, 1)]
+        return recorded(tmp_path / f"{next(made)}.jsonl", rules, bodies)
+
+    return make
+
+
+def life(tape: Tape) -> Tape:
+    """An author who marries, moves and is deleted, and whose book is written whole with what stood there before."""
+    tape.put("authors", author_item("a", name=s("Ada")))
+    tape.put("books", book_item("b", "a", pages=n(9)))
+    stale = tape.item("books", "b")
+    assert stale is not None
+    tape.put("authors", author_item("a", name=s("Bea")))
+    tape.put("books", {**stale, "pages": n(10)})
+    tape.do(Delete(AUTHOR, ()))
+    return tape
+
+
+# ---------------------------------------------------------------- what is done
+@pytest.mark.parametrize(
+    ("change", "deed"),
+    [
+        (Change(BOOK, None, book_item("b", "a")), Put(BOOK, book_item("b", "a"), ())),
+        (Change(BOOK, book_item("b", "a"), None), Delete(BOOK, ())),
+        (Change(BOOK, book_item("b", "a"), None, expired=True), Expire(BOOK)),
+        (
+            Change(BOOK, book_item("b", "a", x=n("1.0"), y=n(1), z=n(1)), book_item("b", "c", x=n(1), y=n(2))),
+            Update(BOOK, ((("author_id",), s("c")), (("y",), n(2))), (("z",),), ()),
+        ),
+    ],
+    ids=["insert", "remove", "expire", "modify"],
+)
+def test_replay_does_what_a_record_says(change, deed):
+    """An INSERT puts, a REMOVE deletes, a MODIFY sets and removes what differs, and nothing else."""
+    assert deed_of(change) == deed
+
+
+def test_replay_begins_with_what_the_first_records_found(records_of):
+    """An item is there before its first record as that record's old image has it; the rules bring it in line."""
+    records = records_of(
+        Change(AUTHOR, author_item("a", name=s("Ada")), author_item("a", name=s("Bea"))),
+        Change(BOOK, book_item("b", "a", pages=n(1)), book_item("b", "a", pages=n(2))),
+    )
+    run = Replay(RULES, IN_ORDER)
+    assert list(run.mismatches(records)) == []
+    assert run.store.item(BOOK) == book_item("b", "a", pages=n(2), author=m(name=s("Bea")))
+
+
+def test_replay_takes_data_for_what_is_not_recorded(records_of, tmp_path):
+    """Items that were there all the time come from a file of data; what is recorded too comes from the recording."""
+    path = tmp_path / "data.yaml"
+    path.write_text("authors: [{author_id: a, name: Ada}]\nbooks: [{book_id: b, author_id: a, pages: 7}]\n")
+    records = records_of(Change(BOOK, book_item("b", "a"), book_item("b", "a", pages=n(2))))
+    run = Replay(RULES, IN_ORDER)
+    assert list(run.mismatches(records, load_data(path, RULES))) == []
+    assert run.store.item(BOOK) == book_item("b", "a", pages=n(2), author=m(name=s("Ada")))
+    path.write_text("writers: {}\n")
+    with pytest.raises(UserError, match="no table 'writers'"):
+        load_data(path, RULES)
+
+
+def test_replay_leaves_the_work_of_rules_to_the_rules(tmp_path):
+    """Records that change copies alone are left out, or the recorded pipeline would do what these rules do not."""
+    records = recorded(tmp_path / "r.jsonl", RULES, life(Tape(RULES)).bodies)
+    plain, faithful = Replay(RULES, IN_ORDER), Replay(RULES, IN_ORDER, with_copies=True)
+    assert list(plain.mismatches(records)) == list(faithful.mismatches(records)) == []
+    assert plain.counts["done"] == 5
+    assert plain.counts["copies"] == len(records) - 5 > 0
+    assert (faithful.counts["done"], faithful.counts["copies"]) == (len(records), 0)
+    idle = parse_rules(LIBRARY + "  other: copy author.title into book.title\n")
+    assert Replay(idle, IN_ORDER).counts["copies"] == 0
+
+
+def test_replay_does_not_bring_back_what_the_rules_deleted(records_of):
+    """A change of an item that is gone is not done: an update would make half an item. It is counted."""
+    rules = library(NAMES % "delete")
+    records = records_of(
+        Change(AUTHOR, None, author_item("a", name=s("Ada"))),
+        Change(BOOK, None, book_item("b", "a")),
+        Change(AUTHOR, author_item("a", name=s("Ada")), None),
+        Change(BOOK, book_item("b", "a"), None),
+        Change(BOOK, book_item("b", "a"), book_item("b", "a", pages=n(2))),
+    )
+    for variant in VARIANTS:
+        run = Replay(rules, variant)
+        assert list(run.mismatches(records)) == []
+        assert run.store.item(BOOK) is None
+        assert run.counts["done"] + run.counts["gone"] + run.counts["copies"] == 5
+
+
+def test_replay_counts_what_no_table_takes(records_of):
+    """What the table refuses is not done, as it would not have been."""
+    large = book_item("b", "a", text=s("x" * 400_000))
+    records = records_of(Change(BOOK, None, large), Change(BOOK, large, {**large, "more": s("x" * 9_600)}))
+    run = Replay(RULES, IN_ORDER)
+    list(run.mismatches(records))
+    assert (run.counts["done"], run.counts["refused"]) == (1, 1)
+
+
+def test_replay_leaves_ledgers_out(tmp_path):
+    """A ledger is the pipeline's own: what was booked there is booked anew."""
+    rules = every_kind.rules_of()
+    tape = Tape(rules)
+    tape.put("shop", every_kind.user("1"), every_kind.order("1", "2", 5))
+    records = recorded(tmp_path / "r.jsonl", rules, tape.bodies)
+    run = Replay(rules, IN_ORDER, with_copies=True)
+    assert list(run.mismatches(records)) == []
+    assert run.counts["ledger"] == sum(one.change.key.table == "ledger" for one in records) > 0
+    (booked,) = [item for item in run.store.items("ledger") if item["PK"]["S"].startswith("counted/T")]
+    assert booked["n"] == n(1)
+
+
+# ---------------------------------------------------------------- what ends right
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda one: one.name)
+def test_replay_of_a_shop_ends_right_under_every_delivery(tmp_path, variant):
+    """Rules of every kind, anything an application may do, every way of delivery: nothing is found that is not there."""
+    rules = every_kind.rules_of()
+    for seed in range(2):
+        records = recorded(tmp_path / f"{seed}.jsonl", rules, shopping(rules, seed).bodies)
+        assert replay(records, rules, replace(variant, seed=seed)) is None
+        assert replay(records, rules, replace(variant, seed=seed), with_copies=True) is None
+
+
+def test_replay_takes_history_for_what_it_is(records_of):
+    """A snapshot, a copy that is kept of a source that is gone, and what is stuck are not what a recompute comes to."""
+    rules = parse_rules(
+        LIBRARY
+        + "  first: {copy: author.name, into: book.first, mode: snapshot}\n"
+        + "  last: {copy: author.name, into: book.last}\n"
+        + "  again: {derive: book.again, as: '{last}!'}\n"
+        + "  stuck: {copy: author.name, into: book.text.name}\n"
+    )
+    records = records_of(
+        Change(AUTHOR, None, author_item("a", name=s("Ada"))),
+        Change(BOOK, None, book_item("b", "a", text=s("no map"))),
+        Change(AUTHOR, author_item("a", name=s("Ada")), author_item("a", name=s("Bea"))),
+        Change(AUTHOR, author_item("a", name=s("Bea")), None),
+        rules=rules,
+    )
+    for variant in VARIANTS:
+        for seed in range(3):
+            run = Replay(rules, replace(variant, seed=seed))
+            assert list(run.mismatches(records)) == []
+            found = run.store.item(BOOK) or {}
+            assert found["again"] == s(f"{found['last']['S']}!")
+
+
+def test_replay_does_not_ask_for_what_cannot_be(records_of):
+    """Where a text stands in a copy's place, or the item would grow too large, no pipeline can write it: verify says so."""
+    rules = parse_rules(
+        LIBRARY + "  names: {copy: author.name, into: book.text.name}\n  all: {copy: author.bio, into: book.bio}\n"
+    )
+    records = records_of(
+        Change(AUTHOR, None, author_item("a", name=s("Ada"), bio=s("x" * 12_000))),
+        Change(BOOK, None, book_item("b", "a", text=s("x" * 400_000))),
+        rules=rules,
+    )
+    for variant in VARIANTS:
+        run = Replay(rules, variant)
+        assert list(run.mismatches(records)) == []
+        assert run.store.item(BOOK) == book_item("b", "a", text=s("x" * 400_000))
+
+
+def test_replay_of_real_events_ends_right():
+    """Events from AWS's guides, Powertools, SAM and LocalStack are replayed under every delivery without an error."""
+    replayed = 0
+    for file in sorted(case("events").rglob("*.json")):
+        try:
+            events = json.loads(file.read_text())
+            (body, *_) = events.get("payload", events)["Records"]
+        except (KeyError, TypeError, AttributeError):
+            continue  # an answer, or a table of results
+        rules = rules_for(body)
+        records = read(file, rules).records
+        assert records, file.name
+        for variant in VARIANTS:
+            assert replay(records, rules, variant) is None, file.name
+        replayed += 1
+    assert replayed >= 10
+
+
+def rules_for(body: dict) -> Rules:
+    """Rules that copy an attribute, on a table with the key of a record, under the name it gives."""
+    if "kinesis" in body:
+        body = json.loads(base64.b64decode(body["kinesis"]["data"]))
+    name = body.get("tableName") or body["eventSourceARN"].partition("table/")[2].partition("/")[0]
+    keys = {attribute: next(iter(value)) for attribute, value in body["dynamodb"]["Keys"].items()}
+    key_text = ", ".join(f"{attribute}: {kind}" for attribute, kind in keys.items())
+    rules = parse_rules(
+        f"tables: {{real: {{key: {{{key_text}}}}}}}\nentities: {{thing: {{table: real}}}}\n"
+        "rules: {heads: {derive: thing.head, as: '{Message}!'}}\n"
+    )
+    return replace(rules, tables={"real": replace(rules.tables["real"], physical_name=name or "real")})
+
+
+# ---------------------------------------------------------------- what ends wrong
+def without_deletes(patch: pytest.MonkeyPatch) -> None:
+    """A pipeline that does not look at records of deletes."""
+    real = batch.plan_batch
+    patch.setattr(batch, "plan_batch", lambda changes, rules: real([c for c in changes if c.new is not None], rules))
+
+
+def without_removes(patch: pytest.MonkeyPatch) -> None:
+    """A pipeline that never takes a copy away."""
+    real = reconcile.differences
+    patch.setattr(reconcile, "differences", lambda *given: {p: v for p, v in real(*given).items() if v is not None})
+
+
+def no_pulls(patch: pytest.MonkeyPatch) -> None:
+    """A pipeline that trusts what stands on a target."""
+    patch.setattr(CopyRule, "pulls", lambda _self, change: change.old is None)
+
+
+def first_wrong(records: tuple[Recorded, ...], rules: Rules) -> Mismatch:
+    """What the command would find."""
+    found = (replay(records, rules, replace(variant, seed=seed)) for seed in range(3) for variant in VARIANTS)
+    mismatch = next((one for one in found if one is not None), None)
+    assert mismatch is not None
+    return mismatch
+
+
+@pytest.mark.parametrize(
+    ("mutant", "drift"),
+    [(without_deletes, "orphan"), (without_removes, "orphan"), (no_pulls, "wrong")],
+    ids=["deletes-ignored", "nothing-removed", "targets-not-watched"],
+)
+def test_replay_finds_what_a_broken_pipeline_leaves(tmp_path, monkeypatch, mutant, drift):
+    """The rule, the item, the path and the kind of drift are named, with the history of both items and no value."""
+    tape = life(Tape(RULES))
+    if mutant is no_pulls:
+        tape.put("authors", author_item("a", name=s("Cleo")))
+        tape.do(Update(BOOK, ((("author",), m(name=s("Zoe"))), (("pages",), n(1))), (), ()))
+    records = recorded(tmp_path / "r.jsonl", RULES, tape.bodies)
+    mutant(monkeypatch)
+    found = first_wrong(records, RULES)
+    assert (found.rule, found.drift, found.key, found.path) == ("names", drift, BOOK, "author.name")
+    assert "rule names" in str(found)
+    assert "books[b] author.name" in str(found)
+    assert {event.change.key for event in found.history} == {AUTHOR, BOOK}
+    assert {event.by for event in found.history} == {"record", "rules"}
+    assert not any(name in str(found) for name in ("Ada", "Bea", "Zoe"))
+    assert "Ada" in "\n".join(found.told(values=True))
+    assert json.loads(json.dumps(found.body()))["rule"] == "names"
+
+
+BLIND = {
+    CollectRule: ("tags", "orders"),
+    TallyRule: ("counted", "counted"),
+    TreeRule: ("paths", "path"),
+}
+
+
+@pytest.mark.parametrize("kind", BLIND, ids=lambda kind: kind.__name__)
+def test_replay_finds_rules_that_do_not_look(tmp_path, monkeypatch, kind):
+    """What a rule of another kind misses is found too: elements, counts, paths."""
+    rules = every_kind.rules_of()
+    tape = Tape(rules)
+    tape.put("shop", every_kind.user("1"), every_kind.order("1", "10", 5), every_kind.order("1", "11", 5))
+    tape.put("parts", every_kind.part("CM1"), every_kind.part("CM2", "CM1"), every_kind.part("CM2", "CM10"))
+    tape.put("parts", every_kind.part("CM10"), every_kind.part("CM1", "CM10"))
+    tape.do(Delete(key(rules.tables["shop"], "USER#1", "ORDER#10"), ()))
+    records = recorded(tmp_path / "r.jsonl", rules, tape.bodies)
+    assert replay(records, rules) is None
+    name = "parts" if kind is not TreeRule else "pushes"
+    real = getattr(kind, name)
+    only_inserts = {
+        "parts": lambda self, change, entity: real(self, change, entity) if change.old is None else (),
+        "pushes": lambda self, change: real(self, change) and change.old is None,
+    }
+    monkeypatch.setattr(kind, name, only_inserts[name])
+    found = first_wrong(records, rules)
+    assert found.rule.partition(".")[0] in {BLIND[kind][0], "spent"}
+    assert found.history
+
+
+def test_replay_finds_a_target_that_was_to_be_deleted(tmp_path, monkeypatch):
+    """An orphan that was there when its source went is wrong where the rule deletes it; one that came later is nobody's."""
+    rules = library(NAMES % "delete")
+    tape = Tape(rules)
+    tape.put("authors", author_item("a", name=s("Ada")))
+    tape.put("books", book_item("b", "a"))
+    tape.do(Delete(AUTHOR, ()))
+    tape.put("books", book_item("late", "a"))
+    records = recorded(tmp_path / "r.jsonl", rules, tape.bodies)
+    assert replay(records, rules) is None
+    without_deletes(monkeypatch)
+    found = first_wrong(records, rules)
+    assert (found.drift, found.key, found.check) == ("orphan", BOOK, "rules")
+    assert not any(event.change.key == key(rules.tables["books"], "late") for event in found.history)
+
+
+def test_replay_finds_what_the_pipeline_did_to_the_application(tmp_path, monkeypatch):
+    """A pipeline that writes over what the application wrote, or makes an item, is found though every copy is right."""
+    records = recorded(tmp_path / "r.jsonl", RULES, life(Tape(RULES)).bodies)
+    real = Rehearsal.work
+
+    def meddling(self):
+        went_on = real(self)
+        if not went_on and self.item(BOOK) is not None:
+            self.store.update(BOOK, [(("pages",), n(77))])
+        return went_on
+
+    monkeypatch.setattr(Rehearsal, "work", meddling)
+    found = replay(records, RULES)
+    assert found is not None
+    assert (found.rule, found.check, found.key, found.path) == ("", "application", BOOK, "pages")
+    assert "not what the application wrote" in str(found)
+
+
+def test_replay_finds_what_differs_from_a_recompute(tmp_path, monkeypatch):
+    """Where verify is blind, making everything anew is not."""
+    records = recorded(tmp_path / "r.jsonl", RULES, life(Tape(RULES)).bodies[:-2])
+    monkeypatch.setattr("sync_rules.recompute.differences", lambda *_given: ())
+    monkeypatch.setattr(CopyRule, "pushes", lambda *_given: False)
+    monkeypatch.setattr(CopyRule, "pulls", lambda _self, change: change.old is None)
+    found = first_wrong(records, RULES)
+    assert (found.rule, found.check, found.key) == ("names", "recompute", BOOK)
+
+
+def test_replay_tells_what_never_ends_and_what_fails(records_of, monkeypatch):
+    """No rest, and work that fails though nothing went wrong, are findings as well."""
+    records = records_of(Change(BOOK, None, book_item("b", "a")))
+    with monkeypatch.context() as patch:
+        patch.setattr(Rehearsal, "rest", lambda _self: False)
+        restless = replay(records, RULES)
+    assert restless is not None
+    assert restless.drift == "restless"
+
+    def broken(_self, _request):
+        raise StoreError("Broken")
+
+    monkeypatch.setattr("sync_rules.memory.MemoryStore.read", broken)
+    failed = replay(records_of(Change(AUTHOR, None, author_item("a")), Change(BOOK, None, book_item("b", "a"))), RULES)
+    assert failed is not None
+    assert (failed.drift, failed.reason) == ("failed", "Broken")
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda one: one.name)
+def test_replay_happens_again(tmp_path, variant):
+    """The same records, delivery and seed give the same events, one by one; another seed gives others."""
+    rules = every_kind.rules_of()
+    records = recorded(tmp_path / "r.jsonl", rules, shopping(rules, 7, deeds=25).bodies)
+
+    def events(delivery: Delivery) -> list[Event]:
+        run = Replay(rules, delivery)
+        assert list(run.mismatches(records)) == []
+        return run.events
+
+    first = events(replace(variant, seed=1))
+    assert events(replace(variant, seed=1)) == first
+    assert events(replace(variant, seed=2)) != first
+
+
+def test_replay_is_not_upset_by_records_of_no_rule(tmp_path):
+    """An item that no rule speaks of is replayed like any other."""
+    rules = every_kind.rules_of()
+    config = Change(key(rules.tables["shop"], "CONFIG", "x"), None, {"PK": s("CONFIG"), "SK": s("x"), "on": s("y")})
+    path = lines(tmp_path / "r.jsonl", [record_of(rules, config)])
+    run = Replay(rules, IN_ORDER)
+    assert list(run.mismatches(read(path, rules).records)) == []
+    assert run.store.item(config.key) == config.new
+
+
+# ---------------------------------------------------------------- history
+def test_history_is_of_the_items_that_a_rule_links(tmp_path):
+    """The order, its user, and for a count the books between them; not what other rules have to do with."""
+    rules = every_kind.rules_of()
+    tape = Tape(rules)
+    tape.put("shop", every_kind.user("1", name=s("Ada"), email=s("a@b")), every_kind.order("1", "2", 5))
+    tape.put("shop", every_kind.user("2"), every_kind.order("2", "3", 5))
+    tape.put("posts", every_kind.post("p", "1", "title"))
+    records = recorded(tmp_path / "r.jsonl", rules, tape.bodies)
+    events = [Event("record", one.change, one.number) for one in records]
+    user = key(rules.tables["shop"], "USER#1", "PROFILE")
+
+    def related(rule: str) -> set[str]:
+        return {str(event.change.key) for event in history_of(events, rules, rule, [user])}
+
+    order = "shop[USER#1, ORDER#2]"
+    assert related("posts") == {str(user), "posts[p]"}
+    assert related("tags") == {str(user), order}
+    mail = key(rules.tables["shop"], "EMAIL#a@b", "EMAIL")
+    assert {str(event.change.key) for event in history_of(events, rules, "mails", [mail])} == {str(user), str(mail)}
+    assert {str(user), order} < related("counted") == related("counted.ledger")
+    assert {one.partition("/")[0] for one in related("counted") - {str(user), order}} == {"ledger[counted"}
+    assert {str(user), order} < related("least")
+    assert related("") == {str(user)}
+
+
+def test_history_has_the_sources_that_an_item_named_before(tmp_path):
+    """A book that was moved from one author to another, with both of them."""
+    tape = Tape(RULES)
+    tape.put("authors", author_item("a"), author_item("c"), author_item("d"))
+    tape.put("books", book_item("b", "a"), book_item("b", "c"))
+    events = [Event("record", one.change, one.number) for one in recorded(tmp_path / "r.jsonl", RULES, tape.bodies)]
+    found = {str(event.change.key) for event in history_of(events, RULES, "names", [BOOK])}
+    assert found == {"books[b]", "authors[a]", "authors[c]"}
+
+
+def test_event_tells_names_and_values_only_when_asked():
+    """What came, went or changed, without the key's attributes."""
+    change = Change(BOOK, book_item("b", "a", x=n("1.0"), y=s("old")), book_item("b", "a", x=n(1), z=s("new")))
+    event = Event("rules", change)
+    assert (event.name, event.text()) == ("MODIFY", "-y, z")
+    assert event.text(values=True) == 'y: "old" -> <absent>, z: <absent> -> "new"'
+    assert Event("data", Change(BOOK, book_item("b", "a"), None)).text() == ""

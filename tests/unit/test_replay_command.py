@@ -1,0 +1,198 @@
+"""`sync-rules replay`: exit codes, what it says, and that what it shrank fails again by the command it prints."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+
+import pytest
+
+from sync_rules import batch, cli
+from sync_rules.commands.replay import SHOWN_MAX_EVENTS, replayed
+from sync_rules.delivery import VARIANTS
+from sync_rules.kinds.copy import CopyRule
+from sync_rules.model import Delete
+from sync_rules.rulefile import parse_rules
+from tests import every_kind
+from tests.builders import key, s
+from tests.engines import ROOT
+from tests.tapes import Tape, lines, recorded, shopping
+
+RULES = every_kind.rules_of()
+
+
+@pytest.fixture
+def run(tmp_path, capsys, monkeypatch):
+    """Runs the command in a folder with a rules file; gives its exit code, and what it printed."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rules.yaml").write_text(every_kind.text_of(every_kind.RULES | every_kind.EFFECTS))
+
+    def command(*words: str) -> tuple[int, str, str]:
+        code = cli.main(["replay", *words])
+        return code, *capsys.readouterr()
+
+    return command
+
+
+@pytest.fixture
+def tape(tmp_path):
+    """A recording of a shop in which much happens, and at last a user with orders is renamed and deleted."""
+    tape = shopping(RULES, 5, deeds=30)
+    tape.put("shop", every_kind.user("z", name=s("Zoe")), every_kind.order("z", "1", 5), every_kind.order("z", "2", 5))
+    tape.do(Delete(key(RULES.tables["shop"], "USER#z", "ORDER#1"), ()))
+    recorded(tmp_path / "tape.jsonl", RULES, tape.bodies)
+    return tape
+
+
+def break_deletes(monkeypatch) -> None:
+    """A pipeline that does not look at records of deletes."""
+    real = batch.plan_batch
+    monkeypatch.setattr(
+        batch, "plan_batch", lambda changes, rules: real([c for c in changes if c.new is not None], rules)
+    )
+
+
+def test_replay_command_says_that_all_is_right(run, tape):
+    """Every variant and seed; how many records were done, and what was left out and why."""
+    code, out, err = run("tape.jsonl", "--seeds", "1")
+    assert (code, err) == (0, "")
+    assert "7 replays in" in out
+    assert "every end is right" in out
+    assert "the recorded pipeline's own" in out
+    assert "of a ledger" in out
+    code, out, _ = run("tape.jsonl", "--variant", "in-order", "--seed", "4", "--with-copies", "--json")
+    row = json.loads(out)
+    assert (code, row["ok"], row["replays"], row["copies"]) == (0, True, 1, 0)
+    assert row["records"] == len(tape.bodies)
+
+
+def test_replay_command_shrinks_what_ends_wrong_and_says_how_to_see_it_again(run, tape, tmp_path, monkeypatch):
+    """A handful of records is left; the rule and the item are named; the command that is printed shows the same."""
+    break_deletes(monkeypatch)
+    code, out, _ = run("tape.jsonl", "--out", "drift.jsonl")
+    assert code == 1
+    (again,) = [line.removeprefix("again: ") for line in out.splitlines() if line.startswith("again: ")]
+    left = (tmp_path / "drift.jsonl").read_text().splitlines()[1:]
+    assert 1 <= len(left) <= 5
+    assert all(json.loads(line) in tape.bodies for line in left)
+    assert f"shrunk to {len(left)} of {len(tape.bodies)} records" in out
+    assert "· rule " in out
+    words = shlex.split(again)
+    assert words[:3] == ["sync-rules", "replay", "drift.jsonl"]
+    code, second, _ = run(*words[2:], "--shrink-tries", "0", "--json")
+    assert code == 1
+    found = json.loads(second)
+    rule = found["rule"] or "none"
+    assert f"rule {rule}" in out
+    assert found["history"]
+    assert "Zoe" not in out
+    code, out, _ = run(*words[2:], "--values")
+    assert code == 1
+
+
+def test_replay_command_without_out_points_at_the_recording(run, tape, monkeypatch):
+    """Nothing is written unless asked for; the command names the files that were given, and how they were read."""
+    break_deletes(monkeypatch)
+    code, out, _ = run("tape.jsonl", "--with-copies", "--json", "--shrink-tries", "20")
+    found = json.loads(out)
+    assert code == 1
+    assert found["again"].startswith("sync-rules replay tape.jsonl --rules rules.yaml --with-copies --variant ")
+    assert found["shrunk_to"] <= found["records"] == len(tape.bodies)
+    assert found["tries"] <= 20
+    assert {"rule", "drift", "table", "key", "path", "variant", "seed", "history"} <= found.keys()
+
+
+def test_replay_command_names_its_data(run, tmp_path, monkeypatch):
+    """Data that a replay needs is in the command that shows it again; a long history is cut in its middle."""
+    (tmp_path / "data.yaml").write_text("shop: [{PK: USER#1, SK: PROFILE, name: Ada}]\n")
+    order = key(RULES.tables["shop"], "USER#1", "ORDER#2")
+    tape = Tape(RULES)
+    for number in range(SHOWN_MAX_EVENTS + 10):
+        tape.put("shop", every_kind.order("1", "2", number, user_name=s("x")))
+    tape.do(Delete(order, ()))
+    recorded(tmp_path / "tape.jsonl", RULES, tape.bodies)
+    break_deletes(monkeypatch)
+    code, out, _ = run("tape.jsonl", "--data", "data.yaml", "--shrink-tries", "0")
+    assert code == 1
+    assert "--data data.yaml" in out
+    assert " more ..." in out
+    assert "--out FILE keeps the records that are left" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["none.jsonl"], "none.jsonl: expected a recording to read"),
+        (["torn.jsonl"], "torn.jsonl:2"),
+        (["other.jsonl"], "no record is of a table of the rules"),
+        (["tape.jsonl", "--variant", "backwards"], "no variant 'backwards'"),
+        (["tape.jsonl", "--rules", "none.yaml"], "none.yaml"),
+        (["tape.jsonl", "--out", "torn.jsonl"], "torn.jsonl: it is there already"),
+        (["tape.jsonl", "--data", "none.yaml"], "none.yaml"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else None,
+)
+def test_replay_command_of_a_mistake_is_2_and_does_nothing(run, tape, tmp_path, words, found):
+    """The mistake is named, with file and line, before anything is replayed or written."""
+    lines(tmp_path / "torn.jsonl", [tape.bodies[0], {"oops": 1}])
+    elsewhere = tape.bodies[0]["eventSourceARN"].replace("table/", "table/my-")
+    lines(tmp_path / "other.jsonl", [{**tape.bodies[0], "eventSourceARN": elsewhere}])
+    before = sorted(path.name for path in tmp_path.iterdir())
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert found in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_replay_command_tries_what_is_simplest_first(run, tape, monkeypatch):
+    """All variants under one seed before any under the next."""
+    tried = []
+
+    def note(*given):
+        tried.extend((one.name, one.seed) for one in given[2])
+        return replayed(*given)
+
+    monkeypatch.setattr("sync_rules.commands.replay.replayed", note)
+    run("tape.jsonl", "--seeds", "2", "--variant", "in-order", "--variant", "crashing")
+    assert tried == [("in-order", 0), ("crashing", 0), ("in-order", 1), ("crashing", 1)]
+    assert {name for name, _ in tried} <= {variant.name for variant in VARIANTS}
+
+
+def test_replay_command_needs_no_variables(run, tmp_path, monkeypatch):
+    """Rules whose tables are called by variables that are not set here are read all the same."""
+    text = every_kind.text_of({"names": "copy user.name into order.user_name"}, "STAGE-")
+    for name in RULES.tables:
+        text = text.replace(f"name: STAGE-{name}", f"name: '${{STAGE}}-{name}'")
+    (tmp_path / "other.yaml").write_text(text)
+    rules = parse_rules(text, environ={"STAGE": "prod"})
+    tape = Tape(rules)
+    tape.put("shop", every_kind.user("1", name=s("Ada")), every_kind.order("1", "2", 5))
+    recorded(tmp_path / "tape.jsonl", rules, tape.bodies)
+    monkeypatch.delenv("STAGE", raising=False)
+    assert run("tape.jsonl", "--rules", "other.yaml", "--seeds", "1")[0] == 0
+    monkeypatch.setattr(CopyRule, "pushes", lambda *_given: False)
+    monkeypatch.setattr(CopyRule, "pulls", lambda *_given: False)
+    code, out, _ = run("tape.jsonl", "--rules", "other.yaml", "--seeds", "1")
+    assert code == 1
+    assert "missing: shop[USER#1, ORDER#2] user_name (not what the rule says) · rule names" in out
+
+
+def test_replay_page_shows_what_the_command_says(run, tmp_path, monkeypatch):
+    """The example in docs/replay.md is true to the letter, but for the time it takes."""
+    text = (ROOT / "docs/replay.md").read_text()
+    found = re.findall(r"^```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    (rules,) = (body for language, body in found if language == "yaml")
+    (records,) = (body for language, body in found if language == "jsonl")
+    well, wrong = (body for language, body in found if language == "text")
+    (tmp_path / "rules.yaml").write_text(rules)
+    (tmp_path / "monday.jsonl").write_text(records)
+    code, out, _ = run("monday.jsonl")
+    assert (code, timeless(out)) == (0, timeless(well))
+    break_deletes(monkeypatch)
+    code, out, _ = run("monday.jsonl", "--out", "drift.jsonl")
+    assert (code, out) == (1, wrong)
+
+
+def timeless(text: str) -> str:
+    return re.sub(r"in [\d.]+ s", "in some time", text)
