@@ -65,6 +65,11 @@ def s3(endpoint_url: str | None = None, region: str | None = None) -> Any:
     return _client("s3", endpoint_url, region)
 
 
+def cloudwatch(endpoint_url: str | None = None, region: str | None = None) -> Any:
+    """The CloudWatch client of this process. Raises UserError like `dynamodb`."""
+    return _client("cloudwatch", endpoint_url, region)
+
+
 @cache
 def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
     config = Config(

@@ -2,26 +2,30 @@
 
 Law: it is the same look as any other. A page of a strongly consistent scan is an image, read before the sources; a line
 of an export is but a key. What is written is guarded, so the application and the stream handler may write meanwhile.
-Nothing counts as done before its effect: a page in which something failed must come again.
+Nothing counts as done before its effect: a page of which something failed must come again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
-from sync_rules.attributes import Item
+from sync_rules.attributes import Item, get
 from sync_rules.compare import Asked, ask
+from sync_rules.errors import StoreError
 from sync_rules.fanout import pull, push
-from sync_rules.model import Change, ItemKey
+from sync_rules.kinds.path import TreeRule
+from sync_rules.model import Change, ItemKey, Outcome
 from sync_rules.pace import Pace
 from sync_rules.parts import PartLook, settle
 from sync_rules.plan import Pull, plan_batch
 from sync_rules.reconcile import Report
 from sync_rules.rules import Rules
 from sync_rules.sources import read_all
-from sync_rules.store import Scan, Work
+from sync_rules.store import Read, Scan, Work
 
+EVERY_ITEM: Final = 1 << 62  # more than there are
 Wanted = Callable[[ItemKey, Item], bool]
 
 
@@ -42,24 +46,25 @@ class Chosen:
 @dataclass(frozen=True)
 class Brought:
     """One page: what came of it, how many items it had, how many of them a rule was asked about, and where the scan
-    goes on.
+    goes on. `levels`: how many the longest path on it has, where a rule keeps paths.
     """
 
     report: Report
     items: int
     asked: int
-    cursor: Item | None
+    cursor: Item | None = None
+    levels: int = 0
 
 
 def bring_page(scan: Scan, chosen: Chosen, pace: Pace) -> Work[Brought]:
     """Scan a page and bring what is on it in line. Raises StoreError when it cannot be scanned."""
     page = yield replace(scan, consistent=True)
-    report, asked = yield from bring(scan.table, page.items, chosen, pace)
-    return Brought(report, len(page.items), asked, page.cursor)
+    brought = yield from bring(scan.table, page.items, chosen, pace)
+    return replace(brought, cursor=page.cursor)
 
 
-def bring(table: str, images: Iterable[Item], chosen: Chosen, pace: Pace) -> Work[tuple[Report, int]]:
-    """Bring items of a table, read just now, in line, and count those that a rule was asked about."""
+def bring(table: str, images: Sequence[Item], chosen: Chosen, pace: Pace) -> Work[Brought]:
+    """Bring items of a table, read just now, in line."""
     found = Asked()
     count = 0
     of_table = chosen.rules.tables[table]
@@ -68,22 +73,29 @@ def bring(table: str, images: Iterable[Item], chosen: Chosen, pace: Pace) -> Wor
         if key is not None and chosen.wanted(key, item):
             count += ask(item, of_table, chosen.rules, chosen.names, found)
     report = yield from pull([Pull(target.key, target.image, target.rules) for target in found.targets], pace)
-    report.add((yield from settle(tuple(map(PartLook, found.parts)), pace)))
-    return report, count
+    report.add((yield from settle([PartLook(part) for part, counts in found.parts.items() if counts], pace)))
+    others = yield from settle([PartLook(part) for part, counts in found.parts.items() if not counts], pace)
+    for rule in {part.rule.name for part in found.parts}:
+        del others.outcomes[rule, Outcome.RIGHT]  # each counts on the page of what it is made from
+    report.add(others)
+    return Brought(report, len(images), count, levels=_levels(images, chosen))
 
 
-def bring_keys(keys: Sequence[ItemKey], chosen: Chosen, pace: Pace) -> Work[tuple[Report, int]]:
+def bring_keys(keys: Sequence[ItemKey], chosen: Chosen, pace: Pace) -> Work[Brought]:
     """Bring the items of these keys, all of one table, in line: those that are still there. Raises StoreError when one
     cannot be read.
     """
     images = yield from read_all(keys)
     found = []
     for image in images.values():
-        if isinstance(image, Exception):
+        if isinstance(image, StoreError):
             raise image
         if image is not None:
             found.append(image)
-    return (yield from bring(keys[0].table, found, chosen, pace) if keys else _nothing())
+    if not found:
+        return Brought(Report(), len(keys), 0)
+    brought = yield from bring(keys[0].table, found, chosen, pace)
+    return replace(brought, items=len(keys))
 
 
 def bring_all_of(key: ItemKey, image: Item, chosen: Chosen, pace: Pace) -> Work[Report]:
@@ -100,6 +112,24 @@ def bring_all_of(key: ItemKey, image: Item, chosen: Chosen, pace: Pace) -> Work[
     return report
 
 
-def _nothing() -> Work[tuple[Report, int]]:
-    return Report(), 0
-    yield
+@dataclass(frozen=True)
+class OneItem:
+    """One item with all that it has to do with, however many targets it has."""
+
+    key: ItemKey
+    name = "item"
+
+    def page(self, _cursor: Item | None, chosen: Chosen, pace: Pace) -> Work[Brought]:
+        (image,) = yield Read((self.key,))
+        if image is None:
+            return Brought(Report(), 0, 0)
+        limits = replace(pace.limits, fan_out_inline_max_items=EVERY_ITEM)  # nobody takes a message
+        report = yield from bring_all_of(self.key, image, chosen, replace(pace, limits=limits))
+        return Brought(report, 1, 1)
+
+
+def _levels(images: Iterable[Item], chosen: Chosen) -> int:
+    """How many segments the longest path has that stands on one of these items."""
+    trees = [rule for rule in chosen.rules.rules.values() if rule.name in chosen.names and isinstance(rule, TreeRule)]
+    paths = ((get(image, tree.path), tree.separator) for tree in trees for image in images)
+    return max((path["S"].count(separator) + 1 for path, separator in paths if path and "S" in path), default=0)

@@ -1,50 +1,35 @@
 """A backfill from beginning to end: steps down the cascade, tables in segments, checkpoints, going on where it stopped.
 
 Law: a checkpoint says what is done, and is saved after it is: whoever dies loses the pages in hand, which are found
-right when they come again. Copies made from copies come in a later step, so a checkpoint is of one step and round.
+right when they come again. Copies made from copies come in a later step, so a checkpoint is of one run, step and round.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, Final, Protocol
-
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+from typing import Any, Final
 
 from sync_rules.attributes import Item
 from sync_rules.backfill import Brought, Chosen, bring_page
+from sync_rules.backfill_page import Pages, Supply
+from sync_rules.backfill_place import Place, beginning_of, next_place
+from sync_rules.backfill_totals import Totals
 from sync_rules.cascade import cascade, swept_tables
 from sync_rules.errors import StoreError
 from sync_rules.metered import MeteredStore
-from sync_rules.model import Outcome
 from sync_rules.pace import Pace
 from sync_rules.rules import Rules
 from sync_rules.state import Body, State
-from sync_rules.store import Failures, NobodyLooksAgain, Scan, Store, Work, World, drive
+from sync_rules.store import Failures, NobodyLooksAgain, Scan, Store, Work, World
 
 PAGE_MAX_ITEMS: Final = 500
-PAGE_MAX_TRIES: Final = 6  # after retries of each call: then the segment is left, and --resume goes on with it
-WAIT_MAX_SECONDS: Final = 20.0
-SAVED_EVERY_SECONDS: Final = 1.0
-HEAD: Final = "backfill"  # the document that says what is being brought in line, and in which step
-
-Count = tuple[str, Outcome]
-
-
-class Supply(Protocol):
-    """Where items come from, page by page: a segment of a table, a file of an export. `name` is its own among all."""
-
-    @property
-    def name(self) -> str: ...
-
-    def page(self, cursor: Item | None, chosen: Chosen, pace: Pace) -> Work[Brought]:
-        """The next page, brought in line. Raises StoreError when it cannot be had."""
-        ...
+SAVED_EVERY_SECONDS: Final = 1.0  # where pages need no write; where they do, each is
+SAVE_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed
+HEAD: Final = "backfill"  # the document that says what is being brought in line, and how far that is
 
 
 @dataclass(frozen=True)
@@ -64,51 +49,7 @@ class Segment:
         return (yield from bring_page(scan, chosen, pace))
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a backfill is: the step down the cascade, and the round in it."""
-
-    step: int
-    round: int
-
-
 Supplies = Callable[[frozenset[str]], Sequence[Supply]]  # for the rules of these names
-
-
-@dataclass
-class Totals:
-    """What a backfill came to so far: items seen, those a rule was asked about, outcomes, units spent. Units and items
-    count each time that something is gone over.
-    """
-
-    items: int = 0
-    asked: int = 0
-    outcomes: Counter[Count] = field(default_factory=Counter)
-    reads: float = 0.0
-    writes: float = 0.0
-
-    def add(self, other: Totals) -> None:
-        self.items += other.items
-        self.asked += other.asked
-        self.outcomes.update(other.outcomes)
-        self.reads += other.reads
-        self.writes += other.writes
-
-    @property
-    def wrote(self) -> int:
-        """Copies written."""
-        return sum(count for (_, outcome), count in self.outcomes.items() if outcome is Outcome.COPIED)
-
-    def body(self) -> Body:
-        """As JSON."""
-        outcomes = [[rule, outcome.value, count] for (rule, outcome), count in sorted(self.outcomes.items(), key=str)]
-        return {**vars(self), "outcomes": outcomes}
-
-    @classmethod
-    def of(cls, body: Body) -> Totals:
-        """From JSON."""
-        outcomes = Counter({(rule, Outcome(word)): count for rule, word, count in body["outcomes"]})
-        return cls(**{**body, "outcomes": outcomes})
 
 
 @dataclass(frozen=True)
@@ -124,7 +65,8 @@ class BackfillRun:
     caller looks at `unfinished` first. `supplies` gives, for the rules of one step, what is to be gone over.
 
     `before_write` is told the units of each write before it is made, and may wait; `on_page` is called with the totals
-    so far after each page; `stopping` is asked before each.
+    so far at the start of each round and after each page; `stopping` is asked before each page and each few writes.
+    Meanwhile `place` in `steps` says where it is, and `before` what it came to before that.
     """
 
     def __init__(
@@ -144,8 +86,17 @@ class BackfillRun:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.totals = Totals()
+        in_order = replace(chosen.rules, rules=dict(sorted(chosen.rules.rules.items())))  # whatever the file's is
+        self.steps = tuple(cascade(in_order, chosen.names))
+        self.place = beginning_of(0, self.steps)
+        self.before = Totals()
         self.left: list[Left] = []
+        self._run = 0
+        self._resumed = False
+        self._steps_done = Totals()
+        self._rounds = Totals()  # of this step, done
+        self._round = Totals()
+        self._broken = False
         self._chosen = chosen
         self._store = store
         self._failures = failures
@@ -153,11 +104,10 @@ class BackfillRun:
         self._scope = dict(scope)
         self._supplies = supplies
         self._workers = workers
-        self._pace = pace or Pace()
+        self._pages = Pages(pace or Pace(), self._halted, sleep)
         self._before_write = before_write
         self._on_page = on_page
         self._stopping = stopping
-        self._sleep = sleep
         self._clock = clock
         self._lock = Lock()
 
@@ -166,43 +116,70 @@ class BackfillRun:
         not, it was told to stop, or `left` says which supplies were left and why. Raises StoreError when the state
         cannot be saved.
         """
-        first, finished, resumed = self._begin()
-        for number, step in enumerate(cascade(self._chosen.rules, self._chosen.names)):
-            if number < first.step:
-                continue
-            rounds = range(first.round if number == first.step else 0, step.max_rounds)
-            for round_ in rounds:
-                here = Place(number, round_)
-                self._save_head(here, finished)
-                chosen = Chosen(self._chosen.rules, step.names, self._chosen.wanted)
-                supplies = self._supplies(step.names)
-                ended = self._go_over(supplies, chosen, here)
-                if ended is None:
-                    return False
-                finished.add(ended)
-                for supply in supplies:
-                    self._state.remove(f"{HEAD}/{supply.name}")
-                if not ended.wrote and not resumed:  # what was written just before it died is counted nowhere
-                    break
-                resumed = False
-        self._state.remove(HEAD)
+        self._begin()
+        while self.place.step < len(self.steps):
+            step = self.steps[self.place.step]
+            supplies = self._supplies(step.names)
+            ended = self._go_over(supplies, replace(self._chosen, names=step.names))
+            if ended is None:
+                return False
+            self._move_on(ended)
+            self._save_head()
+            for supply in supplies:  # of another place now: nobody goes on with them
+                self._state.remove(f"{HEAD}/{supply.name}")
         return True
 
-    def _begin(self) -> tuple[Place, Totals, bool]:
-        """Where to begin, what was done before that, and whether this goes on with something."""
-        head = unfinished(self._state)
-        if head is None or head["scope"] != self._scope:
-            return Place(0, 0), Totals(), False
-        return Place(head["step"], head["round"]), Totals.of(head["totals"]), True
+    @property
+    def totals(self) -> Totals:
+        """What it came to so far."""
+        with self._lock:
+            return self._sum()
 
-    def _save_head(self, here: Place, finished: Totals) -> None:
-        self.totals = replace(finished, outcomes=Counter(finished.outcomes))
-        self._state.save(HEAD, {"scope": self._scope, **vars(here), "totals": finished.body()})
+    # ------------------------------------------------------------ where it is
+    def _begin(self) -> None:
+        head = self._state.load(HEAD)
+        if head is not None and not head["done"] and head["scope"] == self._scope:
+            self._run, self._resumed = head["run"], True
+            self.place = Place(**head["place"])
+            self._steps_done, self._rounds = Totals.of(head["steps"]), Totals.of(head["rounds"])
+        elif head is not None:
+            self._run = head["run"] + 1  # checkpoints of another run are none of this one
+        self._save_head()
 
-    def _go_over(self, supplies: Sequence[Supply], chosen: Chosen, here: Place) -> Totals | None:
+    def _save_head(self) -> None:
+        self._round = Totals()
+        self.before = self._sum()
+        body = {"steps": self._steps_done.body(), "rounds": self._rounds.body(), "place": vars(self.place)}
+        done = self.place.step == len(self.steps)
+        self._state.save(HEAD, {"run": self._run, "done": done, "scope": self._scope, **body})
+
+    def _move_on(self, ended: Totals) -> None:
+        """A round came to its end."""
+        self._rounds.look_again(ended)
+        place = next_place(self.place, self.steps, self._chosen.rules, ended, resumed=self._resumed)
+        if place.step > self.place.step:
+            self._steps_done.add(self._rounds)
+            self._rounds = Totals()
+        self.place, self._resumed = place, False
+
+    # ------------------------------------------------------------ supplies
+    def _go_over(self, supplies: Sequence[Supply], chosen: Chosen) -> Totals | None:
         """All supplies, several at a time. Their totals; None when one of them was not finished."""
+
+        def run_one(begun: tuple[Supply, dict[str, Any]]) -> Totals | None:
+            try:
+                return self._run_one(*begun, chosen)
+            except BaseException:
+                self._broken = True  # the others stop after their pages in hand
+                raise
+
+        begun = [(supply, self._load(supply)) for supply in supplies]
+        with self._lock:
+            for _, found in begun:
+                self._round.add(Totals.of(found["totals"]))
+            self._on_page(self._sum())
         with ThreadPoolExecutor(self._workers) as pool:
-            runs = list(pool.map(lambda supply: self._run_one(supply, chosen, here), supplies))
+            runs = list(pool.map(run_one, begun))
         ended = Totals()
         for run in runs:
             if run is None:
@@ -210,70 +187,83 @@ class BackfillRun:
             ended.add(run)
         return ended
 
-    def _run_one(self, supply: Supply, chosen: Chosen, here: Place) -> Totals | None:
-        """One supply to its end; None when it was not finished."""
-        name = f"{HEAD}/{supply.name}"
-        found = self._state.load(name)
-        before = found if found is not None and found["here"] == vars(here) else None
-        cursor: Item | None = before["cursor"] if before else None
-        totals = Totals.of(before["totals"]) if before else Totals()
-        with self._lock:
-            self.totals.add(totals)
-        done = bool(before and before["done"])
+    def _run_one(self, supply: Supply, begun: dict[str, Any], chosen: Chosen) -> Totals | None:
+        """One supply to its end, from where it was begun; None when it was not finished."""
+        cursor: Item | None = begun["cursor"]
+        totals = Totals.of(begun["totals"])
+        done: bool = begun["done"]
         store = MeteredStore(self._store, chosen.rules.tables, self._before_write)
         world = World(store, NobodyLooksAgain(), self._failures)
-        saved_at = self._clock()
-        while not done and not self._stopping():
+        saved_at, pause = self._clock(), 0.0
+        while not done and not self._halted():
+            page = Totals()
+            store.forget()
             try:
-                brought = self._bring(supply, cursor, chosen, world)
+                brought = self._pages.bring(supply, cursor, chosen, world, page, recording=self.place.recording)
             except StoreError as error:
+                self._take(page, store, totals)
                 self._note_left(supply, str(error))
                 break
-            page = Totals(brought.items, brought.asked, brought.report.outcomes, *_spent(store))
-            totals.add(page)
+            self._take(page, store, totals)
             cursor, done = brought.cursor, brought.cursor is None
-            if done or self._clock() - saved_at >= SAVED_EVERY_SECONDS:
-                self._save(name, here, cursor, totals, done=done)
+            waited = (began := self._clock()) - saved_at
+            if done or waited >= max(pause, 0 if page.wrote else SAVED_EVERY_SECONDS):
+                self._save(supply, cursor, totals, done=done)
                 saved_at = self._clock()
-            self._tell(page)
+                pause = SAVE_PAUSE_FACTOR * (saved_at - began)
         if not done:
-            self._save(name, here, cursor, totals, done=False)
+            self._save(supply, cursor, totals, done=False)
         return totals if done else None
 
-    def _bring(self, supply: Supply, cursor: Item | None, chosen: Chosen, world: World) -> Brought:
-        """One page, again until nothing on it failed. Raises StoreError when it did each time."""
+    # ------------------------------------------------------------ between threads
+    def _halted(self) -> bool:
+        return self._broken or self._stopping()
 
-        def once() -> Brought:
-            brought = drive(supply.page(cursor, chosen, self._pace), world)
-            for unfinished_ in brought.report.failed.values():
-                raise StoreError(unfinished_.reason, f"{len(brought.report.failed)} items not finished")
-            return brought
-
-        retrying = Retrying(
-            retry=retry_if_exception(lambda error: isinstance(error, StoreError) and not self._stopping()),
-            wait=wait_random_exponential(max=WAIT_MAX_SECONDS),
-            stop=stop_after_attempt(PAGE_MAX_TRIES),
-            sleep=self._sleep,
-            reraise=True,
-        )
-        return retrying(once)
-
-    def _save(self, name: str, here: Place, cursor: Item | None, totals: Totals, *, done: bool) -> None:
-        self._state.save(name, {"here": vars(here), "cursor": cursor, "done": done, "totals": totals.body()})
-
-    def _tell(self, page: Totals) -> None:
+    def _take(self, page: Totals, store: MeteredStore, totals: Totals) -> None:
+        """A page was brought, or as much of it as could be."""
+        page.reads, page.writes = sum(store.reads.values()), float(store.writes.total())
+        store.reads.clear()
+        store.writes.clear()
+        totals.add(page)
         with self._lock:
-            self.totals.add(page)
-            self._on_page(self.totals)
+            self._round.add(page)
+            self._on_page(self._sum())
+
+    def _sum(self) -> Totals:
+        step = self._rounds.copy()
+        step.look_again(self._round)
+        step.add(self._steps_done)
+        return step
 
     def _note_left(self, supply: Supply, reason: str) -> None:
-        with self._lock:
+        if not self._halted():
             self.left.append(Left(supply.name, reason))
+
+    # ------------------------------------------------------------ checkpoints
+    def _load(self, supply: Supply) -> dict[str, Any]:
+        """How far a supply is, in this run, step and round."""
+        found, fresh = self._state.load(f"{HEAD}/{supply.name}"), self._body(None, Totals(), done=False)
+        return found if found is not None and found["here"] == fresh["here"] else fresh
+
+    def _save(self, supply: Supply, cursor: Item | None, totals: Totals, *, done: bool) -> None:
+        self._state.save(f"{HEAD}/{supply.name}", self._body(cursor, totals, done=done))
+
+    def _body(self, cursor: Item | None, totals: Totals, *, done: bool) -> dict[str, Any]:
+        here = {"run": self._run, **vars(self.place)}
+        return {"here": here, "cursor": cursor, "done": done, "totals": totals.body()}
 
 
 def unfinished(state: State) -> dict[str, Any] | None:
     """The backfill that was begun and not finished, if there is one. Raises StoreError."""
-    return state.load(HEAD)
+    head = state.load(HEAD)
+    return None if head is None or head["done"] else head
+
+
+def abandon(state: State) -> None:
+    """Forget the backfill that was begun and not finished. Raises StoreError."""
+    head = unfinished(state)
+    if head is not None:
+        state.save(HEAD, {**head, "done": True})
 
 
 def segments(rules: Rules, total: int, tables: Collection[str] = (), numbers: Iterable[int] | None = None) -> Supplies:
@@ -287,11 +277,3 @@ def segments(rules: Rules, total: int, tables: Collection[str] = (), numbers: It
         return [Segment(name, number, total) for name in swept if not tables or name in tables for number in some]
 
     return of_rules
-
-
-def _spent(store: MeteredStore) -> tuple[float, float]:
-    """What was spent since this was last asked."""
-    reads, writes = sum(store.reads.values()), float(store.writes.total())
-    store.reads.clear()
-    store.writes.clear()
-    return reads, writes

@@ -108,8 +108,9 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, verb: str = "run", option: str = "--checkpoint") -> Iterator[None]:
     """Hold a checkpoint file for this process, by a lock file beside it that the system frees when the process ends.
+    `verb` is the command that uses such files, `option` names another.
 
     Raises:
         UserError: when another process has it, or the lock file cannot be made.
@@ -124,6 +125,6 @@ def locked(path: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise UserError(
-                f"{path}: another `sync-rules run` uses this checkpoint. Stop it, or give another with --checkpoint."
+                f"{path}: another `sync-rules {verb}` uses this checkpoint. Stop it, or give another with {option}."
             ) from error
         yield

@@ -22,12 +22,20 @@ from sync_rules.errors import SyncRulesError
 # `commands/<verb>.py` has a function of the verb's name, which takes its options and gives the exit code.
 VERBS: dict[str, str] = {
     "check": "Say what is wrong with a rules file, why, and what cures it.",
+    "graph": "Draw the rules: which entity's attributes make which of another.",
     "schema": "Write the JSON Schema of rules files, for editors.",
     "demo": "Show the whole story, or one example, on an embedded engine: no account, no docker.",
+    "test": "Play scenarios for your own rules in memory, under every way in which records may arrive.",
+    "plan": "Show what a backfill would write, read, cost and take. Nothing is written.",
+    "backfill": "Bring what is in the tables already in line with the rules.",
     "verify": "Compare every copy with its source; mend it with --repair.",
     "explain": "Say why: of an item, of a stream record, or of all places that hold something of an item.",
     "prune": "Find what removed or renamed rules left in the tables, and remove it with --apply.",
     "run": "Consume the streams and keep the copies true, until stopped.",
+    "failures": "Show what failed and was kept: what, why, how often, since when.",
+    "redrive": "Put through again what failed; late does no harm.",
+    "record": "Write the stream records of all tables to a file, until stopped.",
+    "replay": "Do again what was recorded, in memory, under every way of delivery; shrink what ends wrong.",
 }
 
 WELL, FAILED, USER_MISTAKE, OUR_BUG, INTERRUPTED = 0, 1, 2, 3, 130
@@ -39,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code. `arguments` default to the process's own."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        _application(given)(given, prog_name="sync-rules")
+        _application(given)(given, prog_name="sync-rules", obj=given)  # what was typed, for reports
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else WELL
     except SyncRulesError as error:

@@ -1,13 +1,15 @@
 """A store that counts what its requests cost, and asks before it writes. For backfill and plan.
 
 Law: nothing is read to find out what a write costs: its target was read just before. What was seen is remembered until
-the next page of a scan, so memory is bounded by what one page leads to.
+the next page, and of that a bounded number: the first, which are the page itself, and the last. An item that was seen
+and forgotten within a page is taken to be new.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from sync_rules.attributes import Item
 from sync_rules.entities import Table
@@ -15,6 +17,9 @@ from sync_rules.model import ItemKey, Result, Status, Transaction, Write
 from sync_rules.sizes import item_bytes
 from sync_rules.store import Apply, List, Page, Read, Scan, Store
 from sync_rules.units import action_units, after, base_units, read_units
+
+FIRST_SEEN_MAX_ITEMS: Final = 1_000  # a page and a round of a push fit in
+LAST_SEEN_MAX_ITEMS: Final = 4_000  # both sides of a round of parts, twice
 
 
 class MeteredStore:
@@ -32,13 +37,19 @@ class MeteredStore:
         self._inner = inner
         self._tables = tables
         self._before_write = before_write
-        self._seen: dict[ItemKey, Item | None] = {}
+        self._first: dict[ItemKey, Item | None] = {}
+        self._last: OrderedDict[ItemKey, Item | None] = OrderedDict()
+
+    def forget(self) -> None:
+        """A new page begins: nothing that was seen is needed any more. A scan does so by itself."""
+        self._first.clear()
+        self._last.clear()
 
     def read(self, request: Read) -> tuple[Item | None, ...]:
         items = self._inner.read(request)
         for key, item in dict(zip(request.keys, items, strict=True)).items():
             self._count(key.table, read_units(item_bytes(item or {}), consistent=True))
-            self._seen[key] = item
+            self._note(key, item)
         return items
 
     def list(self, request: List) -> Page:
@@ -50,7 +61,7 @@ class MeteredStore:
 
     def scan(self, request: Scan) -> Page:
         page = self._inner.scan(request)
-        self._seen.clear()
+        self.forget()
         self._page(request.table, page.items, consistent=request.consistent)
         self._see(request.table, page.items)
         return page
@@ -64,14 +75,14 @@ class MeteredStore:
         for write, result in zip(request.writes, results, strict=True):
             if result.status is Status.WRITTEN:
                 for action in write.actions if isinstance(write, Transaction) else (write,):
-                    self._seen[action.key] = after(action, self._seen.get(action.key))
+                    self._note(action.key, after(action, self.seen(action.key)))
         return results
 
     def cost(self, write: Write) -> Counter[str]:
         """The write units of one write, by table, judged by what was last seen of its items."""
         costs: Counter[str] = Counter()
         for action in write.actions if isinstance(write, Transaction) else (write,):
-            before = self._seen.get(action.key)
+            before = self.seen(action.key)
             now = after(action, before)
             costs[action.key.table] += action_units(self._tables[action.key.table], before, now)
             if isinstance(write, Transaction):
@@ -80,13 +91,22 @@ class MeteredStore:
 
     def seen(self, key: ItemKey) -> Item | None:
         """What was last seen of an item."""
-        return self._seen.get(key)
+        return self._first[key] if key in self._first else self._last.get(key)
 
     def _see(self, table: str, items: Iterable[Item]) -> None:
         for item in items:
             key = self._tables[table].key_of(item)
             if key is not None:
-                self._seen[key] = item
+                self._note(key, item)
+
+    def _note(self, key: ItemKey, item: Item | None) -> None:
+        if key in self._first or (key not in self._last and len(self._first) < FIRST_SEEN_MAX_ITEMS):
+            self._first[key] = item
+            return
+        self._last[key] = item
+        self._last.move_to_end(key)
+        if len(self._last) > LAST_SEEN_MAX_ITEMS:
+            self._last.popitem(last=False)
 
     def _page(self, table: str, items: Iterable[Item], *, consistent: bool) -> None:
         self._count(table, read_units(sum(map(item_bytes, items)), consistent=consistent))

@@ -10,6 +10,7 @@ import json
 import os
 import threading
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -17,12 +18,17 @@ from tenacity import Retrying
 
 from sync_rules import aws
 from sync_rules.errors import StoreError, UserError
-from sync_rules.failure_log import open_for_owner
+from sync_rules.failure_log import OWNER_ONLY, open_for_owner
 from sync_rules.messages import decode_bytes, encode_bytes
 
 Body = Mapping[str, Any]  # JSON-ready
-APPLIED: Final = "applied"  # the document of the rules that were brought in line: {name: fingerprint}
+APPLIED: Final = "applied"  # the document of the rules that were brought in line: {name: fingerprint}, and AT
+AT: Final = "at"  # when that was said last, as ISO 8601
 PREFIX: Final = "sync-rules/"  # of the ids in a table, which may hold other things
+CURES: Final = {
+    "TableNotFound": "create it with the string key 'id', or correct its name, the region or the endpoint",
+    "ValidationException": "its key must be the string 'id' alone",
+}
 
 
 class State(Protocol):
@@ -99,10 +105,16 @@ class FileState:
         temporary = self.path.with_name(self.path.name + ".new")
         try:
             with open(temporary, "wb", opener=open_for_owner) as file:
+                os.fchmod(file.fileno(), OWNER_ONLY)  # it may be left from a run that died
                 file.write(json.dumps(self._documents, default=encode_bytes, indent=1, sort_keys=True).encode())
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(self.path)
+            directory = os.open(self.path.parent, os.O_RDONLY)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
         except OSError as error:
             raise StoreError("StateNotWritten", f"{self.path}: {error.strerror}") from error
 
@@ -134,5 +146,17 @@ class TableState:
         try:
             answer: dict[str, Any] = self._retrying(call, TableName=self._table_name, **parameters)
         except aws.ERRORS as error:
-            raise StoreError(aws.reason(error), f"state table {self._table_name}") from error
+            reason = aws.reason(error)
+            where = f"state table {self._table_name}"
+            raise StoreError(reason, f"{where}: {CURES[reason]}" if reason in CURES else where) from error
         return answer
+
+
+def applied(state: State) -> dict[str, str]:
+    """The fingerprints of the rules that were brought in line, by name. Raises StoreError."""
+    return {name: text for name, text in (state.load(APPLIED) or {}).items() if name != AT}
+
+
+def save_applied(state: State, fingerprints: Mapping[str, str], now: datetime) -> None:
+    """Say which rules were brought in line: these, and no others. Raises StoreError."""
+    state.save(APPLIED, {**fingerprints, AT: now.isoformat(timespec="seconds")})

@@ -1,0 +1,288 @@
+"""`sync-rules backfill`: bring what is there already in line, by the same guarded look as the stream handler's.
+
+Exit code 0 when all of it is done; 1 when something was left, failed or parked, or when it was stopped; 2 for the
+user's mistake. Ctrl-C or SIGTERM finishes the writes in hand and saves; a second one stops at once. After either, and
+after a crash, --resume goes on.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.console import Console
+
+from sync_rules import aws, fingerprints
+from sync_rules.backfill_display import Meter, conclude, display_on
+from sync_rules.backfill_job import Job, Selection, job_of, job_of_item, unseen_changes
+from sync_rules.backfill_run import BackfillRun
+from sync_rules.backfill_scope import require_beginning
+from sync_rules.backfill_totals import Totals
+from sync_rules.batch import KeptOnce
+from sync_rules.checkpoint import locked
+from sync_rules.commands.run import stop_signals
+from sync_rules.commands.verify import chosen, parse_key
+from sync_rules.dynamodb import DynamoStore
+from sync_rules.errors import UserError
+from sync_rules.export import shelf_of
+from sync_rules.failure_log import FailureLog, require_writable
+from sync_rules.families import EffectRule
+from sync_rules.iterator_age import Brake, IteratorAge
+from sync_rules.limits import Limits
+from sync_rules.local_run import Files, wall_clock_ms
+from sync_rules.model import Outcome
+from sync_rules.outside import short_name
+from sync_rules.pace import Pace
+from sync_rules.problems import unknown
+from sync_rules.rate import Rate
+from sync_rules.rulefile import load_rules
+from sync_rules.rules import Rules
+from sync_rules.state import FileState, MemoryState, State, TableState, applied, save_applied
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+STATE: Final = Path(".sync-rules-state.json")
+RATE: Final = 500.0  # half of what one partition takes: the other half is the application's
+SEGMENTS: Final = 16
+WORKERS: Final = 4
+WORKERS_MAX: Final = 8
+WRITERS: Final = 8  # with these workers as many calls at once as the client has connections
+WRITES_AT_ONCE_SECONDS: Final = 0.1  # of the rate
+WAIT_SECONDS: Final = 0.2  # between two looks at whether to stop
+NOTHING_THERE: Final = "There is nothing in the tables that it keeps, so nothing to bring in line."
+
+
+def backfill(
+    rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules file.")] = Path("rules.yaml"),
+    *,
+    rule: Annotated[list[str] | None, typer.Option(help="Only this rule; may be given again.")] = None,
+    changed: Annotated[
+        bool, typer.Option("--changed", help="Only rules that are new or say something else than when last done.")
+    ] = False,
+    table: Annotated[
+        str | None, typer.Option(help="Only items of this table; with --key, the table of the key.")
+    ] = None,
+    where: Annotated[
+        str | None, typer.Option(metavar="JMESPATH", help="Only items of which this holds: \"status == 'OPEN'\".")
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="Only the item with this key: its copies, all copies of it, its parts."),
+    ] = None,
+    from_export: Annotated[
+        str | None, typer.Option(metavar="PLACE", help="Keys from a table export: a folder or s3://bucket/prefix.")
+    ] = None,
+    segments: Annotated[int, typer.Option(min=1, max=10_000, help="Segments of each table's scan.")] = SEGMENTS,
+    workers: Annotated[int, typer.Option(min=1, max=WORKERS_MAX, help="Segments at the same time.")] = WORKERS,
+    rate: Annotated[float, typer.Option(min=0, help="Write units per second at most; 0: without limit.")] = RATE,
+    max_lag: Annotated[
+        float | None, typer.Option(min=0, help="Slow down while --function is more than so many seconds behind.")
+    ] = None,
+    function: Annotated[str | None, typer.Option(help="The stream handler's Lambda function.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the backfill that is unfinished.")] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="Forget the one that is unfinished, begin anew.")] = False,
+    state: Annotated[Path, typer.Option(help="Where to keep how far it is, and which rules were done.")] = STATE,
+    state_table: Annotated[
+        str | None,
+        typer.Option(help="A table to keep that in, with the string key 'id'.", envvar="SYNC_RULES_STATE_TABLE"),
+    ] = None,
+    forget: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Forget that this rule, which is gone, was done. Nothing else.")
+    ] = None,
+    failures: Annotated[Path, typer.Option(help="Where to append what cannot succeed.")] = Files.failures,
+    endpoint_url: Annotated[str | None, typer.Option(help="Another DynamoDB than AWS's, such as an emulator.")] = None,
+    region: Annotated[str | None, typer.Option(help="The AWS region.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Progress and totals as JSON lines.")] = False,
+) -> int:
+    """Bring what is in the tables already in line with the rules. Have the stream handler on first."""
+    of_items: dict[str, object] = {"--where": where, "--from-export": from_export, "--changed": changed}
+    of_state: dict[str, object] = {"--resume": resume, "--restart": restart}
+    _require_sense("--resume", resume, {"--restart": restart})
+    _require_sense("--changed", changed, {"--rule": rule})
+    _require_sense("--key", key, of_items | of_state)
+    _require_sense("--forget", forget, of_items | of_state | {"--key": key, "--rule": rule, "--table": table})
+    if (max_lag is None) != (function is None) or (max_lag is not None and not rate):
+        raise UserError("--max-lag and --function belong together, and need a --rate that can be lowered")
+    rules = load_rules(rules_file)
+    client = aws.dynamodb(endpoint_url, region)
+    with ExitStack() as stack:
+        documents: State = MemoryState() if key else stack.enter_context(_opened(state, state_table, client, rules))
+        if forget is not None:
+            return _forget(forget, documents, rules, rules_file)
+        names, titles = _picked(rules, rule or [], applied(documents) if changed else None)
+        if not names:
+            _note(documents, rules, titles)
+            print("no rule that keeps something in a table is new or changed")
+            return 0
+        if key is not None:
+            job = job_of_item(client, rules, names, parse_key(key, table, rules))
+        else:
+            export = None if from_export is None else (from_export, shelf_of(from_export, endpoint_url, region))
+            job = job_of(client, rules, names, Selection(segments, table, where, export))
+            kept = state_table or str(state)
+            require_beginning(documents, job.scope.body(), kept, resume=resume, restart=restart)
+        age = None if function is None else IteratorAge(aws.cloudwatch(endpoint_url, region), function)
+        how = How(workers, rate, age, max_lag or 0.0, failures, as_json=as_json)
+        for notice in (*unseen_changes(client, rules, names), *job.notices()):
+            print(notice, file=sys.stderr)
+        run, done = carry_out(job, client, documents, how)
+        if done and key is None:
+            failed = _titles(rules, run.totals.rules_with(Outcome.FAILED))
+            effects = frozenset() if table or where else titles - _titles(rules, names)
+            _note(documents, rules, (job.covered | effects) - failed)
+    return 0 if done and not run.totals.count(Outcome.FAILED, Outcome.PARKED) else 1
+
+
+# ---------------------------------------------------------------- what is asked for
+def _require_sense(option: str, given: object, others: Mapping[str, object]) -> None:
+    """Raises UserError for options that say nothing together."""
+    for name, value in others.items():
+        if given and value:
+            raise UserError(f"{option} and {name} cannot be given together")
+
+
+def _picked(rules: Rules, names: list[str], before: Mapping[str, str] | None) -> tuple[frozenset[str], frozenset[str]]:
+    """The rules to bring in line, each with its parts, and all that were asked for, by their names in the rules file:
+    those that act on changes only have nothing to be brought in line.
+
+    Raises:
+        UserError: when a name is no rule's, or there are none but of that sort.
+    """
+    effects = {rule.title: rule for rule in rules.rules.values() if isinstance(rule, EffectRule)}
+    for name in names:
+        if name in effects:
+            raise UserError(f"rule {name} is one of kind {effects[name].kind}: it acts on changes. {NOTHING_THERE}")
+    kept = chosen(rules, names)
+    if before is not None:
+        prints = fingerprints.of_each(rules)
+        new = frozenset(title for title, digest in prints.items() if before.get(title) != digest)
+        return frozenset(name for name in kept if rules.rules[name].title in new), new
+    if not kept:
+        raise UserError(f"all rules are of kinds that act on changes. {NOTHING_THERE}")
+    return kept, _titles(rules, kept) | (frozenset() if names else frozenset(effects))
+
+
+def _titles(rules: Rules, names: Iterable[str]) -> frozenset[str]:
+    return frozenset(rules.rules[name].title for name in names)
+
+
+# ---------------------------------------------------------------- what is kept
+@contextmanager
+def _opened(file: Path, table: str | None, client: DynamoDBClient, rules: Rules) -> Iterator[State]:
+    """The state; a file is this process's alone for as long as it is open."""
+    if table is None:
+        require_writable(file)
+        with locked(file, "backfill", "--state"):
+            yield FileState(file)
+        return
+    if short_name(table) in rules.by_physical_name:
+        raise UserError(f"table {table} is one of the rules. Give the state one of its own, with the string key 'id'.")
+    yield TableState(client, table)
+
+
+def _note(documents: State, rules: Rules, titles: Iterable[str]) -> None:
+    """These rules were brought in line, as they are now; what is known of others stays."""
+    prints = fingerprints.of_each(rules)
+    done = {title: prints[title] for title in titles}
+    if done:
+        save_applied(documents, applied(documents) | done, datetime.now(UTC))
+
+
+def _forget(title: str, documents: State, rules: Rules, rules_file: Path) -> int:
+    before = applied(documents)
+    if title not in before:
+        raise UserError(unknown("rule", title, before, "what was done"))
+    if any(rule.title == title for rule in rules.rules.values()):
+        raise UserError(f"rule {title} is in {rules_file}: only a rule that is gone can be forgotten")
+    save_applied(documents, {name: digest for name, digest in before.items() if name != title}, datetime.now(UTC))
+    print(f"forgot that rule {title} was done; what it wrote is still there, see `sync-rules prune`")
+    return 0
+
+
+# ---------------------------------------------------------------- doing it
+@dataclass(frozen=True)
+class How:
+    """With how many workers, how fast, slowed down by whose lag, and where failures go."""
+
+    workers: int
+    rate: float
+    age: IteratorAge | None
+    max_lag_seconds: float
+    failures: Path
+    as_json: bool
+
+
+def carry_out(job: Job, client: DynamoDBClient, documents: State, how: How) -> tuple[BackfillRun, bool]:
+    """Run it and show it. Says whether all of it is done."""
+    require_writable(how.failures)
+    rate = Rate(how.rate)
+    brake = None if how.age is None else Brake(rate, how.age, how.max_lag_seconds)
+    if brake is not None:
+        brake.look()
+    meter = Meter(job.estimate)
+    with stop_signals() as stopping, display_on(Console(stderr=True), as_json=how.as_json) as display:
+
+        def before_write(units: float) -> None:
+            if brake is not None:
+                brake.look()
+            rate.take(units)
+
+        def on_page(totals: Totals) -> None:
+            meter.begin(totals)
+            display.update(lambda: meter.figures(run, totals))
+
+        run = BackfillRun(
+            job.chosen,
+            DynamoStore(client, job.chosen.rules.tables, workers=WRITERS, sleep=_slowing(rate)),
+            KeptOnce(FailureLog(how.failures, wall_clock_ms), Limits()),
+            documents,
+            job.scope.body(),
+            supplies=job.supplies,
+            workers=how.workers,
+            pace=Pace(Limits(apply_max_writes=_at_once(how.rate))),
+            before_write=before_write,
+            on_page=on_page,
+            stopping=stopping,
+            sleep=_until(stopping),
+        )
+        done = run.run()
+    how_to_go_on = "Go on with the same command and --resume." if job.resumable else "Run it again."
+    conclude(
+        run, meter, done=done, as_json=how.as_json, advice=(how_to_go_on, f"Parked or failed, and why: {how.failures}.")
+    )
+    return run, done
+
+
+def _slowing(rate: Rate) -> Callable[[float], None]:
+    """A wait before a call is tried again, most often for a throttle."""
+
+    def sleep(seconds: float) -> None:
+        rate.slow_down()
+        time.sleep(seconds)
+
+    return sleep
+
+
+def _until(stopping: Callable[[], bool]) -> Callable[[float], None]:
+    """A wait that ends when it is time to stop."""
+
+    def sleep(seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not stopping() and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, WAIT_SECONDS))
+
+    return sleep
+
+
+def _at_once(rate: float) -> int:
+    """How many writes go out together: so few that the rate is kept from moment to moment, and stopping is quick."""
+    most = Limits().apply_max_writes
+    return max(1, min(most, int(rate * WRITES_AT_ONCE_SECONDS))) if rate else most

@@ -1,0 +1,144 @@
+"""`sync-rules backfill` on the embedded engine: every kind, killed with SIGKILL and gone on with, stopped by a signal."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from sync_rules import aws, cli
+from sync_rules.rulefile import parse_rules
+from sync_rules.state import TableState, applied
+from tests import engines
+from tests.builders import n, s
+from tests.every_kind import RULES, order, part, post, text_of, user
+from tests.scale.killed import ROOT, Killer, contents, load, play, undisturbed
+from tests.scale.worlds import items, rules_of
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_backfill_engine_killed_and_gone_on_with_ends_as_if_left_in_peace(engine, tmp_path, seed):
+    """Killed with SIGKILL at three random points and gone on with each time, it ends in the state of an undisturbed
+    one, writes less than one item in a hundred twice, and has counted every item.
+    """
+    outcome = play(engine, tmp_path, 6_000, wrong_each=4, seed=seed)
+    assert outcome.well, str(outcome)
+    assert outcome.again <= outcome.writes * 0.01
+    assert outcome.summary["items"] == 2 * 6_000
+
+
+def test_backfill_engine_stopped_by_a_signal_saves_and_goes_on(engine, tmp_path):
+    """SIGTERM ends it with exit code 1 and a word on how to go on; going on writes nothing twice."""
+    prefix = engines.unique_prefix()
+    rules = rules_of(prefix)
+    some = tuple(items(1_500, 2))
+    expected, planned = undisturbed(rules, some)
+    load(engine, rules, some)
+    killer = Killer(engine, tmp_path, prefix)
+    process = killer.start()
+    waiting = Retrying(retry=retry_if_result(lambda done: not done), stop=stop_after_delay(60), wait=wait_fixed(0.005))
+    waiting(lambda: process.poll() is not None or killer.writes().total() > 50)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1, err
+    summary = json.loads(out.splitlines()[-1])["summary"]
+    assert not summary["done"]
+    assert summary["left"] == []
+    assert killer.finish("--resume")["done"]
+    assert contents(engine, rules) == expected
+    assert killer.writes() == planned
+
+
+class Shop:
+    """A shop with a rule of every kind, and things in it that no handler ever saw."""
+
+    def __init__(self, url: str, tmp_path, capsys) -> None:
+        self.url, self.folder, self.capsys = url, tmp_path, capsys
+        self.prefix = engines.unique_prefix()
+        text = text_of(RULES, self.prefix)
+        self.rules = parse_rules(text)
+        engines.create(url, self.rules.tables)
+        self.client = aws.dynamodb(url)
+        self.file = tmp_path / "rules.yaml"
+        self.file.write_text(text)
+
+    def put(self, table: str, *some: dict) -> None:
+        for item in some:
+            self.client.put_item(TableName=self.prefix + table, Item=item)
+
+    def fill(self) -> None:
+        self.put("shop", user("1", name=s("Ada"), rank=n(1), email=s("a@x")), user("2", name=s("Bo"), counted=n(9)))
+        self.put("shop", *(order(str(1 + i % 2), str(i), i, user_name=s("?")) for i in range(12)))
+        self.put("shop", {**user("3", name=s("Cy")), "orders": {"SS": ["7", "8"]}, "posts": {"M": {"x": s("?")}}})
+        self.put("posts", *(post(str(i), str(1 + i % 2), f"post {i}") for i in range(4)))
+        self.put("parts", part("c", "b"), part("b", "a"), {**part("a"), "path": s("wrong")})
+
+    def run(self, verb: str, *options: str) -> tuple[int, list[dict]]:
+        common = ["--endpoint-url", self.url, "--failures", str(self.folder / "failures.jsonl"), "--json"]
+        code = cli.main([verb, str(self.file), *common, *options])
+        out = self.capsys.readouterr()
+        return code, [json.loads(line) for line in out.out.splitlines()]
+
+    def backfill(self, *options: str) -> tuple[int, dict]:
+        code, rows = self.run("backfill", "--state", str(self.folder / "state.json"), "--segments", "3", *options)
+        return code, rows[-1]["summary"]
+
+
+@pytest.fixture
+def shop(engine, tmp_path, capsys) -> Shop:
+    return Shop(engine, tmp_path, capsys)
+
+
+def test_backfill_engine_brings_every_kind_in_line(shop):
+    """What no handler ever saw is brought in line by four workers at once; verify finds nothing, and a second backfill
+    writes nothing.
+    """
+    shop.fill()
+    code, summary = shop.backfill()
+    assert (code, summary["done"], summary["parked"], summary["failed"]) == (0, True, 0, 0)
+    code, rows = shop.run("verify", "--grace-seconds", "0")
+    assert code == 0, rows
+    code, summary = shop.backfill()
+    assert (code, summary["copied"], summary["writes"]) == (0, 0, 0)
+
+
+def test_backfill_engine_keeps_its_state_in_a_table(shop):
+    """With --state-table there is no file: the table has which rules were done, for all machines."""
+    state = shop.prefix + "state"
+    shop.client.create_table(
+        TableName=state,
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    shop.fill()
+    code, _ = shop.backfill("--state-table", state, "--rule", "names", "--rule", "counted")
+    assert code == 0
+    assert not (shop.folder / "state.json").exists()
+    assert applied(TableState(shop.client, state)).keys() == {"names", "counted"}
+    code, summary = shop.backfill("--state-table", state, "--changed")
+    assert code == 0
+    assert summary["rules"].keys() & {"names", "counted"} == set()
+    code, _ = shop.run("verify", "--grace-seconds", "0")
+    assert code == 0
+
+
+def test_backfill_engine_of_a_missing_table_is_2(shop):
+    """A table that is not there is an error before anything is done."""
+    shop.client.delete_table(TableName=shop.prefix + "posts")
+    common = ["--endpoint-url", shop.url, "--state", str(shop.folder / "s.json")]
+    assert cli.main(["backfill", str(shop.file), *common]) == 2
+    assert f"table {shop.prefix}posts: it does not exist" in shop.capsys.readouterr().err
+
+
+def test_backfill_engine_child_is_the_command(tmp_path):
+    """The process that the tests kill takes the command's options and gives its exit codes."""
+    command = [sys.executable, "-m", "tests.scale.child", str(tmp_path / "log"), str(tmp_path / "nothing.yaml")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ})
+    assert done.returncode == 2
+    assert "nothing.yaml" in done.stderr

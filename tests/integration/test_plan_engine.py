@@ -1,0 +1,79 @@
+"""`sync-rules plan` through the command line on an engine: what it says is what the backfill then does."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sync_rules import aws, cli
+from sync_rules.rulefile import parse_rules
+from tests import engines, every_kind
+from tests.builders import s
+
+
+class Shop:
+    """A shop with a rule of every kind on an engine, with items that nobody has brought in line."""
+
+    def __init__(self, engine: str, folder, capsys) -> None:
+        self.engine = engine
+        text = every_kind.text_of(every_kind.RULES, engines.unique_prefix())
+        self.rules = parse_rules(text)
+        self.file = folder / "rules.yaml"
+        self.file.write_text(text)
+        self.capsys = capsys
+        engines.create(engine, self.rules.tables)
+        self.client = aws.dynamodb(engine)
+        for user in "12":
+            self.put("shop", every_kind.user(user, name=s(f"U{user}"), email=s(f"{user}@x"), rank=s("1")))
+            for number in range(4):
+                self.put("shop", every_kind.order(user, str(number), number + 1, status=s("OPEN")))
+        self.put("posts", every_kind.post("p", "1", "T"))
+        for part, parent in (("a", None), ("b", "a"), ("c", "b"), ("loop", "loop")):
+            self.put("parts", every_kind.part(part, parent))
+
+    def put(self, table: str, item) -> None:
+        self.client.put_item(TableName=self.rules.tables[table].physical_name, Item=item)
+
+    def items(self) -> dict[str, dict]:
+        """Every item by its key."""
+        found = {}
+        for table in self.rules.tables.values():
+            for item in self.client.scan(TableName=table.physical_name, ConsistentRead=True)["Items"]:
+                found[str(table.key_of(item))] = item
+        return found
+
+    def __call__(self, verb: str, *options: str) -> tuple[int, list[dict]]:
+        code = cli.main([verb, str(self.file), "--endpoint-url", self.engine, "--workers", "1", "--json", *options])
+        out, err = self.capsys.readouterr()
+        assert out, err
+        return code, [json.loads(line) for line in out.splitlines()]
+
+
+@pytest.fixture
+def shop(engine, tmp_path, capsys, monkeypatch) -> Shop:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SYNC_RULES_STATE_TABLE", raising=False)
+    return Shop(engine, tmp_path, capsys)
+
+
+def test_plan_engine_tells_what_the_backfill_then_writes(shop, tmp_path):
+    """The plan touches nothing; the items it says would be written are those that the backfill changes; afterwards
+    there is nothing to write and no rule is new.
+    """
+    before = shop.items()
+    path = tmp_path / "writes.jsonl"
+    code, (plan,) = shop("plan", "--writes", str(path), "--detailed-exitcode")
+    assert code == 1
+    assert shop.items() == before
+    assert {one["is"] for one in plan["rules"].values()} == {"new"}
+    assert plan["rules"]["paths"]["reasons"] == {"Cycle": 1}
+    told = [json.loads(line) for line in path.read_text().splitlines()]
+    shop("backfill")
+    after = shop.items()
+    written = {f"{row['table']}[{', '.join(row['key'].values())}]" for row in told}
+    assert written == {key for key in {**before, **after} if before.get(key) != after.get(key)}
+    assert len({row["write"] for row in told}) == plan["writes"]
+    code, (again,) = shop("plan", "--detailed-exitcode")
+    assert (code, again["writes"]) == (0, 0)
+    assert {one["is"] for one in again["rules"].values() if not one["parked"]} == {"unchanged"}

@@ -1,0 +1,164 @@
+"""Backfills on an engine that are killed with SIGKILL and gone on with, against one that nobody disturbed.
+
+Law: each is killed when it has done so many writes, drawn from a seed; nobody waits for the clock. The one that is left
+in peace runs on a store in memory, over the same items.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from sync_rules import aws
+from sync_rules.attributes import Item
+from sync_rules.backfill import Chosen
+from sync_rules.backfill_run import BackfillRun, segments
+from sync_rules.memory import MemoryStore
+from sync_rules.rules import Rules
+from sync_rules.state import MemoryState
+from tests import engines
+from tests.scale.worlds import items, rules_of, text_of
+from tests.worlds import Parked, Tap
+
+ROOT = Path(__file__).parent.parent.parent
+BATCH = 25
+TWICE_MAX = 0.01
+WAIT_MAX_SECONDS = 3_600
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of it: the writes that an undisturbed one makes, those made beyond it, whether both ended in the same
+    state, and what the last process said that all of them had done.
+    """
+
+    writes: int
+    again: int
+    same: bool
+    kills: Sequence[int]
+    seconds: float
+    summary: dict
+
+    @property
+    def well(self) -> bool:
+        return self.same and self.again <= self.writes * TWICE_MAX and self.summary["done"]
+
+    def __str__(self) -> str:
+        return (
+            f"killed after {', '.join(f'{kill:,}' for kill in self.kills)} of {self.writes:,} writes and gone on with: "
+            f"{'the same' if self.same else 'ANOTHER'} end state, {self.again:,} written again "
+            f"({self.again / max(self.writes, 1):.2%}), {self.seconds:,.0f} s"
+        )
+
+
+def load(endpoint_url: str, rules: Rules, some: Sequence[Item]) -> None:
+    """Create the table and put the items in."""
+    engines.create(endpoint_url, rules.tables)
+    client = aws.dynamodb(endpoint_url)
+    name = rules.tables["shop"].physical_name
+
+    def put(start: int) -> None:
+        requests = [{"PutRequest": {"Item": item}} for item in some[start : start + BATCH]]
+        assert not client.batch_write_item(RequestItems={name: requests}).get("UnprocessedItems")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(put, range(0, len(some), BATCH)))
+
+
+def undisturbed(rules: Rules, some: Sequence[Item]) -> tuple[dict, Counter[str]]:
+    """The end state, and how often each item is written."""
+    memory = MemoryStore(rules.tables)
+    for item in some:
+        memory.put("shop", item)
+    tap = Tap(memory)
+    names = frozenset(rules.rules)
+    run = BackfillRun(Chosen(rules, names), tap, Parked(), MemoryState(), {}, supplies=segments(rules, 1))
+    assert run.run()
+    return by_key(rules, memory.items("shop")), Counter(str(write.key) for write in tap.writes)
+
+
+def by_key(rules: Rules, some: Sequence[Item]) -> dict:
+    shown = {str(rules.tables["shop"].key_of(item)): item for item in some}
+    return {key: {name: _plain(value) for name, value in item.items()} for key, item in shown.items()}
+
+
+def _plain(value: dict) -> dict:
+    return {"SS": sorted(value["SS"])} if "SS" in value else value
+
+
+def contents(endpoint_url: str, rules: Rules) -> dict:
+    """All items on the engine."""
+    pages = aws.dynamodb(endpoint_url).get_paginator("scan")
+    name = rules.tables["shop"].physical_name
+    return by_key(
+        rules, [item for page in pages.paginate(TableName=name, ConsistentRead=True) for item in page["Items"]]
+    )
+
+
+class Killer:
+    """Starts backfills in a folder, and kills them."""
+
+    def __init__(self, endpoint_url: str, folder: Path, prefix: str) -> None:
+        self.log, self.state = folder / "writes.log", folder / "state.json"
+        self.log.touch()
+        file = folder / "rules.yaml"
+        file.write_text(text_of(prefix))
+        options = ["--endpoint-url", endpoint_url, "--rate", "0", "--segments", "8", "--json"]
+        files = ["--state", str(self.state), "--failures", str(folder / "failures.jsonl")]
+        self.command = [sys.executable, "-m", "tests.scale.child", str(self.log), str(file), *options, *files]
+
+    def start(self, *more: str) -> subprocess.Popen:
+        return subprocess.Popen([*self.command, *more], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def writes(self) -> Counter[str]:
+        """How often each item was written so far, by all processes."""
+        return Counter(self.log.read_text().splitlines())
+
+    def kill_after(self, writes: int, *more: str) -> None:
+        """Start one and kill it when so many writes were done, by it and by those before it."""
+        process = self.start(*more)
+        waiting = Retrying(
+            retry=retry_if_result(lambda ready: not ready),
+            stop=stop_after_delay(WAIT_MAX_SECONDS),
+            wait=wait_fixed(0.005),
+        )
+        waiting(lambda: process.poll() is not None or self.log.read_bytes().count(b"\n") >= writes)
+        process.kill()
+        process.communicate()
+
+    def finish(self, *more: str) -> dict:
+        """Run one to its end. Gives its summary."""
+        process = self.start(*more)
+        out, err = process.communicate()
+        assert process.returncode == 0, err.decode()
+        summary: dict = json.loads(out.splitlines()[-1])["summary"]
+        return summary
+
+
+def play(endpoint_url: str, folder: Path, count: int, *, wrong_each: int, seed: int, kills: int = 3) -> Outcome:
+    """A backfill of so many items that is killed so often."""
+    prefix = engines.unique_prefix()
+    rules = rules_of(prefix)
+    some = tuple(items(count, wrong_each))
+    expected, planned = undisturbed(rules, some)
+    load(endpoint_url, rules, some)
+    total = planned.total()
+    points = sorted(Random(seed).sample(range(1, int(total * 0.95)), kills))
+    killer = Killer(endpoint_url, folder, prefix)
+    began = time.perf_counter()
+    for number, point in enumerate(points):
+        killer.kill_after(point, *(["--resume"] if number else []))
+    summary = killer.finish("--resume")
+    seconds = time.perf_counter() - began
+    again = (killer.writes() - planned).total()
+    return Outcome(total, again, contents(endpoint_url, rules) == expected, points, seconds, summary)

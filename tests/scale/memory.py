@@ -1,0 +1,82 @@
+"""Backfills of a store in memory: how much the process grows meanwhile, and how long each item takes.
+
+Law: what is measured is the resident memory of the whole process, from the moment that the store is full until the end
+of the backfill. Nothing watches allocations, which would cost more than it measures.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from sync_rules.backfill import Chosen
+from sync_rules.backfill_run import BackfillRun, segments
+from sync_rules.backfill_totals import Totals
+from sync_rules.memory import MemoryStore
+from sync_rules.state import FileState
+from sync_rules.store import Scan
+from tests.scale.worlds import items, rules_of
+from tests.worlds import Parked
+
+MB = 1 << 20
+GROWTH_MAX_MB = 30.0
+SLOWER_MAX = 1.5  # at the full size, each item against one of a twentieth of it
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One backfill: items gone over in all steps, copies written, seconds, those of them that the processor was at work
+    for it, and by how much the process grew.
+    """
+
+    items: int
+    wrote: int
+    seconds: float
+    busy_seconds: float
+    loaded_mb: float
+    growth_mb: float
+
+    @property
+    def item_us(self) -> float:
+        """Microseconds of work for an item of a step: whatever else the machine does."""
+        return self.busy_seconds / max(self.items, 1) * 1e6
+
+    def __str__(self) -> str:
+        return (
+            f"{self.items:,} items gone over, {self.wrote:,} copies written in {self.seconds:,.1f} s, "
+            f"{self.item_us:.1f} us of work each; {self.loaded_mb:,.0f} MB with the store, and {self.growth_mb:.1f} MB more"
+        )
+
+
+def resident_mb() -> float:
+    """The memory of this process that is in use."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096 / MB
+
+
+def measure(count: int, state: Path) -> Measured:
+    """Bring a shop of so many items in line."""
+    rules = rules_of()
+    store = MemoryStore(rules.tables)
+    for item in items(count):
+        store.put("shop", item)
+    store.scan(Scan("shop", 1))  # the order of a scan is the store's, and stays
+    gc.collect()
+    gc.freeze()  # what is in the store is looked at by no collection
+    loaded = most = resident_mb()
+
+    def on_page(_totals: Totals) -> None:
+        nonlocal most
+        most = max(most, resident_mb())
+
+    names = frozenset(rules.rules)
+    began, busy = time.perf_counter(), time.process_time()
+    run = BackfillRun(
+        Chosen(rules, names), store, Parked(), FileState(state), {}, supplies=segments(rules, 4), on_page=on_page
+    )
+    assert run.run()
+    seconds, busy = time.perf_counter() - began, time.process_time() - busy
+    gc.unfreeze()
+    return Measured(run.totals.items, run.totals.wrote, seconds, busy, loaded, max(most, resident_mb()) - loaded)

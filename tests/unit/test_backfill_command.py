@@ -1,0 +1,571 @@
+"""`sync-rules backfill`: what it goes over, what it prints, what it refuses, and the codes it exits with."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from contextlib import contextmanager
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from sync_rules import backfill_display, backfill_job, cli, fingerprints
+from sync_rules.backfill import Chosen
+from sync_rules.backfill_display import Bar, Lines, Meter, display_on
+from sync_rules.backfill_run import BackfillRun, unfinished
+from sync_rules.backfill_totals import Totals
+from sync_rules.checkpoint import locked
+from sync_rules.commands import backfill
+from sync_rules.errors import StoreError
+from sync_rules.model import Outcome
+from sync_rules.preflight import Problem
+from sync_rules.rulefile import parse_rules
+from sync_rules.state import FileState, MemoryState, applied
+from sync_rules.store import Read, Scan
+from tests.builders import s
+from tests.worlds import Scene
+
+RULES = """
+tables:
+  authors: {key: {author_id: S}}
+  books: {key: {book_id: S}, indexes: {by_author: {author_id: S}}}
+  houses: {key: {house_id: S}, indexes: {by_author: {author_id: S}}}
+entities: {author: {table: authors}, book: {table: books, key: {book_id: "{shelf}-{number}"}}, house: {table: houses}}
+rules:
+  names: copy author.name into book.author_name
+  houses: {copy: author.name, into: house.author_name, link: {author_id: author_id}, via: by_author}
+  kept: {archive: book, when: deleted, into: 's3://bucket/books/'}
+"""
+EFFECT_ONLY = RULES.partition("  names:")[0] + "  kept: {archive: book, when: deleted, into: 's3://bucket/books/'}\n"
+ARN = "arn:aws:dynamodb:us-east-1:111122223333:table/"
+
+
+class Command:
+    """The command on a store in memory, in a folder of its own. `arns` and `streams` are what the account says."""
+
+    def __init__(self, monkeypatch, tmp_path, capsys) -> None:
+        self.scene = Scene(parse_rules(RULES))
+        self.scene.there("authors", {"author_id": s("a1"), "name": s("SECRET")})
+        self.file = tmp_path / "rules.yaml"
+        self.file.write_text(RULES)
+        self.state = tmp_path / "state.json"
+        self.failures = tmp_path / "failures.jsonl"
+        self.capsys = capsys
+        self.ids = dict.fromkeys(self.scene.rules.tables, "id-1")
+        self.problems: list[Problem] = []
+        self.patch = monkeypatch
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.delenv("SYNC_RULES_STATE_TABLE", raising=False)
+        monkeypatch.setattr(backfill.aws, "dynamodb", lambda *_: None)
+        for module in (backfill, backfill_job):
+            monkeypatch.setattr(module, "DynamoStore", lambda *_, **_k: self.scene.tap)
+        monkeypatch.setattr(backfill_job, "require", lambda *_, streams: None)
+        monkeypatch.setattr(backfill_job, "preflight", lambda *_: self.problems)
+        monkeypatch.setattr(backfill_job, "describe", self.describe)
+        monkeypatch.setattr("sync_rules.backfill_page.WAIT_MAX_SECONDS", 0)
+
+    def describe(self, _client, table, _retrying):
+        count = len(self.scene.memory.items(table.name))
+        return {"TableArn": ARN + table.physical_name, "TableId": self.ids[table.name], "ItemCount": count}
+
+    def books(self, count: int, shelf: str = "x", **values) -> None:
+        self.scene.there(
+            "books", *({"book_id": s(f"{shelf}-{i}"), "author_id": s("a1"), **values} for i in range(count))
+        )
+
+    def house(self) -> None:
+        self.scene.there("houses", {"house_id": s("h"), "author_id": s("a1")})
+
+    def __call__(self, *options: str) -> tuple[int, str, str]:
+        fixed = ["--state", str(self.state), "--failures", str(self.failures), "--workers", "1", "--segments", "2"]
+        code = cli.main(["backfill", str(self.file), *fixed, *options])
+        out, err = self.capsys.readouterr()
+        assert "SECRET" not in out + err + (self.state.read_text() if self.state.exists() else "")
+        return code, out, err
+
+    def summary(self, *options: str) -> tuple[int, dict]:
+        code, out, err = self(*options, "--json")
+        assert out, err
+        return code, json.loads(out.splitlines()[-1])["summary"]
+
+    def copied(self) -> set[str]:
+        """The keys of the books that have their copy."""
+        return {item["book_id"]["S"] for item in self.scene.memory.items("books") if "author_name" in item}
+
+    def stop_after(self, pages: int) -> None:
+        """As if Ctrl-C came after so many pages."""
+
+        @contextmanager
+        def signals():
+            yield lambda: len(self.scene.tap.seen(Scan)) >= pages
+
+        self.patch.setattr(backfill, "stop_signals", signals)
+
+    def let_run(self) -> None:
+        @contextmanager
+        def signals():
+            yield lambda: False
+
+        self.patch.setattr(backfill, "stop_signals", signals)
+
+    @property
+    def applied(self) -> set[str]:
+        return {
+            title
+            for title, digest in applied(FileState(self.state)).items()
+            if fingerprints.of_each(self.scene.rules).get(title) == digest
+        }
+
+
+@pytest.fixture
+def command(monkeypatch, tmp_path, capsys) -> Command:
+    return Command(monkeypatch, tmp_path, capsys)
+
+
+# ---------------------------------------------------------------- what it does and says
+def test_backfill_exits_0_when_all_of_it_is_done(command):
+    """Every copy is made; the last line of JSON says what came of it; a second one has nothing to write."""
+    command.books(5)
+    command.house()
+    code, summary = command.summary()
+    assert code == 0
+    assert command.copied() == {f"x-{i}" for i in range(5)}
+    assert summary["done"]
+    assert (summary["items"], summary["copied"], summary["right"], summary["parked"]) == (6, 6, 0, 0)
+    assert summary["rules"]["names"]["copied"] == 5
+    assert (summary["writes"], summary["left"]) == (12, [])  # each is in an index that shows everything
+    code, summary = command.summary()
+    assert (code, summary["copied"], summary["right"], summary["writes"]) == (0, 0, 6, 0)
+
+
+def test_backfill_tells_people_the_same(command):
+    """Without --json a table by rule, and the last word."""
+    command.books(2)
+    code, out, err = command()
+    assert code == 0
+    assert [line.split()[:2] for line in out.splitlines() if line.startswith("names")] == [["names", "2"]]
+    assert "Done: 2 items gone over in" in out
+    assert "2 copies written, 0 right already, 0 refused, 0 parked, 0 failed. 4 write units" in out
+    assert err == ""
+
+
+def test_backfill_says_when_there_was_nothing(command):
+    """No item that a rule keeps something of is worth a sentence: it may be the wrong table."""
+    code, out, _ = command("--rule", "houses")
+    assert code == 0
+    assert "No item that was gone over is one that a rule keeps something of." in out
+
+
+def test_backfill_warns_where_changes_are_not_seen(command):
+    """A table without a stream is no reason not to begin, and is said on standard error."""
+    command.problems = [Problem("books", "it has no stream, so changes would not be seen", "Enable a stream")]
+    code, _, err = command()
+    assert code == 0
+    assert "changes made meanwhile are not seen: table books: it has no stream" in err
+
+
+def test_backfill_exits_1_when_something_is_parked(command):
+    """What can never be written is parked with a failure record, and the exit code says so; the rest is done."""
+    command.books(3)
+    command.scene.there("books", {"book_id": s("x-big"), "author_id": s("a1"), "text": {"B": b"x" * (400 * 1024 - 40)}})
+    code, out, _ = command()
+    assert code == 1
+    assert command.copied() == {"x-0", "x-1", "x-2"}
+    assert f"Parked or failed, and why: {command.failures}." in out
+    (record,) = map(json.loads, command.failures.read_text().splitlines())
+    assert (record["rule"], record["key"], record["reason"]) == ("names", {"book_id": "x-big"}, "ItemTooLarge")
+    assert command.applied == {"names", "houses", "kept"}
+
+
+def test_backfill_exits_1_when_something_was_left(command):
+    """A segment that does not answer is named with its reason; --resume goes on with it."""
+    command.books(20)
+
+    def before(request: object) -> None:
+        if isinstance(request, Scan) and (request.table, request.segment) == ("books", 1):
+            raise StoreError("ThrottlingException", "table books")
+
+    command.scene.tap.before = before
+    code, out, _ = command()
+    assert code == 1
+    assert "left: books/1-of-2: ThrottlingException: table books" in out
+    assert "Go on with the same command and --resume." in out
+    assert command.applied == set()
+    command.scene.tap.before = lambda _request: None
+    code, summary = command.summary("--resume")
+    assert (code, summary["items"], summary["copied"]) == (0, 20, 20)
+    assert command.applied == {"names", "houses", "kept"}
+
+
+# ---------------------------------------------------------------- which rules
+def test_backfill_of_one_rule_leaves_the_others(command):
+    """--rule limits it to rules of these names, and only they count as done."""
+    command.books(1)
+    command.house()
+    code, summary = command.summary("--rule", "houses")
+    assert (code, list(summary["rules"]), command.copied()) == (0, ["houses"], set())
+    assert command.applied == {"houses"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--rule", "kept"], ["rule kept is one of kind archive", "nothing to bring in line"]),
+        (["--rule", "name"], ["name", "names"]),
+        (["--table", "book"], ["book", "books"]),
+        (["--table", "authors"], ["keep nothing in table authors, but in books, houses"]),
+        (["--where", "a ="], ["--where", "is not a JMESPath expression"]),
+        (["--where", "@"], ["--where", "reads the whole item"]),
+        (["--key", '{"book_id": "x-9"}'], ["there is no item books[x-9]"]),
+        (["--key", '{"book_id": "odd"}'], ["books[odd] is of no entity"]),
+        (["--key", '{"house_id": "h"}', "--rule", "names"], ["no rule asked for", "entity house"]),
+        (["--resume"], ["state.json has no backfill to go on with"]),
+        (["--forget", "gone"], ["gone", "what was done"]),
+        (["--from-export", "nowhere"], ["nowhere: expected a folder"]),
+        (["--state-table", "books"], ["table books is one of the rules"]),
+        (["--resume", "--restart"], ["--resume and --restart cannot be given together"]),
+        (["--changed", "--rule", "names"], ["--changed and --rule"]),
+        (["--key", "{}", "--where", "a"], ["--key and --where"]),
+        (["--forget", "x", "--rule", "names"], ["--forget and --rule"]),
+        (["--max-lag", "5"], ["--max-lag and --function belong together"]),
+        (["--function", "f"], ["--max-lag and --function belong together"]),
+        (["--function", "f", "--max-lag", "5", "--rate", "0"], ["need a --rate that can be lowered"]),
+    ],
+    ids=lambda value: " ".join(value) if value[0].startswith("--") else "",
+)
+def test_backfill_refuses_what_it_cannot_do(command, options, words):
+    """Exit code 2, a message that says what was expected, and nothing read or written."""
+    command.books(1)
+    code, out, err = command(*options)
+    assert (code, out) == (2, "")
+    assert all(word in err for word in words), err
+    assert [request for request in command.scene.tap.requests if not isinstance(request, Read)] == []
+
+
+def test_backfill_of_rules_that_act_on_changes_only_is_refused(command):
+    """Where there is nothing but effects, it says that there is nothing to bring in line."""
+    command.file.write_text(EFFECT_ONLY)
+    code, _, err = command()
+    assert code == 2
+    assert "all rules are of kinds that act on changes" in err
+
+
+def test_backfill_of_changed_rules_only(command):
+    """--changed: what is new, and what says something else than when it was done; then nothing."""
+    command.books(1)
+    command.house()
+    assert command.summary("--changed")[1]["copied"] == 2
+    code, out, _ = command("--changed")
+    assert (code, out) == (0, "no rule that keeps something in a table is new or changed\n")
+    command.file.write_text(RULES.replace("book.author_name", "book.written_by"))
+    code, summary = command.summary("--changed")
+    assert (code, list(summary["rules"]), summary["copied"]) == (0, ["names"], 1)
+    assert command("--changed")[1].startswith("no rule")
+
+
+def test_backfill_forgets_a_rule_that_is_gone(command):
+    """--forget takes its name off what was done, and does nothing else; a rule that is still there is refused."""
+    command.books(1)
+    command()
+    command.scene.tap.requests.clear()
+    code, _, err = command("--forget", "names")
+    assert (code, "rule names is in" in err) == (2, True)
+    command.file.write_text(RULES.replace("  names:", "  renamed:"))
+    code, out, _ = command("--forget", "names")
+    assert code == 0
+    assert out.startswith("forgot that rule names was done")
+    assert applied(FileState(command.state)).keys() == {"houses", "kept"}
+    assert command.scene.tap.requests == []
+
+
+# ---------------------------------------------------------------- which items
+def test_backfill_of_one_table(command):
+    """--table goes over that table only; a rule of which not all was gone over does not count as done."""
+    command.books(2)
+    command.house()
+    code, summary = command.summary("--table", "houses")
+    assert (code, summary["copied"], command.copied()) == (0, 1, set())
+    assert command.applied == set()
+
+
+def test_backfill_of_items_of_which_a_condition_holds(command):
+    """--where sees the fields of an item, those that its key binds too; what it leaves out is not touched."""
+    command.books(2, "x", kind=s("NOVEL"))
+    command.books(2, "y", kind=s("NOVEL"))
+    command.books(2, "z", kind=s("ESSAY"))
+    code, summary = command.summary("--where", "kind == 'NOVEL' && shelf != 'y'")
+    assert (code, summary["items"], summary["copied"]) == (0, 6, 2)
+    assert command.copied() == {"x-0", "x-1"}
+    assert command.applied == set()
+
+
+def test_backfill_of_one_item(command):
+    """--key: a source with all copies of it, whatever the state says; nothing is kept of it."""
+    command.books(3)
+    command.scene.there("books", {"book_id": s("x-other"), "author_id": s("nobody")})
+    code, summary = command.summary("--key", '{"author_id": "a1"}')
+    assert (code, summary["copied"], command.copied()) == (0, 3, {"x-0", "x-1", "x-2"})
+    assert command.scene.tap.seen(Scan) == []
+    assert not command.state.exists()
+
+
+def exported(folder, *numbers: int, arn: str = ARN + "books") -> str:
+    data = folder / "data"
+    data.mkdir(parents=True)
+    lines = [json.dumps({"Item": {"book_id": s(f"x-{i}"), "author_name": s("SECRET")}}) for i in numbers]
+    (data / "a.json.gz").write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+    (folder / "manifest-summary.json").write_text(json.dumps({"tableArn": arn, "exportArn": "export-1"}))
+    entry = {"itemCount": len(numbers), "dataFileS3Key": "p/data/a.json.gz"}
+    (folder / "manifest-files.json").write_text(json.dumps(entry) + "\n")
+    return str(folder)
+
+
+def test_backfill_from_an_export(command, tmp_path):
+    """--from-export: the items of its keys, without a scan. Rules of other tables are not done, and that is said."""
+    command.books(4)
+    command.house()
+    place = exported(tmp_path / "export", 0, 1, 7)
+    code, out, err = command("--from-export", place)
+    assert code == 0
+    assert command.copied() == {"x-0", "x-1"}
+    assert "3 items gone over" in out
+    assert "only items of table books are gone over, and not all that these keep is there: houses" in err
+    assert command.scene.tap.seen(Scan) == []
+    assert command.applied == {"names", "kept"}
+
+
+def test_backfill_from_an_export_of_another_table_is_refused(command, tmp_path):
+    """The manifest names the table: exit code 2, and nothing was done."""
+    code, _, err = command("--from-export", exported(tmp_path / "export", 0, arn=ARN + "others"))
+    assert code == 2
+    assert f"found one of {ARN}others" in err
+    assert command.scene.tap.requests == []
+
+
+def test_backfill_from_an_export_that_is_broken_says_where_and_can_go_on(command, tmp_path):
+    """File and line are named; when the file is mended, --resume goes on with it."""
+    command.books(3)
+    place = exported(tmp_path / "export", 0, 1, 2)
+    file = tmp_path / "export" / "data" / "a.json.gz"
+    whole = file.read_bytes()
+    file.write_bytes(gzip.compress(gzip.decompress(whole)[:-5]))
+    code, _, err = command("--from-export", place)
+    assert code == 2
+    assert f"{file}:3: expected" in err
+    file.write_bytes(whole)
+    code, summary = command.summary("--from-export", place, "--resume")
+    assert (code, summary["copied"]) == (0, 3)
+
+
+# ---------------------------------------------------------------- stopping and going on
+def test_backfill_stopped_says_how_to_go_on_and_does(command):
+    """Stopped, it exits with 1 and saves; --resume does the rest, and counts all of it."""
+    command.patch.setattr("sync_rules.backfill_run.PAGE_MAX_ITEMS", 4)
+    command.books(20)
+    command.stop_after(2)
+    code, out, _ = command()
+    assert code == 1
+    assert "Not done: " in out
+    assert out.endswith("Go on with the same command and --resume.\n")
+    before = len(command.copied())
+    assert 0 < before < 20
+    command.let_run()
+    code, summary = command.summary("--resume")
+    assert (code, summary["items"], summary["copied"], summary["right"]) == (0, 20, 20, 0)
+    assert unfinished(FileState(command.state)) is None
+
+
+def unfinished_one(command: Command, *options: str) -> None:
+    command.books(6)
+    command.stop_after(1)
+    assert command(*options)[0] == 1
+    command.let_run()
+
+
+def test_backfill_with_one_unfinished_wants_to_know(command):
+    """Neither --resume nor --restart: exit code 2, what the unfinished one is about, and both ways on."""
+    unfinished_one(command, "--rule", "names", "--where", "shelf == 'x'")
+    command.scene.tap.requests.clear()
+    code, out, err = command()
+    assert (code, out) == (2, "")
+    assert "has a backfill that is unfinished, of names, --where shelf == 'x'" in err
+    assert "--resume" in err
+    assert "--restart" in err
+    assert command.scene.tap.requests == []
+
+
+def test_backfill_restarted_begins_anew(command):
+    """--restart forgets how far the other one was, and goes over everything."""
+    unfinished_one(command)
+    code, summary = command.summary("--restart")
+    assert (code, summary["items"]) == (0, 6)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--segments", "3"], "--segments: it has 2, this one 3"),
+        (["--rule", "names"], "rules: it has houses, names, this one names"),
+        (["--where", "shelf == 'x'"], "--where: it has none, this one shelf == 'x'"),
+        (["--table", "books"], "--table: it has none, this one books"),
+    ],
+)
+def test_backfill_goes_on_with_nothing_but_itself(command, options, words):
+    """--resume of another one is refused, with each thing in which they differ; nothing was done."""
+    unfinished_one(command)
+    command.scene.tap.requests.clear()
+    code, _, err = command("--resume", *options)
+    assert code == 2
+    assert words in err
+    assert command.scene.tap.requests == []
+
+
+def test_backfill_goes_on_only_with_the_same_rules_and_tables(command):
+    """Rules that say something else now, and a table that was made anew under its name, are named."""
+    unfinished_one(command)
+    command.ids["books"] = "id-2"
+    code, _, err = command("--resume")
+    assert code == 2
+    assert f"tables: books: it has {ARN}books id-1, this one {ARN}books id-2" in err
+    command.ids["books"] = "id-1"
+    command.file.write_text(RULES.replace("into: house.author_name", "into: house.owner"))
+    code, _, err = command("--resume")
+    assert code == 2
+    assert "rules: houses says something else now" in err
+    command.file.write_text(RULES)
+    assert command("--resume")[0] == 0
+
+
+def test_backfill_has_its_state_for_itself(command):
+    """A second one with the same state is refused while the first one runs."""
+    with locked(command.state):
+        code, _, err = command()
+    assert code == 2
+    assert "another `sync-rules backfill` uses this checkpoint. Stop it, or give another with --state" in err
+
+
+def test_backfill_keeps_to_its_rate(command):
+    """Every write is asked for in write units, before it is made, of the rate that was given."""
+    taken: list[float] = []
+    rates: list[float] = []
+
+    class Rate:
+        def __init__(self, ceiling: float) -> None:
+            rates.append(ceiling)
+
+        def take(self, units: float) -> None:
+            taken.append(units)
+
+    command.patch.setattr(backfill, "Rate", Rate)
+    command.books(3, text=s("x" * 1_500))
+    command("--rate", "7")
+    assert (rates, taken) == ([7.0], [4, 4, 4])
+    command("--rate", "0")
+    assert rates == [7.0, 0.0]
+
+
+def test_backfill_slows_down_when_a_call_is_tried_again(command):
+    """Whoever waits before another try tells the rate first."""
+    told: list[str] = []
+
+    class Rate:
+        def slow_down(self) -> None:
+            told.append("slower")
+
+    command.patch.setattr(backfill.time, "sleep", lambda seconds: told.append(f"wait {seconds}"))
+    backfill._slowing(Rate())(0.5)
+    assert told == ["slower", "wait 0.5"]
+
+
+def test_backfill_looks_at_the_lag_of_the_function(command):
+    """With --max-lag the metric of --function is looked at before it begins; that it cannot be read is an error."""
+    asked: list[str] = []
+
+    class Metric:
+        def get_metric_statistics(self, **parameters):
+            asked.append(parameters["Dimensions"][0]["Value"])
+            return {"Datapoints": []}
+
+    command.patch.setattr(backfill.aws, "cloudwatch", lambda *_: Metric())
+    command.books(1)
+    assert command("--max-lag", "60", "--function", "handler")[0] == 0
+    assert asked == ["handler"]
+
+
+@pytest.mark.parametrize(("rate", "writes"), [(0.0, 100), (5.0, 1), (500.0, 50), (5_000.0, 100)])
+def test_backfill_sends_only_so_many_writes_at_once(rate, writes):
+    """At a low rate few writes go out together, so that it is kept from moment to moment and stopping is quick."""
+    assert backfill._at_once(rate) == writes
+
+
+# ---------------------------------------------------------------- how it shows itself
+class Now:
+    """A clock."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def run_like(scene: Scene, before: Totals) -> BackfillRun:
+    """A run that stands in its only step."""
+    names = frozenset(["names"])
+    run = BackfillRun(Chosen(scene.rules, names), scene.tap, scene.parked, MemoryState(), {}, supplies=lambda _n: ())
+    run.before = before
+    return run
+
+
+def totals_of(items: int, copied: int, writes: float = 0.0) -> Totals:
+    return Totals(items, items, Counter({("names", Outcome.COPIED): copied}), 1.0, writes)
+
+
+def test_backfill_meter_says_how_long_it_will_take(command):
+    """By the items of this process, what was done before it left out; unknown when a table has more than it said."""
+    now = Now()
+    meter = Meter(lambda _names: 1_000, now)
+    run = run_like(command.scene, Totals())
+    meter.begin(totals_of(200, 100, 100))
+    meter.begin(totals_of(999, 999))
+    now.seconds = 10
+    figures = meter.figures(run, totals_of(400, 250, 250))
+    assert (figures["of_items"], figures["seconds_left"], figures["writes_per_second"]) == (1_000, 30, 15.0)
+    assert (figures["step"], figures["steps"], figures["round"]) == (1, 1, 1)
+    figures = meter.figures(run, totals_of(1_001, 250))
+    assert (figures["of_items"], figures["seconds_left"]) == (None, None)
+
+
+def test_backfill_lines_come_every_few_seconds(command, capsys):
+    """A log has a line every ten seconds, machines a JSON object; not one for each page."""
+    now = Now()
+    figures = {**Meter(lambda _n: 10, now).figures(run_like(command.scene, Totals()), totals_of(4, 3)), "refused": 1}
+    out = StringIO()
+    plain = Lines(Console(file=out), as_json=False, clock=now)
+    machine = Lines(Console(file=out), as_json=True, clock=now)
+    for _ in range(25):
+        now.seconds += 1
+        plain.update(lambda: figures)
+        machine.update(lambda: figures)
+    lines = out.getvalue().splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("step 1 of 1 · 4 of about 10 items · 3 written · 0 right · 1 refused · 0 write units/s")
+    assert [json.loads(line)["progress"]["items"] for line in capsys.readouterr().out.splitlines()] == [4, 4]
+
+
+def test_backfill_bar_shows_the_figures(command):
+    """A terminal has a bar with how far it is; it is gone at the end."""
+    out = StringIO()
+    console = Console(file=out, force_terminal=True, width=160)
+    figures = Meter(lambda _n: 10).figures(run_like(command.scene, Totals()), totals_of(4, 3))
+    with display_on(console, as_json=False) as display:
+        assert isinstance(display, Bar)
+        display.say("a sentence")
+        display.update(lambda: {**figures, "round": 2, "seconds_left": 61})
+        (task,) = display._progress.tasks
+        assert (task.completed, task.total, task.description) == (4, 10, "step 1 of 1, round 2")
+        assert "1:01 left" in task.fields["figures"]
+    assert "a sentence" in out.getvalue()
+    assert backfill_display.GROUPS.keys() >= {"copied", "right", "refused", "parked"}

@@ -1,0 +1,555 @@
+"""A backfill from beginning to end in memory: every kind of rule, killed anywhere, gone on with, stopped, refused."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sync_rules.backfill import Chosen
+from sync_rules.backfill_page import TRIES_MAX
+from sync_rules.backfill_run import BackfillRun, Left, abandon, segments, unfinished
+from sync_rules.compare import Drift
+from sync_rules.errors import StoreError
+from sync_rules.ledger import VERSION
+from sync_rules.limits import Limits
+from sync_rules.messages import decode_bytes, encode_bytes
+from sync_rules.model import Outcome, Result, Status
+from sync_rules.pace import Pace
+from sync_rules.rulefile import parse_rules
+from sync_rules.rules import Rules
+from sync_rules.state import MemoryState
+from sync_rules.store import Apply, Scan
+from sync_rules.verify import Verifier
+from tests import every_kind
+from tests.builders import n, order_item, s, shop, user_item
+from tests.worlds import Scene
+
+RULES = every_kind.rules_of(effects=False)
+FULL = {"names": frozenset(RULES.rules)}
+WAIT_MAX_SECONDS = 5
+IDS = st.sampled_from(["1", "2", "3", "4"])
+
+
+class JsonState(MemoryState):
+    """Documents that go through JSON, as they do on a disk. `before` is called before each is saved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.saved = 0
+        self.before = lambda _name: None
+
+    def save(self, name, body):
+        self.before(name)
+        self.saved += 1
+        self.documents[name] = json.loads(json.dumps(body, default=encode_bytes), object_hook=decode_bytes)
+
+
+def run_of(scene: Scene, state: MemoryState | None = None, *, names=None, total=2, tables=(), **options) -> BackfillRun:
+    """A backfill of a scene that has not begun. A wait costs no time."""
+    rules = scene.rules
+    only = frozenset(rules.rules) if names is None else names
+    given = {
+        "sleep": lambda _seconds: None,
+        "clock": lambda: 0.0,
+        "supplies": segments(rules, total, tables),
+        **options,
+    }
+    return BackfillRun(
+        Chosen(rules, only), scene.tap, scene.parked, state or JsonState(), {"of": sorted(only)}, **given
+    )
+
+
+def contents(scene: Scene) -> dict:
+    """Everything in all tables, but for how often a total was added to."""
+    return {
+        (name, str(scene.rules.tables[name].key_of(item))): {
+            attribute: _sorted(value) for attribute, value in item.items() if (name, attribute) != ("ledger", VERSION)
+        }
+        for name in scene.rules.tables
+        for item in scene.memory.items(name)
+    }
+
+
+def _sorted(value):
+    return {"SS": sorted(value["SS"])} if "SS" in value else value
+
+
+# ---------------------------------------------------------------- worlds
+@st.composite
+def shops(draw) -> list:
+    """What an application wrote into the small shop, in order: (what to do, its argument)."""
+    texts = st.sampled_from(["Ada", "Bo", "Cy"])
+    user = st.builds(
+        lambda i, name, junk, email: ("shop", every_kind.user(i, **name, **junk, **email)),
+        IDS,
+        texts.map(lambda name: {"name": s(name)}) | st.just({}),
+        st.sampled_from(
+            [{}, {"head": s("?")}, {"counted": n(7)}, {"orders": {"SS": ["9", "1"]}}, {"posts": {"M": {"9": s("?")}}}]
+        ),
+        st.sampled_from([{}, {"email": s("a@x")}, {"email": s("b@x")}]),
+    )
+    order = st.builds(
+        lambda u, o, total, junk: ("shop", every_kind.order(u, o, total, **junk)),
+        IDS,
+        IDS,
+        st.integers(-3, 9),
+        st.sampled_from([{}, {"user_name": s("?")}, {"told": n(5)}, {"status": s("VOID")}, {"counted": n(3)}]),
+    )
+    post = st.builds(lambda p, u: ("posts", every_kind.post(p, u, "t")), IDS, IDS)
+    part = st.builds(
+        lambda p, parent, junk: ("parts", {**every_kind.part(p, parent), **junk}),
+        IDS,
+        IDS | st.none(),
+        st.sampled_from([{}, {"path": s("9|8")}, {"depth": n(4)}]),
+    )
+    mirror = st.builds(lambda e: ("shop", {"PK": s(f"EMAIL#{e}"), "SK": s("EMAIL")}), st.sampled_from(["a@x", "z@x"]))
+    puts = st.tuples(st.just("put"), user | user | order | order | post | part | mirror)
+    deletes = st.tuples(st.just("delete"), st.integers(0, 30))
+    delivers = st.tuples(st.just("deliver"), st.just(None))
+    return draw(st.lists(puts | puts | puts | deletes | delivers, max_size=30))
+
+
+def scene_of(steps: list, page: int = 3, rules: Rules = RULES) -> Scene:
+    """The world after these steps: a stream handler saw what was delivered, and was never told of the rest."""
+    scene = Scene(rules)
+    scene.memory.page_items = lambda limit: min(limit, page)
+    for step, argument in steps:
+        if step == "put":
+            scene.put(*argument)
+        elif step == "deliver":
+            scene.rest()
+        else:
+            items = [(name, item) for name in ("shop", "posts", "parts") for item in scene.memory.items(name)]
+            if items:
+                name, item = items[argument % len(items)]
+                scene.memory.delete(rules.tables[name].key_of(item))
+    scene.records.clear()
+    scene.parked.failures.clear()
+    scene.queue.messages.clear()
+    return scene
+
+
+def drift_of(scene: Scene) -> list:
+    verifier = Verifier(scene.rules, scene.world, frozenset(scene.rules.rules), grace_seconds=0)
+    return [finding.difference for finding in verifier.sweep()]
+
+
+@given(shops(), st.integers(1, 5), st.integers(1, 3))
+@settings(max_examples=150, deadline=None)
+def test_backfill_run_brings_every_kind_in_line(steps, page, total):
+    """After a backfill verify finds no drift of any kind, but for what is stuck, which is parked; and a second one has
+    nothing to write.
+    """
+    scene = scene_of(steps, page)
+    run = run_of(scene, total=total)
+    assert run.run()
+    assert run.left == []
+    found = drift_of(scene)
+    assert [one for one in found if one.mendable] == []
+    stuck = {one.rule for one in found if one.drift is Drift.STUCK}
+    assert {rule for rule, _ in scene.parked.told} == stuck == run.totals.rules_with(Outcome.PARKED)
+    before = contents(scene)
+    again = run_of(scene, total=total)
+    assert again.run()
+    assert again.totals.wrote == 0
+    assert contents(scene) == before
+
+
+# ---------------------------------------------------------------- dying and going on
+class KilledError(BaseException):
+    """The process is gone."""
+
+
+@contextmanager
+def dying_at(scene: Scene, state: JsonState, count: int) -> Iterator[None]:
+    """The process dies at the request of this number, before or after the store has done it, or as it saves."""
+    left = [count]
+
+    def tick(*_: object) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KilledError
+
+    scene.tap.before = state.before = tick
+    scene.tap.result = lambda write: _then(scene.memory.apply(Apply((write,)))[0], tick)
+    try:
+        yield
+    finally:
+        scene.tap.before = lambda _request: None
+        state.before = lambda _name: None
+        scene.tap.result = lambda _write: None
+
+
+def _then(result: Result, tick) -> Result:
+    tick()
+    return result
+
+
+def killed_and_resumed(scene: Scene, kills: list[int], **options) -> tuple[BackfillRun, JsonState]:
+    """A backfill that dies after so many requests each time, and is gone on with until it is done."""
+    state = JsonState()
+    for count in kills:
+        run = run_of(scene, state, **options)
+        with suppress(KilledError), dying_at(scene, state, count):
+            assert run.run()
+            return run, state
+    run = run_of(scene, state, **options)
+    assert run.run()
+    return run, state
+
+
+@given(shops(), st.lists(st.integers(0, 60), max_size=6), st.integers(1, 5))
+@settings(max_examples=150, deadline=None)
+def test_backfill_run_killed_anywhere_ends_as_if_it_had_not_been(steps, kills, page):
+    """Killed at any request, before or after its effect, and gone on with, it ends in the state of an undisturbed one.
+    What was written is not written again: only what was in hand when it died is tried once more.
+    """
+    undisturbed, disturbed = scene_of(steps, page), scene_of(steps, page)
+    assert run_of(undisturbed).run()
+    _, state = killed_and_resumed(disturbed, kills)
+    assert unfinished(state) is None
+    assert contents(disturbed) == contents(undisturbed)
+    in_hand = max((len(request.writes) for request in undisturbed.tap.seen(Apply)), default=0)
+    assert len(disturbed.tap.writes) <= len(undisturbed.tap.writes) + in_hand * len(kills)
+
+
+@given(st.lists(st.integers(0, 100), max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_backfill_run_counts_nothing_twice_and_loses_no_more_than_a_page(kills):
+    """Of items each is counted once whatever happened; of copies those written in the page in hand may be missing."""
+    scene = Scene(shop())
+    scene.memory.page_items = lambda limit: min(limit, 4)
+    scene.there("shop", user_item("1", name=s("Ada")), *(order_item("1", f"{i:03}") for i in range(39)))
+    run, _ = killed_and_resumed(scene, kills, total=1)
+    totals = run.totals
+    assert (totals.items, totals.asked) == (40, 39)
+    assert totals.count(Outcome.COPIED) + totals.count(Outcome.RIGHT) == 39
+    assert totals.count(Outcome.RIGHT) <= 4 * len(kills)
+
+
+def test_backfill_run_saves_a_page_after_its_writes():
+    """When a checkpoint is saved, all that it says is done has been written: progress after the effect."""
+    scene = Scene(shop())
+    scene.memory.page_items = lambda limit: min(limit, 2)
+    scene.there("shop", user_item("1", name=s("Ada")), *(order_item("1", str(i)) for i in range(9)))
+    state = JsonState()
+    seen: list[tuple[str, int]] = []
+
+    def before(name: str) -> None:
+        seen.append((name, sum(1 for item in scene.memory.items("shop") if "user_name" in item)))
+
+    state.before = before
+    inner, said = state.save, []
+    state.save = lambda name, body: (said.append(body), inner(name, body))
+    run_of(scene, state, total=1).run()
+    claimed = [
+        (sum(count for _, _, count in body["totals"]["outcomes"]), written)
+        for (name, written), body in zip(seen, said, strict=True)
+        if name != "backfill"
+    ]
+    assert claimed == [(2, 2), (4, 4), (6, 6), (8, 8), (9, 9), (9, 9)]
+
+
+def test_backfill_run_saves_seldom_where_that_takes_long():
+    """A save that took a second is not made again before ten have passed: in between, pages are done unsaved."""
+    scene = Scene(shop())
+    scene.memory.page_items = lambda limit: min(limit, 1)
+    scene.there("shop", user_item("1", name=s("Ada")), *(order_item("1", f"{i:02}") for i in range(30)))
+    state, now = JsonState(), [0.0]
+
+    def slow(_name: str) -> None:
+        now[0] += 1.0
+
+    def page(_totals: object) -> None:
+        now[0] += 0.5
+
+    state.before = slow
+    assert run_of(scene, state, total=1, clock=lambda: now[0], on_page=page).run()
+    assert 3 <= state.saved <= 7
+
+
+def test_backfill_run_of_another_run_is_never_gone_on_with():
+    """Checkpoints of a backfill that was abandoned mean nothing to the next one, though it has the same supplies."""
+    scene = Scene(shop())
+    scene.memory.page_items = lambda limit: min(limit, 2)
+    scene.there("shop", user_item("1", name=s("Ada")), *(order_item("1", str(i)) for i in range(9)))
+    state = JsonState()
+    with dying_at(scene, state, 12), pytest.raises(KilledError):
+        run_of(scene, state, total=1).run()
+    assert unfinished(state) is not None
+    assert state.documents["backfill/shop/0-of-1"]["cursor"]
+    abandon(state)
+    assert unfinished(state) is None
+    for item in scene.memory.items("shop"):
+        if "user_name" in item:
+            scene.put("shop", {**item, "user_name": s("?")})
+    run = run_of(scene, state, total=1)
+    assert run.run()
+    assert run.totals.wrote == 9
+    state.documents["backfill/shop/0-of-1"] = {
+        "here": {"run": 0, "step": 0, "round": 0, "recording": True},
+        "done": True,
+    }
+    assert run_of(scene, state, total=1).run()
+
+
+# ---------------------------------------------------------------- steps and rounds
+CHAIN = """
+tables: {parts: {key: {part_id: S}, indexes: {by_parent: {parent_id: S}}}}
+entities: {part: {table: parts}}
+rules: {paths: {path: part.path, parent: parent_id}}
+"""
+
+
+def chain(length: int, page: int = 100) -> Scene:
+    scene = Scene(parse_rules(CHAIN))
+    scene.memory.page_items = lambda limit: min(limit, page)
+    for i in range(length):
+        scene.there("parts", every_kind.part(f"{i:02}", f"{i - 1:02}" if i else None))
+    return scene
+
+
+def test_backfill_run_goes_down_a_hierarchy_and_parks_nothing_that_comes_too_early():
+    """Every level of a hierarchy comes out right however its items lie, and no child that waited is reported."""
+    scene = chain(12)
+    run = run_of(scene)
+    assert run.run()
+    paths = {item["part_id"]["S"]: item["path"]["S"] for item in scene.memory.items("parts")}
+    assert paths["11"] == "|".join(f"{i:02}" for i in range(12))
+    assert scene.parked.told == []
+    assert run.totals.count(Outcome.PARKED) == 0
+    assert run.totals.wrote == 12
+
+
+def test_backfill_run_gone_on_with_takes_another_round():
+    """What was written just before it died is counted nowhere, and earlier pages may have waited for it: so the round in
+    which it died is not the last.
+    """
+    scene = Scene(parse_rules(CHAIN))
+    scene.there("parts", *(every_kind.part(name) for name in ("x", "y", "z")))
+    least, child, root = (item["part_id"]["S"] for item in scene.memory.scan(Scan("parts", 3)).items)
+    scene.there("parts", every_kind.part(least, child), every_kind.part(child, root))
+    scene.memory.page_items = lambda limit: min(limit, 1)
+    state = JsonState()
+
+    def before(_name: str) -> None:
+        if any("path" in item for item in scene.memory.items("parts")):
+            raise KilledError
+
+    state.before = before
+    seconds = iter(range(0, 10**9, 2))
+    with pytest.raises(KilledError):
+        run_of(scene, state, total=1, clock=lambda: next(seconds)).run()
+    assert state.documents["backfill/parts/0-of-1"]["cursor"]
+    state.before = lambda _name: None
+    assert run_of(scene, state, total=1).run()
+    assert scene.item(scene.at("parts", least))["path"] == s(f"{root}|{child}|{least}")
+    assert scene.parked.told == []
+
+
+def test_backfill_run_says_what_is_stuck_once():
+    """A ring is parked with a failure record for each item in it, and counted once."""
+    scene = chain(2)
+    scene.there("parts", every_kind.part("a", "b"), every_kind.part("b", "a"))
+    run = run_of(scene)
+    assert run.run()
+    assert scene.parked.told == [("paths", "ParentWithoutPath")] * 2
+    assert run.totals.count(Outcome.PARKED) == 2
+
+
+def test_backfill_run_ends_on_a_table_that_is_written_to_all_the_time():
+    """Where the application moves some item in every round, the rounds end with the levels of the hierarchy."""
+    scene = chain(4)
+    moved = [0]
+
+    def before(request: object) -> None:
+        if isinstance(request, Scan) and request.cursor is None:
+            moved[0] += 1
+            scene.put("parts", every_kind.part("99", f"{moved[0] % 4:02}"))
+
+    scene.tap.before = before
+    run = run_of(scene, total=1)
+    assert run.run()
+    assert moved[0] < 20
+
+
+def test_backfill_run_does_not_depend_on_the_order_of_rules_in_the_file():
+    """A file whose rules change places between two processes has the same fingerprints; the steps are the same too."""
+    rules = every_kind.rules_of(effects=False)
+    back = Rules(rules.tables, rules.entities, dict(reversed(rules.rules.items())))
+    assert run_of(Scene(rules)).steps == run_of(Scene(back)).steps
+
+
+# ---------------------------------------------------------------- when the world does not answer
+def orders(count: int = 9, page: int = 3) -> Scene:
+    scene = Scene(shop())
+    scene.memory.page_items = lambda limit: min(limit, page)
+    scene.there("shop", user_item("1", name=s("Ada")), *(order_item("1", str(i)) for i in range(count)))
+    return scene
+
+
+def test_backfill_run_tries_a_page_again_and_counts_its_writes_once():
+    """A page of which some writes failed comes again: what was written the first time counts as copied, not as right."""
+    scene = orders(9, page=10)
+    failed = Counter()
+
+    def throttled(write: object) -> Result | None:
+        failed[str(write.key)] += 1
+        odd = int(write.key.values[1][2].removeprefix("ORDER#")) % 2
+        return Result(Status.FAILED, reason="ThrottlingException") if odd and failed[str(write.key)] == 1 else None
+
+    scene.tap.result = throttled
+    run = run_of(scene, total=1)
+    assert run.run()
+    assert run.totals.outcomes == Counter({("user-name-on-orders", Outcome.COPIED): 9})
+    assert drift_of(scene) == []
+
+
+def test_backfill_run_leaves_a_segment_that_does_not_answer_and_goes_on_with_the_others():
+    """A segment that cannot be scanned is left, with the reason; the others are done, and the next run does the rest."""
+    scene = orders()
+    state = JsonState()
+    tried = Counter()
+
+    def before(request: object) -> None:
+        if isinstance(request, Scan):
+            tried[request.segment] += 1
+            if request.segment == 0:
+                raise StoreError("ThrottlingException", "table shop")
+
+    scene.tap.before = before
+    run = run_of(scene, state, total=3)
+    assert not run.run()
+    assert run.left == [Left("shop/0-of-3", "ThrottlingException: table shop")]
+    assert tried[0] == TRIES_MAX
+    scene.tap.before = lambda _request: None
+    done = run.totals.items
+    run = run_of(scene, state, total=3)
+    assert run.run()
+    assert run.left == []
+    assert run.totals.items == 10 > done - 1
+    assert drift_of(scene) == []
+
+
+def test_backfill_run_sets_an_item_aside_that_fails_each_time():
+    """One item that fails whatever happens holds up no other: it has a failure record, and counts as failed."""
+    scene = orders()
+    bad = scene.at("shop", "USER#1", "ORDER#4")
+    scene.tap.result = lambda w: Result(Status.FAILED, reason="InternalServerError") if w.key == bad else None
+    run = run_of(scene, total=1)
+    assert run.run()
+    assert [(f.rule, f.key, f.reason) for f in scene.parked.failures] == [
+        ("user-name-on-orders", bad, "InternalServerError")
+    ]
+    assert run.totals.outcomes == Counter(
+        {("user-name-on-orders", Outcome.COPIED): 8, ("user-name-on-orders", Outcome.FAILED): 1}
+    )
+
+
+def test_backfill_run_sets_only_so_many_aside(monkeypatch):
+    """Where more items fail than a few, the world does not answer: the segment is left, and nothing of it forgotten."""
+    monkeypatch.setattr("sync_rules.backfill_page.SET_ASIDE_MAX_ITEMS", 2)
+    scene = orders(9, page=10)
+    scene.tap.result = lambda _write: Result(Status.FAILED, reason="ThrottlingException")
+    state = JsonState()
+    run = run_of(scene, state, total=1)
+    assert not run.run()
+    assert run.left == [Left("shop/0-of-1", "ThrottlingException: 9 items not finished")]
+    assert scene.parked.failures == []
+    scene.tap.result = lambda _write: None
+    assert run_of(scene, state, total=1).run()
+    assert drift_of(scene) == []
+
+
+def test_backfill_run_ends_when_its_state_cannot_be_saved():
+    """A state that takes no checkpoint ends the run, in all its threads, with that error; nothing that it says is done
+    is not.
+    """
+    scene = orders(60)
+    lock = threading.Lock()
+    inner = scene.tap
+
+    class Locked:
+        def __getattr__(self, name):
+            def call(request):
+                with lock:
+                    return getattr(inner, name)(request)
+
+            return call
+
+    state = JsonState()
+
+    def full(name: str) -> None:
+        if state.saved > 4:
+            raise StoreError("StateNotWritten", "no space left on device")
+
+    state.before = full
+    run = BackfillRun(
+        Chosen(scene.rules, frozenset(scene.rules.rules)),
+        Locked(),
+        scene.parked,
+        state,
+        {"of": ["user-name-on-orders"]},
+        supplies=segments(scene.rules, 8),
+        workers=4,
+        sleep=lambda _seconds: None,
+    )
+    with pytest.raises(StoreError, match="StateNotWritten"):
+        run.run()
+    state.before = lambda _name: None
+    assert run_of(scene, state, total=8).run()
+    assert drift_of(scene) == []
+
+
+def test_backfill_run_that_breaks_in_one_thread_stops_in_all():
+    """Where one supply ends with an error that is not its own, no other goes on for hours before that is said."""
+    scene = orders(60)
+    other = threading.Event()
+    state = JsonState()
+
+    def full(name: str) -> None:
+        if "0-of" in name:
+            other.wait(WAIT_MAX_SECONDS)
+            raise StoreError("StateNotWritten")
+
+    def scanning(request: object) -> None:
+        if isinstance(request, Scan) and request.segment == 1:
+            other.set()
+            until = time.monotonic() + WAIT_MAX_SECONDS
+            while not run._broken and time.monotonic() < until:
+                threading.Event().wait(0.001)
+
+    state.before, scene.tap.before = full, scanning
+    run = run_of(scene, state, total=2, workers=2)
+    with pytest.raises(StoreError, match="StateNotWritten"):
+        run.run()
+    assert len([request for request in scene.tap.seen(Scan) if request.segment == 1]) == 1
+
+
+def test_backfill_run_stops_between_a_few_writes_and_goes_on():
+    """Told to stop, it finishes the writes in hand, saves, and says that it is not done; going on does the rest."""
+    scene = orders(40, page=100)
+    state = JsonState()
+    stopping = [False]
+
+    def before(request: object) -> None:
+        if isinstance(request, Apply):
+            stopping[0] = True
+
+    scene.tap.before = before
+    run = run_of(scene, state, stopping=lambda: stopping[0], pace=Pace(Limits(apply_max_writes=5)), total=1)
+    assert not run.run()
+    assert run.left == []
+    assert len(scene.tap.writes) == 5
+    assert scene.parked.failures == []
+    scene.tap.before = lambda _request: None
+    assert run_of(scene, state, total=1).run()
+    assert len(scene.tap.writes) == 40

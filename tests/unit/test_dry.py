@@ -1,0 +1,275 @@
+"""The dry store: it answers as the real one would after the writes that it does not make, and holds little."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from sync_rules.dry import SEEN_MAX_ITEMS, DryStore, Tried, looked_at_again
+from sync_rules.errors import StoreError
+from sync_rules.finding import KeyConditions
+from sync_rules.findings import Share
+from sync_rules.memory import MemoryStore
+from sync_rules.model import (
+    WRITTEN,
+    Condition,
+    Delete,
+    ItemKey,
+    Put,
+    Result,
+    Status,
+    Test,
+    Transaction,
+    Update,
+    equals_seen,
+)
+from sync_rules.rulefile import parse_rules
+from sync_rules.rules import Rules
+from sync_rules.store import Apply, List, Read, Scan
+from tests import every_kind
+from tests.builders import book_item, index, key, library, n, s, table
+from tests.worlds import Tap
+
+BY = index("by", {"of": "S"}, {"rank": "N"}, projection=("color",))
+NUMBERED = table("t", {"p": "S", "k": "N"}, BY)
+TABLES = {"t": NUMBERED}
+EVERYTHING_KEPT = Rules(TABLES, {}, {})  # nobody knows whose these items are
+SPELLINGS = ("{}", "{}.0", "{}e0")
+
+
+def at(p: str, k: str) -> ItemKey:
+    return key(NUMBERED, p, k)
+
+
+def item(random: Random, p: str, k: str) -> dict:
+    found = {"p": s(p), "k": n(k), "color": s(random.choice("rgb")), "blob": {"B": bytes([random.randrange(3)])}}
+    if random.random() < 0.7:
+        found |= {"of": s(random.choice("xy")), "rank": n(random.choice(["1", "1.0", "2", "10", "-3"]))}
+    return found
+
+
+def there(where: ItemKey) -> Condition:
+    return Condition(Test.EXISTS, (where.values[0][0],))
+
+
+def absent(where: ItemKey) -> Condition:
+    return Condition(Test.ABSENT, (where.values[0][0],))
+
+
+def some_write(random: Random, store: MemoryStore):
+    where = at(random.choice("ab"), random.choice(SPELLINGS).format(random.randrange(5)))
+    before = store.item(where)
+    seen = equals_seen(("color",), random.choice([(before or {}).get("color"), s("r")]))
+    match random.randrange(4):
+        case 0:
+            put = item(random, where.values[0][2], where.values[1][2])
+            guard = absent(where) if before is None or random.random() < 0.2 else there(where)
+            return Put(where, put, (guard,))
+        case 1:
+            return Transaction((Delete(where, (there(where),)),))
+        case _:
+            sets = ((("color",), s(random.choice("rgb"))), (("of",), s(random.choice("xyz"))))
+            return Update(where, sets, (("blob",),) if random.random() < 0.3 else (), (there(where), seen))
+
+
+def pages(store, request):
+    """Every page of a listing or a scan."""
+    found = []
+    while True:
+        page = store.list(request) if isinstance(request, List) else store.scan(request)
+        found.append(page)
+        if page.cursor is None:
+            return found
+        request = replace(request, cursor=page.cursor)
+
+
+def by_key(items) -> list:
+    return sorted((str(one["p"]), float(one["k"]["N"]), repr(sorted(one.items()))) for one in items)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_dry_store_answers_as_if_it_had_written(seed):
+    """After any writes, refused ones among them, it gives the answers of a store that made them: item by item, page by
+    page of any listing from either end, and over any scan; the store behind it stays as it was.
+    """
+    random = Random(seed)
+    behind, twin = MemoryStore(TABLES), MemoryStore(TABLES)
+    for p in "ab":
+        for k in range(5):
+            if random.random() < 0.6:
+                one = item(random, p, str(k))
+                behind.put("t", one)
+                twin.put("t", one)
+    before = behind.items("t")
+    dry = DryStore(behind, EVERYTHING_KEPT, frozenset())
+    for _ in range(random.randrange(1, 25)):
+        write = some_write(random, twin)
+        assert dry.apply(Apply((write,))) == twin.apply(Apply((write,)))
+        if random.random() < 0.3:
+            dry.scan(Scan("t", 3))  # a new page, so that what is not kept is forgotten
+    keys = tuple(at(p, text.format(k)) for p in "abc" for k in range(5) for text in SPELLINGS)
+    assert dry.read(Read(keys)) == twin.read(Read(keys))
+    for limit in (1, 2, 100):
+        for backward in (False, True):
+            lists = [List("t", None, KeyConditions((("p", s(p)),)), limit, backward=backward) for p in "abc"]
+            lists += [List("t", "by", KeyConditions((("of", s(of)),)), limit, backward=backward) for of in "xyz"]
+            lists += [List("t", "by", KeyConditions((("of", s("x")), ("rank", n("1")))), limit, backward=backward)]
+            for request in lists:
+                mine, real = pages(dry, request), pages(twin, request)
+                assert [one for page in mine for one in page.items] == [one for page in real for one in page.items]
+        for total in (1, 3):
+            scanned = [pages(dry, Scan("t", limit, None, number, total)) for number in range(total)]
+            assert by_key(one for some in scanned for page in some for one in page.items) == by_key(twin.items("t"))
+            assert all(len(page.items) <= limit for some in scanned for page in some)
+    assert behind.items("t") == before
+
+
+def books(count: int) -> tuple[Rules, MemoryStore]:
+    rules = library()
+    store = MemoryStore(rules.tables)
+    for number in range(count):
+        store.put("books", book_item(f"b{number}", "a1"))
+    return rules, store
+
+
+def copy_on(rules: Rules, number: int) -> Update:
+    where = key(rules.tables["books"], f"b{number}")
+    return Update(where, ((("author_name",), s("Ada")),), (), (absent_copy(), there(where)))
+
+
+def absent_copy() -> Condition:
+    return equals_seen(("author_name",), None)
+
+
+def test_dry_store_holds_nothing_of_a_plain_copy():
+    """What a copy rule writes is looked at by nobody again: with the next page it is forgotten, however much it is."""
+    rules, store = books(3_000)
+    dry = DryStore(store, rules, frozenset(rules.rules))
+    cursor = None
+    for start in range(0, 3_000, 100):
+        page = dry.scan(Scan("books", 100, cursor, consistent=True))
+        cursor = page.cursor
+        numbers = [int(one["book_id"]["S"][1:]) for one in page.items]
+        assert dry.apply(Apply(tuple(copy_on(rules, number) for number in numbers))) == (WRITTEN,) * len(numbers)
+        assert len(dry._seen.written) == 100, start
+    assert len(dry.overlay) == 0
+
+
+def test_dry_store_remembers_a_bounded_number_of_what_is_read():
+    """However much one page leads to, what was read is held up to a limit; what was forgotten is read again."""
+    rules, store = books(SEEN_MAX_ITEMS + 100)
+    tap = Tap(store)
+    dry = DryStore(tap, rules, frozenset(rules.rules))
+    keys = tuple(key(rules.tables["books"], f"b{number}") for number in range(SEEN_MAX_ITEMS + 100))
+    dry.read(Read(keys))
+    assert len(dry._seen._others) == SEEN_MAX_ITEMS
+    tap.requests.clear()
+    assert dry.apply(Apply((copy_on(rules, 0), copy_on(rules, SEEN_MAX_ITEMS)))) == (WRITTEN, WRITTEN)
+    assert [request.keys for request in tap.seen(Read)] == [keys[:1]]
+
+
+def test_dry_store_shows_a_page_that_comes_again_as_it_was_left():
+    """Where a page is tried again after something failed, what was written on it is right, and is not written twice."""
+    rules, store = books(1)
+    dry = DryStore(store, rules, frozenset(rules.rules))
+    first = Scan("books", 100, consistent=True)
+    dry.scan(first)
+    dry.apply(Apply((copy_on(rules, 0),)))
+    assert dry.scan(first).items[0]["author_name"] == s("Ada")
+    dry.scan(replace(first, segment=0, total_segments=2))
+    assert "author_name" not in dry.scan(first).items[0]
+
+
+def test_dry_store_tells_each_write_with_its_cost():
+    """Written or not, a write is told with its answer and its units: doubled in a transaction, an index beside them."""
+    store = MemoryStore(TABLES)
+    here = at("a", "1")
+    store.put("t", {"p": s("a"), "k": n("1"), "of": s("x"), "rank": n("1"), "color": s("r" * 2000)})
+    told: list[Tried] = []
+    dry = DryStore(store, EVERYTHING_KEPT, frozenset(), told.append)
+    recolor = Update(here, ((("color",), s("g")),), (), (there(here),))
+    nothing = Update(at("a", "2"), ((("color",), s("g")),), (), (there(here),))
+    results = dry.apply(Apply((Transaction((recolor,)), nothing)))
+    assert [result.status for result in results] == [Status.WRITTEN, Status.REFUSED]
+    assert [tried.status for tried in told] == [Status.WRITTEN, Status.REFUSED]
+    assert [(cost.item, cost.indexes) for tried in told for cost in tried.costs] == [(4, 1), (1, 0)]
+
+
+def test_dry_store_rejects_what_does_not_fit():
+    """An item that would pass 400 KB is rejected as by the service, in the step that would first make it too large."""
+    store = MemoryStore(TABLES)
+    here = at("a", "1")
+    store.put("t", {"p": s("a"), "k": n("1"), "color": s("r" * 300_000)})
+    dry = DryStore(store, EVERYTHING_KEPT, frozenset())
+    half = [Update(here, (((name,), s("x" * 60_000)),), (), (there(here),)) for name in ("one", "two")]
+    assert dry.apply(Apply((half[0],))) == (WRITTEN,)
+    assert dry.apply(Apply((half[1],))) == (Result(Status.REJECTED, reason="ItemTooLarge"),)
+
+
+def test_dry_store_says_that_a_write_failed_whose_item_cannot_be_read():
+    """`apply` raises nothing: a store that does not answer is a failure of the write, which comes again."""
+    tap = Tap(MemoryStore(TABLES))
+
+    def broken(_request):
+        raise StoreError("ThrottlingException")
+
+    tap.before = broken
+    dry = DryStore(tap, EVERYTHING_KEPT, frozenset())
+    write = Put(at("a", "1"), {"p": s("a"), "k": n("1")}, (absent(at("a", "1")),))
+    assert dry.apply(Apply((write,))) == (Result(Status.FAILED, reason="ThrottlingException"),)
+
+
+def test_dry_store_refuses_what_another_thread_was_quicker_to_write():
+    """A guard is judged by the item as it is, not as this thread saw it before another one wrote."""
+    store = MemoryStore(TABLES)
+    here = at("a", "1")
+    dry = DryStore(store, EVERYTHING_KEPT, frozenset())
+    dry.read(Read((here,)))
+    put = Put(here, {"p": s("a"), "k": n("1")}, (absent(here),))
+    other = threading.Thread(target=lambda: dry.apply(Apply((put,))))
+    other.start()
+    other.join()
+    assert dry.apply(Apply((put,)))[0].status is Status.REFUSED
+
+
+def test_dry_store_shows_what_came_where_the_first_segment_of_a_sample_ends():
+    """Of a sample, what only the dry run has is seen once, at the end of the lowest segment that was drawn."""
+    dry = DryStore(MemoryStore(TABLES), EVERYTHING_KEPT, frozenset(), share=Share(10, (4, 7)))
+    put = Put(at("a", "1"), {"p": s("a"), "k": n("1")}, (absent(at("a", "1")),))
+    dry.apply(Apply((put,)))
+    assert [len(dry.scan(Scan("t", 5, None, number, 10)).items) for number in (7, 4)] == [0, 1]
+
+
+CHAIN = """
+tables:
+  one:   {key: {id: S}}
+  two:   {key: {id: S}, indexes: {by_a: {a_id: S}}}
+  three: {key: {id: S}, indexes: {by_b: {b_id: S}}}
+entities:
+  a: {table: one, key: {id: "{a_id}"}}
+  b: {table: two, key: {id: "{b_id}"}}
+  c: {table: three, key: {id: "{c_id}"}}
+rules:
+  second: copy b.name into c.name
+  first: copy a.name into b.name
+"""
+
+
+def test_looked_at_again_is_what_a_later_step_reads():
+    """A copy that others are made of is kept, the last of a chain is not; nor is the first, where it is planned alone."""
+    rules = parse_rules(CHAIN)
+    assert looked_at_again(rules, frozenset(rules.rules)) == {"b"}
+    assert looked_at_again(rules, frozenset(["first"])) == frozenset()
+
+
+def test_looked_at_again_has_all_that_parts_and_rounds_write():
+    """Nodes, mirrors and the ledger are met from both sides of their parts, a hierarchy in several rounds."""
+    rules = every_kind.rules_of(effects=False)
+    titles = {"tags": {"user"}, "mails": {"by_email"}, "paths": {"part"}, "names": set(), "heads": set()}
+    for title, entities in titles.items():
+        assert looked_at_again(rules, frozenset([title])) == entities
+    of_counted = frozenset(name for name, rule in rules.rules.items() if rule.title == "counted")
+    assert {entity.rpartition(".")[2] for entity in looked_at_again(rules, of_counted)} == {"ledger", "total"}

@@ -1,0 +1,66 @@
+"""Fingerprints: what is the same to the pipeline has the same, what is not has another."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules import fingerprints
+from sync_rules.rulefile import parse_rules
+from tests import every_kind
+
+FILE = """
+tables:
+  authors: {name: "${A}", key: {author_id: S}}
+  books:   {key: {book_id: S}, indexes: {by_author: {author_id: S}}}
+entities: {author: {table: authors}, book: {table: books}}
+rules:
+  names: copy author.name into book.author_name
+  bios: {copy: author.bio, into: book.author_bio, where: "kind == 'NOVEL'"}
+"""
+
+
+def prints(text: str, name: str = "authors") -> dict[str, str]:
+    return fingerprints.of_each(parse_rules(text, environ={"A": name}))
+
+
+def changed(old: str, new: str) -> set[str]:
+    """The rules whose fingerprint is another one."""
+    assert old in FILE
+    before, now = prints(FILE), prints(FILE.replace(old, new))
+    return {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
+
+
+def test_fingerprints_do_not_depend_on_order_comments_or_physical_names():
+    """The same rules under other table names, in another order, commented, have the same fingerprints."""
+    names, bios = FILE.splitlines()[-2:]
+    swapped = FILE.replace(f"{names}\n{bios}", f"{bios}  # a comment\n{names}")
+    assert swapped != FILE
+    assert prints(FILE) == prints(swapped) == prints(FILE, "other-authors")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rules"),
+    [
+        ("'NOVEL'", "'ESSAY'", {"bios"}),
+        ("author_bio,", "bio_of_author,", {"bios"}),
+        ("author_name", "name_of_author", {"names"}),
+        ("key: {author_id: S}}", "key: {author_id: N}}", {"names", "bios"}),
+        ("names:", "called:", {"names", "called"}),
+        ("book: {table: books}", "book: {table: books, key: {book_id: 'B#{book_id}'}}", {"names", "bios"}),
+    ],
+)
+def test_fingerprints_change_with_what_a_rule_says(old, new, rules):
+    """What a rule says, of which items and under which keys, changes its fingerprint and no other's."""
+    text = FILE.replace("author_id: S", "author_id: N") if "author_id: N" in new else None
+    if text is not None:  # both ends of a link are of one type
+        before, now = prints(FILE), prints(text)
+        assert {name for name in before if before[name] != now[name]} == rules
+    else:
+        assert changed(old, new) == rules
+
+
+def test_fingerprints_are_one_for_each_rule_of_the_file():
+    """A rule that is compiled into several has one fingerprint, by its name in the file; effects have one too."""
+    rules = every_kind.rules_of()
+    assert fingerprints.of_each(rules).keys() == (every_kind.RULES | every_kind.EFFECTS).keys()
+    assert len(set(fingerprints.of_each(rules).values())) == len(every_kind.RULES | every_kind.EFFECTS)

@@ -1,0 +1,39 @@
+"""The heaviest of many: exact while few, then never too high, and what is heavy is never lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from sync_rules.heaviest import Heaviest
+
+
+def test_heaviest_is_exact_as_long_as_there_is_room():
+    """Few things are counted to the last unit; of equal ones the order is that of their texts."""
+    heaviest: Heaviest[str] = Heaviest(room=10)
+    for thing in "cabbage":
+        heaviest.add(thing)
+    assert heaviest.top(3) == [("a", 2), ("b", 2), ("c", 1)]
+    assert heaviest.cut == 0
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_heaviest_loses_nothing_heavy_in_little_room(seed):
+    """Whatever the order, at most twice the room is held, no weight is too high or lower than by the cut, which is no
+    more than the weight of all divided by the room: so what weighs more than that is there.
+    """
+    random, room = Random(seed), 50
+    heaviest: Heaviest[int] = Heaviest(room)
+    real: Counter[int] = Counter()
+    for _ in range(20_000):
+        thing = int(random.paretovariate(0.6)) if random.random() < 0.5 else random.randrange(10**6)
+        weight = random.randint(1, 3)
+        heaviest.add(thing, weight)
+        real[thing] += weight
+        assert len(heaviest._weights) <= 2 * room
+    assert heaviest.cut <= real.total() / room
+    told = dict(heaviest.top(2 * room))
+    assert all(real[thing] - heaviest.cut <= weight <= real[thing] for thing, weight in told.items())
+    assert {thing for thing, weight in real.items() if weight > heaviest.cut} <= told.keys()

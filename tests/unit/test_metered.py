@@ -1,0 +1,129 @@
+"""What requests cost, counted on the way: reads, writes, before they are made; and bounded memory of what was seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules.memory import MemoryStore
+from sync_rules.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS, MeteredStore
+from sync_rules.model import Check, Condition, Put, Test, Transaction, Update
+from sync_rules.store import Apply, Read, Scan
+from tests.builders import index, key, s, table
+
+THERE = (Condition(Test.EXISTS, ("id",)),)
+PLAIN = table("plain", {"id": "S"})
+INDEXED = table("indexed", {"id": "S"}, index("by_kind", {"kind": "S"}, projection="all"))
+TABLES = {one.name: one for one in (PLAIN, INDEXED)}
+
+
+class Told:
+    """A metered store that says what it was told before each write, and when."""
+
+    def __init__(self) -> None:
+        self.memory = MemoryStore(TABLES)
+        self.told: list[tuple[float, int]] = []
+        self.metered = MeteredStore(self.memory, TABLES, self.note)
+        self.changes = 0
+        self.memory.on_change = self.changed
+
+    def changed(self, *_change: object) -> None:
+        self.changes += 1
+
+    def note(self, units: float) -> None:
+        self.told.append((units, self.changes))
+
+    def put(self, where: str, item_id: str, **values: dict) -> object:
+        at = self.memory.put(where, {"id": s(item_id), **values})
+        self.changes = 0
+        return at
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+def setting(at, **values) -> Update:
+    return Update(at, tuple(((name,), value) for name, value in values.items()), (), THERE)
+
+
+def test_metered_counts_pages_by_size_and_items_one_by_one(told):
+    """A page costs what its items are together, an item its own; what is not there costs a unit."""
+    keys = [told.put("plain", str(i), text=s("x" * 1_000)) for i in range(6)]
+    told.metered.scan(Scan("plain", 100, consistent=True))
+    assert told.metered.reads == {"plain": 2.0}
+    told.metered.scan(Scan("plain", 100))
+    assert told.metered.reads == {"plain": 3.0}
+    told.metered.read(Read((*keys[:2], key(PLAIN, "nobody"))))
+    assert told.metered.reads == {"plain": 6.0}
+
+
+def test_metered_says_the_units_of_a_write_before_it_is_made(told):
+    """Whoever holds the rate is asked first, with what the write costs: the larger of the item before and after."""
+    at = told.put("plain", "1", text=s("x" * 2_500))
+    told.metered.read(Read((at,)))
+    told.metered.apply(Apply((setting(at, text=s("y")),)))
+    assert told.told == [(3, 0)]
+    assert told.metered.writes == {"plain": 3}
+    told.metered.apply(Apply((setting(at, text=s("z")),)))
+    assert told.told[1:] == [(1, 1)]  # what it is now was seen as it was written
+
+
+def test_metered_counts_what_indexes_cost(told):
+    """A change that an index shows costs a write there too, and two where the item moves in it."""
+    at = told.put("indexed", "1", kind=s("a"))
+    told.metered.read(Read((at,)))
+    told.metered.apply(Apply((setting(at, other=s("x")),)))
+    told.metered.apply(Apply((setting(at, kind=s("b")),)))
+    assert [units for units, _ in told.told] == [2, 3]
+
+
+def test_metered_doubles_a_transaction_but_not_its_indexes(told):
+    """Each action of a transaction costs twice, a check too; a row of an index once."""
+    at, other = told.put("indexed", "1", kind=s("a")), told.put("plain", "1")
+    told.metered.read(Read((at, other)))
+    write = Transaction((Check(other, THERE), setting(at, more=s("x"))))
+    told.metered.apply(Apply((write,)))
+    assert told.metered.writes == {"plain": 2, "indexed": 3}
+
+
+def test_metered_counts_a_refused_write(told):
+    """A write that is refused costs as much as one that is not."""
+    told.metered.apply(Apply((setting(key(PLAIN, "nobody"), text=s("x")),)))
+    assert told.metered.writes == {"plain": 1}
+    assert told.changes == 0
+
+
+def test_metered_remembers_a_bounded_number_and_the_first_of_a_page(told):
+    """Of what a page leads to, its own items and the last ones seen are remembered: no more, however many there are."""
+    first = told.put("plain", "first", text=s("x" * 5_000))
+    many = [told.put("plain", str(i)) for i in range(FIRST_SEEN_MAX_ITEMS + LAST_SEEN_MAX_ITEMS + 500)]
+    told.metered.read(Read((first,)))
+    told.metered.read(Read(tuple(many)))
+    seen = told.metered._first.keys() | told.metered._last.keys()
+    assert len(seen) == FIRST_SEEN_MAX_ITEMS + LAST_SEEN_MAX_ITEMS
+    assert first in seen
+    assert many[-1] in seen
+    told.metered.apply(Apply((setting(first, more=s("y")),)))
+    assert told.told[-1][0] == 5
+
+
+def test_metered_forgets_with_each_page(told):
+    """A scan, and whoever comes to a new page, forgets what was seen."""
+    at = told.put("plain", "1")
+    told.metered.read(Read((at,)))
+    told.metered.forget()
+    assert told.metered.seen(at) is None
+    told.metered.read(Read((at,)))
+    told.metered.scan(Scan("indexed", 100))
+    assert told.metered.seen(at) is None
+
+
+def test_metered_put_of_a_new_item_costs_its_size(told):
+    """An item of the pipeline that was not there costs what it is then."""
+    at = key(PLAIN, "new")
+    told.metered.read(Read((at,)))
+    absent = (Condition(Test.ABSENT, ("id",)),)
+    told.metered.apply(Apply((Put(at, {"id": s("new"), "text": s("x" * 1_100)}, absent),)))
+    assert told.metered.writes == {"plain": 2}
+    assert told.metered.seen(at)["text"] == s("x" * 1_100)

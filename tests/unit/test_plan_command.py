@@ -1,0 +1,313 @@
+"""`sync-rules plan`: what it prints, for people and machines, what it refuses, and the codes it exits with."""
+
+from __future__ import annotations
+
+import json
+import stat
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from sync_rules import backfill_job, cli, fingerprints
+from sync_rules.commands import plan
+from sync_rules.errors import StoreError
+from sync_rules.plan_display import duration
+from sync_rules.rulefile import parse_rules
+from sync_rules.store import Scan
+from tests.builders import s
+from tests.worlds import Scene
+
+RULES = """
+tables:
+  authors: {key: {author_id: S}}
+  books: {key: {book_id: S}, indexes: {by_author: {author_id: S}}}
+  nodes: {key: {node_id: S}, indexes: {by_parent: {parent_id: S}}}
+entities: {author: {table: authors}, book: {table: books}, node: {table: nodes}}
+rules:
+  names: copy author.name into book.author_name
+  bios: copy author.bio into book.author_bio
+  paths: {path: node.path, parent: parent_id}
+  kept: {archive: book, when: deleted, into: 's3://bucket/books/'}
+"""
+PRICES = {
+    "date": "2026-01-31",
+    "source": "our contract",
+    "currency": "EUR",
+    "regions": {
+        "eu-west-1": {
+            "on_demand": {"write_units_million": 1_000_000, "read_units_million": 0},
+            "provisioned": {"write_unit_hour": 2, "read_unit_hour": 0},
+        }
+    },
+}
+
+
+class Command:
+    """The command on a store in memory, in a folder of its own."""
+
+    def __init__(self, monkeypatch, tmp_path, capsys) -> None:
+        self.scene = Scene(parse_rules(RULES))
+        self.scene.there("authors", {"author_id": s("a1"), "name": s("SECRET"), "bio": s("SECRET")})
+        self.region = "us-east-1"
+        self.folder = tmp_path
+        self.file = tmp_path / "rules.yaml"
+        self.file.write_text(RULES)
+        self.state = tmp_path / ".sync-rules-state.json"
+        self.capsys = capsys
+        self.patch = monkeypatch
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.delenv("SYNC_RULES_STATE_TABLE", raising=False)
+        client = SimpleNamespace(meta=SimpleNamespace(region_name=self.region))
+        monkeypatch.setattr(plan.aws, "dynamodb", lambda *_: client)
+        monkeypatch.setattr(plan, "DynamoStore", lambda *_: self.scene.tap)
+        monkeypatch.setattr(backfill_job, "require", lambda *_, streams: None)
+        monkeypatch.setattr(backfill_job, "describe", lambda *_: {"TableArn": "arn", "ItemCount": 0})
+        monkeypatch.setattr("sync_rules.backfill_page.WAIT_MAX_SECONDS", 0)
+        self.client = client
+
+    def books(self, count: int, **values) -> None:
+        self.scene.there("books", *({"book_id": s(f"b{i}"), "author_id": s("a1"), **values} for i in range(count)))
+
+    def applied(self, **other: str) -> None:
+        """As if a backfill had been made, with some fingerprints that were others."""
+        self.state.write_text(json.dumps({"applied": fingerprints.of_each(self.scene.rules) | other}))
+
+    def __call__(self, *options: str) -> tuple[int, str, str]:
+        code = cli.main(["plan", str(self.file), *options])
+        out, err = self.capsys.readouterr()
+        assert "SECRET" not in out + err
+        assert self.scene.tap.writes == []
+        return code, out, err
+
+    def body(self, *options: str) -> dict:
+        code, out, err = self(*options, "--json")
+        assert code == 0, err
+        return json.loads(out)
+
+
+@pytest.fixture
+def command(monkeypatch, tmp_path, capsys) -> Command:
+    return Command(monkeypatch, tmp_path, capsys)
+
+
+def test_plan_says_what_each_rule_would_do(command):
+    """For people: rules with their figures, tables with their units, money with the date of its prices, time, where it
+    would be hot, and the sum; nothing is written anywhere, and nothing is left in the folder.
+    """
+    command.books(3)
+    code, out, _ = command()
+    assert code == 0
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert "rule is looked at to write right kept parked write units" in lines
+    assert "names new 3 3 0 0 0 3" in lines  # half of what the items and the index that shows them cost
+    assert "on demand: less than 0.01 USD" in lines
+    assert any(line.startswith("prices of us-east-1, 2026-") for line in lines)
+    assert "time: 1 s at 500 write units a second" in lines
+    assert "3 targets of authors[a1] · rule names" in lines
+    assert "1 write units on books[b0]" in lines
+    assert lines[-1].endswith("6 to write in 3 requests")
+    assert [path.name for path in command.folder.iterdir()] == ["rules.yaml"]
+
+
+def test_plan_for_machines_has_every_figure(command):
+    """--json is one object: rules, tables, money, time, fan-outs and hottest keys."""
+    command.books(3, author_name=s("SECRET"))
+    body = command.body("--rate", "2")
+    names, bios = body["rules"]["names"], body["rules"]["bios"]
+    assert (names["is"], names["right"], names["to_write"], names["write_units"]) == ("new", 3, 0, 0)
+    assert (bios["rule"], bios["right"], bios["to_write"], bios["write_units"]) == ("bios", 0, 3, 6)
+    assert body["tables"]["books"]["write_units"] == 6
+    assert body["tables"]["books"]["read_units"] > 0
+    assert body["time"] == {"rate": 2.0, "seconds": 3, "hottest_key_seconds": 0.001}
+    assert body["money"]["region"] == "us-east-1"
+    assert body["money"]["provisioned"]["write_units_second"] == 2
+    assert body["fan_outs"][0]["source"] == {"table": "authors", "key": {"author_id": "a1"}}
+    assert body["hottest"][0] == {"table": "books", "partition": {"book_id": "b0"}, "write_units": 1}
+    assert (body["writes"], body["estimate"], body["sample"], body["gone"]) == (3, False, None, [])
+
+
+def test_plan_tells_new_changed_unchanged_and_gone_rules(command):
+    """By the fingerprints that a backfill left; of a rule that is gone it says how to remove what it left."""
+    command.applied(bios="other", old="x")
+    body = command.body()
+    assert {name: one["is"] for name, one in body["rules"].items()} == {
+        "names": "unchanged",
+        "bios": "changed",
+        "paths": "unchanged",
+    }
+    assert body["gone"] == ["old"]
+    out = command()[1]
+    assert "rule old is gone" in out
+    assert "`sync-rules prune BEFORE RULES`" in out
+    assert "`sync-rules backfill --forget old`" in out
+    before = command.state.read_text()
+    assert command.body("--changed")["rules"].keys() == {"bios"}
+    assert command.state.read_text() == before
+
+
+def test_plan_of_nothing_changed_reads_no_table(command):
+    """Where no rule is new or changed, --changed says so, and that is all."""
+    command.applied()
+    assert command("--changed") == (0, "no rule is new or changed\n", "")
+    assert command.scene.tap.requests == []
+
+
+def test_plan_exits_by_what_there_is_to_do_if_asked(command):
+    """--detailed-exitcode: 0 when there is nothing to write, 1 when there is, or a rule is gone; without it 0."""
+    assert command("--detailed-exitcode")[0] == 0
+    assert "nothing to write" in command()[1]
+    command.applied(old="x")
+    assert command("--detailed-exitcode")[0] == 1
+    command.applied()
+    command.books(1)
+    assert (command("--detailed-exitcode")[0], command()[0]) == (1, 0)
+
+
+def test_plan_is_limited_to_rules_tables_and_items(command):
+    """--rule, --table and --where each leave out what they do not name."""
+    command.books(3)
+    command.scene.there("books", {"book_id": s("x"), "author_id": s("a1"), "shelf": s("A")})
+    assert command.body("--rule", "names")["rules"].keys() == {"names"}
+    assert command.body("--table", "nodes")["writes"] == 0
+    assert command.body("--where", "shelf == 'A'")["writes"] == 1
+
+
+def test_plan_from_a_sample_marks_its_estimates(command):
+    """Each figure of a sample has a mark, the seed that draws the same again is told, and machines get both."""
+    command.books(400)
+    code, out, _ = command("--sample", "20", "--seed", "7")
+    assert code == 0
+    row = next(line.split() for line in out.splitlines() if line.startswith("names"))
+    assert row[2].startswith("~")
+    assert "--seed 7" in out
+    assert "widest fan-outs in the sample" in out
+    body = command.body("--sample", "20", "--seed", "7")
+    assert body["estimate"]
+    assert (body["sample"]["percent"], body["sample"]["seed"]) == (20, 7)
+    assert body["rules"]["names"]["to_write"] == pytest.approx(400, rel=0.5)
+    assert body["rules"] == command.body("--sample", "20", "--seed", "7")["rules"]
+
+
+def test_plan_writes_down_each_write_if_asked(command):
+    """--writes: a JSON line for each rule and item, its key and paths, no value; for its owner only, whole or not."""
+    command.books(2)
+    path = command.folder / "writes.jsonl"
+    path.write_text("old")
+    command("--writes", str(path))
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {(row["rule"], row["key"]["book_id"], *row["paths"]) for row in rows} == {
+        (rule, book, path) for rule, path in (("names", "author_name"), ("bios", "author_bio")) for book in ("b0", "b1")
+    }
+    assert rows[0].keys() == {"write", "rule", "does", "table", "key", "paths"}
+    assert sorted(row["write"] for row in rows) == [0, 0, 1, 1]
+    assert "SECRET" not in path.read_text()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    before = path.read_text()
+    command.scene.tap.before = failing
+    assert command("--writes", str(path))[0] == 2
+    assert path.read_text() == before
+    assert sorted(one.name for one in command.folder.iterdir()) == ["rules.yaml", "writes.jsonl"]
+
+
+def failing(_request):
+    raise StoreError("AccessDeniedException", "table books")
+
+
+def test_plan_says_why_targets_would_be_parked(command):
+    """A line for each rule that cannot do all: how many, and for which reason."""
+    command.scene.there("nodes", {"node_id": s("x"), "parent_id": s("x")})
+    out = command()[1]
+    assert "parked by paths: 1 Cycle" in out
+
+
+def test_plan_takes_prices_from_a_file(command):
+    """--prices: the user's own, with the Region, currency and date that they have."""
+    command.client.meta.region_name = "eu-west-1"
+    command.books(2)
+    path = command.folder / "prices.json"
+    path.write_text(json.dumps(PRICES))
+    out = command("--prices", str(path), "--rate", "1")[1]
+    assert "on demand: 4.00 EUR" in out
+    assert "provisioned: 2.00 EUR for 1 h of 1 write and" in out
+    assert "prices of eu-west-1, 2026-01-31: our contract" in out
+
+
+def test_plan_without_a_price_leaves_money_out(command):
+    """Where no price of the Region is known, units and time are told, and how to give a price."""
+    command.client.meta.region_name = "mars-1"
+    command.books(2)
+    code, out, _ = command()
+    assert code == 0
+    assert "no price of region mars-1 is known; give a file that has it with --prices" in out
+    assert "time: " in out
+    assert "USD" not in out
+    assert command.body()["money"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--prices", "prices.json"], ["prices.json", "no region 'us-east-1'", "eu-west-1"]),
+        (["--prices", "none.json"], ["none.json", "expected a price file"]),
+        (["--prices", "rules.yaml"], ["rules.yaml", "JSON"]),
+        (["--rule", "name"], ["no rule 'name'", "Did you mean 'names'"]),
+        (["--rule", "kept"], ["kept"]),
+        (["--table", "book"], ["no table 'book'", "Did you mean 'books'"]),
+        (["--where", "shelf = 'A'"], ["--where", "equals is =="]),
+        (["--sample", "0"], ["0.1"]),
+        (["--seed", "1"], ["--sample"]),
+        (["--rate", "-1"], ["--rate"]),
+        (["--state", "prices.json/x"], ["prices.json/x"]),
+        (["--state", "rules.yaml"], ["rules.yaml", "state file"]),
+        (["--writes", "none/x.jsonl"], ["none/x.jsonl"]),
+    ],
+    ids=lambda value: "-".join(value) if value[0].startswith("--") else "",
+)
+def test_plan_refuses_the_users_mistakes(command, options, words):
+    """Exit code 2: what was expected and found is said on standard error, before anything is read."""
+    (command.folder / "prices.json").write_text(json.dumps(PRICES))
+    code, out, err = command(*options)
+    assert (code, out) == (2, "")
+    assert all(word in err for word in words), err
+    assert command.scene.tap.requests == []
+
+
+def test_plan_gives_no_half_plan(command):
+    """Where a table cannot be read, it says which segment and why, with exit code 2, and shows no figures."""
+    command.scene.tap.before = failing
+    code, out, err = command()
+    assert (code, out) == (2, "")
+    assert "PlanNotFinished" in err
+    assert "AccessDeniedException" in err
+
+
+def test_plan_that_is_stopped_exits_with_130(command):
+    """Ctrl-C ends it after the pages in hand: there is nothing to go on with, so nothing is shown or kept."""
+
+    @contextmanager
+    def signals():
+        yield lambda: len(command.scene.tap.seen(Scan)) >= 1
+
+    command.patch.setattr(plan, "stop_signals", signals)
+    command.books(2)
+    path = command.folder / "writes.jsonl"
+    code, out, _ = command("--writes", str(path))
+    assert (code, out, path.exists()) == (130, "", False)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"),
+        (0.2, "1 s"),
+        (59, "59 s"),
+        (61, "1 min"),
+        (3_599, "60 min"),
+        (3_600, "1 h 0 min"),
+        (9_000, "2 h 30 min"),
+    ],
+)
+def test_plan_says_times_as_people_do(seconds, words):
+    """Seconds, then minutes, then hours and minutes; what is not nothing is at least a second."""
+    assert duration(seconds) == words

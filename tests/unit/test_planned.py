@@ -1,0 +1,32 @@
+"""What a plan is made of: how rules stand to those applied before."""
+
+from __future__ import annotations
+
+from sync_rules import fingerprints
+from sync_rules.planned import Since, since
+from sync_rules.rulefile import parse_rules
+from tests import every_kind
+
+RULES = every_kind.RULES | every_kind.EFFECTS
+
+
+def test_since_tells_new_changed_unchanged_and_gone():
+    """By the fingerprints of then and now, under the names in the file, parts with their rules."""
+    before = fingerprints.of_each(parse_rules(every_kind.text_of(RULES)))
+    text = {name: rule for name, rule in RULES.items() if name != "tags"} | {
+        "spent": "sum order.total into user.spend",
+        "more": "copy user.rank into order.user_rank",
+    }
+    rules = parse_rules(every_kind.text_of(text))
+    now = fingerprints.of_each(rules)
+    stands = since(rules, now, before)
+    assert (stands.new, stands.changed, stands.gone) == ({"more"}, {"spent"}, {"tags"})
+    assert stands.unchanged == RULES.keys() - {"spent", "tags"} - every_kind.EFFECTS.keys()
+    assert [stands.word(name) for name in ("more", "spent", "names")] == ["new", "changed", "unchanged"]
+
+
+def test_since_has_nothing_to_say_of_what_keeps_nothing():
+    """A rule that only acts on changes is never brought in line: it is neither new nor changed, though it may be gone."""
+    rules = parse_rules(every_kind.text_of(every_kind.EFFECTS))
+    stands = since(rules, fingerprints.of_each(rules), {"kept": "another", "lost": "x"})
+    assert stands == Since(frozenset(), frozenset(), frozenset(), frozenset({"lost"}))

@@ -1,0 +1,377 @@
+"""Planning: the dry run makes the writes that the backfill then makes, touches nothing, and says what they come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from sync_rules.attributes import Item
+from sync_rules.backfill import Chosen
+from sync_rules.backfill_run import BackfillRun, segments
+from sync_rules.errors import StoreError
+from sync_rules.families import EffectRule
+from sync_rules.findings import Share
+from sync_rules.planned import PlannedWrite
+from sync_rules.planning import Planner
+from sync_rules.rulefile import parse_rules
+from sync_rules.rules import Rules
+from sync_rules.state import MemoryState
+from sync_rules.store import Read, Scan
+from tests import every_kind
+from tests.builders import author_item, book_item, key, library, n, s
+from tests.worlds import Scene, Tap
+
+USERS, ORDERS = "123", "abc"
+STATUSES = ("OPEN", "VOID")
+# beside one rule of every kind: a copy of a copy, and copies on mirrors that are not there yet
+MORE = {
+    "bosses": "{copy: user.name, into: user.boss_name, link: {user_id: boss_id}, via: by_boss}",
+    "again": "{copy: user.boss_name, into: order.boss_name}",
+    "mails": "{mirror: user, into: by_email, attributes: [name, boss_id]}",
+    "mail_bosses": "{copy: user.name, into: by_email.boss_name, link: {user_id: boss_id}, via: by_boss}",
+}
+
+
+def kept_by(rules: Rules) -> frozenset[str]:
+    """The rules that keep something in tables."""
+    return frozenset(name for name, rule in rules.rules.items() if not isinstance(rule, EffectRule))
+
+
+def user(random: Random, user_id: str) -> Item:
+    boss = {"boss_id": s(random.choice(USERS))} if random.random() < 0.5 else {}
+    email = s(random.choice("xyz"))  # of which two may want the same
+    return every_kind.user(user_id, name=s(random.choice("AB")), rank=n(random.randint(1, 2)), email=email, **boss)
+
+
+def order(random: Random, user_id: str, order_id: str) -> Item:
+    return every_kind.order(user_id, order_id, random.randint(0, 3), status=s(random.choice(STATUSES)))
+
+
+def applications(random: Random, scene: Scene) -> None:
+    """What applications write, one table after the other, in any order."""
+    users = [user(random, one) for one in USERS if random.random() < 0.8]
+    orders = [order(random, u, o) for u in USERS for o in ORDERS if random.random() < 0.6]
+    posts = [every_kind.post(p, random.choice(USERS), random.choice("TU")) for p in "pqr" if random.random() < 0.7]
+    parts = [every_kind.part(p, random.choice([None, *"jklm"])) for p in "jklm" if random.random() < 0.8]
+    items = [("shop", one) for one in (*users, *orders)]
+    items += [("posts", one) for one in posts] + [("parts", one) for one in parts]
+    random.shuffle(items)
+    for table, item in items:
+        scene.put(table, item)
+
+
+def damage(random: Random, scene: Scene) -> None:
+    """Something goes wrong with some items, and no record tells."""
+    for table in scene.rules.tables:
+        for item in scene.memory.items(table):
+            key = scene.rules.tables[table].key_of(item)
+            assert key is not None
+            names = [name for name in item if name not in key.attributes()]
+            fate = random.random()
+            if fate < 0.1:
+                scene.memory.delete(key)
+            elif fate < 0.3 and names:
+                gone = random.choice(names)
+                scene.put(table, {name: value for name, value in item.items() if name != gone})
+            elif fate < 0.5 and names:
+                name = random.choice(names)
+                values = [other[name] for other in scene.memory.items(table) if name in other]
+                scene.put(table, {**item, name: random.choice(values)})
+    scene.records.clear()
+
+
+def world(seed: int, *without: str, **more: str) -> Scene:
+    """A shop with rules of every kind: brought in line or not, then damaged or not, by the seed."""
+    random = Random(seed)
+    scene = Scene(every_kind.rules_of(*without, effects=False, **more))
+    applications(random, scene)
+    if random.random() < 0.6:
+        scene.rest()
+        damage(random, scene)
+    scene.records.clear()
+    return scene
+
+
+def contents(scene: Scene) -> dict[str, dict[str, Item]]:
+    return {t: {str(scene.rules.tables[t].key_of(i)): i for i in scene.memory.items(t)} for t in scene.rules.tables}
+
+
+def planned(scene: Scene, names: frozenset[str] | None = None, **options: object):
+    """A plan, the planner, and the writes that its run made, on a store where nothing may be written."""
+    planner = Planner(scene.rules, names or kept_by(scene.rules), scene.tap, **options)
+    writes: list = []
+    dry = planner._dry
+    note = dry._on_write
+    dry._on_write = lambda tried: (writes.append(tried.write), note(tried))
+    before, scene.tap.requests = contents(scene), []
+    plan = planner.run()
+    assert scene.tap.writes == []
+    assert contents(scene) == before
+    return plan, writes, planner
+
+
+def backfilled(scene: Scene, names: frozenset[str] | None = None, workers: int = 1):
+    """The run that a backfill is, and its writes."""
+    tap = Tap(scene.memory)
+    chosen = Chosen(scene.rules, names or kept_by(scene.rules))
+    run = BackfillRun(
+        chosen, tap, scene.parked, MemoryState(), {}, supplies=segments(scene.rules, workers), workers=workers
+    )
+    assert run.run()
+    return run, tap.writes
+
+
+def as_multiset(writes) -> Counter[str]:
+    return Counter(map(repr, writes))
+
+
+def some_of(random: Random, rules: Rules) -> frozenset[str]:
+    """All rules that keep something, or a few, each with its parts."""
+    titles = sorted({rules.rules[name].title for name in kept_by(rules)})
+    some = set(random.sample(titles, random.choice([1, 2, 3, len(titles)])))
+    return frozenset(name for name in kept_by(rules) if rules.rules[name].title in some)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_planning_makes_the_writes_of_the_backfill(seed):
+    """In any small world with rules of every kind, copies of copies among them, the dry run makes the very writes that
+    the backfill then makes, comes to the same, and has touched nothing.
+    """
+    random = Random(seed)
+    scene = world(seed, **MORE)
+    names = some_of(random, scene.rules)
+    in_pages = seed % 3 == 0
+    if in_pages:
+        scene.memory.page_items = lambda limit: min(limit, 2)
+    plan, writes, planner = planned(scene, names)
+    run, really = backfilled(scene, names)
+    assert as_multiset(writes) == as_multiset(really)
+    assert planner._run.totals.outcomes == run.totals.outcomes
+    assert sum(plan.write_units.values()) == run.totals.writes
+    assert in_pages or sum(plan.read_units.values()) == run.totals.reads  # what comes lies on another page
+
+
+CHAIN = """
+tables:
+  authors: {key: {author_id: S}}
+  books:   {key: {book_id: S}, indexes: {by_author: {author_id: S}}}
+  pages:   {key: {page_id: S}, indexes: {by_book: {book_id: S}}}
+entities: {author: {table: authors}, book: {table: books}, page: {table: pages}}
+rules:
+  bylines: copy book.author_name into page.byline
+  names: copy author.name into book.author_name
+"""
+
+
+def test_planning_sees_the_copies_that_copies_are_made_of():
+    """What an earlier step would write is what a later one copies, though it is in no table and pages have gone by."""
+    scene = Scene(parse_rules(CHAIN))
+    scene.there("authors", author_item("a", name=s("Ada")))
+    scene.there("books", *(book_item(f"b{number}", "a") for number in range(600)))
+    scene.there("pages", *({"page_id": s(f"p{number}"), "book_id": s(f"b{number}")} for number in range(600)))
+    plan, writes, planner = planned(scene)
+    assert {name: figures.to_write for name, figures in plan.rules.items()} == {"bylines": 600, "names": 600}
+    assert len(planner._dry.overlay) == 600
+    assert as_multiset(writes) == as_multiset(backfilled(scene)[1])
+
+
+def test_planning_of_a_plain_copy_holds_nothing():
+    """A plan over many items of a rule that no other one reads keeps no write beyond its page."""
+    scene = Scene(library())
+    scene.there("authors", author_item("a", name=s("Ada")))
+    scene.there("books", *(book_item(f"b{number}", "a") for number in range(2_000)))
+    plan, writes, planner = planned(scene)
+    assert (plan.rules["author-on-books"].to_write, len(writes)) == (2_000, 2_000)
+    assert len(planner._dry.overlay) == 0
+    assert len(planner._dry._seen.written) <= 500
+
+
+def test_planning_counts_what_it_takes():
+    """Targets by what would become of them, units by rule and by table, whole and split: nothing is counted twice."""
+    scene = Scene(every_kind.rules_of(effects=False))
+    scene.there("shop", every_kind.user("1", name=s("A"), rank=n(1)), every_kind.order("1", "a", 7, status=s("x")))
+    plan, _, _ = planned(scene)
+    shop = plan.rules["names"]
+    assert shop.looked_at == shop.to_write + shop.right + shop.kept + shop.parked + shop.refused
+    assert sum(figures.write_units for figures in plan.rules.values()) == pytest.approx(plan.written)
+    assert plan.writes <= sum(figures.to_write for figures in plan.rules.values())
+    assert plan.read_units.keys() == set(scene.rules.tables)
+
+
+def fanned() -> Scene:
+    """An author of many books, of which some are right, and one of few; another author's are of 3 KB."""
+    scene = Scene(library(mapping=((("name",), ("author_name",)),)))
+    scene.there("authors", *(author_item(name, name=s(name)) for name in ("many", "few", "long")))
+    scene.there("books", *(book_item(f"m{number}", "many") for number in range(30)))
+    scene.there("books", *(book_item(f"r{number}", "many", author_name=s("many")) for number in range(10)))
+    scene.there("books", book_item("f1", "few"), book_item("f2", "few"), book_item("g", "gone"))
+    scene.there("books", book_item("l", "long", text=s("x" * 3_000)))
+    return scene
+
+
+def test_planning_names_the_widest_fan_outs_and_the_hottest_keys():
+    """Sources by how many targets name them, right or not, if it is more than one; partitions by write units."""
+    scene = fanned()
+    plan, _, _ = planned(scene)
+    authors, books = scene.rules.tables["authors"], scene.rules.tables["books"]
+    rule = "author-on-books"
+    assert plan.fan_outs == [((rule, key(authors, "many")), 40), ((rule, key(authors, "few")), 2)]
+    assert plan.hottest[0] == (key(books, "l"), 3)
+    assert len(plan.hottest) == 5
+    assert (plan.written, plan.hottest_seconds) == (35, 0.003)
+    assert (plan.seconds(10), plan.seconds(0), plan.seconds(1e9)) == (3.5, 0.003, 0.003)
+
+
+def test_planning_tells_each_write_by_rule_key_and_paths():
+    """One line for each rule and item; what goes out in one request has one number; no value is told."""
+    scene = Scene(every_kind.rules_of(effects=False))
+    scene.there("shop", every_kind.user("1", name=s("SECRET")), every_kind.order("1", "a", 7))
+    told: list[PlannedWrite] = []
+    plan, _, _ = planned(scene, on_write=told.append)
+    assert "SECRET" not in repr(told)
+    order, entry = scene.at("shop", "USER#1", "ORDER#a"), scene.at("ledger", "spent/L/USER#1", "ORDER#a")
+    by_rule = {(one.rule, one.does, one.key): one for one in told}
+    assert by_rule["names", "update", order].paths == (("user_name",),)
+    assert by_rule["tags", "update", scene.at("shop", "USER#1", "PROFILE")].paths == (("orders",),)
+    put = by_rule["spent.ledger", "put", entry]
+    assert put.paths == (("into",), ("at",), ("n",))
+    (added,) = (one for one in told if one.does == "add" and one.rule == "spent.ledger")
+    assert (added.number, added.paths) == (put.number, (("n",), ("v",)))
+    assert len({one.number for one in told}) == plan.writes
+
+
+def test_planning_never_tells_the_groups_of_a_total():
+    """The numbers of a total are named by what its children hold: that is a value, and is not told."""
+    scene = Scene(every_kind.rules_of(effects=False, per="{count: order, per: status, into: user.per}"))
+    scene.there("shop", every_kind.user("1"), every_kind.order("1", "a", 7, status=s("SECRET")))
+    told: list[PlannedWrite] = []
+    planned(scene, frozenset(n for n, rule in scene.rules.rules.items() if rule.title == "per"), on_write=told.append)
+    assert any(one.does == "add" for one in told)
+    assert "SECRET" not in repr(told)
+
+
+def test_planning_says_why_targets_are_parked():
+    """What cannot be made right is counted once with its reason, also where rounds pass before that is known."""
+    scene = Scene(every_kind.rules_of(effects=False))
+    parts = [every_kind.part("top"), every_kind.part("x", "y"), every_kind.part("y", "x"), every_kind.part("z", "z")]
+    scene.there("parts", *parts)
+    scene.there("shop", every_kind.user("1"), every_kind.order("1", "a", 7, status=s("x")))
+    scene.there("shop", {**every_kind.order("1", "b", 7), "total": s("much")})
+    plan, _, _ = planned(scene)
+    paths = plan.rules["paths"]
+    assert (paths.to_write, paths.right, paths.parked) == (1, 0, 3)
+    assert paths.reasons == {"Cycle": 1, "ParentWithoutPath": 2}
+    assert plan.rules["spent.ledger"].reasons == {"NotANumber": 1}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_planning_from_a_sample_comes_close(seed):
+    """From a tenth of the segments the figures of the whole are estimated within a third, items, writes and units."""
+    random = Random(seed)
+    scene = Scene(library())
+    scene.there("authors", author_item("a", name=s("Ada")))
+    for number in range(6_000):
+        right = {} if random.random() < 0.5 else {"author_name": s("Ada")}
+        scene.there("books", book_item(f"b{number}", "a", **right))
+    whole, _, _ = planned(scene)
+    drawn = tuple(sorted(random.sample(range(1_000), 100)))
+    some, writes, _ = planned(scene, share=Share(1_000, drawn))
+    assert len(writes) < whole.writes / 5
+    for about, exactly in (
+        (some.items, whole.items),
+        (some.writes, whole.writes),
+        (some.written, whole.written),
+        (some.rules["author-on-books"].right, whole.rules["author-on-books"].right),
+    ):
+        assert about == pytest.approx(exactly, rel=1 / 3)
+        assert about != exactly
+
+
+def test_planning_reads_of_a_sample_are_not_those_of_its_many_small_pages():
+    """What a scan of few large segments costs is estimated by size: a thousandth of a table is not a unit each."""
+    scene = fanned()
+    scene.there("books", *(book_item(f"s{number}", "nobody", text=s("x" * 3_000)) for number in range(100)))
+    whole, _, _ = planned(scene)
+    some, _, _ = planned(scene, share=Share(1_000, tuple(range(0, 1_000, 2))))
+    assert some.read_units["books"] < 1.5 * whole.read_units["books"]
+
+
+def test_planning_is_limited_to_tables_and_items():
+    """Only what is of the tables given, and wanted, is looked at."""
+    scene = world(2)
+    none, writes, _ = planned(scene, tables=("posts",))
+    assert (none.writes, writes) == (0, [])
+    only, _, _ = planned(scene, wanted=lambda at, _item: at.values[0][2] == "USER#1")
+    everything, _, _ = planned(scene)
+    assert 0 < only.writes < everything.writes
+
+
+def broken(scene: Scene, asked: type, failing=lambda _request: True) -> None:
+    def before(request):
+        if isinstance(request, asked) and failing(request):
+            raise StoreError("ThrottlingException", "table books")
+
+    scene.tap.before = before
+
+
+def test_planning_gives_no_half_plan():
+    """Where a table cannot be scanned, or the plan is stopped, there is none: it says which segment, and why."""
+    scene = fanned()
+    broken(scene, Scan)
+    with pytest.raises(StoreError, match=r"PlanNotFinished.*books/0-of-1: ThrottlingException"):
+        planned(scene, sleep=lambda _seconds: None)
+    with pytest.raises(StoreError, match="PlanNotFinished"):
+        planned(fanned(), stopping=lambda: True)
+
+
+def test_planning_counts_what_cannot_be_read_as_parked():
+    """A few items that cannot be read are parked with that reason, as by the backfill, and hold up no other."""
+    scene = fanned()
+    gone = key(scene.rules.tables["authors"], "gone")
+    scene.tap.before = lambda _request: None
+    broken(scene, Read, lambda request: gone in request.keys)
+    plan, _, _ = planned(scene, sleep=lambda _seconds: None)
+    assert plan.rules["author-on-books"].parked > 0
+    assert plan.rules["author-on-books"].reasons.keys() == {"ThrottlingException"}
+
+
+def test_planning_with_several_workers_comes_to_the_same():
+    """Segments worked on at the same time make the same writes, in another order."""
+    scene = fanned()
+    alone, writes, _ = planned(scene)
+    together, others, _ = planned(scene, share=Share(8, tuple(range(8))), workers=4)
+    assert as_multiset(writes) == as_multiset(others)
+    assert (together.rules, together.hottest, together.fan_outs) == (alone.rules, alone.hottest, alone.fan_outs)
+
+
+def test_planning_counts_a_fan_out_once_however_many_rounds_there_are():
+    """A hierarchy is gone over level by level; its parents have as many children as before."""
+    scene = Scene(every_kind.rules_of(effects=False))
+    parts = [every_kind.part(name, parent) for name, parent in (("a", None), ("b", "a"), ("c", "a"), ("d", "b"))]
+    scene.there("parts", *parts)
+    plan, _, _ = planned(scene)
+    assert plan.fan_outs == [(("paths", key(scene.rules.tables["parts"], "a")), 2)]
+
+
+def test_planning_counts_no_write_that_would_be_rejected():
+    """A copy that would make its item too large is parked with that reason, and is no write, though it is paid for."""
+    scene = Scene(library(mapping=((("name",), ("author_name",)),)))
+    scene.there("authors", author_item("a", name=s("x" * 2_000)))
+    scene.there("books", book_item("b", "a", text=s("x" * 409_000)), book_item("c", "a"))
+    told: list[PlannedWrite] = []
+    plan, _, _ = planned(scene, on_write=told.append)
+    figures = plan.rules["author-on-books"]
+    assert (plan.writes, len(told), figures.to_write, figures.parked) == (1, 1, 1, 1)
+    assert figures.reasons == {"ItemTooLarge": 1}
+    assert plan.written > 400
+
+
+def test_planning_tells_a_whole_item_by_the_rule_that_puts_it():
+    """A mirror that comes is its own rule's write, not that of a rule which copies into mirrors."""
+    scene = Scene(every_kind.rules_of(effects=False, **MORE))
+    scene.there("shop", every_kind.user("1", name=s("A"), email=s("a@x"), boss_id=s("1")))
+    told: list[PlannedWrite] = []
+    planned(scene, frozenset(["mails", "mail_bosses"]), on_write=told.append)
+    assert [(one.does, one.rule) for one in told] == [("put", "mails"), ("update", "mail_bosses")]

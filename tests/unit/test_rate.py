@@ -1,0 +1,122 @@
+"""How fast a backfill may write: never more than was asked for, less after throttles and under lag, and back again."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sync_rules.rate import BURST_SECONDS, RECOVERY_SECONDS, Rate
+
+
+class Clock:
+    """A clock that only goes on when somebody sleeps, or is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds > 0
+        self.now += seconds
+
+
+def rate_of(ceiling: float) -> tuple[Rate, Clock]:
+    clock = Clock()
+    return Rate(ceiling, clock=clock, sleep=clock.sleep), clock
+
+
+STEPS = st.lists(
+    st.tuples(st.just("take"), st.floats(0.5, 400))
+    | st.tuples(st.just("pass"), st.floats(0, 30))
+    | st.tuples(st.just("throttled"), st.just(0))
+    | st.tuples(st.just("cap"), st.floats(0, 200)),
+    max_size=40,
+)
+
+
+@given(st.floats(0.5, 150), STEPS)
+def test_rate_never_lets_more_through_than_it_says(ceiling, steps):
+    """Over any stretch of any schedule no more goes through than rate * t and a burst, or one request if larger."""
+    rate, clock = rate_of(ceiling)
+    let: list[tuple[float, float]] = []
+    for step, amount in steps:
+        if step == "take":
+            rate.take(amount)
+            let.append((clock(), amount))
+        elif step == "pass":
+            clock.now += amount
+        elif step == "throttled":
+            rate.slow_down()
+        else:
+            rate.cap(amount)
+        assert 0 < rate.units_per_second <= ceiling
+    for i, (since, _) in enumerate(let):
+        for (until, _), units in zip(let[i:], accumulate(amount for _, amount in let[i:]), strict=True):
+            most = max(ceiling * BURST_SECONDS, *(amount for _, amount in let))
+            assert units <= ceiling * (until - since) + most + 1e-6
+
+
+def test_rate_is_used_up():
+    """Whoever always has something to write gets what the rate allows: no more, and no less."""
+    rate, clock = rate_of(100)
+    for _ in range(1_000):
+        rate.take(5)
+    assert clock.now - 1_000 == pytest.approx((5_000 - 100) / 100, rel=0.01)
+
+
+def test_rate_of_nothing_is_no_limit():
+    """A rate of 0 lets everything through at once, throttles or not."""
+    rate, clock = rate_of(0)
+    rate.slow_down()
+    rate.take(1e9)
+    assert clock.now == 1_000
+
+
+def test_rate_goes_down_once_a_second_and_comes_back():
+    """However many are throttled within a second, the rate is lowered once; it recovers in time, and never beyond."""
+    rate, clock = rate_of(100)
+    for _ in range(20):
+        rate.slow_down()
+    assert rate.units_per_second == pytest.approx(70)
+    clock.now += 1
+    rate.slow_down()
+    assert rate.units_per_second == pytest.approx((70 + 100 / RECOVERY_SECONDS) * 0.7)
+    before = rate.units_per_second
+    clock.now += RECOVERY_SECONDS / 10
+    assert rate.units_per_second == pytest.approx(before + 10)
+    clock.now += RECOVERY_SECONDS
+    assert rate.units_per_second == 100
+
+
+def test_rate_never_stands_still():
+    """Throttles without end leave a hundredth of the ceiling."""
+    rate, clock = rate_of(100)
+    for _ in range(100):
+        clock.now += 1
+        rate.slow_down()
+    assert 1 <= rate.units_per_second < 10
+
+
+def test_rate_stays_under_its_cap():
+    """A cap holds however much time passes, and goes when it is lifted."""
+    rate, clock = rate_of(100)
+    rate.cap(20)
+    clock.now += 1_000
+    assert rate.units_per_second == 20
+    rate.cap(1_000)
+    clock.now += 1_000
+    assert rate.units_per_second == 100
+
+
+def test_rate_is_shared_by_threads():
+    """Several threads together get what one would."""
+    rate, clock = rate_of(1_000)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(rate.take, [10] * 400))
+    assert clock.now - 1_000 >= (4_000 - 1_000) / 1_000 - 1e-6

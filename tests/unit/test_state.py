@@ -1,0 +1,142 @@
+"""State documents: whole or not at all, in a file or a table; which rules were applied."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from sync_rules import aws, state
+from sync_rules.errors import StoreError, UserError
+from sync_rules.state import APPLIED, FileState, MemoryState, TableState, applied, save_applied
+
+CURSOR = {"cursor": {"id": {"B": b"\x00\xff"}, "n": {"N": "1"}}, "done": False}
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+@pytest.fixture(params=["memory", "file", "table"])
+def documents(request, tmp_path, monkeypatch):
+    if request.param == "memory":
+        yield MemoryState()
+    elif request.param == "file":
+        yield FileState(tmp_path / "state.json")
+    else:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "test")
+        with mock_aws():
+            client = boto3.client("dynamodb", region_name="us-east-1")
+            client.create_table(
+                TableName="state",
+                AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+                KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+                BillingMode="PAY_PER_REQUEST",
+            )
+            yield TableState(client, "state")
+
+
+def test_state_gives_back_what_was_saved(documents):
+    """A document comes back as it was, binary keys too; the newest; None before it was saved and after its removal."""
+    assert documents.load("backfill/a") is None
+    documents.save("backfill/a", CURSOR)
+    documents.save("backfill", {"done": True})
+    assert documents.load("backfill/a") == CURSOR
+    documents.save("backfill/a", {"done": True})
+    assert documents.load("backfill/a") == {"done": True}
+    documents.remove("backfill/a")
+    documents.remove("backfill/a")
+    assert documents.load("backfill/a") is None
+    assert documents.load("backfill") == {"done": True}
+
+
+def test_state_says_which_rules_were_applied(documents):
+    """Fingerprints by rule, without the time that stands beside them."""
+    assert applied(documents) == {}
+    save_applied(documents, {"names": "f1"}, NOON)
+    assert applied(documents) == {"names": "f1"}
+    assert documents.load(APPLIED) == {"names": "f1", "at": "2026-11-21T12:00:00+00:00"}
+
+
+def test_state_file_outlives_the_process_and_is_its_owner_s(tmp_path):
+    """Another process reads what was saved; nobody else may, since it names keys."""
+    path = tmp_path / "state.json"
+    FileState(path).save("backfill/a", CURSOR)
+    assert FileState(path).load("backfill/a") == CURSOR
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_state_file_is_whole_at_every_moment(tmp_path, monkeypatch):
+    """A save that fails leaves the file as it was, and says why."""
+    path = tmp_path / "state.json"
+    documents = FileState(path)
+    documents.save("a", {"n": 1})
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(StoreError, match=r"StateNotWritten: .*No space left on device"):
+            documents.save("a", {"n": 2})
+    assert FileState(path).load("a") == {"n": 1}
+    documents.save("b", {"n": 3})
+    assert json.loads(path.read_text())["b"] == {"n": 3}
+
+
+def test_state_file_may_be_saved_by_several_threads(tmp_path):
+    """No document of one thread is lost to that of another."""
+    documents = FileState(tmp_path / "state.json")
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda i: documents.save(f"backfill/{i}", {"i": i}), range(64)))
+    again = FileState(tmp_path / "state.json")
+    assert [again.load(f"backfill/{i}") for i in range(64)] == [{"i": i} for i in range(64)]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', "{", "\x00"])
+def test_state_file_of_something_else_is_refused(tmp_path, text):
+    """A file that is no state is named, with what to do, and is left alone."""
+    path = tmp_path / "state.json"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"state\.json: expected a state file of sync-rules"):
+        FileState(path)
+    assert path.read_text() == text
+
+
+def test_state_file_that_cannot_be_read_is_named(tmp_path):
+    """A folder in its place is no state file."""
+    with pytest.raises(UserError, match="expected a state file to read"):
+        FileState(tmp_path)
+
+
+class Broken:
+    """A client whose table does not answer as it should."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+
+    def get_item(self, **_parameters: object) -> None:
+        raise aws.ClientError({"Error": {"Code": self.code}}, "GetItem")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("ResourceNotFoundException", "TableNotFound: state table t: create it with the string key 'id'"),
+        ("ValidationException", "ValidationException: state table t: its key must be the string 'id'"),
+        ("AccessDeniedException", "AccessDeniedException: state table t$"),
+    ],
+)
+def test_state_table_that_does_not_answer_is_named(code, words):
+    """The error says which table, why, and what cures it."""
+    with pytest.raises(StoreError, match=words):
+        TableState(Broken(code), "t").load("backfill")
+
+
+def test_state_ids_stand_apart_from_others_in_the_table():
+    """The same table may hold other things: what is ours has a prefix."""
+    assert TableState(None, "t")._key("backfill") == {"id": {"S": state.PREFIX + "backfill"}}

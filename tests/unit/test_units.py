@@ -1,0 +1,89 @@
+"""Read and write units, by the examples and sentences of the Developer Guide."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sync_rules.model import Check, Delete, Put, Update
+from sync_rules.units import action_units, after, index_units, read_units, write_units
+from tests.builders import index, key, n, s, table
+
+KB = 1_024
+SHOWN = index("shown", {"kind": "S"}, projection="all")
+KEYS = index("keys", {"kind": "S"}, projection="keys")
+SOME = index("some", {"kind": "S"}, projection=("name",))
+
+
+@pytest.mark.parametrize(
+    ("size", "consistent", "units"),
+    [
+        (1, True, 1),
+        (4 * KB, True, 1),
+        (4 * KB + 1, True, 2),
+        (8 * KB, True, 2),
+        (8 * KB, False, 1),
+        (1, False, 0.5),
+        (0, True, 1),
+        (0, False, 0.5),
+    ],
+)
+def test_units_of_a_read(size, consistent, units):
+    """A unit is up to 4 KB strongly consistent; eventually consistent it costs half; nothing found costs the least."""
+    assert read_units(size, consistent=consistent) == units
+
+
+@pytest.mark.parametrize(("size", "units"), [(0, 1), (1, 1), (KB, 1), (KB + 1, 2), (10 * KB, 10)])
+def test_units_of_a_write(size, units):
+    """A unit is up to 1 KB."""
+    assert write_units(size) == units
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "units"),
+    [
+        (None, None, 0),
+        ({"id": s("1")}, {"id": s("1"), "name": s("x")}, 0),
+        (None, {"id": s("1"), "kind": s("a")}, 1),
+        ({"id": s("1"), "kind": s("a")}, {"id": s("1")}, 1),
+        ({"id": s("1"), "kind": s("a")}, {"id": s("1"), "kind": s("a"), "name": s("x")}, 1),
+        ({"id": s("1"), "kind": s("a")}, {"id": s("1"), "kind": s("b")}, 2),
+        ({"id": s("1"), "kind": s("a"), "n": n("1.0")}, {"id": s("1"), "kind": s("a"), "n": n("1")}, 0),
+    ],
+)
+def test_units_of_an_index(before, now, units):
+    """An index costs nothing where the item is in it neither before nor after, or what it shows stays; one where a row
+    comes, goes or changes; two where its key changes.
+    """
+    assert index_units(table("t", {"id": "S"}, SHOWN), SHOWN, before, now) == units
+
+
+@pytest.mark.parametrize(("which", "name", "other"), [(KEYS, 0, 0), (SOME, 1, 0), (SHOWN, 1, 1)])
+def test_units_of_an_index_go_by_what_it_shows(which, name, other):
+    """A change of an attribute that is not projected costs nothing in an index."""
+    of = table("t", {"id": "S"}, which)
+    before = {"id": s("1"), "kind": s("a"), "name": s("x"), "other": s("x")}
+    assert index_units(of, which, before, {**before, "name": s("y")}) == name
+    assert index_units(of, which, before, {**before, "other": s("y")}) == other
+
+
+@given(st.integers(0, 5 * KB), st.integers(0, 5 * KB))
+def test_units_of_an_item_go_by_the_larger(before, now):
+    """An item written costs the larger of its sizes before and after."""
+    sizes = [{"id": s("1"), "text": s("x" * size)} for size in (before, now)]
+    largest = max(before, now) + len("id") + 1 + len("text")
+    assert action_units(table("t", {"id": "S"}), *sizes) == -(-largest // KB)
+
+
+def test_units_know_what_an_action_makes_of_an_item():
+    """After an update, a put, a delete, a check, and an update that the service would reject."""
+    at = key(table("t", {"id": "S"}), "1")
+    before = {"id": s("1"), "a": s("x")}
+    update = Update(at, ((("b",), s("y")),), (("a",),), ())
+    assert after(update, before) == {"id": s("1"), "b": s("y")}
+    assert after(update, None) == {"id": s("1"), "b": s("y")}
+    assert after(Put(at, {"id": s("1")}, ()), before) == {"id": s("1")}
+    assert after(Delete(at, ()), before) is None
+    assert after(Check(at, ()), before) == before
+    assert after(Update(at, ((("a", "b"), s("y")),), (), ()), before) == before
