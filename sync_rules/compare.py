@@ -13,7 +13,6 @@ rule says that somebody should hear of it, it is left; and a copy that is kept (
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from typing import Final
 
 from sync_rules.attributes import AttributeValue, Item, Path, get, nest
 from sync_rules.decide import lost_source
+from sync_rules.digests import at_stake, digest, ordered, whole
 from sync_rules.entities import Table
 from sync_rules.errors import StoreError
 from sync_rules.families import Desired, Part, TargetRule, Trouble
@@ -223,7 +223,7 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
     says = desired.values() if isinstance(desired, Mapping) else ()
     source = next(iter(rule.source_keys(target.image)), None)
     there = found.reason if isinstance(found, Trouble) else not any(found)
-    truth, held_digest = _digest(str(source), there, *map(_ordered, says)), _digest(*map(_ordered, held))
+    truth, held_digest = digest(str(source), there, *map(ordered, says)), digest(*map(ordered, held))
     comparison.different.append(
         Difference(rule.name, drift, target.key, source, tuple(paths), held_digest, truth, reason, mendable=mendable)
     )
@@ -231,26 +231,21 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
 
 def _differing_part(part: Part, verdict: Write | Trouble | StoreError, target: Found, source: Found) -> Difference:
     """A part that is not as it should be. Of a set only the one element counts: the others come and go."""
-    reason, held = "", _whole(target)
+    reason: str = ""
+    held: object = None
     unasked = Drift.ORPHAN if source is None else Drift.EXTRA
     last = verdict.actions[-1] if isinstance(verdict, Transaction) else verdict
     if isinstance(verdict, Trouble):
-        drift, reason = Drift.STUCK, verdict.reason
-        held = reason  # what else happens to the item does not matter
+        drift, reason, held = Drift.STUCK, verdict.reason, verdict.reason
     elif isinstance(last, Update) and (last.adds or last.discards):
-        drift = Drift.MISSING if last.adds else unasked
-        held = bool(last.adds)
+        drift, held = Drift.MISSING if last.adds else unasked, bool(last.adds)
     elif isinstance(last, Delete):
-        drift = unasked
+        drift, held = unasked, at_stake(target, last, part.rule.copies)
     else:
         drift = Drift.MISSING if target is None else Drift.WRONG
-    truth, mendable = _digest(_whole(source)), drift is not Drift.STUCK
-    return Difference(part.rule.name, drift, part.target, part.source, (), _digest(held), truth, reason, part, mendable)
-
-
-def _whole(item: Found) -> object:
-    """An item as a value."""
-    return _ordered({"M": item}) if item is not None and not isinstance(item, StoreError) else None
+        held = at_stake(target, last, part.rule.copies)
+    truth, mendable = digest(whole(source)), drift is not Drift.STUCK
+    return Difference(part.rule.name, drift, part.target, part.source, (), digest(held), truth, reason, part, mendable)
 
 
 def _drift(rule: TargetRule, target: Target, paths: Desired, sources: Sources) -> Drift:
@@ -278,23 +273,3 @@ def _outlives(rule: TargetRule, image: Item) -> bool:
     if not isinstance(rule, LinkedRule) or (isinstance(rule, CopyRule) and rule.mode == "snapshot"):
         return False
     return rule.where_holds({}, image) and any(get(image, copy) is not None for copy in rule.copies)
-
-
-def _digest(*seen: object) -> str:
-    """Sixteen hexadecimal digits that stand for what was seen."""
-    return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
-
-
-def _ordered(value: AttributeValue | None) -> object:
-    """A value without the order of its sets and maps, which may differ from one read to the next."""
-    if value is None:
-        return None
-    ((kind, content),) = value.items()
-    match kind:
-        case "SS" | "NS" | "BS":
-            return kind, sorted(content)
-        case "M":
-            return kind, [(name, _ordered(content[name])) for name in sorted(content)]
-        case "L":
-            return kind, [*map(_ordered, content)]
-    return kind, content

@@ -34,12 +34,13 @@ def mend(drifted: Sequence[Difference], rules: Rules) -> Work[frozenset[Subject]
         for key, names in asked.items()
         if (again := pull_of(key, rules)) is not None
     ]
-    yield from pull(pulls, Pace())
-    yield from settle([PartLook(one.part) for one in mendable if one.part is not None], Pace())
+    report = yield from pull(pulls, Pace())
+    report.add((yield from settle([PartLook(one.part) for one in mendable if one.part is not None], Pace())))
     after = yield from look_again(mendable, rules)
     before = {one.subject: one for one in mendable}
     left = {one.subject for one in drifted if not one.mendable}
-    return frozenset(left | {one.subject for one in after.different if not _moved(before[one.subject], one)})
+    still = (one for one in after.different if one.target in report.failed or not _moved(before[one.subject], one))
+    return frozenset(left | {one.subject for one in still})
 
 
 def _moved(before: Difference, now: Difference) -> bool:

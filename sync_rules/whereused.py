@@ -2,19 +2,18 @@
 is made of those in turn.
 
 Law: it follows the rules as the pipeline does, by Query and by key, never by a scan; it tells what stands there now,
-right or wrong. A place is told once for each rule; what is merely listed is not kept in memory.
+right or wrong. What is merely listed is not kept in memory.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sync_rules.attributes import Item, Path, get
 from sync_rules.entities import Entity
 from sync_rules.explain import parts_on
-from sync_rules.families import Part, PartRule, Rule, TargetRule, causes
+from sync_rules.families import EffectRule, Part, PartRule, Rule, TargetRule, causes
 from sync_rules.fanout import still_linked
 from sync_rules.kinds.archive import ArchiveRule
 from sync_rules.kinds.tally import TallyRule
@@ -54,25 +53,41 @@ def where_used(key: ItemKey, rules: Rules, world: World) -> Iterator[Use]:
     Raises StoreError when something cannot be read.
     """
     item = _read(world, key) or key.attributes()
-    waiting = deque([_Look(key, item, frozenset(rules.rules))])
-    seen: set[tuple[ItemKey, frozenset[str]]] = set()
-    while waiting:
-        look = waiting.popleft()
-        entity = rules.entity_of(look.key)
-        if entity is None or (look.key, look.rules) in seen:
+    entity = rules.entity_of(key)
+    if entity is None:
+        return
+    seen: set[int] = set()
+    looks = [_uses(_Look(key, item, frozenset(rules.rules)), entity, rules, world)]
+    while looks:  # depth first, so that of each level but a page is in memory
+        found = next(looks[-1], None)
+        if found is None:
+            looks.pop()
             continue
-        seen.add((look.key, look.rules))
-        for use, image in _uses(look, entity, rules, world):
-            yield use
-            fed = _fed_by(use.rule, rules)
-            if fed:
-                waiting.append(_Look(use.target, image, fed))
+        use, image = found
+        yield use
+        fed = _fed_by(use.rule, rules)
+        again = hash((use.target, fed))
+        entity = rules.entity_of(use.target)
+        if fed and entity is not None and again not in seen:
+            seen.add(again)
+            looks.append(_uses(_Look(use.target, image, fed), entity, rules, world))
 
 
 def archives_of(entity: Entity | None, rules: Rules) -> Iterator[ArchiveRule]:
-    """The rules that keep deleted items of an entity as objects, which nothing here can look into."""
+    """The rules that keep deleted items as objects, which nothing here can look into: items of an entity, or of those
+    that may hold something of it.
+    """
+    holding = {entity}
+    waiting = [rule for rule in rules.rules.values() if rule.source is entity and not isinstance(rule, EffectRule)]
+    known = {rule.name for rule in waiting}
+    while waiting:
+        rule = waiting.pop()
+        holding.add(rule.target)
+        fed = _fed_by(rule, rules) - known
+        known |= fed
+        waiting += (rules.rules[name] for name in fed)
     for rule in rules.rules.values():
-        if isinstance(rule, ArchiveRule) and rule.source is entity:
+        if isinstance(rule, ArchiveRule) and rule.source in holding:
             yield rule
 
 

@@ -17,7 +17,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("numbers",),
     ("keys", "model", "expressions"),
     ("entities", "messages", "changes", "formula", "element"),
-    ("finding", "sizes", "updates", "pace"),
+    ("finding", "sizes", "updates", "pace", "digests"),
     ("families",),
     # what is true, kind by kind
     ("ledger", "kinds", "kinds.indexkeys", "kinds.linked", "kinds.copy", "kinds.path", "kinds.derive"),

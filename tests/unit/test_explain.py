@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,11 +21,11 @@ from sync_rules.model import Change, ItemKey
 from sync_rules.rulefile import parse_rules
 from sync_rules.rules import Rules
 from sync_rules.state import MemoryState
-from sync_rules.store import NobodyLooksAgain, World, drive
-from sync_rules.whereused import where_used
+from sync_rules.store import List, NobodyLooksAgain, World, drive
+from sync_rules.whereused import archives_of, where_used
 from tests.builders import s
 from tests.every_kind import order, part, post, rules_of, user
-from tests.worlds import Parked, record_of
+from tests.worlds import Parked, Tap, record_of
 
 ADA = {"name": s("Ada"), "rank": s("1"), "email": s("ada@example.org")}
 
@@ -206,3 +207,22 @@ def test_no_value_is_told_of_an_item_or_its_uses(shop):
     assert any("user_name" in line for line in lines)
     assert not any("Ada" in line for line in lines)
     assert lines[-1].endswith("places hold something of shop[USER#1, PROFILE]")
+
+
+def test_where_used_names_archives_of_items_that_hold_copies(shop):
+    """Deleted orders are archived with the user's name on them: asked about the user, that bucket is named too."""
+    rules = [rule.name for rule in archives_of(shop.rules.entities["user"], shop.rules)]
+    assert rules == ["kept"]
+    assert list(archives_of(shop.rules.entities["part"], shop.rules)) == []
+
+
+def test_where_used_tells_the_first_place_before_it_has_read_the_last(shop):
+    """What is merely listed is not kept: of 500 orders the first is told after one page."""
+    for number in range(500):
+        shop.put("shop", {**order("1", f"{number:03}", 1), "user_name": s("Ada")})
+    tap = Tap(shop.store)
+    places = where_used(shop.ada, shop.rules, replace(shop.world, store=tap))
+    first = next(use for use in places if use.rule.name == "names")
+    assert first.paths == (("user_name",),)
+    assert len(tap.seen(List)) == 1
+    assert sum(use.rule.name == "names" for use in places) == 500

@@ -936,3 +936,46 @@ def test_verify_never_calls_it_drift_that_a_handler_is_behind(seed, repair):
     busy.scene.receive()
     busy.scene.rest()
     assert rules_found(Run(busy.scene)) == []
+
+
+# ---------------------------------------------------------------- what else happens to an item
+def mirror_of_ada() -> tuple[Scene, ItemKey, ItemKey]:
+    """A mirror that is wrong, and its source."""
+    scene = Scene(every_kind.rules_of(effects=False))
+    ada = scene.put("shop", every_kind.user("1", name=s("Ada"), email=s("a@x")))
+    scene.rest()
+    mirror = scene.at("shop", "EMAIL#a@x", "EMAIL")
+    scene.there("shop", {**scene.item(mirror), "name": s("Wrong"), "logins": n(0)})
+    return scene, ada, mirror
+
+
+def test_verify_what_others_write_beside_a_wrong_mirror_is_no_sign_of_life():
+    """An application that counts logins on the mirror keeps no name up: the mirror has drifted, and is mended."""
+    scene, _, mirror = mirror_of_ada()
+    clock = [0.0]
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+        scene.there("shop", {**scene.item(mirror), "logins": n(int(clock[0]))})
+
+    verifier = Verifier(
+        scene.rules, scene.world, frozenset({"mails"}), repair=True, sleep=sleep, clock=lambda: clock[0]
+    )
+    assert [(found.difference.drift, found.repaired) for found in verifier.sweep()] == [(Drift.WRONG, True)]
+    assert scene.item(mirror)["name"] == s("Ada")
+
+
+def test_verify_a_repair_that_failed_is_left_whatever_else_moved():
+    """Both items are touched while the write fails: the drift is left, and said to be."""
+    scene, ada, mirror = mirror_of_ada()
+    touches = iter(range(1, 100))
+
+    def fails(write: Write) -> Result:
+        for at in (ada, mirror):
+            scene.memory.put("shop", {**scene.item(at), "seen": n(next(touches))})
+        return Result(Status.FAILED, reason="ThrottlingException")
+
+    scene.tap.result = fails
+    verifier = Verifier(scene.rules, scene.world, frozenset({"mails"}), repair=True, grace_seconds=0)
+    assert [found.repaired for found in verifier.sweep()] == [False]
+    assert verifier.tally.left == 1
