@@ -33,7 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("batch", "verify", "prune", "explain"),
     ("whereused",),
     # the rules file: beside the pipeline, which never reads it
-    ("errorcodes", "codes", "yamlspots", "problems", "forms", "groupforms", "schema", "shape", "variables", "links"),
+    ("errorcodes", "codes", "yamlspots", "problems", "forms", "groupforms", "schema", "shape", "variables", "links", "givenkey"),
     ("compiling.desk", "compiling.sentences", "compiling.copying", "compiling.gathering", "compiling.own"),
     ("compiling.mirroring", "compiling.counting", "compiling.effects"),
     ("compiling", "lint", "rulefile"),

@@ -28,12 +28,13 @@ from sync_rules.backfill_totals import Totals
 from sync_rules.batch import KeptOnce
 from sync_rules.checkpoint import locked
 from sync_rules.commands.run import stop_signals
-from sync_rules.commands.verify import chosen, parse_key
+from sync_rules.commands.verify import chosen
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import UserError
 from sync_rules.export import shelf_of
 from sync_rules.failure_log import FailureLog, require_writable
 from sync_rules.families import EffectRule
+from sync_rules.givenkey import parse_key
 from sync_rules.iterator_age import Brake, IteratorAge
 from sync_rules.limits import Limits
 from sync_rules.local_run import Files, wall_clock_ms

@@ -16,13 +16,13 @@ import typer
 
 from sync_rules import aws
 from sync_rules.attributes import show_path
-from sync_rules.commands.verify import parse_key
 from sync_rules.compare import Drift
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import UserError
 from sync_rules.explain import Consequence, Standing, changed_names, consequences, standings
 from sync_rules.failures import plain_key, printable
 from sync_rules.families import PartRule, Rule
+from sync_rules.givenkey import parse_key
 from sync_rules.model import Change, Failure, ItemKey
 from sync_rules.records import read_event
 from sync_rules.rulefile import load_rules

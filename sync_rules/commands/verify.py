@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from decimal import Decimal
 from pathlib import Path
 from random import Random
 from secrets import randbelow
@@ -21,15 +20,14 @@ import typer
 from rich.console import Console
 
 from sync_rules import aws
-from sync_rules.attributes import AttributeValue
 from sync_rules.drift_display import as_line, grid, sampled, summary, unseen
 from sync_rules.drift_report import DriftReport, header, open_report, report
 from sync_rules.dynamodb import DynamoStore
-from sync_rules.entities import Table
 from sync_rules.errors import UserError
 from sync_rules.failure_log import FailureLog
 from sync_rules.families import EffectRule
 from sync_rules.findings import SAMPLE_SEGMENTS, Finding, Share, Tally
+from sync_rules.givenkey import parse_key
 from sync_rules.htmlreport import Verified, as_typed, host_of, noting, page
 from sync_rules.local_run import Files, wall_clock_ms
 from sync_rules.model import ItemKey
@@ -178,59 +176,6 @@ def chosen(rules: Rules, names: list[str]) -> frozenset[str]:
             raise UserError(unknown("rule", name, dict.fromkeys(kept.values())))
         asked.add(title)
     return frozenset(name for name, title in kept.items() if not names or title in asked)
-
-
-def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
-    """The key a user gave as JSON, typed by the key schema of its table.
-
-    Raises:
-        UserError: when it is not JSON, or its attributes are those of no table, or of several.
-    """
-    try:
-        given = json.loads(text, parse_float=Decimal)  # a float would lose digits
-    except ValueError:
-        given = None
-    if not isinstance(given, dict) or not given:
-        raise UserError(f'{text!r} is not a key: expected a JSON object of key attributes, such as {{"book_id": "b1"}}')
-    if table is not None and table not in rules.tables:
-        raise UserError(unknown("table", table, rules.tables))
-    candidates = [rules.tables[table]] if table is not None else list(rules.tables.values())
-    fitting = [one for one in candidates if {attribute.name for attribute in one.key} == given.keys()]
-    if len(fitting) != 1:
-        keys = "; ".join(f"{one.name}: {', '.join(a.name for a in one.key)}" for one in candidates)
-        cure = "say which with --table" if fitting else f"the keys are {keys}"
-        raise UserError(f"a key with {', '.join(given)} is of {'several tables' if fitting else 'no table'}: {cure}")
-    return _typed(given, fitting[0])
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | Decimal) or not Decimal(str(value)).is_finite():
-        raise TypeError
-    return str(value)
-
-
-AS_KEY: Final[Mapping[str, Callable[[Any], str | bytes]]] = {"S": _text, "N": _number, "B": bytes.fromhex}
-EXPECTED: Final = {"S": "text", "N": "a number", "B": "hexadecimal digits"}
-
-
-def _typed(given: dict[str, Any], table: Table) -> ItemKey:
-    item: dict[str, AttributeValue] = {}
-    for attribute in table.key:
-        try:
-            item[attribute.name] = {attribute.type: AS_KEY[attribute.type](given[attribute.name])}
-        except (TypeError, ValueError, ArithmeticError) as error:
-            raise UserError(
-                f"{attribute.name} is of type {attribute.type}: expected {EXPECTED[attribute.type]}"
-            ) from error
-    key = table.key_of(item)
-    assert key is not None
-    return key
 
 
 # ---------------------------------------------------------------- output

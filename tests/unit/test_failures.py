@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.commands.verify import parse_key
 from sync_rules.errors import RecordError
 from sync_rules.failures import failure_record, plain_key, read_failure_record, typed_key
+from sync_rules.givenkey import parse_key
 from sync_rules.model import Failure, ItemKey
 from tests.builders import shop, table
 

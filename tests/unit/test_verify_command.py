@@ -15,6 +15,7 @@ from sync_rules.compare import Difference, Drift
 from sync_rules.drift_display import as_line
 from sync_rules.drift_report import row
 from sync_rules.findings import Finding, Tally
+from sync_rules.givenkey import parse_key
 from sync_rules.model import ItemKey, Result, Status
 from sync_rules.rulefile import parse_rules
 from sync_rules.rules import Rules
@@ -229,7 +230,7 @@ def test_verify_takes_the_keys_it_prints(key):
     finding = Finding(Difference("names", Drift.WRONG, at, None, (), held="", truth=""))
     printed = json.loads(json.dumps(row(finding)))["target"]
     assert isinstance(printed["key"][name], str)
-    assert verify.parse_key(json.dumps(printed["key"]), printed["table"], parse_rules(RULES)) == at
+    assert parse_key(json.dumps(printed["key"]), printed["table"], parse_rules(RULES)) == at
 
 
 def test_verify_shows_what_stands_between_the_parts_of_a_ledgers_key():
@@ -242,7 +243,7 @@ def test_verify_shows_what_stands_between_the_parts_of_a_ledgers_key():
 def test_verify_takes_a_number_to_the_last_digit():
     """A number given bare keeps all the digits that DynamoDB can hold."""
     digits = "0.12345678901234567890123456789012345678"
-    (value,) = verify.parse_key(f'{{"house_id": {digits}}}', None, parse_rules(RULES)).values
+    (value,) = parse_key(f'{{"house_id": {digits}}}', None, parse_rules(RULES)).values
     assert value == ("house_id", "N", digits)
 
 

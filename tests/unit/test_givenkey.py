@@ -1,0 +1,19 @@
+"""Keys as users give them."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules.errors import UserError
+from sync_rules.givenkey import parse_key
+from tests.every_kind import rules_of
+
+
+def test_a_key_of_several_tables_is_that_of_the_entity_it_fits():
+    """A ledger has the same key attributes as the table it is for; an order's key is an order's all the same."""
+    rules = rules_of()
+    key = parse_key('{"PK": "USER#1", "SK": "ORDER#7"}', None, rules)
+    assert (key.table, rules.entity_of(key)) == ("shop", rules.entities["order"])
+    with pytest.raises(UserError, match=r"several tables \(shop, ledger\): say which with --table"):
+        parse_key('{"PK": "nothing", "SK": "known"}', None, rules)
+    assert parse_key('{"PK": "nothing", "SK": "known"}', "ledger", rules).table == "ledger"
