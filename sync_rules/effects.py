@@ -29,6 +29,7 @@ def take_effect(key: ItemKey, effect: Effect, pace: Pace, report: Report) -> Wor
         if isinstance(effect, Keep):
             _fail(key, effect, error.reason, report)
         else:
+            report.calls_failed[f"{effect.rule} {error}"] += 1
             yield from _call_again(key, effect, error.reason, pace, report)
     else:
         report.outcomes[effect.rule, Outcome.DONE] += 1

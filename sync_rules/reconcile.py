@@ -50,7 +50,7 @@ class Unfinished:
 class Report:
     """What came of a piece of work: outcomes per rule, the items written, those that could not be finished and why,
     and per rule the time of the oldest change that was dealt with (milliseconds since the epoch). `again` are the looks
-    that parked items are to have, with the delay (seconds) of each.
+    that parked items are to have, with the delay (seconds) of each; `calls_failed` counts the tries, by rule and error.
     """
 
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
@@ -58,12 +58,14 @@ class Report:
     failed: dict[ItemKey, Unfinished] = field(default_factory=dict)
     since_ms: dict[str, int] = field(default_factory=dict)
     again: dict[ItemKey, dict[Message, int]] = field(default_factory=dict)
+    calls_failed: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Report) -> None:
         """Take in what came of another piece of work."""
         self.outcomes.update(other.outcomes)
         self.since_ms |= other.since_ms
         self.written |= other.written
+        self.calls_failed.update(other.calls_failed)
         for key, looks in other.again.items():
             self.again.setdefault(key, {}).update(looks)
         for key, unfinished in other.failed.items():

@@ -16,7 +16,8 @@ FAILED_KEPT_MAX_ITEMS: Final = 1_000
 class Telemetry:
     """Totals so far. `lag_ms` is, per rule, the age of its oldest change in its last batch when that batch was done;
     DynamoDB rounds the time of a change down to the second, so it may show up to a second too much. `failed` holds the
-    last `FAILED_KEPT_MAX_ITEMS` items that could not be finished, `reasons` how often each error code was why.
+    last `FAILED_KEPT_MAX_ITEMS` items that could not be finished, `reasons` how often each error code was why, and
+    which rules' calls failed.
     """
 
     records: int = 0
@@ -31,6 +32,7 @@ class Telemetry:
         self.records += records
         self.outcomes.update(report.outcomes)
         self.failed |= report.failed
+        self.reasons.update(report.calls_failed)
         self.reasons.update(unfinished.reason.partition(":")[0] for unfinished in report.failed.values())
         for key in list(self.failed)[:-FAILED_KEPT_MAX_ITEMS]:
             del self.failed[key]

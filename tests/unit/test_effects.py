@@ -168,3 +168,12 @@ def test_effects_a_call_that_waited_goes_to_the_function_that_the_rule_names_now
     scene.put("shop", order("1", "a", 1))
     scene.consumer.handle_message(CallMessage("called", "tests.every_kind.misspelt", scene.records[0], 1))
     assert [call.function for call in scene.caller.calls] == ["tests.every_kind.told"]
+
+
+def test_effects_a_call_that_failed_is_told_at_once_by_rule_and_error():
+    """Nobody has to wait for the eighth try to hear of it."""
+    scene = scene_of("called")
+    scene.caller.broken = "CallFailed"
+    scene.put("shop", order("1", "1", 5))
+    scene.deliver()
+    assert scene.consumer.telemetry.reasons == {"called CallFailed": 1}
