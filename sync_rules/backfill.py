@@ -125,6 +125,8 @@ class OneItem:
             return Brought(Report(), 0, 0)
         limits = replace(pace.limits, fan_out_inline_max_items=EVERY_ITEM)  # nobody takes a message
         report = yield from bring_all_of(self.key, image, chosen, replace(pace, limits=limits))
+        if pace.out_of_time():  # the rest of its targets went on as a message, which nobody takes
+            raise StoreError("OutOfTime", "not all of its targets were looked at")
         return Brought(report, 1, 1)
 
 

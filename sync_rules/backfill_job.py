@@ -100,9 +100,11 @@ def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], selectio
             raise UserError(f"the rules asked for keep nothing in table {selection.table}, but in {_and(found)}")
         found = {selection.table: found[selection.table]}
     prints = fingerprints.of_each(rules)
+    read = {side.table.name for name in names for side in (rules.rules[name].source, rules.rules[name].target)}
+    tables = {name: _describe(client, rules, name) for name in sorted(read - found.keys())} | found
     scope = Scope(
         {rules.rules[name].title: prints[rules.rules[name].title] for name in sorted(names)},
-        {name: f"{one['TableArn']} {one.get('TableId', '')}".rstrip() for name, one in found.items()},
+        {name: f"{one['TableArn']} {one.get('TableId', '')}".rstrip() for name, one in tables.items()},
         selection.table,
         selection.where,
     )
@@ -113,7 +115,7 @@ def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], selectio
         return Job(chosen, segments(rules, selection.segments, tuple(found)), scope, items)
     place, shelf = selection.export
     export = open_export(place, shelf, rules, {name: one["TableArn"] for name, one in found.items()})
-    scope = replace(scope, export=(place, export.arn), tables={export.table.name: scope.tables[export.table.name]})
+    scope = replace(scope, export=(place, export.arn))
     return Job(chosen, lambda some: export.supplies(some, rules), scope, _exported(export, items))
 
 

@@ -101,6 +101,11 @@ class Pages:
                 return False
             self._set_aside += len(failed)
         for key, unfinished in failed.items():
-            for rule in unfinished.rules:
-                world.answer(Park(Failure(rule, key, unfinished.reason.partition(":")[0])))
+            reason = unfinished.reason.partition(":")[0]
+            of_parts = {part.rule.name for part in unfinished.parts}
+            for rule in (name for name in unfinished.rules if name not in of_parts):
+                world.answer(Park(Failure(rule, key, reason)))
+            for part in unfinished.parts:
+                failure = Failure(part.rule.name, key, reason, "", part.source, apart=True, element=part.element)
+                world.answer(Park(failure))
         return True

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Final
+from uuid import uuid4
 
 from sync_rules.attributes import Item
 from sync_rules.backfill import Brought, Chosen, bring_page
@@ -91,7 +92,7 @@ class BackfillRun:
         self.place = beginning_of(0, self.steps)
         self.before = Totals()
         self.left: list[Left] = []
-        self._run = 0
+        self._run = uuid4().hex  # checkpoints of another run are none of this one
         self._resumed = False
         self._steps_done = Totals()
         self._rounds = Totals()  # of this step, done
@@ -127,6 +128,7 @@ class BackfillRun:
             self._save_head()
             for supply in supplies:  # of another place now: nobody goes on with them
                 self._state.remove(f"{HEAD}/{supply.name}")
+        self._save_head()  # a file keeps what was removed until something is saved
         return True
 
     @property
@@ -142,11 +144,12 @@ class BackfillRun:
             self._run, self._resumed = head["run"], True
             self.place = Place(**head["place"])
             self._steps_done, self._rounds = Totals.of(head["steps"]), Totals.of(head["rounds"])
-        elif head is not None:
-            self._run = head["run"] + 1  # checkpoints of another run are none of this one
-        self._save_head()
+        self._save_head(begins=True)
 
-    def _save_head(self) -> None:
+    def _save_head(self, *, begins: bool = False) -> None:
+        found = None if begins else self._state.load(HEAD)
+        if found is not None and found["run"] != self._run:
+            raise StoreError("StateTaken", "another backfill began on the same state: it goes on, and this one ends")
         self._round = Totals()
         self.before = self._sum()
         body = {"steps": self._steps_done.body(), "rounds": self._rounds.body(), "place": vars(self.place)}

@@ -154,8 +154,11 @@ def open_export(place: str, shelf: Shelf, rules: Rules, arns: Mapping[str, str])
         raise UserError(f"{place}: expected one export, found {len(summaries)}: {folders}. Name one of them.")
     if summaries:
         return _described(place, shelf, rules, arns, summaries[0])
-    if any(PurePosixPath(name).name == STARTED for name in names):
-        raise UserError(f"{place}: expected a whole export, found one without {SUMMARY}: it has not ended, or failed")
+    if any(PurePosixPath(name).name in (STARTED, FILES) for name in names):
+        raise UserError(
+            f"{place}: expected a whole export, found one without {SUMMARY}: it has not ended, or failed, or was"
+            " not fetched as a whole"
+        )
     files = dict.fromkeys(name for name in names if name.endswith(DATA))
     if not files:
         raise UserError(f"{place}: expected an export with {SUMMARY}, or files that end in {DATA}; found neither")

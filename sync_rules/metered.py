@@ -8,7 +8,7 @@ and forgotten within a page is taken to be new.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from sync_rules.attributes import Item
@@ -19,14 +19,15 @@ from sync_rules.store import Apply, List, Page, Read, Scan, Store
 from sync_rules.units import action_units, after, base_units, read_units
 
 FIRST_SEEN_MAX_ITEMS: Final = 1_000  # a page and a round of a push fit in
+AT_ONCE_MAX_UNITS: Final = 100.0  # write units of the writes sent together
 LAST_SEEN_MAX_ITEMS: Final = 4_000  # both sides of a round of parts, twice
 
 
 class MeteredStore:
     """A store in front of another one. Not for several threads: each has its own.
 
-    `before_write` is called with the write units of each write, before it is made: it may wait. `reads` and `writes`
-    are the units spent so far, by table.
+    `before_write` is called with the write units of the writes about to be made together: it may wait. `reads` and
+    `writes` are the units spent so far, by table.
     """
 
     def __init__(
@@ -67,12 +68,26 @@ class MeteredStore:
         return page
 
     def apply(self, request: Apply) -> tuple[Result, ...]:
-        for write in request.writes:
+        """Writes go out as they are paid for, some at a time, so that many large ones are not made at one moment."""
+        results: list[Result] = []
+        while len(results) < len(request.writes):
+            results += self._apply_some(request.writes[len(results) :])
+        return tuple(results)
+
+    def _apply_some(self, writes: Sequence[Write]) -> tuple[Result, ...]:
+        """The first of these writes: as many as cost little enough, one at least."""
+        units = 0.0
+        some: list[Write] = []
+        for write in writes:
             costs = self.cost(write)
-            self._before_write(costs.total())
+            if some and units + costs.total() > AT_ONCE_MAX_UNITS:
+                break
+            units += costs.total()
             self.writes.update(costs)
-        results = self._inner.apply(request)
-        for write, result in zip(request.writes, results, strict=True):
+            some.append(write)
+        self._before_write(units)
+        results = self._inner.apply(Apply(tuple(some)))
+        for write, result in zip(some, results, strict=True):
             if result.status is Status.WRITTEN:
                 for action in write.actions if isinstance(write, Transaction) else (write,):
                     self._note(action.key, after(action, self.seen(action.key)))

@@ -269,7 +269,7 @@ def _take(joint: Joint, result: Result, pace: Pace, report: Report) -> Work[Sequ
 
 def _fail(look: PartLook, reason: str, report: Report) -> None:
     report.tally([look.part.rule], Outcome.FAILED)
-    report.note(look.part.target, Unfinished((look.part.rule.name,), reason))
+    report.note(look.part.target, Unfinished((look.part.rule.name,), reason, (look.part,)))
 
 
 def _park(look: PartLook, trouble: Trouble, pace: Pace, report: Report) -> Work[None]:

@@ -23,7 +23,7 @@ from sync_rules.decide import (
     undermined,
 )
 from sync_rules.errors import StoreError
-from sync_rules.families import Rule, TargetRule, Trouble
+from sync_rules.families import Part, Rule, TargetRule, Trouble
 from sync_rules.messages import Message, PullMessage
 from sync_rules.model import (
     Failure,
@@ -40,10 +40,11 @@ from sync_rules.updates import differences, misfit
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """Why an item's work must be done again, and for which rules. Names and error codes only."""
+    """Why an item's work must be done again, for which rules, and which of its parts. Names and error codes only."""
 
     rules: tuple[str, ...]
     reason: str
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass
@@ -83,9 +84,10 @@ class Report:
 
     def note(self, key: ItemKey, unfinished: Unfinished) -> None:
         """Remember an item that could not be finished; of several reasons the last."""
-        before = self.failed[key].rules if key in self.failed else ()
-        rules = tuple(dict.fromkeys([*before, *unfinished.rules]))
-        self.failed[key] = Unfinished(rules, unfinished.reason)
+        before = self.failed.get(key, Unfinished((), ""))
+        rules = tuple(dict.fromkeys([*before.rules, *unfinished.rules]))
+        parts = tuple(dict.fromkeys([*before.parts, *unfinished.parts]))
+        self.failed[key] = Unfinished(rules, unfinished.reason, parts)
 
 
 def fix(targets: Sequence[Target], pace: Pace) -> Work[Report]:

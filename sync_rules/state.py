@@ -43,7 +43,7 @@ class State(Protocol):
         ...
 
     def remove(self, name: str) -> None:
-        """Remove a document, if it is there."""
+        """Remove a document, if it is there. A process that dies at once may leave it all the same."""
         ...
 
 
@@ -81,9 +81,9 @@ class FileState:
             self._write()
 
     def remove(self, name: str) -> None:
+        """It goes with the next save: of many that go together, none is worth a write of its own."""
         with self._lock:
-            if self._documents.pop(name, None) is not None:
-                self._write()
+            self._documents.pop(name, None)
 
     def _read(self) -> dict[str, dict[str, Any]]:
         try:
