@@ -73,6 +73,8 @@ class Meter:
             **counts(totals),
             "reads": round(totals.reads, 1),
             "writes": round(totals.writes),
+            "items_before": first.items,
+            "writes_before": round(first.writes),
             "writes_per_second": round((totals.writes - first.writes) / seconds, 1),
             "seconds": round(seconds, 1),
             "seconds_left": left,
@@ -172,7 +174,7 @@ def conclude(run: BackfillRun, meter: Meter, *, done: bool, as_json: bool, advic
     if not done:
         print(advice[0])
     elif not totals.asked:
-        print("No item that was gone over is one that a rule keeps something of.")
+        print("No item that was looked at is one that a rule keeps something of, or --where held for none.")
     if now["parked"] or now["failed"]:
         print(advice[1])
 
@@ -188,7 +190,7 @@ def line(now: dict[str, Any]) -> str:
     parts = [
         f"{now['items']:,}{of_items} items",
         f"{now['copied']:,} written",
-        f"{now['right'] + now['kept']:,} right",
+        f"{now['right']:,} right",
         *(f"{now[name]:,} {name}" for name in ("refused", "parked", "failed") if now[name]),
         f"{now['writes_per_second']:,.0f} write units/s",
     ]
@@ -201,11 +203,23 @@ def line(now: dict[str, Any]) -> str:
 def summary(now: dict[str, Any], *, done: bool) -> str:
     """The last word."""
     return (
-        f"{'Done' if done else 'Not done'}: {now['items']:,} items gone over in {now['seconds']:,.1f} s, "
-        f"{now['copied']:,} copies written, {now['right'] + now['kept']:,} right already, {now['refused']:,} refused, "
-        f"{now['parked']:,} parked, {now['failed']:,} failed. {now['writes']:,} write units, {now['reads']:,.0f} read "
-        "units."
+        f"{'Done' if done else 'Not done'}: {now['items']:,} looks at items in {_steps(now['steps'])}, "
+        f"{now['copied']:,} copies written, {now['right']:,} right already, {now['kept']:,} kept, "
+        f"{now['refused']:,} refused, {now['parked']:,} parked, {now['failed']:,} failed. "
+        f"{now['writes']:,} write units, {now['reads']:,.0f} read units, {now['seconds']:,.1f} s{_before(now)}."
     )
+
+
+def _steps(steps: int) -> str:
+    """Why an item may be looked at more than once."""
+    return "one step" if steps == 1 else f"{steps} steps, each over its own tables"
+
+
+def _before(now: dict[str, Any]) -> str:
+    """What the counts include and the seconds do not."""
+    if not now["items_before"]:
+        return ""
+    return f" this time; {now['items_before']:,} looks and {now['writes_before']:,} write units were spent before"
 
 
 def grid(totals: Totals, names: frozenset[str]) -> Grid:

@@ -20,7 +20,7 @@ from sync_rules.backfill_page import Pages, Supply
 from sync_rules.backfill_place import Place, beginning_of, next_place
 from sync_rules.backfill_totals import Totals
 from sync_rules.cascade import cascade, swept_tables
-from sync_rules.errors import StoreError
+from sync_rules.errors import StoreError, UserError
 from sync_rules.metered import MeteredStore
 from sync_rules.pace import Pace
 from sync_rules.rules import Rules
@@ -30,6 +30,7 @@ from sync_rules.store import Failures, NobodyLooksAgain, Scan, Store, Work, Worl
 PAGE_MAX_ITEMS: Final = 500
 SAVED_EVERY_SECONDS: Final = 1.0  # where pages need no write; where they do, each is
 SAVE_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed
+UNREADABLE: Final = "the state says how far a backfill is in words that cannot be read: begin anew with --restart"
 HEAD: Final = "backfill"  # the document that says what is being brought in line, and how far that is
 
 
@@ -139,10 +140,12 @@ class BackfillRun:
 
     # ------------------------------------------------------------ where it is
     def _begin(self) -> None:
-        head = self._state.load(HEAD)
-        if head is not None and not head["done"] and head["scope"] == self._scope:
+        head = unfinished(self._state)
+        if head is not None and head["scope"] == self._scope:
             self._run, self._resumed = head["run"], True
             self.place = Place(**head["place"])
+            if self.place.step > len(self.steps):
+                raise UserError(UNREADABLE)
             self._steps_done, self._rounds = Totals.of(head["steps"]), Totals.of(head["rounds"])
         self._save_head(begins=True)
 
@@ -257,15 +260,30 @@ class BackfillRun:
 
 
 def unfinished(state: State) -> dict[str, Any] | None:
-    """The backfill that was begun and not finished, if there is one. Raises StoreError."""
+    """The backfill that was begun and not finished, if there is one.
+
+    Raises:
+        UserError: when what is there cannot be read.
+        StoreError: when the state does not answer.
+    """
     head = state.load(HEAD)
-    return None if head is None or head["done"] else head
+    if head is None or head.get("done") is True:
+        return None
+    try:
+        Place(**head["place"])
+        for name in ("steps", "rounds"):
+            Totals.of(head[name])
+        readable = isinstance(head["run"], str) and isinstance(head["scope"], dict)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        readable = False
+    if not readable:
+        raise UserError(UNREADABLE)
+    return head
 
 
 def abandon(state: State) -> None:
     """Forget the backfill that was begun and not finished. Raises StoreError."""
-    head = unfinished(state)
-    if head is not None:
+    if (head := state.load(HEAD)) is not None:
         state.save(HEAD, {**head, "done": True})
 
 

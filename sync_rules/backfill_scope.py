@@ -58,12 +58,12 @@ def require_beginning(state: State, scope: Body, where: str, *, resume: bool, re
         UserError: when it is not, or there is nothing to go on with.
         StoreError: when the state does not answer.
     """
+    if restart:
+        abandon(state)
     found = unfinished(state)
     if found is None and resume:
         raise UserError(f"{where} has no backfill to go on with: leave out --resume")
-    if found is not None and restart:
-        abandon(state)
-    elif found is not None and resume:
+    if found is not None and resume:
         require_same(found["scope"], scope)
     elif found is not None:
         raise UserError(

@@ -153,8 +153,17 @@ class TableState:
 
 
 def applied(state: State) -> dict[str, str]:
-    """The fingerprints of the rules that were brought in line, by name. Raises StoreError."""
-    return {name: text for name, text in (state.load(APPLIED) or {}).items() if name != AT}
+    """The fingerprints of the rules that were brought in line, by name.
+
+    Raises:
+        UserError: when what is there is no such thing.
+        StoreError: when the state does not answer.
+    """
+    found = {name: text for name, text in (state.load(APPLIED) or {}).items() if name != AT}
+    for name, text in found.items():
+        if not isinstance(text, str):
+            raise UserError(f"the state has no fingerprint for rule {name}: expected text, found something else")
+    return found
 
 
 def save_applied(state: State, fingerprints: Mapping[str, str], now: datetime) -> None:

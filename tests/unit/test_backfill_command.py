@@ -146,8 +146,8 @@ def test_backfill_tells_people_the_same(command):
     code, out, err = command()
     assert code == 0
     assert [line.split()[:2] for line in out.splitlines() if line.startswith("names")] == [["names", "2"]]
-    assert "Done: 2 items gone over in" in out
-    assert "2 copies written, 0 right already, 0 refused, 0 parked, 0 failed. 4 write units" in out
+    assert "Done: 2 looks at items in one step" in out
+    assert "2 copies written, 0 right already, 0 kept, 0 refused, 0 parked, 0 failed. 4 write units" in out
     assert err == ""
 
 
@@ -330,7 +330,7 @@ def test_backfill_from_an_export(command, tmp_path):
     code, out, err = command("--from-export", place)
     assert code == 0
     assert command.copied() == {"x-0", "x-1"}
-    assert "3 items gone over" in out
+    assert "3 looks at items" in out
     assert "only items of table books are gone over, and not all that these keep is there: houses" in err
     assert command.scene.tap.seen(Scan) == []
     assert command.applied == {"names", "kept"}
@@ -375,6 +375,7 @@ def test_backfill_stopped_says_how_to_go_on_and_does(command):
     code, summary = command.summary("--resume")
     assert (code, summary["items"], summary["copied"], summary["right"]) == (0, 20, 20, 0)
     assert unfinished(FileState(command.state)) is None
+    assert json.loads(command.state.read_text()).keys() == {"applied", "backfill"}
 
 
 def unfinished_one(command: Command, *options: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from sync_rules.backfill import OneItem
 from sync_rules.backfill_run import abandon
+from sync_rules.backfill_scope import require_beginning
 from sync_rules.errors import StoreError, UserError
 from sync_rules.export import Folder, open_export
 from sync_rules.failures import failure_record
@@ -17,6 +18,7 @@ from sync_rules.limits import Limits
 from sync_rules.metered import AT_ONCE_MAX_UNITS, MeteredStore
 from sync_rules.model import Result, Status
 from sync_rules.pace import Pace
+from sync_rules.state import applied
 from sync_rules.store import Apply
 from sync_rules.verify import Verifier
 from tests import every_kind
@@ -102,3 +104,27 @@ def test_an_export_that_was_fetched_in_part_is_refused(tmp_path):
     (tmp_path / "manifest-files.json").write_text("\n".join(files))
     with pytest.raises(UserError, match="not fetched as a whole"):
         open_export(str(tmp_path), Folder(tmp_path), shop(), {"shop": "arn"})
+
+
+@pytest.mark.parametrize(
+    "head",
+    [{}, {"done": False, "run": "1", "scope": {}, "place": {"step": "x"}}, {"done": False, "run": 1, "scope": []}],
+    ids=["empty", "no figures", "wrong types"],
+)
+def test_a_damaged_checkpoint_is_refused_and_can_be_left(head):
+    """What says how far a backfill is and cannot be read is the user's to drop: it is neither gone on with nor a bug."""
+    state = JsonState()
+    state.save("backfill", head)
+    with pytest.raises(UserError, match="--restart"):
+        require_beginning(state, {}, "the state", resume=True, restart=False)
+    require_beginning(state, {}, "the state", resume=False, restart=True)
+    scene = Scene(shop())
+    assert run_of(scene, state, total=1).run()
+
+
+def test_a_damaged_list_of_rules_is_refused():
+    """A fingerprint is text."""
+    state = JsonState()
+    state.save("applied", {"names": 3})
+    with pytest.raises(UserError, match="rule names"):
+        applied(state)
