@@ -103,6 +103,9 @@ def only(rules: Rules, names: Sequence[str]) -> Rules:
             raise UserError(unknown("table", name, known))
     kept = Kept(rules)
     told = {entity.table.name for entity in rules.entities.values() if not kept.is_ledger(entity)}
+    for name in names:
+        if name not in told:
+            raise UserError(f"table {name} holds nothing but a ledger, of which nothing is recorded: it is booked anew")
     return replace(rules, tables={name: known[name] for name in names or known if names or name in told})
 
 

@@ -143,7 +143,6 @@ def test_record_of_chosen_tables():
     """--table chooses among the tables of the rules; another name is a mistake."""
     rules = every_kind.rules_of()
     assert list(only(rules, ["posts"]).tables) == ["posts"]
-    assert "ledger" in only(rules, ["ledger"]).tables
     with pytest.raises(UserError, match=r"no table 'post'.*Did you mean 'posts'"):
         only(rules, ["post"])
 
@@ -246,3 +245,9 @@ def test_record_command_of_a_mistake_is_2(run, tmp_path, words, found):
     assert found in err
     assert (tmp_path / "there.jsonl").read_text() == "mine\n"
     assert not (tmp_path / "r.jsonl").exists()
+
+
+def test_record_of_a_ledger_is_refused():
+    """Nothing of a ledger is ever recorded, so asking for its table alone would record nothing without a word."""
+    with pytest.raises(UserError, match="table ledger holds nothing but a ledger"):
+        only(every_kind.rules_of(), ["ledger"])
