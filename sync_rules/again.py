@@ -1,35 +1,38 @@
 """What one failure asks for, as a piece of work: a look at its target, at its part, or at all that its item touches.
 
 Law: what cannot be done is said before anything is. A failure record holds no value, so what a function was to be told
-of cannot be made from it; a rule that is gone asks for nothing, and that is not success.
+of cannot be made from it; a rule that is gone asks for nothing, and that is not success. Nor is a look at less than
+what failed: what nobody can know any more stays on record, after all that is known has been looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
 from sync_rules.backfill import Chosen, bring_all_of, bring_keys
 from sync_rules.batch import process_message
+from sync_rules.bykey import parts_by_key, unknown_by_key
 from sync_rules.compare import Asked, Drift, ask, compare
 from sync_rules.errors import RecordError
 from sync_rules.failed import Failed, GivenUp
 from sync_rules.failures import FailureRecord, printable, visible
-from sync_rules.families import EffectRule, PartRule, Rule
+from sync_rules.families import EffectRule, PartRule, Rule, TargetRule
 from sync_rules.fanout import pull, push
 from sync_rules.kinds.call import CallRule
 from sync_rules.messages import KINDS, CallMessage, Message, PartMessage, PullMessage, PushMessage
 from sync_rules.model import Change, Failure, ItemKey
 from sync_rules.pace import Pace
 from sync_rules.parts import PartLook, settle
-from sync_rules.plan import Pull, part_of, pull_of, pushes_of
+from sync_rules.plan import Pull, part_of, plan_batch, pull_of, pushes_of
 from sync_rules.reconcile import Report, Unfinished
 from sync_rules.records import read_event
 from sync_rules.rules import Rules
 from sync_rules.store import Read, Work
 
 SOURCE_DELETED: Final = "SourceDeleted"  # what `on_delete: restrict` reports
+REPAIR: Final = "`sync-rules verify --repair` mends it"
 
 
 def work_of(body: FailureRecord | Message, rules: Rules, pace: Pace) -> Work[Report]:
@@ -56,10 +59,9 @@ def work_of(body: FailureRecord | Message, rules: Rules, pace: Pace) -> Work[Rep
             raise _about_others(rule)
         return _around(failure, look, rules, pace)
     one = pull_of(failure.key, rules)
-    if one is None or rule not in one.rules:
+    if one is None or not isinstance(rule, TargetRule) or rule not in one.rules:
         raise _about_others(rule)
-    alone = replace(one, rules=tuple(each for each in one.rules if each is rule))
-    return _restricted(alone, rules, pace) if failure.reason == SOURCE_DELETED else pull([alone], pace)
+    return _pulled(replace(one, rules=(rule,)), rule, rules, pace)
 
 
 def _too_little(rule: Rule) -> RecordError:
@@ -84,41 +86,68 @@ def _of_record(failure: Failure, key: ItemKey, rules: Rules, pace: Pace) -> Work
     for rule in concerned:
         if isinstance(rule, EffectRule):
             raise _too_little(rule)
-    return _everything_of(key, Chosen(rules, frozenset(rule.name for rule in concerned)), pace)
+    return _without_images(key, concerned, rules, pace)
 
 
-def _everything_of(key: ItemKey, chosen: Chosen, pace: Pace) -> Work[Report]:
+def _without_images(key: ItemKey, concerned: Collection[Rule], rules: Rules, pace: Pace) -> Work[Report]:
+    alone = _only(concerned, rules)
+    report = yield from _everything_of(key, alone, pace)
+    unknown = unknown_by_key(key, alone)
+    if unknown and not report.failed:
+        titles = ", ".join(dict.fromkeys(rule.title for rule in unknown))
+        reason = f"what {titles} made of the item as it was stood in the image that is missing: {REPAIR}"
+        report.note(key, Unfinished(tuple(rule.name for rule in unknown), reason))
+    return report
+
+
+def _only(some: Collection[Rule], rules: Rules) -> Rules:
+    return replace(rules, rules={rule.name: rule for rule in some})
+
+
+def _everything_of(key: ItemKey, rules: Rules, pace: Pace) -> Work[Report]:
+    """All that an item has to do with, as it is and by its key; of one that is gone, what its deletion asks for."""
     (image,) = yield Read((key,))
-    if image is not None:
-        return (yield from bring_all_of(key, image, chosen, pace))
-    pushes = pushes_of(PushMessage(tuple(sorted(chosen.names)), key), chosen.rules)
-    return (yield from push(pushes, chosen.rules, pace))
+    if image is None:
+        plan = plan_batch([Change(key, key.attributes(), None)], rules)
+        report = yield from pull(plan.pulls, pace)
+        report.add((yield from push(plan.pushes, rules, pace)))
+    else:
+        report = yield from bring_all_of(key, image, Chosen(rules, frozenset(rules.rules)), pace)
+    report.add((yield from settle([PartLook(part) for part in parts_by_key(key, rules)], pace)))
+    return report
 
 
 def _around(failure: Failure, look: PartLook, rules: Rules, pace: Pace) -> Work[Report]:
     """A part, and those that the item it is made from names by now: what cannot be counted is told of a part beside the
-    entry itself. An older record does not say which element it is about: then all of the item that it is written on.
+    entry itself. An older record does not say which element it is about: then all that it could mean.
     """
-    known = failure.element is not None
-    report = (yield from settle([look], pace)) if known else Report()
-    chosen = Chosen(rules, frozenset([look.part.rule.name]))
-    for key in (failure.member, None if known else failure.key):
-        if key is not None:
-            report.add((yield from bring_keys([key], chosen, pace)).report)
+    alone, key = _only([look.part.rule], rules), look.part.target
+    if failure.element is not None:
+        report = yield from settle([look], pace)
+        if failure.member is not None:
+            some = yield from bring_keys([failure.member], Chosen(alone, frozenset(alone.rules)), pace)
+            report.add(some.report)
+        return report
+    report = yield from _everything_of(key, alone, pace)
+    if failure.member is not None:
+        report.add((yield from settle([look], pace)))
+        report.add((yield from _everything_of(failure.member, alone, pace)))
+    elif unknown_by_key(key, alone) and not report.failed:
+        reason = f"it does not say which item its part is made from: {REPAIR}"
+        report.note(key, Unfinished((look.part.rule.name,), reason))
     return report
 
 
-def _restricted(one: Pull, rules: Rules, pace: Pace) -> Work[Report]:
-    """A target that has lost its source: no pull can mend it, so it is looked at whether that is still so."""
+def _pulled(one: Pull, rule: TargetRule, rules: Rules, pace: Pace) -> Work[Report]:
+    """A target. No pull mends one that has lost its source, nor deletes it: so it is looked at whether it has."""
     report = yield from pull([one], pace)
     (image,) = yield Read((one.key,))
-    asked = Asked()
-    if image is not None:
-        names = frozenset(rule.name for rule in one.rules)
-        ask(image, rules.tables[one.key.table], rules, names, asked)
+    if image is not None and (rule.deletes(image) or rule.restricts(image)):
+        asked = Asked()
+        ask(image, rules.tables[one.key.table], rules, frozenset([rule.name]), asked)
         found = yield from compare(asked)
         if any(different.drift is Drift.ORPHAN for different in found.different):
-            report.note(one.key, Unfinished(tuple(names), SOURCE_DELETED))
+            report.note(one.key, Unfinished((rule.name,), SOURCE_DELETED))
     return report
 
 
@@ -185,7 +214,8 @@ def described(body: Failed) -> str:
             span = body.span
             where = f"{span.shard_id or 'an unknown shard'}, {span.first} to {span.last}"
             held = "" if body.event is not None else ", read from the stream"
-            return f"{body.records or 'the'} records of {where}{held}"
+            of = f", of {body.function}" if body.function else ""
+            return f"{body.records or 'the'} records of {where}{held}{of}"
         case FailureRecord():
             key = "no key" if body.key is None else ", ".join(map(visible, body.key.values()))
             return f"{body.rule or 'no rule'} on {body.table}[{key}]: {body.reason}"

@@ -117,10 +117,12 @@ class Entity:
         return tuple(dict.fromkeys(names))
 
     def fields(self, key: ItemKey) -> dict[str, AttributeValue] | None:
-        """The identity fields bound by a key; None when the item is another entity's."""
+        """The identity fields bound by a key; None when the item is another entity's, or it is no key of the table."""
+        if len(key.values) != len(self.table.key):
+            return None
         bound: dict[str, AttributeValue] = {}
-        for name, kind, value in key.values:
-            found = self.templates[name].parse({kind: value})
+        for attribute, (name, kind, value) in zip(self.table.key, key.values, strict=True):
+            found = self.templates[name].parse({kind: value}) if name == attribute.name else None
             if found is None:
                 return None
             for field, content in found.items():

@@ -10,6 +10,7 @@ source", services-dynamodb-errors): with `payload`, the whole event as JSON text
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from sync_rules.errors import RecordError
 from sync_rules.failures import FailureRecord, read_failure_record, time_text
 from sync_rules.messages import KINDS, Message, decode
 
+UNSENDABLE = re.compile("[\ud800-\udfff\ufffe\uffff]")
 REDRIVEN = "redriven"  # where it is noted on a batch that it was put through again in vain: when, and why
 
 
@@ -78,6 +80,11 @@ class GivenUp:
     reason: str = ""
     body: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
+    def is_of(self, function: str) -> bool:
+        """Whether it is this function's that failed, given by its name or its ARN, with or without a version."""
+        names = self.function.split(":")
+        return function in (self.function, ":".join(names[:7]), *names[6:7])
+
     def again(self, reason: str, at: datetime) -> dict[str, Any]:
         """The record of the same batch, with why it failed again and when. For JSON."""
         return {**self.body, REDRIVEN: {"reason": reason, "at": time_text(at)}}
@@ -106,6 +113,14 @@ def read_entry(text: bytes | str) -> Failed:
     if "reason" in body and "rule" in body:
         return read_failure_record(body)
     raise RecordError("neither a failure record, nor the record of a batch that was given up, nor a message")
+
+
+def text_of(body: Mapping[str, Any]) -> str:
+    """An entry as it is written anew: no longer than it was. Letters stand for themselves, but for what SQS takes in
+    no message (SendMessage: U+FFFE, U+FFFF and lone surrogates; JSON escapes the rest).
+    """
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return UNSENDABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _read_batch(body: dict[str, Any]) -> GivenUp:

@@ -1,6 +1,7 @@
 """Failure records and given-up batches as JSON lines in files, for runs without queues and buckets.
 
-Law: a line is on disk before the call returns. A failure record names rule, table, key and reason and never a value.
+Law: a line is on disk before the call returns, or none of it is there; one that a power cut tore does not spoil the
+next. A failure record names rule, table, key and reason and never a value.
 The file of batches is the exception made for redrive: as S3 would, it keeps whole records, so only its owner may read.
 A file is replaced as a whole and under its lock, so that a run that appends to it meanwhile loses nothing.
 """
@@ -11,10 +12,11 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -83,9 +85,8 @@ class JsonLines:
         line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
         with self._lock:
             try:
-                with locked_open(self.path, os.O_WRONLY | os.O_APPEND) as file:
-                    _write(file, line)
-                    os.fsync(file)
+                with locked_open(self.path, os.O_RDWR | os.O_APPEND) as file:
+                    _append(file, line)
             except OSError as error:
                 raise StoreError("FileNotWritten", f"{self.path}: {error.strerror}") from error
             self.written += 1
@@ -143,19 +144,20 @@ class FailedLines:
             return
         try:
             with locked_open(self.path, os.O_RDONLY) as file, os.fdopen(os.dup(file), "rb") as lines:
-                self._rewrite(lines)
+                self._rewrite(lines, os.fstat(file))
         except OSError as error:
             raise StoreError("FileNotWritten", f"{self.path}: {error.strerror}") from error
         self._removed.clear()
         self._replaced.clear()
 
-    def _rewrite(self, lines: Iterator[bytes]) -> None:
-        """The file as it is by now, appended lines and all, without what is done."""
+    def _rewrite(self, lines: Iterator[bytes], before: os.stat_result) -> None:
+        """The file as it is by now, appended lines and all, without what is done; whose it was, it is."""
         temporary = self.path.with_name(self.path.name + ".new")
         with open(temporary, "wb", opener=open_for_owner) as new:
             os.fchmod(new.fileno(), OWNER_ONLY)  # it may be left from a process that died
             new.writelines(self._left_of(line) for line in lines)
             new.flush()
+            _give(new.fileno(), before)
             os.fsync(new.fileno())
         temporary.replace(self.path)
 
@@ -173,6 +175,29 @@ def _digest(line: bytes) -> bytes:
     return hashlib.sha256(line).digest()
 
 
+def _append(file: int, line: bytes) -> None:
+    """All of a line at the end of a file that is locked, or nothing of it. Raises OSError."""
+    end = os.fstat(file).st_size
+    try:
+        _write(file, line if not end or os.pread(file, 1, end - 1) == b"\n" else b"\n" + line)
+        os.fsync(file)
+    except OSError:
+        with suppress(OSError):  # then it is torn, and the next one begins a line of its own
+            os.ftruncate(file, end)
+        raise
+
+
 def _write(file: int, line: bytes) -> None:
     while line:
         line = line[os.write(file, line) :]
+
+
+def _give(file: int, before: os.stat_result) -> None:
+    """Make a file that replaces another the same owner's, or else at least the same group's, as far as one may."""
+    try:
+        os.fchown(file, before.st_uid, before.st_gid)
+    except PermissionError:
+        with suppress(PermissionError):
+            os.fchown(file, -1, before.st_gid)
+    if os.fstat(file).st_gid == before.st_gid:  # or what the group may would be another group's
+        os.fchmod(file, stat.S_IMODE(before.st_mode))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sync_rules.attributes import Item
-from sync_rules.families import EffectRule, Part, PartRule, Rule, TargetRule
+from sync_rules.families import EffectRule, ListingRule, Part, PartRule, Rule, TargetRule
 from sync_rules.messages import PartMessage, PushMessage
 from sync_rules.model import Change, Effect, ItemKey
 from sync_rules.parts import PartLook
@@ -187,11 +187,12 @@ def part_of(message: PartMessage, rules: Rules) -> PartLook | None:
     if not isinstance(rule, PartRule):
         return None
     made_from = message.source is None or rules.entity_of(message.source) is rule.source
-    # a part that can stand nowhere is of no entity's key, or of its source's own
-    written_on = message.target == message.source or (
-        message.target.table == rule.target.table.name and rules.entity_of(message.target) in (rule.target, None)
+    entity = rules.entity_of(message.target)
+    # a part that can stand nowhere is of no entity's key, or of its source's own; an element always stands on a node
+    nowhere = not isinstance(rule, ListingRule) and (
+        message.target == message.source or (message.target.table == rule.target.table.name and entity is None)
     )
-    if not (made_from and written_on):
+    if not made_from or not (entity is rule.target or nowhere):
         return None
     return PartLook(Part(rule, message.target, message.source, message.element), message.attempt)
 

@@ -7,107 +7,39 @@ after the effect, the looks it left for later included. What fails again stays, 
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from sync_rules.again import described, legible, titles_of, work_of
+from sync_rules.atwork import Left, Open, Recorder, Strict, Tally, Waiting
 from sync_rules.batch import Consumer
 from sync_rules.errors import RecordError, StoreError
-from sync_rules.failed import Entry, Failed, GivenUp, Place, read_entry
+from sync_rules.failed import Entry, Failed, GivenUp, Place, read_entry, text_of
 from sync_rules.failures import FailureRecord
-from sync_rules.families import EffectRule
 from sync_rules.limits import Limits
 from sync_rules.messages import Message, PushMessage, encode
-from sync_rules.model import Failure, Outcome
+from sync_rules.model import Outcome
 from sync_rules.pace import Pace
 from sync_rules.rules import Rules
 from sync_rules.span import SpanReader, read_span
-from sync_rules.store import Failures, Queue, World, drive
+from sync_rules.store import Queue, World, drive
 
 AT_ONCE: Final = Limits(parked_max_looks=0, call_max_tries=1)  # where nobody looks again, what is stuck is said at once
 WAITING_MAX_MESSAGES: Final = 100_000
 HELD_MAX_BYTES: Final = 16 * 1024 * 1024  # of entries that wait for a look; with more, no other is begun before it
+LOOKS_MAX: Final = Limits().parked_max_looks  # one after another, each later: about two hours
 NO_DEADLINE_MS: Final = 900_000
 WRITTEN: Final = (Outcome.COPIED, Outcome.DELETED, Outcome.DONE)
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """An entry that stays where it is, and why. `unreadable`: trying again as things are will do no better."""
-
-    where: str
-    what: str
-    reason: str
-    unreadable: bool = False
-
-
-@dataclass
-class Tally:
-    """What came of entries, in counts. `kept` were put through for some of their rules only, and so are not removed;
-    `skipped` are of other rules. `records` are stream records, `parked` failure records that are new.
-    """
-
-    done: int = 0
-    kept: int = 0
-    skipped: int = 0
-    again: int = 0
-    unreadable: int = 0
-    records: int = 0
-    written: int = 0
-    parked: int = 0
-
-
-@dataclass(eq=False)
-class Open:
-    """An entry at work. `waiting` counts the messages it left for later."""
-
-    entry: Entry
-    place: Place
-    body: Failed
-    whole: bool = True
-    reason: str = ""
-    unreadable: bool = False
-    waiting: int = 0
-    settled: bool = False
-
-
-@dataclass
-class Waiting:
-    """A message for later, when it is due (seconds), and the entries that wait for it."""
-
-    message: Message
-    due: float
-    opens: list[Open] = field(default_factory=list)
-
-
-class Strict:
-    """Failures where what is looked at has failed before: it fails again, and stays where it is recorded already."""
-
-    def park(self, failure: Failure) -> None:
-        raise StoreError(failure.reason)
-
-
-class Recorder:
-    """Failures that are new are recorded. What a function is told of is only in its entry, which therefore stays."""
-
-    def __init__(self, behind: Failures, rules: Rules, tally: Tally) -> None:
-        self._behind, self._rules, self._tally = behind, rules, tally
-
-    def park(self, failure: Failure) -> None:
-        if isinstance(self._rules.rules.get(failure.rule), EffectRule):
-            raise StoreError(failure.reason)
-        self._behind.park(failure)
-        self._tally.parked += 1
 
 
 class Redriver:
     """One redrive. `queue` takes what is left for later; without one it is worked on here, by `rest`.
 
-    `only` are titles of rules, None for all. `on_left` is told of each entry that stays, `on_entry` where
+    `only` are titles of rules, None for all; `function` is a Lambda function, by its name or ARN, whose batches alone
+    are put through, "" for any. `on_left` is told of each entry that stays, `on_entry` where
     each lies that is begun, `on_wait` of each wait, in words.
     """
 
@@ -119,6 +51,7 @@ class Redriver:
         reader: SpanReader | None = None,
         queue: Queue | None = None,
         only: frozenset[str] | None = None,
+        function: str = "",
         on_left: Callable[[Left], object] = lambda _left: None,
         on_entry: Callable[[str], object] = lambda _where: None,
         on_wait: Callable[[str], object] = lambda _words: None,
@@ -127,7 +60,7 @@ class Redriver:
     ) -> None:
         self.tally = Tally()
         self._all = self._rules = rules
-        self._only = only
+        self._only, self._function = only, function
         if only is not None:
             self._rules = replace(rules, rules={n: rule for n, rule in rules.rules.items() if rule.title in only})
         self._world = replace(world, queue=queue or self, failures=Recorder(world.failures, rules, self.tally))
@@ -139,6 +72,7 @@ class Redriver:
         self._waiting: dict[str, Waiting] = {}
         self._at_work: Sequence[Open] = ()
         self._held_bytes = 0
+        self._looks = 0  # that what is at work comes after
 
     def take(self, place: Place) -> None:
         """Put through what lies in a place. Raises StoreError and UserError when the place does not answer."""
@@ -147,7 +81,7 @@ class Redriver:
             opened = self._open(entry, place)
             if opened is None:
                 continue
-            self._at_work = (opened,)
+            self._at_work, self._looks = (opened,), 0
             try:
                 opened.reason = self._put_through(opened.body)
             except RecordError as error:
@@ -167,7 +101,7 @@ class Redriver:
                 self._sleep(wait)
                 continue
             one = self._waiting.pop(body)
-            self._at_work = one.opens
+            self._at_work, self._looks = one.opens, one.looks
             reason = ""
             try:
                 self._consumer.handle_message(one.message)
@@ -181,12 +115,17 @@ class Redriver:
         self._held_bytes = 0
 
     def send(self, message: Message, delay_seconds: int) -> None:
-        """A Queue: what is at work is not done before this is. Raises StoreError when too much waits."""
-        body = encode(message)
+        """A Queue: what is at work is not done before this is. Raises StoreError when too much waits, and when look
+        after look finds something new.
+        """
+        body, looks = encode(message), self._looks + bool(delay_seconds)
+        if looks > LOOKS_MAX:
+            raise StoreError("StillChanging", f"after {LOOKS_MAX} looks")
         if body not in self._waiting and len(self._waiting) >= WAITING_MAX_MESSAGES:
             raise StoreError("QueueFull", f"{WAITING_MAX_MESSAGES} messages wait already")
         due = self._clock() + delay_seconds
-        one = self._waiting.setdefault(body, Waiting(message, due))
+        one = self._waiting.setdefault(body, Waiting(message, due, looks))
+        one.looks = min(one.looks, looks)
         one.due = max(one.due, due)  # a look comes its whole delay after each that asked for it
         for opened in self._at_work:
             if opened not in one.opens:
@@ -220,6 +159,9 @@ class Redriver:
             self._on_left(Left(entry.where, "?", str(error), unreadable=True))
             return None
         titles = titles_of(body)
+        if self._function and isinstance(body, GivenUp) and not body.is_of(self._function):
+            self.tally.skipped += 1
+            return None
         if self._only is None:
             return Open(entry, place, body)
         if titles is not None and titles.isdisjoint(self._only):
@@ -291,7 +233,7 @@ class Redriver:
         self.tally.again += 1
         if isinstance(opened.body, FailureRecord | GivenUp):
             now = datetime.fromtimestamp(self._clock(), UTC)
-            opened.place.replace(opened.entry, json.dumps(opened.body.again(reason, now), separators=(",", ":")))
+            opened.place.replace(opened.entry, text_of(opened.body.again(reason, now)))
 
     def _count(self) -> None:
         """Add what the consumer has counted, which then counts from nothing."""

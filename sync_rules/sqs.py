@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 MESSAGE_MAX_BYTES: Final = 1_048_576  # SendMessage; until August 2025 it was a quarter of that
+TOO_LARGE: Final = "MessageTooLarge"
 RECEIVE_MAX_MESSAGES: Final = 10  # ReceiveMessage
 RECEIVE_WAIT_SECONDS: Final = 1  # asked at once, SQS looks at some of its servers only
 PEEKED_MAX_MESSAGES: Final = 1_000  # by a look at a queue, which takes nothing out of it
@@ -77,8 +78,9 @@ class SqsFailures:
 
 
 def _send(client: SQSClient, retrying: Retrying, queue_url: str, body: str, delay_seconds: int) -> None:
-    if len(body) > MESSAGE_MAX_BYTES:  # JSON in ASCII: a byte each
-        raise StoreError("MessageTooLarge", f"{len(body)} bytes, and SQS takes {MESSAGE_MAX_BYTES}")
+    size = len(body.encode())
+    if size > MESSAGE_MAX_BYTES:
+        raise StoreError(TOO_LARGE, f"{size} bytes, and SQS takes {MESSAGE_MAX_BYTES}")
     try:
         retrying(client.send_message, QueueUrl=queue_url, MessageBody=body, DelaySeconds=delay_seconds)
     except aws.ERRORS as error:
@@ -136,14 +138,25 @@ class FailedMessages:
         self._instead[entry.handle] = text
 
     def close(self) -> None:
+        """Each message by itself: one that cannot be replaced, as it is too large by now, is there again as it was.
+        Raises the first other error, after all of them.
+        """
+        errors: list[StoreError | UserError] = []
         for identifier, text in self._instead.items():
-            _send(self._client, self._retrying, self._queue_url, text, 0)
-            self._ask(self._client.delete_message, ReceiptHandle=self._taken.pop(identifier))
+            try:
+                _send(self._client, self._retrying, self._queue_url, text, 0)
+                self._ask(self._client.delete_message, ReceiptHandle=self._taken[identifier])
+            except (StoreError, UserError) as error:
+                errors += [] if isinstance(error, StoreError) and error.reason == TOO_LARGE else [error]
+            else:
+                del self._taken[identifier]
         self._instead = {}
         for receipt in self._taken.values():
             with suppress(StoreError, UserError):  # it comes back by itself, only later
                 self._ask(self._client.change_message_visibility, ReceiptHandle=receipt, VisibilityTimeout=0)
         self._taken = {}
+        if errors:
+            raise errors[0]
 
     @property
     def name(self) -> str:

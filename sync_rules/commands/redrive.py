@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from sync_rules import aws
+from sync_rules.atwork import Left, Tally
 from sync_rules.commands.failures import Given, asked_titles
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import UserError
@@ -31,7 +32,7 @@ from sync_rules.local_run import Files, wall_clock_ms
 from sync_rules.outside import archive_of, caller_of, require_buckets
 from sync_rules.preflight import require
 from sync_rules.records import STREAM_ARN
-from sync_rules.redrive import Left, Redriver, Tally
+from sync_rules.redrive import Redriver
 from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
 from sync_rules.sqs import SqsQueue, require_queue_url
@@ -56,6 +57,9 @@ def redrive(
     shard: Annotated[str | None, typer.Option(metavar="ID", help="The shard of that stream.")] = None,
     first: Annotated[str | None, typer.Option("--from", metavar="SEQ", help="The first sequence number.")] = None,
     last: Annotated[str | None, typer.Option("--to", metavar="SEQ", help="The last sequence number.")] = None,
+    function: Annotated[
+        str, typer.Option(metavar="NAME", help="Of batches, only those of this Lambda function; its name or ARN.")
+    ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be put through; do nothing.")] = False,
     fanout_queue: Annotated[
         str | None, typer.Option(metavar="URL", help="Where second looks go; without, they are waited for.")
@@ -109,6 +113,7 @@ def redrive(
             reader=DynamoDBStreams(aws.dynamodbstreams(endpoint_url, region)),
             queue=SqsQueue(aws.sqs(endpoint_url, region), require_queue_url(fanout_queue)) if fanout_queue else None,
             only=only,
+            function=function,
             on_left=lambda left: print(tell(left), flush=True),
             on_entry=lambda where: status.update(escape(visible(where))),
             on_wait=waiting,
@@ -204,7 +209,7 @@ def summary(tally: Tally, failures: Path, *, dry_run: bool) -> str:
             (tally.kept, "put through for some rules only, and kept"),
             (tally.again, "failed again, and stay"),
             (tally.unreadable, "cannot be put through, and stay"),
-            (tally.skipped, "of other rules, left alone"),
+            (tally.skipped, "of other rules or functions, left alone"),
             (tally.parked, f"new failures, in {failures}"),
         )
         if count

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sync_rules.rulefile import parse_rules
@@ -38,6 +40,16 @@ def test_entity_is_not_of_a_key_that_an_earlier_one_fits():
     assert edge.fields(key) is None
     assert edge.key_of({"source": s("a"), "target": s("a")}) is None
     assert edge.key_of({"source": s("a"), "target": s("b")}) is not None
+
+
+def test_entity_is_not_of_what_is_no_key_of_its_table():
+    """A key of other names or of fewer, as a message of somebody else may have it, is no entity's, and no error."""
+    node = graph(MIRROR).rules.entities["node"]
+    key = node.key_of({"id": s("a")})
+    assert key is not None
+    renamed = tuple((name.lower() + "?", kind, value) for name, kind, value in key.values)
+    for values in (renamed, (key.values[0], *renamed[1:]), key.values[:1], (), (*key.values, *key.values)):
+        assert node.fields(replace(key, values=values)) is None
 
 
 def test_a_mirror_leaves_an_item_of_another_entity_alone():

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.errors import RecordError
-from sync_rules.failed import Entry, GivenUp, Span, grouped, read_entry
+from sync_rules.failed import Entry, GivenUp, Span, grouped, read_entry, text_of
 from sync_rules.failures import FailureRecord, failure_record
 from sync_rules.messages import CallMessage, PartMessage, PullMessage, PushMessage, encode
 from sync_rules.model import Change, Failure, ItemKey
@@ -177,3 +177,13 @@ def test_grouped_tells_sorts_apart():
     assert (records.what, records.reason, records.example) == ("", "no keys", "p:4")
     assert (messages.what, messages.count, messages.example) == ("pull message", 1, "p:2")
     assert (unreadable.reason, unreadable.example) == ("not JSON", "p:3")
+
+
+@given(st.dictionaries(st.text(), st.text(st.characters(codec=None))))
+def test_entry_is_written_anew_no_longer_than_it_was(body):
+    """It says the same, in what SQS takes, and letters outside of ASCII are not blown up."""
+    text = text_of(body)
+    assert json.loads(text) == body
+    assert not any(one < " " or "\ud800" <= one <= "\udfff" or one in "\ufffe\uffff" for one in text)
+    assert len(text.encode()) <= len(json.dumps(body, separators=(",", ":")))
+    assert len(text_of({"a": "ü" * 100}).encode()) == 200 + len('{"a":""}')

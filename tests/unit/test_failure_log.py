@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -70,6 +72,34 @@ def test_failure_log_is_tried_before_it_is_needed(tmp_path):
             require_writable(bad)
     require_writable(tmp_path / "failures.jsonl")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_failure_log_takes_back_a_line_that_does_not_fit(tmp_path, monkeypatch):
+    """A disk that is full in the middle of a line: nothing of it stays, and the line is whole when it comes again."""
+    log = filled(tmp_path / "f.jsonl", 1)
+    real, written = os.write, []
+
+    def part(file, line):
+        if written:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written.append(real(file, line[:5]))
+        return written[0]
+
+    monkeypatch.setattr(os, "write", part)
+    with pytest.raises(StoreError, match="FileNotWritten"):
+        log.append({"n": "again"})
+    monkeypatch.setattr(os, "write", real)
+    assert written == [5]
+    log.append({"n": "again"})
+    assert lines(log.path) == [{"n": 0}, {"n": "again"}]
+
+
+def test_failure_log_begins_a_line_after_a_torn_one(tmp_path):
+    """What a power cut left of a line is a line of its own: it spoils itself only."""
+    log = filled(tmp_path / "f.jsonl", 2)
+    log.path.write_bytes(log.path.read_bytes()[:-4])
+    log.append({"n": "later"})
+    assert [entry.text for entry in FailedLines(log.path).entries()] == [b'{"n":0}\n', b'{"n"\n', b'{"n":"later"}\n']
 
 
 # ---------------------------------------------------------------- as a place
@@ -161,6 +191,31 @@ def test_failed_lines_loses_nothing_that_is_appended_meanwhile(tmp_path):
     written = [*range(50), *(f"{t}-{n}" for t in range(3) for n in range(100)), *(f"process-{n}" for n in range(150))]
     assert len(removed) > 3
     assert Counter([*removed, *(line["n"] for line in lines(path))]) == Counter(written)
+
+
+def test_failed_lines_leaves_the_file_to_whom_it_belongs(tmp_path, monkeypatch):
+    """A redrive by somebody else gives the new file to the owner and group of the old one, with its mode; where it may
+    not, and the group is another, what the group may is dropped.
+    """
+    path = tmp_path / "f.jsonl"
+    asked: list[tuple[int, int]] = []
+    refused = False
+
+    def fchown(_file, user, group):
+        asked.append((user, group))
+        if refused:
+            raise PermissionError
+
+    filled(path, 3)
+    path.chmod(0o640)
+    before = path.stat()
+    monkeypatch.setattr(os, "fchown", fchown)
+    for refused in (False, True):  # noqa: B007 -- read by fchown
+        place = FailedLines(path)
+        place.remove(next(place.entries()))
+        place.close()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert asked == [(before.st_uid, before.st_gid)] * 2 + [(-1, before.st_gid)]
 
 
 def test_failed_lines_that_cannot_be_read_is_the_users_mistake(tmp_path):

@@ -18,7 +18,7 @@ from sync_rules.failed import Entry
 from sync_rules.failures import failure_record
 from sync_rules.limits import Limits
 from sync_rules.messages import CallMessage, PartMessage, PullMessage, PushMessage, encode
-from sync_rules.model import Change, Failure, Result, Status
+from sync_rules.model import Change, Failure, Result, Status, Transaction
 from sync_rules.records import changes_of, read_event
 from sync_rules.redrive import Left, Redriver
 from sync_rules.rulefile import parse_rules
@@ -27,7 +27,7 @@ from sync_rules.store import List, NobodyLooksAgain
 from sync_rules.streams import IteratorExpiredError, RecordsTrimmedError, ShardGoneError
 from sync_rules.verify import Verifier
 from tests import every_kind
-from tests.builders import author_item, book_item, library, n, s
+from tests.builders import author_item, book_item, library, n, order_item, s, shop, user_item
 from tests.every_kind import order, post, user
 from tests.fake_stream import ARN, NOON_MS, FakeShard, FakeStream, failed, record
 from tests.shared import case
@@ -97,10 +97,13 @@ class Bench:
         redriver = Redriver(
             self.scene.rules,
             world,
-            on_left=self.left.append,
-            clock=self.days.time,
-            sleep=self.days.sleep,
-            **{**self.options, **options},
+            **{
+                "on_left": self.left.append,
+                "clock": self.days.time,
+                "sleep": self.days.sleep,
+                **self.options,
+                **options,
+            },
         )
         for shelf in shelves:
             redriver.take(shelf)
@@ -121,10 +124,13 @@ class Bench:
 
     def drift(self) -> list:
         """What verify finds that is not so, with no grace; an item without its source is nothing that failed."""
+        return [one for one in self.differences() if one.drift is not Drift.ORPHAN]
+
+    def differences(self) -> list:
+        """The same, and what should have gone with its source."""
         world = replace(self.scene.world, queue=NobodyLooksAgain())
         names = frozenset(n for n, rule in self.scene.rules.rules.items() if rule.kind not in ("archive", "call"))
-        found = [one.difference for one in Verifier(self.scene.rules, world, names, grace_seconds=0).sweep()]
-        return [one for one in found if one.drift is not Drift.ORPHAN]
+        return [one.difference for one in Verifier(self.scene.rules, world, names, grace_seconds=0).sweep()]
 
 
 def batch_of(event: dict) -> dict:
@@ -287,25 +293,161 @@ def test_redrive_of_a_record_without_images_looks_at_everything(gone):
     """A record that lacked an image says nothing of what changed: its item's copies, and all copies of it, are looked
     at, also when the item is gone by now.
     """
-    bench = Bench(
-        every_kind.rules_of(names="{copy: user.name, into: order.user_name, on_delete: clear}", effects=False)
-    )
+    names = "{copy: user.name, into: order.user_name, on_delete: clear}"
+    bench = Bench(every_kind.rules_of("mails", names=names, effects=False))
     scene = bench.scene
     scene.put("shop", user("1", name=s("Ada"), email=s("a@x")), order("1", "a", 1))
     scene.rest()
     scene.put("shop", user("1", name=s("Bea"), rank=n(1), email=s("a@x")))
     if gone:
         scene.memory.delete(scene.at("shop", "USER#1", "PROFILE"))
-    event = event_of(scene.rules, scene.records[-1])
-    scene.records.clear()
-    del event["Records"][0]["dynamodb"]["OldImage"]
-    event["Records"][0]["dynamodb"]["StreamViewType"] = "KEYS_ONLY"
-    scene.consumer.handle_event(event, lambda: 60_000)
-    shelf = bench.failed()
-    assert len(shelf.bodies) == 1
+    shelf = without_old_image(bench)
     bench.redrive(shelf)
     assert (shelf.bodies, bench.left) == ([], [])
     assert scene.item(scene.at("shop", "USER#1", "ORDER#a")).get("user_name") == (None if gone else s("Bea"))
+
+
+def without_old_image(bench: Bench) -> Shelf:
+    """The failure record of the last record, which comes without what the item was; those before it never come."""
+    event = event_of(bench.scene.rules, bench.scene.records[-1])
+    bench.scene.records.clear()
+    del event["Records"][0]["dynamodb"]["OldImage"]
+    event["Records"][0]["dynamodb"]["StreamViewType"] = "KEYS_ONLY"
+    bench.scene.consumer.handle_event(event, lambda: 60_000)
+    shelf = bench.failed()
+    assert len(shelf.bodies) == 1
+    return shelf
+
+
+def drifted(bench: Bench) -> set[str]:
+    bench.scene.rest()
+    return {different.rule.partition(".")[0] for different in bench.differences()}
+
+
+@pytest.mark.parametrize("without", [(), ("least",)], ids=["ranked", "not-ranked"])
+def test_redrive_of_a_deleted_item_without_images_settles_what_its_key_names(without):
+    """Its element, its entry in the ledger and what is recounted without it follow from its key, whatever `omit` said
+    of it. Where its rank was is not known to anybody: that alone keeps the failure record, with the way to mend it.
+    """
+    bench = Bench(every_kind.rules_of(*without, effects=False))
+    scene = bench.scene
+    scene.put("shop", user("1", name=s("Ada")), order("1", "a", 9), order("1", "b", 7))
+    scene.rest()
+    scene.memory.delete(scene.at("shop", "USER#1", "ORDER#a"))
+    shelf = without_old_image(bench)
+    assert drifted(bench) >= {"tags", "counted", "spent", "recounted"} - set(without)
+    bench.redrive(shelf)
+    assert drifted(bench) == ({"least"} - set(without))
+    assert len(shelf.bodies) == (not without)
+    for body in shelf.bodies:
+        assert body["reason"].startswith("what least made of the item as it was")
+        assert "`sync-rules verify --repair` mends it" in body["reason"]
+
+
+@pytest.mark.parametrize("what", ["mirror", "mirror of one that is gone", "embed"])
+def test_redrive_keeps_what_only_the_missing_image_named(what):
+    """The mirror under the old email, the entry in the parent of before: nobody knows them, so nothing is forgotten."""
+    bench = Bench(every_kind.rules_of(effects=False))
+    scene = bench.scene
+    scene.put("shop", user("1", name=s("Ada"), email=s("a@x")), user("2", name=s("Bea")))
+    scene.put("posts", post("p", "1", "t"))
+    scene.rest()
+    match what:
+        case "mirror":
+            scene.put("shop", {**scene.item(scene.at("shop", "USER#1", "PROFILE")), "email": s("b@x")})
+        case "embed":
+            scene.put("posts", post("p", "2", "t"))
+        case _:
+            scene.memory.delete(scene.at("shop", "USER#1", "PROFILE"))
+    shelf = without_old_image(bench)
+    bench.redrive(shelf)
+    scene.rest()
+    rule = "posts" if what == "embed" else "mails"
+    assert rule in drifted(bench)
+    assert [body["reason"].startswith(f"what {rule} made of") for body in shelf.bodies] == [True]
+    if what == "mirror":
+        assert scene.item(scene.at("shop", "EMAIL#b@x", "EMAIL")) is not None
+    if what == "embed":
+        assert scene.item(scene.at("shop", "USER#2", "PROFILE"))["posts"]["M"].keys() == {"p"}
+
+
+def test_redrive_of_a_deleted_source_without_images_deletes_what_goes_with_it():
+    """`on_delete: delete` asks for no image."""
+    bench = Bench(shop(on_delete="delete"))
+    scene = bench.scene
+    source = scene.put("shop", user_item("1", name=s("Ada")))
+    target = scene.put("shop", order_item("1", "1"))
+    scene.rest()
+    scene.memory.delete(source)
+    shelf = without_old_image(bench)
+    bench.redrive(shelf)
+    assert (scene.memory.item(target), shelf.bodies) == (None, [])
+
+
+def test_redrive_keeps_a_delete_that_was_rejected():
+    """A pull never deletes: while the target is there without its source, its failure record is too."""
+    bench = Bench(shop(on_delete="delete"))
+    scene = bench.scene
+    source = scene.put("shop", user_item("1", name=s("Ada")))
+    target = scene.put("shop", order_item("1", "1"))
+    scene.rest()
+    scene.memory.delete(source)
+    scene.tap.result = lambda write: (
+        Result(Status.REJECTED, reason="Rejected") if isinstance(write, Transaction) else None
+    )
+    assert scene.deliver() == []
+    scene.tap.result = lambda _write: None
+    shelf = bench.failed()
+    assert [body["reason"] for body in shelf.bodies] == ["Rejected"]
+    bench.redrive(shelf)
+    assert [body["reason"] for body in shelf.bodies] == ["SourceDeleted"]
+    scene.memory.delete(target)
+    bench.redrive(shelf)
+    assert shelf.bodies == []
+
+
+# ---------------------------------------------------------------- records that do not say which part they are about
+NAMELESS = {
+    "entry": ("counted.ledger", "ledger", "counted/L/USER#1", "ORDER#a"),
+    "rank": ("least.ledger", "ledger", "least/R/USER#1\x1fPROFILE", "11305\x1fUSER#1\x1fORDER#a"),
+    "elements": ("tags", "shop", "USER#1", "PROFILE"),
+}
+
+
+@pytest.mark.parametrize("name", NAMELESS)
+@pytest.mark.parametrize("missing", [False, True], ids=["extra", "missing"])
+def test_redrive_looks_at_all_that_a_record_without_an_element_could_mean(name, missing):
+    """Its entry, its rank, or each element of its node, be it there or not: the key says which they are."""
+    bench = Bench(every_kind.rules_of(effects=False))
+    scene = bench.scene
+    rule, *at = NAMELESS[name]
+    items = user("1", name=s("Ada")), order("1", "a", 5)
+    if missing:
+        scene.there("shop", *items)
+    else:
+        scene.put("shop", *items)
+        scene.rest()
+        scene.memory.delete(scene.at("shop", "USER#1", "ORDER#a"))
+        scene.records.clear()
+    assert rule in {different.rule for different in bench.differences()}
+    shelf = Shelf(failure(rule, scene.at(*at)))
+    bench.redrive(shelf)
+    assert shelf.bodies == []
+    assert rule not in {different.rule for different in bench.differences()}
+
+
+def test_redrive_keeps_a_mirror_of_nobody_knows_what():
+    """A mirror that is not there, of a source that neither its key nor its failure record names, is no success."""
+    bench = Bench(every_kind.rules_of(effects=False))
+    scene = bench.scene
+    scene.there("shop", user("1", name=s("Ada"), email=s("a@x")))
+    source, mirror = scene.at("shop", "USER#1", "PROFILE"), scene.at("shop", "EMAIL#a@x", "EMAIL")
+    shelf = Shelf(failure("mails", mirror))
+    bench.redrive(shelf)
+    assert [body["reason"].startswith("it does not say which item") for body in shelf.bodies] == [True]
+    shelf = Shelf(failure("mails", mirror, member=source))
+    bench.redrive(shelf)
+    assert (shelf.bodies, scene.item(mirror)["name"]) == ([], s("Ada"))
 
 
 def failure(rule: str, key=None, **more) -> dict:
@@ -320,6 +462,7 @@ def test_redrive_names_what_cannot_be_put_through():
     scene = bench.scene
     at, mirror = scene.at("shop", "USER#1", "ORDER#a"), scene.at("shop", "EMAIL#x", "EMAIL")
     odd = scene.at("parts", "p")
+    half = replace(at, values=(at.values[0], ("sk", *at.values[1][1:])))
     told = {
         "there is no rule 'gone' any more": failure("gone", at),
         "there is no rule 'a, b' any more": failure("a, b", at, position="7"),
@@ -336,6 +479,9 @@ def test_redrive_names_what_cannot_be_put_through():
         "rule gone is gone, or speaks": encode(PartMessage("gone", at, None)),
         "no rule 'names' any more that calls": encode(CallMessage("names", "f.g", Change(at, None, {}))),
         "speaks of its item any more: gone": encode(PushMessage(("gone",), at)),
+        "no rule writes its": encode(PullMessage(half)),
+        "rule tags is gone, or speaks": encode(PartMessage("tags", half, at, "a")),
+        "rule tags is gone, or speaks of": encode(PartMessage("tags", at, at, "a")),
     }
     scene.there("shop", order("1", "a", 1), user("1", name=s("Ada")))
     shelf = Shelf(*told.values(), failure("names", at))
@@ -597,6 +743,22 @@ def test_redrive_hands_looks_to_a_queue():
     assert [left.reason.partition(":")[0] for left in bench.left] == ["QueueNotFound"]
 
 
+def test_redrive_does_not_look_for_ever():
+    """Where each look finds something new, it ends after so many, and the batch stays."""
+    bench = attached()
+    shelf = Shelf(bench.given_up())
+    numbers = iter(range(1_000))
+
+    def another(seconds):
+        bench.days.sleep(seconds)
+        bench.scene.there("books", book_item(f"b{next(numbers)}", "a1"))
+
+    bench.redrive(shelf, sleep=another)
+    assert [left.reason.partition(":")[0] for left in bench.left] == ["StillChanging"]
+    assert len(shelf.bodies) == 1
+    assert bench.days.slept == [60, 120, 240, 480, *[900] * (redrive.LOOKS_MAX - 4)]
+
+
 def test_redrive_finishes_what_is_too_much_for_one_piece(monkeypatch):
     """The rest of a large push is worked on here too."""
     monkeypatch.setattr(
@@ -632,6 +794,26 @@ def test_redrive_of_one_rule():
 
 
 # ---------------------------------------------------------------- out of the stream
+
+
+def test_redrive_of_one_function():
+    """Batches of other functions under a shared prefix are not touched; failure records are nobody's."""
+    bench = Bench()
+    bench.scene.there("shop", order("1", "a", 5), user("1", name=s("Ada")))
+    arn = "arn:aws:lambda:eu-west-1:123456789012:function:mine"
+    body = batch_of(event_of(bench.scene.rules, *bench.scene.records))
+    batches = [
+        {**body, "requestContext": {"functionArn": of} if of else {}} for of in (arn, f"{arn}:live", f"{arn}-not", "")
+    ]
+    for named in ("mine", arn):
+        shelf = Shelf(*batches, failure("names", bench.scene.at("shop", "USER#1", "ORDER#a")))
+        tally = bench.redrive(shelf, function=named).tally
+        assert (tally.done, tally.skipped) == (3, 2)
+        assert shelf.bodies == batches[2:]
+    said = [*Redriver(bench.scene.rules, bench.scene.world, function="mine").rehearse(Shelf(*batches))]
+    assert [words.rpartition(", of ")[2] for words in said] == [arn, f"{arn}:live"]
+
+
 class Reader(FakeStream):
     """A stream in memory that can also be read at a sequence number."""
 

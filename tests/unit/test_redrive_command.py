@@ -274,8 +274,19 @@ def test_redrive_of_one_rule(command):
     code, out, _ = command("--file", str(file), "--rule", "names")
     assert (code, len(held(file))) == (0, 2)
     assert out == [
-        "1 put through and removed, 2 written, 1 put through for some rules only, and kept, 1 of other rules, left alone"
+        "1 put through and removed, 2 written, 1 put through for some rules only, and kept, 1 of other rules or functions, left alone"
     ]
+
+
+def test_redrive_of_one_function(command):
+    """Batches of another function are left alone, and it is said how many."""
+    file = command.path / "f.jsonl"
+    arn = "arn:aws:lambda:eu-west-1:1:function:"
+    of = [{**command.given_up(name), "requestContext": {"functionArn": arn + name}} for name in "ab"]
+    lines(file, *of)
+    code, out, _ = command("--file", str(file), "--function", "b")
+    assert (code, held(file), command.copied()) == (0, of[:1], ["b"])
+    assert out == ["1 put through and removed, 1 written, 1 of other rules or functions, left alone"]
 
 
 def test_redrive_needs_to_know_which_calls_were_made(command):

@@ -167,6 +167,45 @@ def test_failed_messages_that_cannot_be_replaced_stay(client, queue_url, place):
     assert sum(map(int, counts.values())) == 25
 
 
+def test_failed_messages_each_stand_for_themselves(client, queue_url, place):
+    """One that is too large by now, or that SQS does not take, keeps no other from being replaced or from being there
+    again at once. Sizes are bytes, not letters.
+    """
+    refused = []
+
+    class Choosy:
+        def __getattr__(self, name):
+            return getattr(client, name)
+
+        def send_message(self, **parameters):
+            if parameters["MessageBody"] == "m97":
+                refused.append("m97")
+                raise aws.ClientError({"Error": {"Code": "AccessDenied"}}, "SendMessage")
+            return client.send_message(**parameters)
+
+    taken = FailedMessages(Choosy(), queue_url)
+    first, second, third, *_ = taken.entries()
+    taken.replace(first, "ü" * (MESSAGE_MAX_BYTES // 2 + 1))
+    taken.replace(second, "m97")
+    taken.replace(third, "m99")
+    with pytest.raises(StoreError, match="AccessDenied"):
+        taken.close()
+    assert refused == ["m97"]
+    now = texts(place().entries())
+    assert len(now) == 25
+    assert {first.text.decode(), second.text.decode(), "m99"} <= {*now}
+    assert third.text.decode() not in now
+
+
+def test_failed_messages_that_became_too_large_are_no_error(client, queue_url, place):
+    """The message is there again as it was."""
+    taken = place()
+    for entry in taken.entries():
+        taken.replace(entry, "x" * (MESSAGE_MAX_BYTES + 1))
+    taken.close()
+    assert len([*place().entries()]) == 25
+
+
 def test_failed_messages_are_sampled_where_there_are_many(place, monkeypatch):
     """A look ends after so many, a redrive much later."""
     monkeypatch.setattr(sqs, "PEEKED_MAX_MESSAGES", 10)

@@ -1,0 +1,81 @@
+"""What the key of an item says by itself, of each kind of rule; and what only its missing image knew."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules.bykey import parts_by_key, unknown_by_key
+from sync_rules.rulefile import parse_rules
+from tests import every_kind
+from tests.builders import key
+
+TABLES = """
+tables:
+  shop: {name: shop, key: {PK: S, SK: S}}
+  links: {name: links, key: {from: S, to: S}}
+  marks: {name: marks, key: {id: S, at: N}}
+  ledger: {name: ledger, key: {PK: S, SK: S}}
+entities:
+  node: {table: shop, key: {PK: "NODE#{node_id}", SK: NODE}}
+  edge: {table: shop, key: {PK: "NODE#{node_id}", SK: "EDGE#{other}"}}
+  back: {table: links, key: {from: "{from}", to: "{to}"}}
+  mark: {table: marks}
+  owner: {table: shop, key: {PK: "OWNER#{id}", SK: OWNER}}
+rules:
+  others: {collect: edge, into: node.others, as: "{other}", where: "kind == 'live'"}
+  turned: {mirror: edge, into: back, link: {from: other, to: node_id}, attributes: [kind]}
+  earliest: {min: mark.at, into: owner.earliest, where: "kind == 'live'"}
+"""
+
+
+@pytest.fixture
+def rules():
+    return parse_rules(TABLES)
+
+
+def test_parts_by_key_are_those_of_an_item_that_is_let_in_or_not(rules):
+    """The element and the mirror of an edge, the rank of a mark: their place is in the key, whatever `where` says."""
+    tables = rules.tables
+    edge = parts_by_key(key(tables["shop"], "NODE#a", "EDGE#b"), rules)
+    assert [(part.rule.name, str(part.target), part.element) for part in edge] == [
+        ("others", "shop[NODE#a, NODE]", "b"),
+        ("turned", "links[b, a]", ""),
+    ]
+    assert all(part.rule is rules.rules[part.rule.name] for part in edge)
+    (mirror,) = parts_by_key(key(tables["links"], "b", "a"), rules)
+    assert (mirror.rule.name, str(mirror.source)) == ("turned", "shop[NODE#a, EDGE#b]")
+    (rank,) = parts_by_key(key(tables["marks"], "7", "5"), rules)
+    assert (rank.rule.name, str(rank.source)) == ("earliest.ledger", "marks[7, 5]")
+    assert parts_by_key(key(tables["shop"], "x", "y"), rules) == []
+
+
+def test_unknown_by_key_is_nothing_where_all_is_in_the_key(rules):
+    """The items of these rules say by their key what they ever named."""
+    tables = rules.tables
+    for at in (
+        key(tables["shop"], "NODE#a", "EDGE#b"),
+        key(tables["shop"], "NODE#a", "NODE"),
+        key(tables["links"], "b", "a"),
+        key(tables["marks"], "7", "5"),
+        key(tables["shop"], "OWNER#7", "OWNER"),
+    ):
+        assert unknown_by_key(at, rules) == []
+
+
+@pytest.mark.parametrize(
+    ("table", "values", "unknown"),
+    [
+        ("shop", ("USER#1", "PROFILE"), ["mails"]),  # under which email
+        ("shop", ("USER#1", "ORDER#a"), ["least.ledger"]),  # in which place
+        ("shop", ("EMAIL#x", "EMAIL"), ["mails"]),  # of which user
+        ("posts", ("p",), ["posts"]),  # in which user
+        ("parts", ("p",), []),
+        ("ledger", ("counted/L/USER#1", "ORDER#a"), []),
+    ],
+    ids=["mirrored", "ranked", "mirror", "embedded", "path", "entry"],
+)
+def test_unknown_by_key_is_what_an_attribute_said(table, values, unknown):
+    """What an item named by an attribute cannot be known any more; what lists it by its key, or is listed, can."""
+    rules = every_kind.rules_of(effects=False)
+    found = unknown_by_key(key(rules.tables[table], *values), rules)
+    assert [rule.name for rule in found] == unknown
