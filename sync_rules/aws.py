@@ -19,7 +19,15 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 from botocore.parsers import ResponseParserError
-from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, stop_any, wait_random_exponential
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    stop_after_attempt,
+    stop_after_delay,
+    stop_any,
+    wait_random_exponential,
+)
 from tenacity.stop import stop_base
 
 from sync_rules import __version__
@@ -38,6 +46,8 @@ READ_TIMEOUT_SECONDS: Final = 10
 ATTEMPTS_MAX: Final = 8
 FIRST_WAIT_SECONDS: Final = 0.025  # what the AWS SDKs start with for DynamoDB
 WAIT_MAX_SECONDS: Final = 2.0
+FIRST_ATTEMPTS_MAX: Final = 2  # at something that has not answered yet
+FIRST_MAX_SECONDS: Final = 5
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -109,7 +119,8 @@ class UnprocessedError(Exception):
 
 
 ERRORS: Final = (ClientError, BotoCoreError, ResponseParserError, UnprocessedError)  # all that a call may raise
-CONNECTION_ERRORS: Final = (HTTPClientError, BotoConnectionError, ResponseParserError, UnprocessedError)
+UNANSWERED: Final = (HTTPClientError, BotoConnectionError, ResponseParserError)
+CONNECTION_ERRORS: Final = (*UNANSWERED, UnprocessedError)
 TRANSIENT: Final = frozenset({
     "InternalServerError", "KmsThrottled", "ProvisionedThroughputExceededException", "ReplicatedWriteConflictException",
     "RequestLimitExceeded", "RequestThrottled", "RequestTimeout", "ServiceUnavailable", "Throttling",
@@ -124,6 +135,16 @@ REASONS: Final = {
     "QueueDoesNotExist": "QueueNotFound",
     "NoSuchBucket": "BucketNotFound",
 }
+
+
+def no_answer(error: BaseException, client: Any) -> str:
+    """What to say where DynamoDB did not answer: which address was asked, and what to do; "" where it did."""
+    if not isinstance(error, UNANSWERED):
+        return ""
+    address, region = urlsplit(client.meta.endpoint_url), client.meta.region_name
+    where = f"{address.scheme}://{address.netloc.rpartition('@')[2]} (region {region})"
+    found = "something else answers at" if isinstance(error, ResponseParserError) else "no answer from"
+    return f"{found} {where}: is DynamoDB running there? Correct --endpoint-url or --region"
 
 
 def code(error: BaseException) -> str:
@@ -167,6 +188,15 @@ def no_deadline() -> float:
     return math.inf
 
 
+class _NobodyThere(stop_base):
+    """Stops soon where nothing answers: an address is more likely wrong than out of order. A throttle is an answer."""
+
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        error = retry_state.outcome.exception() if retry_state.outcome is not None else None
+        soon = stop_any(stop_after_attempt(FIRST_ATTEMPTS_MAX), stop_after_delay(FIRST_MAX_SECONDS))
+        return isinstance(error, UNANSWERED) and soon(retry_state)
+
+
 class _BeforeDeadline(stop_base):
     """Stops when the next wait would outlast the deadline."""
 
@@ -181,15 +211,20 @@ def retrying(
     remaining_seconds: RemainingSeconds = no_deadline,
     attempts_max: int = ATTEMPTS_MAX,
     sleep: Callable[[float], None] = time.sleep,
+    *,
+    first: bool = False,
 ) -> Retrying:
     """Calls a function until it answers: full jitter from 25 ms doubling to 2 s, while the next wait fits the deadline.
 
-    The last error is raised as it is. May be shared by threads.
+    With `first`, for what a command begins with, it gives up after seconds where nothing answers at all. The last error
+    is raised as it is. May be shared by threads.
     """
     return Retrying(
         retry=retry_if_exception(transient),
         wait=wait_random_exponential(multiplier=FIRST_WAIT_SECONDS, max=WAIT_MAX_SECONDS),
-        stop=stop_any(stop_after_attempt(attempts_max), _BeforeDeadline(remaining_seconds)),
+        stop=stop_any(
+            stop_after_attempt(attempts_max), _BeforeDeadline(remaining_seconds), *([_NobodyThere()] if first else [])
+        ),
         sleep=sleep,
         reraise=True,
     )

@@ -167,12 +167,12 @@ def _left(name: str, tally: Tally) -> int:
 def _figures(titles: Sequence[str], verified: Verified) -> str:
     """The figures of all rules, in pairs of rule and target."""
     tally = verified.tally
-    heads = ("checked", *totals(tally, ""), "left")
+    heads = ("left", "drift", "checked", *(name for name in totals(tally, "") if name != "drift"))  # worst first
     rows = []
     for number, title in enumerate(titles):
         for name in _named(title, verified):
-            figures = (tally.seen(name), *totals(tally, name).values(), _left(name, tally))
-            cells = "".join(f'<td class="number">{figure:,}</td>' for figure in figures)
+            figures = {**totals(tally, name), "checked": tally.seen(name), "left": _left(name, tally)}
+            cells = "".join(f'<td class="number">{figures[head]:,}</td>' for head in heads)
             word, said = _verdict((name,), tally)
             verdict = f'<td class="{word}">{SIGNS[word]} {said}</td>'
             rows.append(f'<tr><th scope="row"><a href="#rule-{number}">{_text(name)}</a></th>{verdict}{cells}</tr>')

@@ -6,7 +6,10 @@ for dark; and it is only as good as the list of rules, which says the same to wh
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 from xml.etree import ElementTree as ET  # ours to read: Graphviz has just written it
 
@@ -15,6 +18,7 @@ from sync_rules.rulegraph import RuleGraph, dot
 
 ARROWS_MAX_ITEMS: Final = 150  # Graphviz takes seconds for 250, minutes for 500, and nobody reads so many
 SHRINKS_TO: Final = 0.7  # of its size: its text can still be read, and what is wider is for its place to scroll
+STDERR: Final = 2
 LABEL: Final = "The rules as a picture; the list of rules says the same."
 SVG: Final = "http://www.w3.org/2000/svg"  # a name, not an address
 HOW: Final = (
@@ -50,8 +54,27 @@ def svg(graph: RuleGraph) -> str:
         from pygraphviz import AGraph  # noqa: PLC0415 - optional, and slow to load
     except ImportError as error:
         raise PictureError(f"no picture without Graphviz: {HOW}") from error
-    drawn: bytes = AGraph(string=dot(graph)).draw(format="svg", prog="dot")
+    with _quiet():
+        drawn: bytes = AGraph(string=dot(graph)).draw(format="svg", prog="dot")
     return tidy(drawn.decode())
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without standard error: where no fonts are configured the libraries of Graphviz say so there, and draw."""
+    try:
+        kept = os.dup(STDERR)
+    except OSError:  # there is none
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, STDERR)
+        yield
+    finally:
+        os.dup2(kept, STDERR)
+        os.close(nowhere)
+        os.close(kept)
 
 
 def tidy(text: str) -> str:

@@ -25,6 +25,7 @@ COLUMNS: Final = {
 }  # fmt: skip
 MINUTE: Final = 60
 HOUR: Final = 60 * MINUTE
+WHOLE_RATE: Final = 10  # from here on a rate is shown without decimals
 CENT: Final = Decimal("0.01")
 SHOWN_MONEY: Final = Decimal("0.000001")
 
@@ -161,7 +162,8 @@ class Shown:
                 "beyond what there is"
             )
             yield f"prices of {self.region}, {money['date']}: {money['source']}"
-        rate = f"{self.rate:,.0f} write units a second" if self.rate else "any rate"
+        digits = f"{self.rate:,.0f}" if self.rate >= WHOLE_RATE else f"{self.rate:g}"
+        rate = f"{digits} write units a second" if self.rate else "any rate"
         bound = f", which the hottest key needs at {PARTITION_MAX_UNITS:,} units a second" if self._bound else ""
         yield f"time: {estimate}{duration(self.plan.seconds(self.rate))} at {rate}{bound}"
 
@@ -179,8 +181,8 @@ class Shown:
     def _gone(self) -> Iterator[str]:
         for name in sorted(self.since.gone):
             yield (
-                f"\nrule {name} is gone, what it wrote is not: `sync-rules prune BEFORE RULES` removes it, then "
-                f"`sync-rules backfill --forget {name}`"
+                f"\nrule {name} is gone: if it kept copies, `sync-rules prune BEFORE RULES` removes them; then, or "
+                f"if it was a call or an archive, `sync-rules backfill --forget {name}`"
             )
 
     def _last(self) -> str:

@@ -59,7 +59,7 @@ def preflight(
 
 def survey(client: DynamoDBClient, rules: Rules, *, streams: bool = True, retrying: Retrying | None = None) -> Survey:
     """Describe each table of the rules once: what `preflight` says of them, and their streams. Raises StoreError."""
-    retrying = retrying or aws.retrying()
+    retrying = retrying or aws.retrying(first=True)
     problems: list[Problem] = []
     arns: list[str] = []
     for table in rules.streamed_tables:
@@ -98,8 +98,18 @@ def describe(client: DynamoDBClient, table: Table, retrying: Retrying) -> Mappin
         reason = aws.reason(error)
         if reason == "TableNotFound":
             return None
-        raise StoreError(reason, f"DescribeTable of {table.physical_name}") from error
+        said = aws.no_answer(error, client)
+        raise StoreError(reason, said or f"DescribeTable of {table.physical_name}") from error
     return answer
+
+
+def require_answer(client: DynamoDBClient, table: Table) -> None:
+    """See that DynamoDB answers at all, be it with a refusal. Raises StoreError when nothing does, within seconds."""
+    try:
+        aws.retrying(first=True)(client.describe_table, TableName=table.physical_name)
+    except aws.ERRORS as error:
+        if said := aws.no_answer(error, client):
+            raise StoreError(aws.reason(error), said) from error
 
 
 def _key_problems(table: Table, description: Mapping[str, Any]) -> Iterator[Problem]:

@@ -91,7 +91,7 @@ def _told(error: ValidationError) -> Iterable[str]:
     """Each thing that is wrong: the road to it, and what was expected there."""
     for one in error.errors(include_url=False, include_input=False):
         road = "".join(f" · {part}" for part in one["loc"])
-        message = one["msg"]
+        message = "expected a day such as 2026-01-31" if one["type"].startswith("date") else one["msg"]
         yield f"{road}: {message[:1].lower()}{message[1:]}"
 
 

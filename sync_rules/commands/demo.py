@@ -49,7 +49,7 @@ def demo(
         str | None, typer.Argument(metavar="EXAMPLE", help="An example: a folder, or the name of one in ./examples.")
     ] = None,
 ) -> int:
-    """Show the whole story, or one example, on an embedded engine: no account, no docker."""
+    """Show the story, or one example, on an embedded engine. No account, no docker."""
     console = Console(highlight=False)
     return _story(console) if example is None else _example(console, folder_of(example))
 

@@ -49,7 +49,7 @@ def explain(
     region: Annotated[str | None, typer.Option(help="The AWS region.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines.")] = False,
 ) -> int:
-    """Say why: of an item, of a stream record, or of all places that hold something of an item. Reads only."""
+    """Say why: of an item, a stream record, or all copies of an item. Reads only."""
     rules = load_rules(rules_file)
     if sum(given is not None for given in (key, record, where)) != 1:
         raise UserError("expected one of --key, --record and --where-used")

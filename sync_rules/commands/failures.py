@@ -6,22 +6,24 @@ Exit code 0 when there is nothing, 1 when there is something, 2 for the user's m
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import shutil
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table as Grid
 
 from sync_rules import aws
 from sync_rules.again import titles_of
 from sync_rules.errors import RecordError, UserError
 from sync_rules.failed import Entry, Failed, Group, Place, grouped, read_entry
 from sync_rules.failure_log import FailedLines
-from sync_rules.failures import time_text, visible
+from sync_rules.failures import FailureRecord, time_text, visible
 from sync_rules.local_run import Files
 from sync_rules.problems import unknown
 from sync_rules.rulefile import load_rules
@@ -83,17 +85,18 @@ def failures(
     only = None if not rule else asked_titles(rule, rules)
     given = Given([*(file or ()), *(batches or ())], queue or [], bucket or [], endpoint_url, region)
     places = given.places(peek=True)
+    items: Items = defaultdict(set)
     try:
-        groups = grouped(_wanted(places, only))
+        groups = grouped(_counted(_wanted(places, only), items))
     finally:
         for place in places:
             place.close()
     gone = frozenset[str]() if rules is None else _gone(groups, rules)
     if as_json:
         for group in groups:
-            print(json.dumps({**_plain(group), "gone": group.what in gone}))
+            print(json.dumps({**_plain(group, items), "gone": group.what in gone}))
     else:
-        show(groups, gone, [place for place in places if isinstance(place, FailedMessages)])
+        show(groups, gone, [place for place in places if isinstance(place, FailedMessages)], items)
     return 1 if groups else 0
 
 
@@ -119,19 +122,38 @@ def _wanted(places: list[Place], only: frozenset[str] | None) -> Iterator[tuple[
                 yield entry, body
 
 
+# The hashes of the items that failed for a rule and a reason: of each it was noted as often as it was tried.
+Items = defaultdict[tuple[str, str], set[int]]
+
+
+def _counted(
+    found: Iterator[tuple[Entry, Failed | RecordError]], items: Items
+) -> Iterator[tuple[Entry, Failed | RecordError]]:
+    for entry, body in found:
+        if isinstance(body, FailureRecord):
+            items[body.rule, body.reason].add(hash((body.table, json.dumps(body.key, sort_keys=True))))
+        yield entry, body
+
+
 def _gone(groups: list[Group], rules: Rules) -> frozenset[str]:
     titles = {rule.title for rule in rules.rules.values()}
     about = {group.what for group in groups if group.sort == "failures" and group.what}
     return frozenset(what for what in about if not titles & {name.partition(".")[0] for name in what.split(", ")})
 
 
-def _plain(group: Group) -> dict[str, Any]:
-    return {name: time_text(one) if isinstance(one, datetime) else one for name, one in asdict(group).items()}
+def _plain(group: Group, items: Items) -> dict[str, Any]:
+    """For machines; the key that is the example of a failure record is JSON by itself, other examples are text."""
+    row = {name: time_text(one) if isinstance(one, datetime) else one for name, one in asdict(group).items()}
+    if group.sort == "failures":
+        row["items"] = len(items[group.what, group.reason])
+        with suppress(ValueError):
+            row["example"] = json.loads(group.example)
+    return row
 
 
 # ---------------------------------------------------------------- for people
 HEADINGS = {
-    "failures": ("failure records", ("rule", "reason", "count", "first seen", "last seen", "example")),
+    "failures": ("failure records", ("rule", "reason", "items", "count", "first seen", "last seen", "example")),
     "batches": (
         "batches given up",
         ("condition and shard", "count", "records", "from", "to", "function", "failed again"),
@@ -141,30 +163,49 @@ HEADINGS = {
 }
 
 
-def show(groups: list[Group], gone: frozenset[str], queues: list[FailedMessages]) -> None:
-    """A table for each sort."""
-    console = Console(soft_wrap=True)
+NEXT = "put them through again: `sync-rules redrive`, with the same places to look at"
+
+
+def show(groups: list[Group], gone: frozenset[str], queues: list[FailedMessages], items: Items) -> None:
+    """A table for each sort: a line for each group, with nothing cut or broken; on a terminal that is too narrow, one
+    for each value.
+    """
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for sort, (title, headings) in HEADINGS.items():
-        some = [group for group in groups if group.sort == sort]
-        if some:
-            grid = Grid(*headings, title=title, title_justify="left", box=None, pad_edge=False)
-            for group in some:
-                grid.add_row(*map(visible, _row(group, gone)))
-            console.print(grid, markup=False, highlight=False)
+        rows = [tuple(map(visible, _row(group, gone, items))) for group in groups if group.sort == sort]
+        if rows:
+            print(title, *lines(headings, rows, columns), sep="\n")
     if not groups:
-        console.print("nothing failed that was kept")
+        print("nothing failed that was kept")
     for queue in queues:
         more = "the first" if queue.count >= PEEKED_MAX_MESSAGES else "a look at"
-        console.print(f"queue {queue.name}: {more} {queue.count} messages; a queue may hold more", highlight=False)
+        print(f"queue {queue.name}: {more} {queue.count} messages; a queue may hold more")
+    if groups:
+        print(NEXT)
 
 
-def _row(group: Group, gone: frozenset[str]) -> tuple[str, ...]:
+def lines(headings: Sequence[str], rows: Sequence[Sequence[str]], columns: int | None) -> Iterator[str]:
+    """The rows below their headings, or where that is wider than `columns`, each value beside its heading."""
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    if columns is None or sum(widths) + 2 * len(widths) <= columns:
+        for row in (headings, *rows):
+            yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        return
+    side = max(map(len, headings))
+    for row in rows:
+        for name, cell in zip(headings, row, strict=True):
+            yield f"  {name.ljust(side)}  {cell}"
+        yield ""
+
+
+def _row(group: Group, gone: frozenset[str], items: Items) -> tuple[str, ...]:
     first, last = (at.strftime("%Y-%m-%d %H:%M:%S") if at else "-" for at in (group.first, group.last))
     count = f"{group.count:,}"
     match group.sort:
         case "failures":
             rule = f"{group.what or '-'}{' (gone)' if group.what in gone else ''}"
-            return rule, group.reason, count, first, last, group.example
+            distinct = f"{len(items[group.what, group.reason]):,}"
+            return rule, group.reason, distinct, count, first, last, group.example
         case "batches":
             return group.what, count, f"{group.records:,}", first, last, group.function or "-", group.reason or "-"
         case "messages":

@@ -12,10 +12,10 @@ from typing import Annotated, Final
 
 import typer
 
-from sync_rules.errors import UserError
 from sync_rules.picture import svg
 from sync_rules.rulefile import load_rules
 from sync_rules.rulegraph import RuleGraph, dot, graph_of, mermaid
+from sync_rules.wholefile import as_mistake, require_ending, require_own
 
 
 class Format(StrEnum):
@@ -31,7 +31,14 @@ WRITERS: Final[Mapping[Format, Callable[[RuleGraph], str]]] = {
     Format.DOT: dot,
     Format.SVG: svg,
 }
-BY_ENDING: Final = {".svg": Format.SVG, ".dot": Format.DOT, ".gv": Format.DOT}
+BY_ENDING: Final = {
+    ".mmd": Format.MERMAID,
+    ".md": Format.MERMAID,
+    ".mermaid": Format.MERMAID,
+    ".dot": Format.DOT,
+    ".gv": Format.DOT,
+    ".svg": Format.SVG,
+}
 
 
 def graph(
@@ -43,15 +50,16 @@ def graph(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it to a file, not to the terminal.")] = None,
 ) -> int:
     """Draw the rules: which entity's attributes make which of another."""
+    if out is not None:
+        require_own(out, rules_file)
+        require_ending(out, BY_ENDING)
     drawn = graph_of(load_rules(rules_file))
-    form = form or (BY_ENDING.get(out.suffix) if out else None) or Format.MERMAID
+    form = form or (BY_ENDING[out.suffix.lower()] if out else Format.MERMAID)
     text = WRITERS[form](drawn)
     if out is None:
         print(text, end="" if text.endswith("\n") else "\n")
         return 0
-    try:
+    with as_mistake(out):
         out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror}") from error
     print(f"wrote {out}")
     return 0

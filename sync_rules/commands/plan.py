@@ -6,7 +6,6 @@ Exit code 0; with --detailed-exitcode 1 when there is something to write or a ru
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,14 +23,13 @@ from sync_rules.commands.run import stop_signals
 from sync_rules.commands.verify import chosen, share_of
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import StoreError
-from sync_rules.failure_log import OWNER_ONLY, open_for_owner
 from sync_rules.plan_display import Shown, as_row
 from sync_rules.planned import UNCHANGED, PlannedWrite, since
 from sync_rules.planning import Planner
 from sync_rules.prices import own_prices, read_prices
 from sync_rules.rulefile import load_rules
 from sync_rules.state import FileState, TableState, applied
-from sync_rules.wholefile import require_place
+from sync_rules.wholefile import as_mistake, require_own, require_place, writing_whole
 
 WIDE: Final = 200  # columns where there is no terminal
 
@@ -70,6 +68,7 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="The whole plan as one JSON object.")] = False,
 ) -> int:
     """Show what a backfill would write, read, cost and take. Nothing is written."""
+    require_own(writes, rules_file, prices, state)
     rules = load_rules(rules_file)
     share, seed = share_of(sample, seed, SEGMENTS)
     client = aws.dynamodb(endpoint_url, region)
@@ -120,11 +119,10 @@ def noted_in(path: Path | None) -> Iterator[Callable[[PlannedWrite], object]]:
         yield lambda _write: None
         return
     require_place(path)
-    temporary = path.with_name(path.name + ".new")
-    try:
-        with open(temporary, "w", encoding="utf-8", opener=open_for_owner) as file:
-            os.fchmod(file.fileno(), OWNER_ONLY)  # it may be left from a run that died
-            yield lambda write: file.write(json.dumps(as_row(write)) + "\n")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with writing_whole(path) as file:
+
+        def note(write: PlannedWrite) -> None:
+            with as_mistake(path):
+                file.write(json.dumps(as_row(write)) + "\n")
+
+        yield note

@@ -1,12 +1,13 @@
 """`sync-rules prune`: what rules that were removed or renamed have left in the tables; removes it with --apply.
 
 Exit code 0 when nothing is left, 1 when something is (found without --apply, or changed by somebody meanwhile), 2 for
-the user's mistake.
+the user's mistake, 130 when it was interrupted: then the last word says how many were removed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -15,14 +16,17 @@ from rich.console import Console
 
 from sync_rules import aws
 from sync_rules.attributes import Item, show_path
+from sync_rules.commands.run import stop_signals
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import UserError
 from sync_rules.failure_log import FailureLog
 from sync_rules.failures import printable
 from sync_rules.local_run import Files, wall_clock_ms
+from sync_rules.preflight import require_answer
 from sync_rules.problems import unknown
 from sync_rules.prune import Leftover, Past, prune_page, remove
 from sync_rules.rulefile import load_rules
+from sync_rules.rules import Rules
 from sync_rules.store import NobodyLooksAgain, World, drive
 
 SHOWN_PER_RULE_MAX: Final = 20
@@ -39,22 +43,21 @@ def prune(
     endpoint_url: Annotated[str | None, typer.Option(help="Another DynamoDB than AWS's, such as an emulator.")] = None,
     region: Annotated[str | None, typer.Option(help="The AWS region.")] = None,
 ) -> int:
-    """Find what removed or renamed rules left in the tables, and remove it with --apply."""
-    old, now = load_rules(before), load_rules(rules_file)
-    titles = dict.fromkeys(one.title for one in old.rules.values())
-    for name in rule or ():
-        if name not in titles:
-            raise UserError(unknown("rule", name, titles, str(before)))
+    """Find what removed rules left; remove it with --apply. A renamed rule counts as removed."""
+    old, now = _before(before, rule or ()), load_rules(rules_file)
     past = Past(old, now, frozenset(rule or ()))
+    client = aws.dynamodb(endpoint_url, region)
+    for table in past.tables[:1]:
+        require_answer(client, table)
     world = World(
-        DynamoStore(aws.dynamodb(endpoint_url, region), old.tables),
+        DynamoStore(client, old.tables),
         NobodyLooksAgain(),
         FailureLog(Files.failures, wall_clock_ms),
     )
     console = Console(stderr=True)
     found: Counter[str] = Counter()
     items = left = 0
-    with console.status("looking", spinner="dots") as status:
+    with console.status("looking", spinner="dots") as status, stop_signals() as stopping:
         for table in past.tables:
             cursor: Item | None = None
             while True:
@@ -67,6 +70,9 @@ def prune(
                 remaining = drive(remove(page.leftovers), world) if apply else page.leftovers
                 left += len(remaining)
                 status.update(f"looking through {table.name} · {items} items · {found.total()} leftovers")
+                if stopping():
+                    removed = f"{found.total() - left} leftovers were removed" if apply else "nothing was removed"
+                    raise KeyboardInterrupt(f"interrupted: {removed}. Run it again for the rest")
                 cursor = page.cursor
                 if cursor is None:
                     break
@@ -75,6 +81,21 @@ def prune(
             print(f"and {count - SHOWN_PER_RULE_MAX} more of rule {name}")
     print(summary(items, found.total(), left, applied=apply))
     return 1 if left else 0
+
+
+def _before(file: Path, names: Iterable[str]) -> Rules:
+    """The rules as they were. Raises UserError when there is no such file, or one of the names is no rule of it."""
+    if not file.exists():
+        raise UserError(
+            f"{file}: no such file. Expected the rules file as it was, from a backup or such as "
+            "`git show COMMIT:rules.yaml` prints it"
+        )
+    rules = load_rules(file)
+    titles = dict.fromkeys(one.title for one in rules.rules.values())
+    for name in names:
+        if name not in titles:
+            raise UserError(unknown("rule", name, titles, str(file)))
+    return rules
 
 
 def as_line(one: Leftover) -> str:

@@ -82,7 +82,7 @@ def replay(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write the shrunk recording.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
-    """Do again what was recorded, in memory, under every way of delivery; shrink what ends wrong."""
+    """Do again in memory what was recorded; shrink what ends wrong. Under every way of delivery."""
     if out is not None and out.exists():
         raise UserError(f"{out}: it is there already, and no recording is written over. Another name, please.")
     known = rules_in_memory(rules)

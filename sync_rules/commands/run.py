@@ -36,6 +36,7 @@ from sync_rules.pump import WAIT_SECONDS
 from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
 from sync_rules.streams import DynamoDBStreams
+from sync_rules.wholefile import require_own
 
 INTERRUPTED: Final = 130
 SAME_SIGNAL_SECONDS: Final = 0.5
@@ -60,12 +61,15 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print the status as JSON lines.")] = False,
 ) -> int:
     """Consume the streams and keep the copies true, until stopped. Start it again to resume."""
+    require_own(checkpoint, rules_file, failures)
+    require_own(failures, rules_file)
+    for path in (checkpoint, failures):
+        require_writable(path)
+    files = Files(checkpoint, failures)
+    require_writable(files.batches)
     rules = load_rules(rules_file)
     client = aws.dynamodb(endpoint_url, region)
     arns = stream_arns(client, rules)
-    files = Files(checkpoint, failures)
-    for path in (files.checkpoint, files.failures, files.batches):
-        require_writable(path)
     settings = MappingSettings(
         batch_size=batch_size, parallelization_factor=parallelization, bisect_on_function_error=True
     )

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from sync_rules.errors import UserError
 from sync_rules.schema import FileForm
+from sync_rules.wholefile import as_mistake, require_ending
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -18,14 +18,14 @@ def schema(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it to a file, not to the terminal.")] = None,
 ) -> int:
     """Write the JSON Schema of rules files, for editors."""
+    if out is not None:
+        require_ending(out, [".json"])  # above all, not the rules file that it is for
     text = json.dumps(document(), indent=2, ensure_ascii=False) + "\n"
     if out is None:
         print(text, end="")
         return 0
-    try:
+    with as_mistake(out):
         out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror}") from error
     print(f"wrote {out}. First line of your rules file: # yaml-language-server: $schema={out}")
     return 0
 

@@ -37,7 +37,7 @@ def test(
         bool, typer.Option("--json", help="Print a JSON line per scenario, and one that sums up.")
     ] = False,
 ) -> int:
-    """Play scenarios for your own rules in memory, under every way in which records may arrive."""
+    """Play scenarios in memory, under every way records may arrive. The rules are your own."""
     deliveries = variants(variant or (), seed)
     if list_variants:
         width = max(len(delivery.name) for delivery in deliveries)

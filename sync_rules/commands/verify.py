@@ -24,7 +24,7 @@ from sync_rules.drift_display import as_line, grid, sampled, summary, unseen
 from sync_rules.drift_report import DriftReport, header, open_report, report
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import UserError
-from sync_rules.failure_log import FailureLog
+from sync_rules.failure_log import FailureLog, require_writable
 from sync_rules.families import EffectRule
 from sync_rules.findings import SAMPLE_SEGMENTS, Finding, Share, Tally
 from sync_rules.givenkey import parse_key
@@ -37,11 +37,12 @@ from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
 from sync_rules.store import NobodyLooksAgain, World
 from sync_rules.verify import GRACE_SECONDS, Verifier
-from sync_rules.wholefile import require_place, write_whole
+from sync_rules.wholefile import require_ending, require_own, require_place, write_whole
 
 SHOWN_PER_RULE_MAX: Final = 20
 WORKERS_MAX: Final = 64
 SEEDS: Final = 1_000_000
+PAGE_ENDINGS: Final = (".html", ".htm")
 
 
 def verify(
@@ -78,6 +79,7 @@ def verify(
     ] = None,
 ) -> int:
     """Compare every copy with its source; mend it with --repair."""
+    _require_outputs(rules_file, from_report, failures, page_file, repair=repair)
     rules = load_rules(rules_file)
     only = chosen(rules, rule or [])
     item = None if key is None else parse_key(key, table, rules)
@@ -88,8 +90,6 @@ def verify(
     if listed is not None and not only:
         raise UserError(f"{from_report} is a report of none of these rules: leave out --rule")
     share, seed = share_of(sample, seed, workers)
-    if page_file is not None:
-        require_place(page_file)
     started, examples = datetime.now(UTC), dict[str, list[Finding]]()
     client = aws.dynamodb(endpoint_url, region)
     require(client, replace(rules, rules={name: rules.rules[name] for name in sorted(only)}), streams=False)
@@ -140,6 +140,19 @@ def verify(
         )
         write_whole(page_file, page(verified))
     return 1 if verifier.tally.left else 0
+
+
+def _require_outputs(
+    rules_file: Path, from_report: Path | None, failures: Path, page_file: Path | None, *, repair: bool
+) -> None:
+    """See that what will be written can be, and is nothing that is read. Raises UserError."""
+    require_own(page_file, rules_file, from_report, failures)
+    require_own(failures, rules_file, from_report)
+    if page_file is not None:
+        require_ending(page_file, PAGE_ENDINGS)
+        require_place(page_file)
+    if repair or failures != Files.failures:  # a folder that nobody may write in is no matter to who only looks
+        require_writable(failures)
 
 
 def _looked_at(verifier: Verifier, item: ItemKey | None, listed: DriftReport | None) -> Iterator[Finding]:

@@ -1,7 +1,10 @@
 """The command line: whose turn it is, said by the exit code."""
 
+import errno
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -88,7 +91,77 @@ def test_our_bugs_show_their_traceback_when_asked(monkeypatch, capsys):
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_interrupt_exits_with_130(monkeypatch):
-    """Ctrl-C is no bug and no success."""
-    fails_with(monkeypatch, KeyboardInterrupt())
+@pytest.mark.parametrize("words", ["", "interrupted: 3 were removed"], ids=["none", "own"])
+def test_interrupt_exits_with_130(monkeypatch, capsys, words):
+    """Ctrl-C is no bug and no success, and is said, with the words of the command if it has some."""
+    fails_with(monkeypatch, KeyboardInterrupt(*filter(None, [words])))
     assert cli.main(["check"]) == 130
+    assert capsys.readouterr().err == f"sync-rules: {words or 'interrupted'}\n"
+
+
+def test_help_cuts_no_line_at_80_columns(monkeypatch, capsys):
+    """Each verb is said as a whole on a terminal of the usual width."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.main(["--help"]) == 0
+    assert "..." not in capsys.readouterr().out.partition("Commands:")[2]
+
+
+def test_output_that_is_not_taken_is_no_bug_of_ours(monkeypatch, capsys):
+    """A full disk below a command that prints: one line that says so, exit code 2."""
+    fails_with(monkeypatch, OSError(errno.ENOSPC, "No space left on device"))
+    assert cli.main(["check"]) == 2
+    assert capsys.readouterr().err == "sync-rules: cannot write the output: No space left on device\n"
+
+
+def test_output_error_of_a_file_we_forgot_stays_our_bug(monkeypatch, capsys):
+    """What has the name of a file should have been said by whoever opened that."""
+    fails_with(monkeypatch, OSError(errno.ENOSPC, "No space left on device", "x"))
+    assert cli.main(["check"]) == 3
+    assert "a bug of ours (OSError" in capsys.readouterr().err
+
+
+def end_of(*words: str, unbuffered: str, **options) -> tuple[int, bytes]:
+    """How the command ends in a process of its own: its code, and what it says on standard error, if that is piped."""
+    environ = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    command = [sys.executable, "-m", "sync_rules", *words]
+    done = subprocess.run(command, env=environ, check=False, **{"stderr": subprocess.PIPE, **options})
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("verb", ["schema", "--help", "--version"])
+def test_output_on_a_full_disk_exits_with_2(verb, unbuffered):
+    """At once, or where it stayed in memory until the end; also where the standard error is full as well."""
+    with Path("/dev/full").open("w") as full:
+        told = b"sync-rules: cannot write the output: No space left on device\n"
+        assert end_of(verb, unbuffered=unbuffered, stdout=full) == (2, told)
+        assert end_of(verb, unbuffered=unbuffered, stdout=full, stderr=full)[0] == 2
+        assert end_of("check", "nowhere.yaml", unbuffered=unbuffered, stderr=full)[0] == 2
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+def test_output_whose_reader_has_left_ends_quietly(unbuffered):
+    """As under `| head`: no word, and no code that means something else."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        assert end_of("schema", unbuffered=unbuffered, stdout=writer) == (2, b"")
+    finally:
+        os.close(writer)
+
+
+def test_output_that_rich_ends_is_no_drift(monkeypatch):
+    """Where the reader has left, rich exits with 1 by itself, which would be for a check that failed."""
+    fails_with(monkeypatch, SystemExit(1))
+    assert cli.main(["check"]) == 2
+
+
+def test_a_file_that_may_not_be_read_is_said_in_one_line(monkeypatch, tmp_path, capsys):
+    """By the command that reads it, not as a mistake in the usage."""
+    file = tmp_path / "rules.yaml"
+    file.write_text("")
+    monkeypatch.setattr("os.access", lambda *_, **__: False)
+    fails_with(monkeypatch, UserError("cannot be read"))
+    assert cli.main(["check", str(file)]) == 2
+    assert capsys.readouterr().err == "sync-rules: cannot be read\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 
 import boto3
@@ -10,6 +11,7 @@ import pytest
 from moto import mock_aws
 
 from sync_rules import aws, cli, sqs
+from sync_rules.commands.failures import lines as table_lines
 from sync_rules.commands.failures import show
 from sync_rules.failed import Group
 from sync_rules.failures import failure_record
@@ -83,7 +85,8 @@ def test_failures_groups_what_the_local_files_hold(failures, tmp_path):
     assert (batches["sort"], batches["count"], batches["records"]) == ("batches", 2, 5)
     assert (large["what"], large["reason"], large["count"]) == ("names", "ItemTooLarge", 2)
     assert (large["first"], large["last"]) == ("2026-11-21T12:00:00.000+00:00", "2026-11-21T15:00:00.000+00:00")
-    assert (contended["count"], contended["example"]) == (1, '{"PK": "USER#1"}')
+    assert (contended["count"], contended["example"]) == (1, {"PK": "USER#1"})
+    assert (large["items"], contended["items"], batches.get("items")) == (1, 1, None)
     assert unreadable["example"].endswith("failures.jsonl:4")
     assert [path.read_text() for path in sorted(tmp_path.iterdir())] == before
 
@@ -103,6 +106,29 @@ def test_failures_shows_tables_to_people(failures, tmp_path):
         assert words in out
     assert "\x1b" not in out
     assert SECRET not in out
+
+
+LONG = "user-name-on-orders-and-on-all-that-is-below-them"
+
+
+def test_failures_in_a_pipe_has_a_line_for_each_group(failures, tmp_path, monkeypatch):
+    """However narrow: rule, reason, how many items and how often, and the key, whole and on one line; then what is next."""
+    monkeypatch.setenv("COLUMNS", "80")
+    key = {"PK": "USER#" + "1" * 90, "SK": "ORDER#7"}
+    two = {**told(LONG), "key": key}
+    lines(tmp_path / "f", two, two, {**told(LONG), "key": {"PK": "2", "SK": "2"}})
+    _, out = failures("--file", str(tmp_path / "f"), as_json=False)
+    (row,) = (line for line in out.splitlines() if LONG in line)
+    assert row.split()[:4] == [LONG, "ItemTooLarge", "2", "3"]
+    assert row.endswith(json.dumps(key))
+    assert "sync-rules redrive" in out.splitlines()[-1]
+
+
+def test_failures_on_a_narrow_terminal_cuts_nothing():
+    """Each value beside its heading; where there is room for a table, a table."""
+    heads, rows = ("rule", "example"), [(LONG, "x" * 40)]
+    assert list(table_lines(heads, rows, 80)) == [f"  rule     {LONG}", f"  example  {'x' * 40}", ""]
+    assert list(table_lines(heads, rows, 120))[1] == f"{LONG}  {'x' * 40}"
 
 
 def test_failures_says_which_rules_are_gone(failures, tmp_path):
@@ -180,5 +206,5 @@ def test_failures_show_says_that_a_queue_holds_more(capsys):
     class Looked:
         name, count = "failed", sqs.PEEKED_MAX_MESSAGES
 
-    show([Group("messages", "pull message", "", 1000)], frozenset(), [Looked()])
+    show([Group("messages", "pull message", "", 1000)], frozenset(), [Looked()], defaultdict(set))
     assert "queue failed: the first 1000 messages; a queue may hold more" in capsys.readouterr().out

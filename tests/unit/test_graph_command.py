@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -62,7 +63,36 @@ def test_graph_without_graphviz_says_how_to_get_the_picture(rules_file, tmp_path
 def test_graph_cannot_write_everywhere(rules_file, tmp_path, capsys):
     """A place that cannot be written is the user's mistake."""
     assert cli.main(["graph", str(rules_file), "--out", str(tmp_path / "nowhere" / "a.dot")]) == 2
-    assert "nowhere/a.dot: cannot be written" in capsys.readouterr().err
+    assert "nowhere/a.dot: expected a place where a file can be written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["rules.yaml", "link.dot", "a.png", "a"])
+def test_graph_writes_over_no_rules_file_and_nothing_it_cannot_draw(rules_file, name, capsys):
+    """By whatever name the rules file goes; an ending of another format is refused, whatever --format says."""
+    (rules_file.parent / "link.dot").symlink_to(rules_file)
+    before = rules_file.read_text()
+    out = rules_file.parent / name
+    for options in ([], ["--format", "dot"]):
+        assert cli.main(["graph", str(rules_file), "--out", str(out), *options]) == 2
+        assert f"{out}: " in capsys.readouterr().err
+    assert rules_file.read_text() == before
+    assert sorted(path.name for path in rules_file.parent.iterdir()) == ["link.dot", "rules.yaml"]
+
+
+def test_graph_keeps_standard_error_clean_while_it_draws(rules_file, monkeypatch, capfd):
+    """What the libraries of Graphviz say there, such as about fonts, is not shown; what is said after is."""
+    needs_graphviz()
+    pygraphviz = pytest.importorskip("pygraphviz")
+    draw = pygraphviz.AGraph.draw
+
+    def loud(*arguments, **options):
+        os.write(2, b"Fontconfig warning")
+        return draw(*arguments, **options)
+
+    monkeypatch.setattr(pygraphviz.AGraph, "draw", loud)
+    assert cli.main(["graph", str(rules_file), "--format", "svg"]) == 0
+    os.write(2, b"after")
+    assert capfd.readouterr().err == "after"
 
 
 def test_graph_of_a_file_with_errors_is_refused(tmp_path, capsys):

@@ -168,6 +168,20 @@ def test_htmlreport_explains_each_kind_of_drift():
     assert set(heads) <= MEANINGS.keys()
 
 
+def test_htmlreport_puts_what_is_wrong_next_to_the_verdict():
+    """A phone shows the first columns: what is left and drift, then the rest, each under its head."""
+    data = verified()
+    shown = page(data)
+    heads = re.findall(r'scope="col" class="number">(\w+)<', shown)
+    assert heads[:3] == ["left", "drift", "checked"]
+    row = shown.partition('<a href="#rule-0">')[2].partition("</tr>")[0]
+    name = re.match(r"[\w.-]+", row)[0]
+    figures = dict(zip(heads, map(int, re.findall(r'class="number">(\d+)<', row)), strict=True))
+    assert figures["drift"] == data.tally.drift[name] > 0
+    assert figures["checked"] == data.tally.seen(name)
+    assert figures["left"] == data.tally.drift[name] - data.tally.repaired[name]
+
+
 def test_htmlreport_without_graphviz_has_the_rules_as_text(monkeypatch):
     """Where there is no Graphviz the rules are a list and Mermaid text, and the page says how to get the picture."""
     monkeypatch.setitem(sys.modules, "pygraphviz", None)

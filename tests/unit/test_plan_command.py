@@ -141,6 +141,8 @@ def test_plan_tells_new_changed_unchanged_and_gone_rules(command):
     assert "rule old is gone" in out
     assert "`sync-rules prune BEFORE RULES`" in out
     assert "`sync-rules backfill --forget old`" in out
+    assert "if it kept copies" in out  # nobody knows: the state has names and fingerprints
+    assert "if it was a call or an archive" in out
     before = command.state.read_text()
     assert command.body("--changed")["rules"].keys() == {"bios"}
     assert command.state.read_text() == before
@@ -261,6 +263,9 @@ def test_plan_without_a_price_leaves_money_out(command):
         (["--state", "prices.json/x"], ["prices.json/x"]),
         (["--state", "rules.yaml"], ["rules.yaml", "state file"]),
         (["--writes", "none/x.jsonl"], ["none/x.jsonl"]),
+        (["--writes", "rules.yaml"], ["rules.yaml is used here too"]),
+        (["--writes", "prices.json", "--prices", "prices.json"], ["prices.json is used here too"]),
+        (["--writes", "state", "--state", "state"], ["state is used here too"]),
     ],
     ids=lambda value: "-".join(value) if value[0].startswith("--") else "",
 )
@@ -292,8 +297,31 @@ def test_plan_that_is_stopped_exits_with_130(command):
     command.patch.setattr(plan, "stop_signals", signals)
     command.books(2)
     path = command.folder / "writes.jsonl"
-    code, out, _ = command("--writes", str(path))
+    code, out, err = command("--writes", str(path))
     assert (code, out, path.exists()) == (130, "", False)
+    assert err.endswith("sync-rules: interrupted: nothing was written\n")
+
+
+def test_plan_names_the_file_that_a_full_disk_cuts(command):
+    """Of the lines of --writes that do not fit: the file, exit code 2, no bug, and nothing half-written."""
+    command.books(2)
+
+    def full(_write):
+        raise OSError(28, "No space left on device")
+
+    command.patch.setattr(plan, "as_row", full)
+    path = command.folder / "writes.jsonl"
+    code, out, err = command("--writes", str(path))
+    assert (code, out) == (2, "")
+    assert f"{path}: expected a place where a file can be written, found: No space left on device" in err
+    assert [one.name for one in command.folder.iterdir()] == ["rules.yaml"]
+
+
+@pytest.mark.parametrize(("rate", "words"), [("0.001", "0.001"), ("0.5", "0.5"), ("1000", "1,000"), ("10", "10")])
+def test_plan_says_the_rate_it_was_given(command, rate, words):
+    """A low one too."""
+    command.books(1)
+    assert f" at {words} write units a second" in command("--rate", rate)[1]
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from socket import socket
+from types import SimpleNamespace
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ReadTimeoutError
 
 from infra.tables import create_tables, table_parameters
 from sync_rules import aws
 from sync_rules.errors import StoreError, UserError
-from sync_rules.preflight import preflight, require, survey
+from sync_rules.preflight import preflight, require, require_answer, survey
 from tests.builders import index, library, shop, table
 from tests.engines import unique_prefix
 
@@ -100,6 +102,72 @@ def test_preflight_that_cannot_look_raises():
 
     with pytest.raises(StoreError, match="AccessDeniedException: DescribeTable of shop"):
         preflight(Client(), shop())
+
+
+@pytest.mark.parametrize(
+    "call", [survey, lambda client, rules: require_answer(client, rules.tables["shop"])], ids=["survey", "prune"]
+)
+def test_preflight_names_the_address_where_nothing_answers(call):
+    """A refused port: the address without who asks, the region, what to do; after two attempts."""
+    with socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    client = aws.dynamodb(f"http://me:pw@127.0.0.1:{port}", "eu-west-1")
+    asked: list[int] = []
+    client.meta.events.register("before-send.dynamodb.DescribeTable", lambda **_: asked.append(1))
+    with pytest.raises(StoreError) as raised:
+        call(client, shop())
+    assert str(raised.value) == (
+        f"EndpointConnectionError: no answer from http://127.0.0.1:{port} (region eu-west-1): is DynamoDB running there? "
+        "Correct --endpoint-url or --region"
+    )
+    assert len(asked) == 2
+
+
+def test_preflight_still_waits_where_it_is_throttled():
+    """A throttle is an answer: it is tried again as often as ever."""
+
+    class Client:
+        calls = 0
+
+        def describe_table(self, **_):
+            self.calls += 1
+            raise ClientError({"Error": {"Code": "ThrottlingException"}}, "DescribeTable")
+
+    client = Client()
+    with pytest.raises(StoreError, match="ThrottlingException: DescribeTable of shop"):
+        survey(client, shop(), retrying=aws.retrying(sleep=lambda _: None, first=True))
+    assert client.calls == aws.ATTEMPTS_MAX
+
+
+def test_preflight_tries_no_second_time_where_the_first_took_seconds(monkeypatch):
+    """An attempt that waited as long as a read may is the last one, and AWS's own address is named as well."""
+
+    class Client:
+        meta = SimpleNamespace(endpoint_url="https://dynamodb.eu-west-1.amazonaws.com", region_name="eu-west-1")
+        calls = 0
+
+        def describe_table(self, **_):
+            self.calls += 1
+            raise ReadTimeoutError(endpoint_url="")
+
+    monkeypatch.setattr(aws, "FIRST_MAX_SECONDS", 0)  # so every attempt takes longer
+    client = Client()
+    with pytest.raises(
+        StoreError, match=r"no answer from https://dynamodb.eu-west-1.amazonaws.com \(region eu-west-1\)"
+    ):
+        survey(client, shop())
+    assert client.calls == 1
+
+
+def test_preflight_require_answer_takes_a_refusal_for_one():
+    """Who may not describe a table may scan it: prune asks for no more."""
+
+    class Client:
+        def describe_table(self, **_):
+            raise ClientError({"Error": {"Code": "AccessDeniedException"}}, "DescribeTable")
+
+    require_answer(Client(), shop().tables["shop"])
 
 
 def test_preflight_without_streams_looks_at_keys_and_indexes_only(client):

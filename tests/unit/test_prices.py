@@ -84,7 +84,8 @@ REGION = ("regions", "eu-west-1")
     ("road", "words"),
     [
         (("date", None), ["date", "required"]),
-        (("date", "soon"), ["date", "valid date"]),
+        (("date", "soon"), ["date: expected a day such as 2026-01-31"]),
+        (("date", "2026-01-31T10:00:00"), ["date: expected a day such as 2026-01-31"]),
         (("currency", "euro"), ["currency"]),
         (("regions", {}), ["regions"]),
         ((*REGION, "on_demand", None), ["regions · eu-west-1 · on_demand", "required"]),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import pytest
 
 from sync_rules import cli
 from sync_rules.commands import prune
 from sync_rules.model import Result, Status
 from sync_rules.rulefile import parse_rules
+from sync_rules.store import Scan
 from tests.builders import n, s
 from tests.every_kind import RULES, order, text_of, user
 from tests.worlds import Scene
@@ -30,6 +33,7 @@ class Command:
         self.capsys = capsys
         self.become("mails")
         monkeypatch.setattr(prune.aws, "dynamodb", lambda *_: None)
+        monkeypatch.setattr(prune, "require_answer", lambda *_: None)
         monkeypatch.setattr(prune, "DynamoStore", lambda *_: self.scene.tap)
 
     def become(self, *names: str) -> None:
@@ -127,7 +131,33 @@ def test_prune_exits_2_without_a_sound_file(command):
     command.before.unlink()
     code, _, err = command()
     assert code == 2
-    assert "before.yaml: no such file" in err
+    assert "before.yaml: no such file. Expected the rules file as it was" in err
+    assert "write one" not in err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [([], "nothing was removed"), (["--apply"], "2 leftovers were removed")],
+    ids=["show", "apply"],
+)
+def test_prune_that_is_stopped_says_what_was_removed(command, monkeypatch, options, words):
+    """Ctrl-C ends it after the page in hand, with exit code 130 and the number that is true by then."""
+
+    @contextmanager
+    def signals():
+        yield lambda: len(command.scene.tap.seen(Scan)) >= 1
+
+    monkeypatch.setattr(prune, "stop_signals", signals)
+    code, _, err = command(*options)
+    assert code == 130
+    assert err.endswith(f"sync-rules: interrupted: {words}. Run it again for the rest\n")
+    monkeypatch.setattr(prune, "stop_signals", never)
+    assert command("--apply")[1][-1] == f"{4 if not options else 2} leftovers removed"
+
+
+@contextmanager
+def never():
+    yield lambda: False
 
 
 def test_prune_exits_2_for_a_table_that_is_gone(command):

@@ -45,6 +45,19 @@ def tape(tmp_path):
     return tape
 
 
+@pytest.mark.usefixtures("tape")
+def test_replay_that_is_interrupted_says_that_nothing_was_written(run, monkeypatch):
+    """Ctrl-C before anything was found wrong."""
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sync_rules.commands.replay.replayed", stop)
+    code, out, err = run("tape.jsonl")
+    assert (code, out) == (130, "")
+    assert err.endswith("sync-rules: interrupted: nothing was written\n")
+
+
 def break_deletes(monkeypatch) -> None:
     """A pipeline that does not look at records of deletes."""
     real = batch.plan_batch

@@ -427,6 +427,18 @@ def test_run_is_a_verb_with_help(capsys):
     assert "--json" in shown
 
 
+@pytest.mark.parametrize("option", ["--failures", "--checkpoint"])
+@pytest.mark.parametrize("place", [".", "/", "", "nowhere/f", "rules.yaml"])
+def test_run_refuses_bad_places_before_it_starts(tmp_path, monkeypatch, capsys, option, place):
+    """A folder, a folder that is not there, the rules file: the place is named, and nobody is called."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rules.yaml").write_text("rules")
+    monkeypatch.setattr("sync_rules.aws.dynamodb", None)
+    assert cli.main(["run", option, place]) == 2
+    assert f"{place or '.'}: " in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["rules.yaml"]
+
+
 def test_run_refuses_a_batch_size_out_of_range(capsys):
     """Sizes that Lambda would refuse are refused."""
     assert cli.main(["run", "--batch-size", "10001"]) == 2

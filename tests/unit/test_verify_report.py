@@ -73,6 +73,36 @@ def test_verify_report_that_cannot_be_written_is_refused_before_anything(command
     assert command.required == []
 
 
+@pytest.mark.parametrize(
+    "place", ["rules.yaml", "link.html", "same.html", "a.txt", "a", "drift.html", "f.html", "b.html"]
+)
+def test_verify_report_is_written_over_nothing_that_is_read(command, tmp_path, place):
+    """Not over the rules file, by whatever name, the report of --from or the failures, nor is what is beside it while it
+    is written; nor under a name that is no page's. Nothing is read before.
+    """
+    (tmp_path / "link.html").symlink_to(command.file)
+    (tmp_path / "same.html").hardlink_to(command.file)
+    (tmp_path / "b.html.new").symlink_to(command.file)
+    (tmp_path / "drift.html").write_text("x")
+    before = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    options = ["--from", str(tmp_path / "drift.html"), "--failures", str(tmp_path / "f.html")]
+    code, _, err = command(*options, "--report", str(tmp_path / place))
+    assert code == 2
+    assert f"{tmp_path / place}: " in err
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == before
+    assert command.required == []
+
+
+@pytest.mark.parametrize("place", [".", "/", "rules.yaml", "nowhere/f.jsonl"])
+def test_verify_refuses_a_bad_place_for_failures(command, tmp_path, monkeypatch, place):
+    """Before it begins: a folder, a folder that is not there, and the rules file."""
+    monkeypatch.chdir(tmp_path)
+    code, out, err = command("--failures", place)
+    assert (code, out) == (2, "")
+    assert f"{place}: " in err
+    assert command.required == []
+
+
 def test_verify_report_is_not_written_by_half(command, tmp_path):
     """A verify that does not come to its end leaves the page of the one before."""
     file = tmp_path / "out.html"
