@@ -104,15 +104,20 @@ class KeptOnce:
     limits: Limits
     clock: Callable[[], float] = time.monotonic
     _kept: OrderedDict[tuple[str, ItemKey, str, object], float] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
 
     def park(self, failure: Failure) -> None:
         """Keep the failure, unless it was kept lately. Raises StoreError like the failures it is for."""
-        now = self.clock()
         if failure.key is None:
             self.failures.park(failure)
             return
+        with self._lock:  # threads of a backfill share one
+            self._park_once(failure, failure.key)
+
+    def _park_once(self, failure: Failure, key: ItemKey) -> None:
+        now = self.clock()
         apart = (failure.member, failure.element) if failure.apart else None
-        known = (failure.rule, failure.key, failure.reason, apart)
+        known = (failure.rule, key, failure.reason, apart)
         if now - self._kept.get(known, -math.inf) < self.limits.failure_again_seconds:
             return
         self.failures.park(failure)

@@ -12,7 +12,7 @@ from tests import engines
 from tests.scale.killed import play
 from tests.scale.memory import GROWTH_MAX_MB, SLOWER_MAX, measure
 
-SMALLER = 20
+SMALLER = 10
 
 
 def main() -> int:
@@ -42,7 +42,7 @@ def flat_and_linear(count: int) -> int:
     """Both sizes, each in a process of its own: what one leaves behind is no room for the other."""
     (small, _), (large, growth) = alone(count // SMALLER), alone(count)
     slower = large / small
-    print(f"an item takes {slower:.2f} times what it takes at a twentieth of the size; at most {SLOWER_MAX}")
+    print(f"an item takes {slower:.2f} times what it takes at a tenth of the size; at most {SLOWER_MAX}")
     print(f"the process grew by {growth:.1f} MB; at most {GROWTH_MAX_MB:.0f} MB")
     return 0 if growth < GROWTH_MAX_MB and slower < SLOWER_MAX else 1
 

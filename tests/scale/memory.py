@@ -22,7 +22,7 @@ from tests.worlds import Parked
 
 MB = 1 << 20
 GROWTH_MAX_MB = 30.0
-SLOWER_MAX = 1.5  # at the full size, each item against one of a twentieth of it
+SLOWER_MAX = 1.5  # at the full size, each item against one of a tenth of it: a larger store fits worse into caches
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,7 @@ def test_backfill_says_when_there_was_nothing(command):
     """No item that a rule keeps something of is worth a sentence: it may be the wrong table."""
     code, out, _ = command("--rule", "houses")
     assert code == 0
-    assert "No item that was gone over is one that a rule keeps something of." in out
+    assert "No item that was looked at is one that a rule keeps something of" in out
 
 
 def test_backfill_warns_where_changes_are_not_seen(command):
