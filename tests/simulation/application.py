@@ -11,8 +11,8 @@ from typing import Protocol
 
 from sync_rules.attributes import AttributeValue, Item
 from tests.simulation.facts import Configuration, Kind, Place
-from tests.simulation.oracles import Watch
 from tests.simulation.truths import completed, put
+from tests.simulation.watch import Watch
 
 ITEM_MAX_BYTES = 600  # instead of 400 KB
 NUMBERS = ("1", "22", "333")  # three values per source, so that they come back; of different sizes
@@ -123,13 +123,17 @@ def some_value(app: Application) -> AttributeValue:
 
 
 # ---------------------------------------------------------------- what a history begins with
-def beginning(configuration: Configuration, watch: Watch) -> dict[Place, Item]:
-    """The items a history starts with, all right: every source but the last, every target but the last."""
+def beginning(configuration: Configuration, watch: Watch, *, bare: bool = False) -> dict[Place, Item]:
+    """The items a history starts with, all right: every source but the last, every target but the last. `bare`: as they
+    were before there were rules.
+    """
     for kind in configuration.kinds:
         places = kind.places()
         there = len(places) - 1 if len(places) > 2 else len(places)
         for at in range(0 if kind.made else there):
             watch.load(places[at], _first(kind, at, places[at]))
+    if bare:
+        return watch.items
     for place in sorted(watch.items, key=_depth(configuration)):
         watch.load(place, with_right_copies(watch, place, watch.items[place]))
     for place, item in completed(watch.truths, watch.items).items():

@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from sync_rules.model import Transaction, Write
-from sync_rules.store import Apply, Later, List, Park, Read, Request
+from sync_rules.store import Apply, Later, List, Park, Read, Request, Scan
 from tests.simulation.choices import Stream
+from tests.simulation.stops import Save, Wait
 
 CRASHES = ("crash before", "crash after")
 REQUEST_FAULTS: dict[type[Request], tuple[str, ...]] = {
@@ -22,6 +23,12 @@ REQUEST_FAULTS: dict[type[Request], tuple[str, ...]] = {
     Later: (*CRASHES, "throttle", "answer lost"),
     Park: (*CRASHES, "throttle", "answer lost"),
 }
+ERRAND_FAULTS: dict[type, tuple[str, ...]] = {  # of what only errands ask for
+    Scan: (*CRASHES, "throttle"),
+    Save: (*CRASHES, "throttle", "answer lost"),
+    Wait: ("crash before",),
+}
+ALL_FAULTS = {**REQUEST_FAULTS, **ERRAND_FAULTS}
 OTHER_FAULTS = ("give up", "deliver again", "message twice", "out of time", "contended")
 FAULTS = tuple(dict.fromkeys((*(fault for some in REQUEST_FAULTS.values() for fault in some), *OTHER_FAULTS)))
 
@@ -53,9 +60,9 @@ class Faults:
         """What goes wrong with a request, or with one of its writes, if anything."""
         if self.budget <= 0 or not self.stream.chance(self.percent):
             return None
-        kind = next(kind for kind in REQUEST_FAULTS if isinstance(request, kind))
+        kind = next(kind for kind in ALL_FAULTS if isinstance(request, kind))
         conflicts = isinstance(write, Transaction)
-        some = [f for f in REQUEST_FAULTS[kind] if f in self.possible and (conflicts or f != "conflict")]
+        some = [f for f in ALL_FAULTS[kind] if f in self.possible and (conflicts or f != "conflict")]
         if not some:
             return None
         fault = some[self.stream.pick(len(some))]

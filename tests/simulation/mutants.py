@@ -9,7 +9,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sync_rules import reconcile
-from tests.simulation import mutants_booked, mutants_gathered, mutants_own, mutants_parts
+from tests.simulation import (
+    mutants_backfill,
+    mutants_booked,
+    mutants_errands,
+    mutants_gathered,
+    mutants_own,
+    mutants_parts,
+)
 from tests.simulation import mutants_reads as reads
 from tests.simulation import mutants_work as work
 from tests.simulation import mutants_writes as writes
@@ -27,7 +34,7 @@ COPIES = tuple(
     (oracle.name, name)
     for oracle in ORACLES.values()
     for name in oracle.configurations
-    if not CONFIGURATIONS[name].truths
+    if not oracle.errands and not CONFIGURATIONS[name].truths
 )
 
 LAWS: Mapping[str, Mutation] = {
@@ -91,5 +98,8 @@ LAWS: Mapping[str, Mutation] = {
     # what stands for itself
     **mutants_parts.MUTANTS,
     **mutants_booked.MUTANTS,
+    # what people do beside the pipeline
+    **mutants_backfill.MUTANTS,
+    **mutants_errands.MUTANTS,
 }
 MUTANTS = {name: replace(one, pairs=one.pairs or COPIES) for name, one in LAWS.items()}

@@ -13,9 +13,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from tests.simulation.choices import Choices, drawn, given
-from tests.simulation.oracles import ORACLES, DivergenceError
+from tests.simulation.maintained import Maintained
+from tests.simulation.oracles import ORACLES
 from tests.simulation.scheduler import History
 from tests.simulation.shrink import Lists, shrunk
+from tests.simulation.watch import DivergenceError
 
 PAIRS = tuple((oracle, name) for oracle in ORACLES.values() for name in oracle.configurations)
 Seen = Counter[tuple[str, str]]
@@ -39,7 +41,8 @@ class Failed:
 def play(oracle: str, configuration: str, choices: Choices, seed: int | None = None, *, seen: Seen | None = None,
          story: list[str] | None = None) -> Failed | None:  # fmt: skip
     """Play one history. Whatever is raised, by an oracle or by an assertion of the core, is its failure."""
-    history = History(configuration, ORACLES[oracle], choices, story)
+    kind = Maintained if ORACLES[oracle].errands else History
+    history = kind(configuration, ORACLES[oracle], choices, story)
     try:
         history.run()
     except DivergenceError as error:

@@ -7,9 +7,10 @@ happen. Faults come from a finite budget; then the world heals, and everything m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sync_rules import batch
+from sync_rules.attributes import Item
 from sync_rules.limits import Limits
 from sync_rules.messages import decode
 from sync_rules.pace import Pace
@@ -17,8 +18,10 @@ from tests.simulation import words
 from tests.simulation.application import Application, beginning
 from tests.simulation.choices import Choices
 from tests.simulation.configurations import CONFIGURATIONS, rules_of
+from tests.simulation.facts import Place
 from tests.simulation.faults import FAULTS, Faults
-from tests.simulation.oracles import DivergenceError, Oracle, Watch
+from tests.simulation.oracles import Oracle
+from tests.simulation.watch import DivergenceError, Watch
 from tests.simulation.workers import Workers
 from tests.simulation.workload import Write as AppWrite
 from tests.simulation.workload import mended, operations_of, unfit
@@ -44,10 +47,13 @@ class History:
         self.world = World(self.configuration, self.rules, self.watch)
         self.parked_wait = oracle.serial  # else an item that nobody can help is looked at for ever
         self._configure()
-        self.workers = Workers(self.world, choices, self.faults, self.seen, self.tell)
-        self.world.load(beginning(self.configuration, self.watch), lag=oracle.lag)
+        self.workers = Workers(self.world, choices, self.faults, self.seen, self.tell, telling=story is not None)
+        self.world.load(self._beginning(), lag=oracle.lag)
 
     # ------------------------------------------------------------ the beginning
+    def _beginning(self) -> Mapping[Place, Item]:
+        return beginning(self.configuration, self.watch)
+
     def _configure(self) -> None:
         """Swarm: which operations, which faults and how many, which limits, who is quick and who is slow."""
         pick = self.choices.configuration.pick
@@ -93,12 +99,32 @@ class History:
     def run(self) -> None:
         """Play it to its end. Raises DivergenceError when something that must hold does not."""
         self._play(STORM_MAX_STEPS)
+        self.calm_down()
+        self.watch.settled(self.exempt())
+        self.mend()
+        self._check_cost()
+        self.watch.settled()
+        if self.oracle.serial:
+            self._deliver_everything_again()
+
+    def calm_down(self) -> None:
+        """Nothing fails any more, and all comes to rest but for what is parked."""
         self.world.calm = self.parked_wait = True
         self.faults.heal()
         self.tell("-- the faults are over; what is parked still waits")
+        self.rest("nothing fails any more")
+
+    def exempt(self) -> set[Place]:
+        """The items that cannot take their copies, and those that wait to be looked at again."""
+        return {*unfit(self.watch), *filter(None, map(place_of_note, self.world.notes))}
+
+    def rest(self, though: str) -> None:
+        """Let everything happen that can."""
         if not self._play(CALM_MAX_STEPS):
-            raise DivergenceError("the pipeline does not come to rest, though nothing fails any more")
-        self.watch.settled({*unfit(self.watch), *filter(None, map(place_of_note, self.world.notes))})
+            raise DivergenceError(f"the pipeline does not come to rest, though {though}")
+
+    def mend(self) -> None:
+        """The applications cure what cannot take its copies, and all comes to rest."""
         self.tell("-- every item can take its copies from now on")
         self.expected_writes += sum(map(parked_part, self.world.notes))  # each may have to write once its turn comes
         while places := unfit(self.watch):
@@ -106,15 +132,9 @@ class History:
                 if place in unfit(self.watch):  # one change may have cured several
                     self._write(mended(self.app, place), "mend")
             self.parked_wait = False
-            if not self._play(CALM_MAX_STEPS):
-                raise DivergenceError("the pipeline does not come to rest, though nothing is parked any more")
+            self.rest("nothing is parked any more")
         self.parked_wait = False
-        if not self._play(CALM_MAX_STEPS):
-            raise DivergenceError("the pipeline does not come to rest, though nothing is parked any more")
-        self._check_cost()
-        self.watch.settled()
-        if self.oracle.serial:
-            self._deliver_everything_again()
+        self.rest("nothing is parked any more")
 
     def _play(self, steps_max: int) -> bool:
         """Let things happen until nothing can, or for so many steps. Says whether nothing can."""
@@ -176,12 +196,12 @@ class History:
 
     def _work(self) -> bool:
         if self.late and len(self.workers.tasks) < TASKS_MAX and self.world.streams.ready():
-            return self.workers.step(writes=False)
+            return self.workers.step(lambda task: task.writes)
         return self.workers.step()
 
     def _invoke(self) -> bool:
         """An invocation starts with some records of some items of one table."""
-        if len(self.workers.tasks) >= TASKS_MAX:
+        if self.workers.handlers >= TASKS_MAX:
             return False
         ready = self.world.streams.ready()
         if not ready:
@@ -201,7 +221,7 @@ class History:
 
     def _deliver(self) -> bool:
         """A message is delivered, any that may be."""
-        if len(self.workers.tasks) >= TASKS_MAX or not self.world.notes:
+        if self.workers.handlers >= TASKS_MAX or not self.world.notes:
             return False
         ready = [
             note
@@ -243,7 +263,7 @@ class History:
 
     def _redrive(self) -> bool:
         """Records that were given up are processed after all."""
-        if len(self.workers.tasks) >= TASKS_MAX or not self.world.streams.dead:
+        if self.workers.handlers >= TASKS_MAX or not self.world.streams.dead:
             return False
         dead = self.world.streams.dead.pop(self.choices.schedule.pick(len(self.world.streams.dead)))
         self.seen["action", "redrive"] += 1
@@ -253,7 +273,7 @@ class History:
     def _again(self) -> bool:
         """A finished batch is delivered once more, whatever happened since."""
         if (
-            len(self.workers.tasks) >= TASKS_MAX
+            self.workers.handlers >= TASKS_MAX
             or not self.world.streams.finished
             or not self.faults.occurs("deliver again")
         ):

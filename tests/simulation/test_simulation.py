@@ -18,11 +18,12 @@ from pathlib import Path
 import pytest
 
 from sync_rules import fanout
+from sync_rules.compare import Drift
 from sync_rules.model import Outcome
 from sync_rules.sources import Target
 from tests.simulation.breaking import Mutant, replacing
 from tests.simulation.choices import given
-from tests.simulation.faults import OTHER_FAULTS, REQUEST_FAULTS
+from tests.simulation.faults import ERRAND_FAULTS, OTHER_FAULTS, REQUEST_FAULTS
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.oracles import ORACLES
 from tests.simulation.runs import PAIRS, failures, play, play_seed, shorter, story_of
@@ -104,6 +105,25 @@ def test_simulation_covers_what_it_claims():
     wanted |= {("outcome", outcome.value) for outcome in Outcome if outcome is not Outcome.DONE}  # no effects here
     wanted |= {("parked", reason) for reason in ("ItemTooLarge", "Contended", "Cycle", "TooManyItems")}
     wanted |= {("later", kind) for kind in ("push", "parked pull", "second push", "second pull")}
+    assert not {what: seen[what] for what in wanted if seen[what] < 5}
+
+
+def test_simulation_covers_what_people_do():
+    """Each errand begins, dies, comes to its end and has something to do; a backfill goes on, is stopped and given up;
+    records are lost, and what they leave is found and mended.
+    """
+    seen = Counter()
+    pairs = [(oracle, name) for oracle in ("O7", "O8", "O9") for name in ORACLES[oracle].configurations]
+    for _ in failures(3_000, 3_000_000, pairs, seen):
+        pass  # as above
+    wanted = {(kind, what) for kind in ("backfill", "verify", "redrive") for what in ("began", "died", "done")}
+    wanted |= {("backfill", what) for what in ("went on", "stopped", "given up", "alone", "wrote", "left a segment")}
+    wanted |= {("backfill", "again for what was left"), ("redrive", "for what was left")}
+    wanted |= {("verify", what) for what in ("one", "lag", "mended at last")}
+    wanted |= {("repaired", drift.value) for drift in Drift if drift is not Drift.STUCK}
+    wanted |= {("redrive", what) for what in ("again", "written", "parked")} | {("page", "old")}
+    wanted |= {("lost", what) for what in ("by the pipeline", "of an application", "in the books")}
+    wanted |= {(request.__name__, fault) for request, faults in ERRAND_FAULTS.items() for fault in faults}
     assert not {what: seen[what] for what in wanted if seen[what] < 5}
 
 

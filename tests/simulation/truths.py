@@ -57,6 +57,10 @@ class Truth:
         """What an application writes to cure one of these; perhaps to another item."""
         raise NotImplementedError
 
+    def meddled(self, items: Items) -> Mapping[Place, Item]:
+        """Items of its own, each as a strange hand may leave it, which no record of another item would show."""
+        return {}
+
     # ---------------------------------------------------------------- at every write
     def at(self, place: Place) -> bool:
         return place[0] == self.table and self.applies(place)

@@ -6,8 +6,10 @@ from typing import Any
 
 from sync_rules.attributes import Item
 from sync_rules.model import Action, Condition, Delete, Increment, Put, Result, Transaction, Update, Write
-from sync_rules.store import Apply, Later, List, Page, Park, Read, Request
+from sync_rules.store import Apply, Later, List, Page, Park, Read, Request, Scan
+from tests.simulation.errands import Errand
 from tests.simulation.facts import Place
+from tests.simulation.stops import Save, Wait
 from tests.simulation.world import Batch, Note
 
 
@@ -29,7 +31,9 @@ def value(one: Any) -> str:
     return content if len(str(content)) < 40 else f"{str(content)[:8]}... ({len(content)})"
 
 
-def origin(of: Batch | Note) -> str:
+def origin(of: Batch | Note | Errand) -> str:
+    if isinstance(of, Errand):
+        return str(of)
     if isinstance(of, Note):
         return f"message {of.text}"
     records = ", ".join(f"{change.position} of {change.key}" for change in of.changes)
@@ -43,6 +47,15 @@ def request(of: Request, part: int) -> str:
         case List():
             start = f" from {item(of.cursor)}" if of.cursor else ""
             return f"lists {of.table}{f' by {of.index}' if of.index else ''}{start}"
+        case Scan():
+            start = f" from {item(of.cursor)}" if of.cursor else ""
+            return (
+                f"scans {of.table} ({of.segment + 1}/{of.total_segments}){start}{'' if of.consistent else ', may lag'}"
+            )
+        case Save():
+            return f"saves {of.name}: {of.document}" if of.document else f"removes {of.name}"
+        case Wait():
+            return "waits"
         case Apply():
             return write(of.writes[part])
         case Later():

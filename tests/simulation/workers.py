@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sync_rules import batch
 from sync_rules.errors import StoreError
 from sync_rules.messages import KINDS, PartMessage, PullMessage, PushMessage
 from sync_rules.model import ItemKey, Result, Status, Write
-from sync_rules.reconcile import Report
-from sync_rules.store import Apply, Later, List, Page, Park, Read, Request, Work
+from sync_rules.store import Apply, Later, List, Page, Park, Read, Request, Scan, Work
 from tests.simulation import words
 from tests.simulation.choices import Choices
+from tests.simulation.errands import Errand
 from tests.simulation.faults import Faults
-from tests.simulation.oracles import DivergenceError
+from tests.simulation.stops import Save, Wait
+from tests.simulation.watch import DivergenceError
 from tests.simulation.world import REPLICAS, Batch, Note, World, note_of
 
 NOT_YET: Request = Read(())
+BEHIND_MAX = 12  # changes of any item that a scan may not show yet
 
 
 @dataclass
@@ -31,30 +33,43 @@ class Task:
     """A worker at one request: which parts are done, and what it is about. `origin` comes again if it does not finish."""
 
     number: int
-    work: Work[Report]
-    origin: Batch | Note
+    work: Work[Any]
+    origin: Batch | Note | Errand
     request: Request
     answers: dict[int, Any] = field(default_factory=dict)
     left: list[int] = field(default_factory=list)
 
+    @property
+    def writes(self) -> bool:
+        """Whether it is about to write."""
+        return isinstance(self.request, Apply)
+
 
 @dataclass
 class Workers:
-    """All workers of a history."""
+    """All workers of a history. `telling`: whether somebody listens to what is told."""
 
     world: World
     choices: Choices
     faults: Faults
     seen: Counter[tuple[str, str]]
     tell: Callable[[str], None]
+    telling: bool = True
+    gives_up_percent: int = 0  # of what failed
     tasks: list[Task] = field(default_factory=list)
     begun: int = 0
 
-    def begin(self, work: Work[Report], origin: Batch | Note) -> None:
+    @property
+    def handlers(self) -> int:
+        """How many invocations there are; errands run elsewhere."""
+        return sum(not isinstance(task.origin, Errand) for task in self.tasks)
+
+    def begin(self, work: Work[Any], origin: Batch | Note | Errand) -> None:
         self.begun += 1
         task = Task(self.begun, work, origin, NOT_YET)
         self.tasks.append(task)
-        self.tell(f"worker {task.number} starts with {words.origin(origin)}")
+        if self.telling:
+            self.tell(f"worker {task.number} starts with {words.origin(origin)}")
         self._resume(task, lambda: next(work))
 
     def _resume(self, task: Task, to_next: Callable[[], Request]) -> None:
@@ -75,11 +90,11 @@ class Workers:
             case _:
                 task.left = [0]
 
-    def step(self, *, writes: bool = True) -> bool:
-        """One worker makes one request, or one part of it: a read of several keys is no snapshot. Without `writes` those
-        that are about to write wait.
+    def step(self, waits: Callable[[Task], bool] = lambda _task: False) -> bool:
+        """One worker makes one request, or one part of it: a read of several keys is no snapshot. Some may have to wait
+        meanwhile.
         """
-        tasks = [task for task in self.tasks if writes or not isinstance(task.request, Apply)]
+        tasks = [task for task in self.tasks if not waits(task)]
         if not tasks:
             return False
         task = tasks[self.choices.schedule.pick(len(tasks))]
@@ -95,12 +110,12 @@ class Workers:
             self.world.flying.append(write)
             return self._die(task, fault)
         try:
-            answer = self._failed_write(write, fault) if write is not None and fault else self._answer(request, part)
+            answer = self._failed_write(write, fault) if write is not None and fault else self._answer(task, part)
         except StoreError as error:
             return self._throw(task, error.reason)
-        self.tell(
-            f"worker {task.number}: {words.request(request, part)} -> {words.answer(answer)}{f' ({fault})' if fault else ''}"
-        )
+        if self.telling:
+            said = f"{words.request(request, part)} -> {words.answer(answer)}{f' ({fault})' if fault else ''}"
+            self.tell(f"worker {task.number}: {said}")
         if fault == "crash after":
             return self._die(task, fault)
         if fault == "answer lost" and write is None:
@@ -116,8 +131,8 @@ class Workers:
             return tuple(task.answers[part] for part in sorted(task.answers))
         return task.answers[0]
 
-    def _answer(self, request: Request, part: int) -> Any:
-        match request:
+    def _answer(self, task: Task, part: int) -> Any:
+        match request := task.request:
             case Read():
                 return self._read(request, request.keys[part])
             case List():
@@ -130,6 +145,17 @@ class Workers:
                 self.world.notes.append(note)
             case Park():
                 self.seen["parked", request.failure.reason] += 1
+                self.world.keep(request.failure, alone=isinstance(task.origin, Errand))
+            case Scan():
+                return self._scan(request, task.origin)
+            case Save():
+                assert isinstance(task.origin, Errand), "the pipeline saves nothing"
+                task.origin.save(request)
+            case Wait():
+                assert isinstance(task.origin, Errand), "the pipeline waits for nothing"
+                if task.origin.settles:
+                    self.world.store.catch_up()
+                task.origin.since = self.world.watch.clock
         return None
 
     def _read(self, _request: Read, key: ItemKey) -> Any:
@@ -144,6 +170,21 @@ class Workers:
         if page.cursor is not None and len(page.items) < request.limit:
             self.seen["page", "short" if page.items else "empty"] += 1
         return page
+
+    def _scan(self, request: Scan, origin: Batch | Note | Errand) -> Page:
+        """A page as short as it likes to be; if it need not be consistent, of a while ago, but of no time before its
+        errand waited.
+        """
+        if self.world.calm:
+            return self.world.store.scan(request)
+        assert isinstance(origin, Errand), "the pipeline scans nothing"
+        pick, clock = self.choices.faults.pick, self.world.watch.clock
+        request = replace(request, limit=1 + pick(3))
+        behind = 0 if request.consistent else pick(1 + min(clock - origin.since, BEHIND_MAX))
+        if not behind:
+            return self.world.store.scan(request)
+        self.seen["page", "old"] += 1
+        return self.world.store.scan_of(request, self.world.watch.items_at(clock - behind))
 
     def _failed_write(self, write: Write, fault: str) -> Result:
         """The answer to a write that went wrong; some of these happen nevertheless, at once or later."""
@@ -165,33 +206,48 @@ class Workers:
         self._come_again(task.origin)
         return True
 
-    def _come_again(self, origin: Batch | Note) -> None:
+    def _come_again(self, origin: Batch | Note | Errand) -> None:
+        if isinstance(origin, Errand):
+            origin.died()
+            return
         if isinstance(origin, Note):
             self.world.notes.append(origin)
         else:
             self.world.streams.release(origin, origin.changes)
 
-    def _finish(self, task: Task, report: Report) -> None:
+    def _finish(self, task: Task, report: Any) -> None:
         """What came of it: records from the lowest failed position on come again, as Lambda has it."""
+        if isinstance(task.origin, Errand):
+            self.tell(f"worker {task.number} is done: {report}")
+            task.origin.ended(report)
+            return
         for (_, outcome), count in report.outcomes.items():
             self.seen["outcome", outcome.value] += count
         self.tell(f"worker {task.number} is done{', failed: ' + str(report.failed) if report.failed else ''}")
         origin = task.origin
         if isinstance(origin, Note):
-            if report.failed:
+            if report.failed and self.world.shelf is not None and self._gives_up():
+                self.world.put_aside(origin.text)
+            elif report.failed:
                 self.world.notes.append(origin)
             return
         lowest = batch.lowest(change.position for change in origin.changes if change.key in report.failed)
         if report.failed and lowest is None:
             raise DivergenceError("something failed, but no record of the batch is reported")
         rest = [change for change in origin.changes if lowest is not None and int(change.position) >= int(lowest)]
-        if rest and self.faults.occurs("give up"):
+        if rest and self._gives_up():
             self.world.streams.give_up(origin, rest)
         else:
             self.world.streams.release(origin, rest)
         finished = [change for change in origin.changes if change not in rest] if rest else origin.changes
         if finished and origin.first:
             self.world.streams.finished.append(Batch(finished, first=False))
+
+    def _gives_up(self) -> bool:
+        """Whether retries are used up."""
+        if self.faults.occurs("give up"):
+            return True
+        return not self.world.calm and self.faults.stream.chance(self.gives_up_percent)
 
 
 def _second_look(request: Later) -> bool:

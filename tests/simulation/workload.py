@@ -20,8 +20,8 @@ from tests.simulation.application import (
     some_value,
 )
 from tests.simulation.facts import Configuration, Kind, Place
-from tests.simulation.oracles import Watch, misplaced
 from tests.simulation.truths import put
+from tests.simulation.watch import Watch, misplaced
 
 Write = tuple[Place, Item | None]  # None: delete
 Operation = Callable[[Application], Write | None]

@@ -6,23 +6,26 @@ invocations at once, everything may arrive again, a read is consistent, an index
 
 from __future__ import annotations
 
+import json
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from sync_rules.attributes import Item
 from sync_rules.entities import Index, Table
 from sync_rules.errors import StoreError
+from sync_rules.failures import failure_record
 from sync_rules.memory import MemoryStore, OnChange, RejectedError, Rows, Values
 from sync_rules.messages import Message, PartMessage, PullMessage, decode, encode
-from sync_rules.model import Change, ItemKey, Result, Write
+from sync_rules.model import Change, Failure, ItemKey, Result, Write
 from sync_rules.rules import Rules
 from sync_rules.sizes import item_bytes
-from sync_rules.store import Apply, List, Page
+from sync_rules.store import Apply, List, Page, Scan
 from tests.simulation.application import ITEM_MAX_BYTES
 from tests.simulation.facts import Configuration, Place
-from tests.simulation.oracles import Watch
+from tests.simulation.watch import Watch
 
 REPLICAS = 2
 
@@ -87,6 +90,15 @@ class LaggingStore(MemoryStore):
         """A page, where an index is asked for from one of its replicas."""
         self._show(number, request.table)
         return self.list(request)
+
+    def scan_of(self, request: Scan, items: Mapping[Place, Item]) -> Page:
+        """A page of a scan, as if these were all items."""
+        table = replace(self._stored(request.table).table, indexes=())
+        then = MemoryStore({table.name: table})
+        for place, item in items.items():
+            if place[0] == table.name:
+                then.put(table.name, item)
+        return then.scan(request)
 
     def _show(self, number: int, table: str) -> None:
         self._stored(table).indexes = self.replicas[number].rows[table]
@@ -189,6 +201,10 @@ class World:
         self.store = LaggingStore(dict(rules.tables), None)
         self.notes: list[Note] = []
         self.flying: list[Write] = []  # writes whose worker is gone, or gave up on them
+        self.shelf: dict[str, str] | None = None  # what failed, for whoever puts it through again; None: nobody does
+        self.put_aside_so_far = 0
+        self.left: dict[Place, str] = {}  # what others than the handler failed to do, and why: nobody looks at it again
+        self.hears: Callable[[Change], bool] = lambda _change: True  # whether a change leaves a record
         self.writes = 0
         self.by_pipeline = False
         self.calm = False
@@ -205,7 +221,11 @@ class World:
         self.record(Change(key, old, new, str(self.watch.clock), in_order=self.configuration.in_order))
 
     def record(self, change: Change) -> None:
-        self.streams.add(change)
+        if self.hears(change):
+            self.streams.add(change)
+            self.watch.unheard.discard(place_of(change.key))
+        else:
+            self.watch.unheard.add(place_of(change.key))
 
     def apply(self, write: Write) -> Result:
         """A write of the pipeline reaches the store."""
@@ -217,6 +237,18 @@ class World:
         finally:
             self.by_pipeline = False
         return result
+
+    def keep(self, failure: Failure, *, alone: bool) -> None:
+        """A failure record is kept. `alone`: whoever keeps it does not look again."""
+        if self.shelf is not None and failure.key is not None:
+            self.put_aside(json.dumps(failure_record(failure, datetime.fromtimestamp(0, UTC))))
+            self.left |= {place_of(failure.key): failure.reason} if alone else {}
+
+    def put_aside(self, text: str) -> None:
+        """Something that failed goes onto the shelf."""
+        assert self.shelf is not None, "there is one where somebody will look"
+        self.put_aside_so_far += 1
+        self.shelf[f"{self.put_aside_so_far}"] = text
 
     def operate(self, place: Place, new: Item | None) -> None:
         """A write of an application; one that does not fit is refused, and nothing happens."""

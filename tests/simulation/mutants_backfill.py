@@ -1,0 +1,184 @@
+"""Mutants of backfill: its pages, its checkpoints, the order it goes in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from sync_rules import backfill, backfill_run
+from sync_rules.backfill_page import Pages
+from sync_rules.backfill_place import beginning_of
+from sync_rules.backfill_run import BackfillRun
+from sync_rules.cascade import Step
+from sync_rules.store import Request, Scan, drive
+from tests.simulation.breaking import Mutant, Mutation, Pairs, Work, among, answered, known, replacing
+from tests.simulation.oracles import ORACLES
+
+
+def histories(*oracles: str) -> Pairs:
+    return tuple((name, place) for name in oracles for place in ORACLES[name].configurations)
+
+
+BACKFILLS, RENAMES = histories("O7"), histories("O9")
+ROUNDS = among("O7", "path", "path-keep", "path-delete", "path-unordered")
+SEVERAL = among("O7", "two", "two-index", "shared-map", "cascade", "derive", "recount", "mixed", "booked", "ranked")
+
+
+# ---------------------------------------------------------------- backfill: pages
+@contextmanager
+def saved_before() -> Iterator[None]:
+    """A checkpoint says that a page is done as soon as it was read."""
+    original = Pages.bring
+
+    def bring(self: Any, supply: Any, *args: Any, **more: Any) -> Any:
+        run = self._halted.__self__
+
+        def ask(request: Request) -> Work:
+            answer = yield request
+            if isinstance(request, Scan):
+                run._save(supply, answer.cursor, backfill_run.Totals(), done=answer.cursor is None)
+            return answer
+
+        return original(self, Asked(supply, ask), *args, **more)
+
+    with patch.object(Pages, "bring", bring):
+        yield
+
+
+class Asked:
+    """A supply, all of whose requests go through `ask`."""
+
+    def __init__(self, supply: Any, ask: Callable[[Request], Any]) -> None:
+        self.name, self._supply, self._ask = supply.name, supply, ask
+
+    def page(self, *args: Any) -> Work:
+        return answered(self._supply.page(*args), self._ask)
+
+
+def lagging_page(scan: Any, chosen: Any, pace: Any) -> Work:
+    """A page that may lag is taken for an image."""
+    page = yield scan
+    brought = yield from backfill.bring(scan.table, page.items, chosen, pace)
+    return replace(brought, cursor=page.cursor)
+
+
+@contextmanager
+def sources_first() -> Iterator[None]:
+    """The sources are read when a segment is begun, before its pages."""
+    early: dict[Any, Any] = {}
+    bring_page = backfill_run.bring_page
+
+    def bringing(scan: Any, chosen: Any, pace: Any) -> Work:
+        if scan.cursor is None:
+            early.clear()
+            for table in {rule.source.table.name: rule.source.table for rule in chosen.rules.rules.values()}.values():
+                page = yield Scan(table.name, 500, consistent=True)
+                early.update({table.key_of(item): item for item in page.items})
+                while page.cursor is not None:
+                    page = yield Scan(table.name, 500, page.cursor, consistent=True)
+                    early.update({table.key_of(item): item for item in page.items})
+        return (yield from answered(bring_page(scan, chosen, pace), known(early)))
+
+    with patch.object(backfill_run, "bring_page", bringing):
+        yield
+
+
+def failures_acknowledged(self: Any, supply: Any, *args: Any, **_more: Any) -> Any:
+    """A page is done, whatever failed on it."""
+    cursor, chosen, world, page = args
+    brought = drive(supply.page(cursor, chosen, self._pace), world)
+    page.items, page.outcomes = brought.items, brought.report.outcomes
+    return brought
+
+
+def set_aside_in_silence(_self: Any, _brought: Any, _world: Any) -> bool:
+    """What failed on a page each time is forgotten."""
+    return True
+
+
+# ---------------------------------------------------------------- backfill: going on
+@contextmanager
+def begun_is_done() -> Iterator[None]:
+    """Who goes on takes a segment that was begun for done."""
+    original = BackfillRun._load
+
+    def load(self: Any, supply: Any) -> Any:
+        found = original(self, supply)
+        return {**found, "done": found["done"] or found["cursor"] is not None}
+
+    with patch.object(BackfillRun, "_load", load):
+        yield
+
+
+@contextmanager
+def begun(change: Callable[[Any], None]) -> Iterator[None]:
+    """What is done to a run that goes on."""
+    original = BackfillRun._begin
+
+    def begin(self: Any) -> None:
+        original(self)
+        if self._resumed:
+            change(self)
+
+    with patch.object(BackfillRun, "_begin", begin):
+        yield
+
+
+def next_step(run: Any) -> None:
+    run.place = beginning_of(run.place.step + 1, run.steps)
+
+
+def next_round(run: Any) -> None:
+    if not run.place.recording:
+        run.place = replace(run.place, round=run.place.round + 1)
+
+
+def forgets_that(run: Any) -> None:
+    """What was written just before it died is not counted."""
+    run._resumed = False
+
+
+@contextmanager
+def any_checkpoint() -> Iterator[None]:
+    """A checkpoint is of a step and a round, of whichever run."""
+    original = BackfillRun._body
+
+    def body(self: Any, *args: Any, **more: Any) -> Any:
+        document = original(self, *args, **more)
+        return {**document, "here": {**document["here"], "run": 0}}
+
+    with patch.object(BackfillRun, "_body", body):
+        yield
+
+
+def all_at_once(_rules: Any, names: Any) -> Iterator[Step]:
+    """Copies made from copies are not brought in line after them."""
+    yield Step(names)
+
+
+def one_round(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Rules that feed themselves are gone over once."""
+    return lambda rules, names: (replace(step, max_rounds=1) for step in original(rules, names))
+
+
+def page_of(function: Callable[..., Any]) -> Mutant:
+    return replacing(backfill_run, "bring_page", function)
+
+
+MUTANTS: Mapping[str, Mutation] = {
+    "backfill: progress saved before the effect": Mutation(saved_before, BACKFILLS),
+    "backfill: a page that may lag as image": Mutation(page_of(lagging_page), BACKFILLS),
+    "backfill: sources read before the page": Mutation(sources_first, RENAMES),
+    "backfill: failures acknowledged": Mutation(replacing(Pages, "bring", failures_acknowledged), BACKFILLS),
+    "backfill: set aside in silence": Mutation(replacing(Pages, "_sets_aside", set_aside_in_silence), BACKFILLS),
+    "backfill: what was begun is done": Mutation(begun_is_done, BACKFILLS),
+    "backfill: goes on with the next step": Mutation(lambda: begun(next_step), BACKFILLS),
+    "backfill: goes on with the next round": Mutation(lambda: begun(next_round), ROUNDS),
+    "backfill: forgets that it goes on": Mutation(lambda: begun(forgets_that), ROUNDS),
+    "backfill: checkpoints of another run": Mutation(any_checkpoint, SEVERAL),
+    "backfill: no cascade": Mutation(replacing(backfill_run, "cascade", all_at_once), BACKFILLS),
+    "backfill: one round": Mutation(replacing(backfill_run, "cascade", one_round(backfill_run.cascade)), ROUNDS),
+}

@@ -1,0 +1,198 @@
+"""Mutants of verify and its repairs, and of redrive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from sync_rules import batch, compare, redrive, repair, verify
+from sync_rules.compare import Comparison, Drift
+from sync_rules.model import Change, Check, Condition, Delete, Increment, Test, Transaction, Update
+from sync_rules.records import changes_of, read_event
+from sync_rules.redrive import Redriver
+from sync_rules.store import Apply, Read, Request, drive
+from sync_rules.updates import differences, target_exists, update_of
+from sync_rules.verify import Verifier
+from tests.simulation.breaking import Mutation, Work, among, answered, known, replacing, wrapping
+from tests.simulation.mutants_backfill import RENAMES, all_at_once, histories, one_round
+
+ALWAYS = (Condition(Test.ABSENT, ("never there",)),)  # a guard that always holds
+VERIFIES, REDRIVES = histories("O8"), histories("O7", "O8", "O9")
+LEVELS = among("O8", "path", "path-keep", "path-delete", "path-unordered")
+BOOKED = among("O8", "booked", "booked-few", "booked-groups", "booked-mixed")
+
+
+# ---------------------------------------------------------------- verify
+@contextmanager
+def blind(*, second_look: bool = True, creates: bool = False) -> Iterator[None]:
+    """A repair writes what the sweep found to be right, whatever has happened since."""
+    found: dict[Any, Any] = {}
+    compare_one, sweep, look_again = compare._compare_one, Verifier._sweep, Verifier._look_again
+
+    def comparing(rule: Any, target: Any, sources: Any, comparison: Any) -> None:
+        before = len(comparison.different)
+        compare_one(rule, target, sources, comparison)
+        if len(comparison.different) > before and comparison.different[-1].paths:
+            desired = rule.desired(sources.of(rule, target), target.image)
+            found.setdefault((rule.name, target.key), (target.image, differences(target.image, desired)))
+
+    def sweeping(self: Any, names: Any) -> Any:
+        found.clear()
+        yield from sweep(self, names)
+
+    def mend(drifted: Any, rules: Any) -> Work:
+        mine = [one for one in drifted if (one.rule, one.target) in found]
+        for one in mine:
+            update = update_of(one.target, *found[one.rule, one.target], ())
+            if creates:
+                (image,) = yield Read((one.target,))
+                guarded = Update(one.target, update.sets, update.removes, ALWAYS) if image is None else None
+            else:
+                guarded = Update(one.target, update.sets, update.removes, (target_exists(one.target),))
+            if guarded is not None:
+                yield Apply((guarded,))
+        return (yield from repair.mend([one for one in drifted if creates or one not in mine], rules))
+
+    def looking(self: Any, differing: Any, **more: Any) -> Any:
+        if second_look or not self._repair:
+            return (yield from look_again(self, differing, **more))
+        yield from self._mend(differing)
+        return []
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(compare, "_compare_one", comparing))
+        stack.enter_context(patch.object(Verifier, "_sweep", sweeping))
+        stack.enter_context(patch.object(Verifier, "_look_again", looking))
+        stack.enter_context(patch.object(verify, "mend", mend))
+        yield
+
+
+def unguarded(request: Request) -> Work:
+    """Whatever a repair writes, it compares nothing with what it saw."""
+    if not isinstance(request, Apply):
+        return (yield request)
+    return (yield Apply(tuple(map(_bare, request.writes))))
+
+
+def _bare(write: Any) -> Any:
+    if isinstance(write, Transaction):
+        return Transaction(tuple(_bare(action) for action in write.actions if not isinstance(action, Check)))
+    return write if isinstance(write, Increment) else replace(write, guard=ALWAYS)
+
+
+@contextmanager
+def repair_unguarded() -> Iterator[None]:
+    with wrapping(repair, "pull", unguarded)(), wrapping(repair, "settle", unguarded)():
+        yield
+
+
+def one_look(found: Any, _rules: Any) -> Work:
+    """The second look is the first one."""
+    return Comparison(different=list(found))
+    yield
+
+
+@contextmanager
+def orphans_deleted() -> Iterator[None]:
+    """A repair deletes what has lost its source."""
+    original = repair.mend
+
+    def mend(drifted: Any, rules: Any) -> Work:
+        for one in drifted:
+            if one.drift is Drift.ORPHAN and not one.mendable:
+                yield Apply((Transaction((Delete(one.target, (target_exists(one.target),)),)),))
+        return (yield from original(drifted, rules))
+
+    with patch.object(verify, "mend", mend):
+        yield
+
+
+def one_sum(_table: Any, _rules: Any, found: Any) -> Work:
+    """What was added up once is called wrong."""
+    return found
+    yield
+
+
+def never_added_up(_table: Any, _rules: Any) -> Work:
+    """Totals are what they are."""
+    return {}
+    yield
+
+
+def nothing_mended(drifted: Any, _rules: Any) -> Work:
+    """A repair says that it is done."""
+    return frozenset()
+    yield
+
+
+# ---------------------------------------------------------------- redrive
+class ByImages(batch.Consumer):
+    """Takes what records say of a source for the source."""
+
+    def handle_event(self, event: Any, remaining_ms: Any) -> Any:
+        changes, _ = changes_of(read_event(event, self.rules))
+        images = {change.key: change.new for change in changes}
+        report = drive(
+            answered(batch.process(changes, self.rules, self._pace(remaining_ms)), known(images)), self.world
+        )
+        self._count(report, len(changes))
+        return {"batchItemFailures": [{}] if report.failed else []}
+
+
+class Puts(batch.Consumer):
+    """Puts the items of records as they were."""
+
+    def handle_event(self, event: Any, remaining_ms: Any) -> Any:
+        changes: list[Change] = changes_of(read_event(event, self.rules))[0]
+        for change in changes:
+            if change.old is not None and change.new is not None:
+                sets = tuple(
+                    ((name,), value) for name, value in change.new.items() if name not in change.key.attributes()
+                )
+                drive(_apply(Update(change.key, sets, (), (target_exists(change.key),))), self.world)
+        return super().handle_event(event, remaining_ms)
+
+
+def _apply(write: Update) -> Work:
+    return (yield Apply((write,)))
+
+
+@contextmanager
+def removed_first() -> Iterator[None]:
+    """An entry is taken from the shelf, and then put through."""
+    original = Redriver._put_through
+
+    def put_through(self: Any, body: Any) -> str:
+        for opened in self._at_work:
+            opened.place.remove(opened.entry)
+        return original(self, body)
+
+    with patch.object(Redriver, "_put_through", put_through):
+        yield
+
+
+def taken_away(self: Any, opened: Any, _reason: str, **_more: Any) -> None:
+    """What failed again is taken from the shelf."""
+    opened.place.remove(opened.entry)
+
+
+MUTANTS: Mapping[str, Mutation] = {
+    "verify: blind repair": Mutation(blind, VERIFIES),
+    "verify: no second look, and a blind repair": Mutation(lambda: blind(second_look=False), VERIFIES),
+    "verify: repair creates items": Mutation(lambda: blind(creates=True), VERIFIES),
+    "verify: repair without guard": Mutation(repair_unguarded, VERIFIES),
+    "verify: no second look": Mutation(replacing(verify, "look_again", one_look), VERIFIES),
+    "verify: repair deletes orphans": Mutation(orphans_deleted, VERIFIES),
+    "verify: nothing mended": Mutation(replacing(verify, "mend", nothing_mended), VERIFIES),
+    "verify: no cascade": Mutation(replacing(verify, "cascade", all_at_once), VERIFIES),
+    "verify: one round": Mutation(replacing(verify, "cascade", one_round(verify.cascade)), LEVELS),
+    "verify: totals not added up": Mutation(replacing(verify, "unbalanced", never_added_up), BOOKED),
+    "verify: totals added up once": Mutation(replacing(verify, "still", one_sum), BOOKED),
+    "redrive: sources from images": Mutation(replacing(redrive, "Consumer", ByImages), RENAMES),
+    "redrive: puts the images of records": Mutation(replacing(redrive, "Consumer", Puts), REDRIVES),
+    "redrive: removed before the effect": Mutation(removed_first, REDRIVES),
+    "redrive: what failed again taken away": Mutation(replacing(Redriver, "_leave", taken_away), REDRIVES),
+}

@@ -1,0 +1,236 @@
+"""People who work beside the pipeline: who begins a backfill, a verify or a redrive when, and goes on with it.
+
+Law: what is decided here comes after what is decided for the pipeline, in the same four streams. In the middle of it all
+anything may begin at any time; when nothing fails any more, what must be done is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sync_rules.findings import Finding
+from sync_rules.model import ItemKey
+from sync_rules.pace import Pace
+from tests.simulation.choices import Choices
+from tests.simulation.errands import Backfill, Errand, Redrive, Verify, batch_text, titled
+from tests.simulation.facts import Place
+from tests.simulation.oracles import Oracle
+from tests.simulation.scheduler import History
+from tests.simulation.watch import DivergenceError
+from tests.simulation.workload import unfit
+from tests.simulation.world import place_of
+
+LATER_MAX_STEPS = 60  # until an errand begins, or begins again
+PASSING = (
+    "throttle",
+    "answer lost",
+    "Throttled",
+    "TransactionConflict",
+    "SourceChanging",
+)  # why something is set aside
+
+
+def _is_record(text: str) -> bool:
+    """Whether it is a failure record, and neither a batch nor a message."""
+    return '"DDBStreamBatchInfo":' not in text and '"kind":' not in text
+
+
+class Staffed(History):
+    """A history with errands."""
+
+    def __init__(self, configuration: str, oracle: Oracle, choices: Choices, story: list[str] | None = None) -> None:
+        super().__init__(configuration, oracle, choices, story)
+        self.whole = frozenset(self.rules.rules)
+        self.backfill: Backfill | None = None
+        self.verify: Verify | None = None
+        self.redrive: Redrive | None = None
+        self.checkpoints: dict[str, str] = {}
+        self.kept: dict[str, str] = {}  # whatever was put through again, with its name
+        self.tried: dict[str, bool] = {}  # what was put through since nothing fails, and whether all was cured by then
+        self.world.shelf = {}
+        self.workers.gives_up_percent = self.gives_up_percent
+        self.time = 0.0
+        # only a backfill is at work; nobody waits any more; what is in the way of copies is being cured
+        self.secluded = self.hurry = self.curing = False
+
+    # ------------------------------------------------------------ the beginning
+    def _configure(self) -> None:
+        """Which errands there are, when, and how they go about it."""
+        super()._configure()
+        pick, late_start = self.choices.configuration.pick, self.oracle.late_start
+        self.bare = late_start and pick(3) == 2
+        self.alone = late_start and pick(4) == 3  # the handler is not there yet when the backfill is
+        if self.alone:
+            self.faults.possible = {fault for fault in self.faults.possible if "in flight" not in fault}
+        self.unheard_left = (0, 3, 8)[pick(3)] if late_start else 0
+        self.loses_percent = (0, 15, 40)[pick(3)] if self.oracle.losses else 0
+        self.partial = late_start and pick(3) == 2  # some rules are brought in line first, and perhaps given up
+        self.backfills_left = 1 + pick(2) if late_start else pick(2)
+        self.verifies_left = (0, 0, 1)[pick(3)] if late_start else (1, 0, 4)[pick(3)]
+        self.redrives_left = (1, 0, 3)[pick(3)]
+        self.segments, self.at_once = 1 + pick(2), 1 + pick(2)
+        self.cured_by_redrive = pick(2) == 1
+        self.next_at: dict[type[Errand], int] = {kind: pick(LATER_MAX_STEPS) for kind in (Backfill, Verify, Redrive)}
+        self.gives_up_percent = (0, 50)[pick(2)]
+        self.hesitant = pick(2) == 1
+        self.actions += [self._go_on_with_backfill, self._begin_verify, self._go_ahead]
+
+    # ------------------------------------------------------------ errands
+    def _work(self) -> bool:
+        """In some histories errands hesitate before they write: much may happen in between."""
+        if self.hesitant and not self.world.calm:
+            return self.workers.step(lambda task: task.writes and isinstance(task.origin, Errand))
+        return super()._work()
+
+    def _go_ahead(self) -> bool:
+        return self.workers.step()
+
+    def _start(self, errand: Errand) -> None:
+        self.next_at[type(errand)] = self.steps + self.choices.schedule.pick(LATER_MAX_STEPS)
+        self.workers.begin(errand.work(), errand)
+
+    def _ready(self, errand: Errand | None, kind: type[Errand]) -> bool:
+        """Whether it may begin now, or go on."""
+        return not (errand is not None and errand.at_work) and (self.hurry or self.steps >= self.next_at[kind])
+
+    # ------------------------------------------------------------ backfill
+    def _go_on_with_backfill(self) -> bool:
+        """A backfill begins, or goes on where the last one died. One that is given up leaves its checkpoints behind."""
+        one = self.backfill
+        if not self._ready(one, Backfill):
+            return False
+        if one is None or one.finished:
+            if not self.backfills_left and not self._begins_again():
+                return False
+            one = self._new_backfill()
+        elif one.names != self.whole and self.choices.schedule.pick(2):
+            self.tell("the backfill of some rules is given up")
+            self.seen["backfill", "given up"] += 1
+            one = self._new_backfill()
+        self.backfill = one
+        self._start(one)
+        return True
+
+    def _begins_again(self) -> bool:
+        """What a backfill had to leave it says so; who reads that begins it again when the items are cured."""
+        if (self.cured_by_redrive and not self.secluded) or not self._cares_for_what_was_left():
+            return False
+        self.seen["backfill", "again for what was left"] += 1
+        self.backfills_left = 1
+        return True
+
+    def _quiet(self) -> bool:
+        """Whether the handler has done all that it can."""
+        return not (self.workers.tasks or self.world.streams.ready() or self.world.flying or self.world.store.behind())
+
+    def _cured(self) -> bool:
+        """Whether nothing is in the way of copies any more."""
+        return self.curing and self._quiet() and not unfit(self.watch)
+
+    def _cares_for_what_was_left(self) -> bool:
+        """Whether it is time to: for what failed for no reason of its own at once, for the rest when it is cured."""
+        if not self.hurry or not self._quiet():
+            return False
+        cured, left = self._cured(), self.world.left
+        now = [place for place, reason in left.items() if cured or reason in PASSING]
+        for place in now:
+            del left[place]
+        return bool(now)
+
+    def _new_backfill(self) -> Backfill:
+        names = self.whole
+        if self.partial:
+            titles = sorted({rule.title for rule in self.rules.rules.values()})
+            names = titled(self.rules, {titles[self.choices.schedule.pick(len(titles))]})
+            self.partial = False
+        self.backfills_left -= names == self.whole
+        return Backfill(
+            self.rules,
+            names,
+            self.seen,
+            self.checkpoints,
+            pace=Pace(self.limits),
+            segments=self.segments,
+            workers=self.at_once,
+            stops=self._stops if names == self.whole else lambda: self._stops() or self.choices.schedule.pick(3) == 2,
+            clock=self._clock,
+        )
+
+    def _stops(self) -> bool:
+        return self.faults.occurs("out of time")
+
+    def _clock(self) -> float:
+        """Between two looks at the clock a second passes, or none."""
+        self.time += self.choices.faults.pick(2)
+        return self.time
+
+    # ------------------------------------------------------------ verify
+    def _begin_verify(self) -> bool:
+        """Somebody verifies, and perhaps repairs, in the middle of it all."""
+        if self.world.calm or not self.verifies_left or not self._ready(self.verify, Verify):
+            return False
+        pick = self.choices.schedule.pick
+        self.verifies_left -= 1
+        places = sorted(self.watch.items)
+        key = self._key(places[pick(len(places))]) if places and pick(4) == 3 else None
+        self._verify(repair=pick(4) < 3, key=key)
+        return True
+
+    def _verify(self, *, repair: bool, key: ItemKey | None = None) -> Verify:
+        one = self.verify = Verify(self.rules, self.whole, self.seen, repair=repair, key=key, workers=self.at_once)
+        began = self.watch.clock
+        one.accused = lambda finding: self._accused(finding, began)
+        self._start(one)
+        return one
+
+    def _accused(self, finding: Finding, began: int) -> None:
+        """What was right all the while was lag, however old the image that a scan showed. Only copies, whose oracles
+        say of each item by itself what it must hold.
+        """
+        one = finding.difference
+        self.tell(f"found {one.drift.value}: {one.rule} on {one.target}, {'repaired' if finding.repaired else 'left'}")
+        if self.configuration.truths or not one.mendable:
+            return
+        if not self.watch.wrong_since(began, place_of(one.target)):
+            raise DivergenceError(f"{one.target}: called {one.drift.value}, but it was right all the while")
+
+    def _key(self, place: Place) -> ItemKey:
+        key = self.rules.tables[place[0]].key_of(self.watch.items[place])
+        assert key is not None, "an item that is there has a key"
+        return key
+
+    # ------------------------------------------------------------ redrive
+    def _redrive(self) -> bool:
+        """What failed is put through again: in the middle of it all, and when nothing fails any more."""
+        shelf, dead = self.world.shelf, self.world.streams.dead
+        while dead:
+            self.world.put_aside(batch_text(dead.pop(0).changes, self.rules))
+        if self.secluded or not shelf or not self._ready(self.redrive, Redrive):
+            return False
+        if not (self._worth_it(shelf) if self.hurry else self.redrives_left):
+            return False
+        self.redrives_left -= 1
+        self.kept |= shelf
+        self.tried |= dict.fromkeys(shelf, self._cured()) if self.hurry else {}
+        if self.faults.occurs("deliver again"):
+            shelf |= self.kept  # what was put through before is found once more
+        self._redrive_all(shelf)
+        return True
+
+    def _worth_it(self, shelf: Mapping[str, str]) -> bool:
+        """Batches and messages must come again, once now and once more when what was in their way is cured. And then
+        again for as long as that helps.
+        """
+        cured = self._cured()
+        if any(self.tried.get(name, -1) < cured for name, text in shelf.items() if not _is_record(text)):
+            return True
+        helped = cured and self.redrive is not None and self.redrive.wrote
+        if not self.cured_by_redrive or not (self._cares_for_what_was_left() or helped):
+            return False
+        self.seen["redrive", "for what was left"] += 1
+        return True
+
+    def _redrive_all(self, shelf: dict[str, str]) -> None:
+        queued = self.choices.schedule.pick(2) == 0
+        self.redrive = Redrive(self.rules, self.whole, self.seen, shelf, queued=queued)
+        self._start(self.redrive)
