@@ -124,7 +124,7 @@ def test_record_engine_records_what_happens_and_replay_ends_right(shop, capsys):
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     whole, redacted, posts = (read(shop.folder / f"{name}.jsonl", shop.rules) for name in ("all", "redacted", "posts"))
     assert {one.identity for one in live} <= {one.identity for one in whole}
-    assert len(whole.records) == len(redacted.records) == told[0]["records"] > DEEDS
+    assert len(whole.records) == len(redacted.records) == told[0]["records"] > DEEDS // 2  # a deed may change nothing
     assert set(told[0]["tables"]) == {"shop", "posts", "parts"}
     assert {one.change.key.table for one in posts} == {"posts"}
     assert redacted.header.redacted
