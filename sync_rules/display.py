@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from sync_rules.local_run import Files, Status, wall_clock_ms
+from sync_rules.pumping.local_run import Files, Status, wall_clock_ms
 
 LIVE_EVERY_MS: Final = 250
 LINE_EVERY_MS: Final = 5_000

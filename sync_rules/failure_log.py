@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.errors import StoreError, UserError
-from sync_rules.failed import Entry
 from sync_rules.failures import failure_record
 from sync_rules.model import Failure
+from sync_rules.redriving.failed import Entry
 
 OWNER_ONLY: Final = 0o600
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from sync_rules.plain import PlainRehearsal
+    from sync_rules.lab.plain import PlainRehearsal
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def sync_rules_engine(request: pytest.FixtureRequest) -> Callable[..., PlainRehearsal]:
     """`sync_rules_engine("rules.yaml", delivery="crashing", seed=1, call=function)`: tables in memory, and the pipeline
-    behind them, as a `sync_rules.plain.PlainRehearsal`. Files are looked for beside the test, then from pytest's root.
+    behind them, as a `PlainRehearsal`. Files are looked for beside the test, then from pytest's root.
     """
     from sync_rules.pytest_scenarios import engine_maker
 

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from sync_rules.delivery import VARIANTS, Delivery
 from sync_rules.errors import UserError
-from sync_rules.plain import Function, PlainRehearsal
-from sync_rules.recording import read
-from sync_rules.replay import load_data, replay
+from sync_rules.lab.delivery import VARIANTS, Delivery
+from sync_rules.lab.plain import Function, PlainRehearsal
+from sync_rules.lab.recording import read
+from sync_rules.lab.replay import load_data, replay
+from sync_rules.lab.scenario import Scenario
+from sync_rules.lab.scenariofile import NAMES, as_typed, load_scenario, rules_in_memory
+from sync_rules.lab.trial import tried, variants
 from sync_rules.rules import Rules
-from sync_rules.scenario import Scenario
-from sync_rules.scenariofile import NAMES, as_typed, load_scenario, rules_in_memory
-from sync_rules.trial import tried, variants
 
 Find = Callable[[str | Path], Path]
 

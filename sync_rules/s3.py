@@ -15,8 +15,8 @@ from tenacity import Retrying
 
 from sync_rules import aws
 from sync_rules.errors import StoreError, UserError
-from sync_rules.failed import Entry
 from sync_rules.model import Keep
+from sync_rules.redriving.failed import Entry
 
 THERE_ALREADY: Final = "PreconditionFailed"
 PLACE: Final = re.compile(r"s3://([a-z0-9][a-z0-9.\-]{1,61}[a-z0-9])(?:/(.*))?", re.DOTALL)

@@ -18,11 +18,11 @@ from tenacity import Retrying
 
 from sync_rules import aws
 from sync_rules.errors import StoreError, UserError
-from sync_rules.failed import Entry
 from sync_rules.failures import failure_record
 from sync_rules.limits import DELAY_MAX_SECONDS
 from sync_rules.messages import Message, encode
 from sync_rules.model import Failure
+from sync_rules.redriving.failed import Entry
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

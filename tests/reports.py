@@ -10,7 +10,7 @@ import pytest
 
 from sync_rules.families import EffectRule
 from sync_rules.findings import Finding, Share
-from sync_rules.htmlreport import Verified, as_typed, noting
+from sync_rules.reports.htmlreport import Verified, as_typed, noting
 from sync_rules.verify import Verifier
 from tests.builders import s
 from tests.every_kind import order, part, post, rules_of, user

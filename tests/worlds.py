@@ -24,10 +24,10 @@ from sync_rules.messages import Message, decode, encode
 from sync_rules.model import Call, Change, Failure, ItemKey, Keep, Outcome, Result, Write
 from sync_rules.pace import Pace
 from sync_rules.plan import pull_of
+from sync_rules.pumping.streams import as_json
 from sync_rules.reconcile import Report
 from sync_rules.rules import Rules
 from sync_rules.store import Apply, List, Page, Read, Request, Scan, Store, Work, World, drive
-from sync_rules.streams import as_json
 from tests.builders import key
 
 FIRST_POSITION = 99_996  # so that the width of sequence numbers grows within a test

@@ -20,32 +20,32 @@ import typer
 from rich.console import Console
 
 from sync_rules import aws, fingerprints
-from sync_rules.backfill_display import Meter, conclude, display_on
-from sync_rules.backfill_job import Job, Selection, job_of, job_of_item, unseen_changes
-from sync_rules.backfill_run import BackfillRun
-from sync_rules.backfill_scope import require_beginning
-from sync_rules.backfill_totals import Totals
+from sync_rules.backfilling.display import Meter, conclude, display_on
+from sync_rules.backfilling.export import shelf_of
+from sync_rules.backfilling.iterator_age import Brake, IteratorAge
+from sync_rules.backfilling.job import Job, Selection, job_of, job_of_item, unseen_changes
+from sync_rules.backfilling.rate import Rate
+from sync_rules.backfilling.run import BackfillRun
+from sync_rules.backfilling.scope import require_beginning
+from sync_rules.backfilling.state import FileState, MemoryState, State, TableState, applied, save_applied
+from sync_rules.backfilling.totals import Totals
 from sync_rules.batch import KeptOnce
-from sync_rules.checkpoint import locked
 from sync_rules.commands.run import stop_signals
 from sync_rules.commands.verify import chosen
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import UserError
-from sync_rules.export import shelf_of
 from sync_rules.failure_log import FailureLog, require_writable
 from sync_rules.families import EffectRule
 from sync_rules.givenkey import parse_key
-from sync_rules.iterator_age import Brake, IteratorAge
 from sync_rules.limits import Limits
-from sync_rules.local_run import Files, wall_clock_ms
 from sync_rules.model import Outcome
 from sync_rules.outside import short_name
 from sync_rules.pace import Pace
 from sync_rules.problems import unknown
-from sync_rules.rate import Rate
+from sync_rules.pumping.checkpoint import locked
+from sync_rules.pumping.local_run import Files, wall_clock_ms
 from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
-from sync_rules.state import FileState, MemoryState, State, TableState, applied, save_applied
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -27,16 +27,16 @@ from sync_rules.commands.verify import chosen
 from sync_rules.demo.example import RULES, EngineStage, answers, folder_of
 from sync_rules.demo.pipeline import LocalPipeline, hastened
 from sync_rules.demo.story import Application, Told, tell, told
-from sync_rules.drift_display import as_line, grid
 from sync_rules.engine import ministack
 from sync_rules.families import Rule
 from sync_rules.kinds.archive import ArchiveRule
 from sync_rules.kinds.copy import CopyRule
+from sync_rules.lab.scenario import Expire, Scenario, Step, show_plain, wrong_answers, wrongs
+from sync_rules.lab.scenariofile import load_scenario
+from sync_rules.pumping.streams import DynamoDBStreams
+from sync_rules.reports.drift_display import as_line, grid
 from sync_rules.rulefile import load_rules, parse_rules
 from sync_rules.rules import Rules
-from sync_rules.scenario import Expire, Scenario, Step, show_plain, wrong_answers, wrongs
-from sync_rules.scenariofile import load_scenario
-from sync_rules.streams import DynamoDBStreams
 from sync_rules.verify import Verifier
 
 GRACE_SECONDS: Final = 2.0

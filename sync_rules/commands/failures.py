@@ -19,13 +19,13 @@ from typing import Annotated, Any
 import typer
 
 from sync_rules import aws
-from sync_rules.again import titles_of
 from sync_rules.errors import RecordError, UserError
-from sync_rules.failed import Entry, Failed, Group, Place, grouped, read_entry
 from sync_rules.failure_log import FailedLines
 from sync_rules.failures import FailureRecord, time_text, visible
-from sync_rules.local_run import Files
 from sync_rules.problems import unknown
+from sync_rules.pumping.local_run import Files
+from sync_rules.redriving.again import titles_of
+from sync_rules.redriving.failed import Entry, Failed, Group, Place, grouped, read_entry
 from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
 from sync_rules.s3 import OnFailureObjects, parse_place

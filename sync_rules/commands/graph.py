@@ -12,10 +12,10 @@ from typing import Annotated, Final
 
 import typer
 
-from sync_rules.picture import svg
+from sync_rules.reports.picture import svg
+from sync_rules.reports.rulegraph import RuleGraph, dot, graph_of, mermaid
+from sync_rules.reports.wholefile import as_mistake, require_ending, require_own
 from sync_rules.rulefile import load_rules
-from sync_rules.rulegraph import RuleGraph, dot, graph_of, mermaid
-from sync_rules.wholefile import as_mistake, require_ending, require_own
 
 
 class Format(StrEnum):

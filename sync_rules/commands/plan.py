@@ -17,19 +17,19 @@ from rich.console import Console
 
 from sync_rules import aws, fingerprints
 from sync_rules.backfill import everything
-from sync_rules.backfill_job import Selection, job_of
+from sync_rules.backfilling.job import Selection, job_of
+from sync_rules.backfilling.state import FileState, TableState, applied
 from sync_rules.commands.backfill import RATE, SEGMENTS, STATE, WORKERS, WORKERS_MAX
 from sync_rules.commands.run import stop_signals
 from sync_rules.commands.verify import chosen, share_of
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import StoreError
-from sync_rules.plan_display import Shown, as_row
-from sync_rules.planned import UNCHANGED, PlannedWrite, since
-from sync_rules.planning import Planner
-from sync_rules.prices import own_prices, read_prices
+from sync_rules.planning.display import Shown, as_row
+from sync_rules.planning.planned import UNCHANGED, PlannedWrite, since
+from sync_rules.planning.planner import Planner
+from sync_rules.planning.prices import own_prices, read_prices
+from sync_rules.reports.wholefile import as_mistake, require_own, require_place, writing_whole
 from sync_rules.rulefile import load_rules
-from sync_rules.state import FileState, TableState, applied
-from sync_rules.wholefile import as_mistake, require_own, require_place, writing_whole
 
 WIDE: Final = 200  # columns where there is no terminal
 

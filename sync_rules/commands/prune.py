@@ -21,10 +21,10 @@ from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import UserError
 from sync_rules.failure_log import FailureLog
 from sync_rules.failures import printable
-from sync_rules.local_run import Files, wall_clock_ms
 from sync_rules.preflight import require_answer
 from sync_rules.problems import unknown
 from sync_rules.prune import Leftover, Past, prune_page, remove
+from sync_rules.pumping.local_run import Files, wall_clock_ms
 from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
 from sync_rules.store import NobodyLooksAgain, World, drive

@@ -22,20 +22,20 @@ import typer
 from rich.console import Console
 
 from sync_rules import aws
-from sync_rules.attempts import MappingSettings
 from sync_rules.commands.run import stop_signals
 from sync_rules.errors import UserError
-from sync_rules.kept import Kept
-from sync_rules.local_run import wall_clock_ms
-from sync_rules.mapping import EventSourceMapping
+from sync_rules.lab.kept import Kept
+from sync_rules.lab.recording import Body, Header, Write, writing
+from sync_rules.lab.redact import Redactor
 from sync_rules.preflight import require
 from sync_rules.problems import unknown
-from sync_rules.pump import WAIT_SECONDS
-from sync_rules.recording import Body, Header, Write, writing
-from sync_rules.redact import Redactor
+from sync_rules.pumping.attempts import MappingSettings
+from sync_rules.pumping.local_run import wall_clock_ms
+from sync_rules.pumping.mapping import EventSourceMapping
+from sync_rules.pumping.pump import WAIT_SECONDS
+from sync_rules.pumping.streams import DynamoDBStreams, StreamReader
 from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
-from sync_rules.streams import DynamoDBStreams, StreamReader
 
 BATCH_MAX_RECORDS: Final = 1_000
 SALT_BYTES: Final = 32

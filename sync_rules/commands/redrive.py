@@ -20,24 +20,24 @@ from rich.console import Console
 from rich.markup import escape
 
 from sync_rules import aws
-from sync_rules.atwork import Left, Tally
 from sync_rules.commands.failures import Given, asked_titles
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import UserError
-from sync_rules.failed import Entry
 from sync_rules.failure_log import FailureLog, require_writable
 from sync_rules.failures import visible
 from sync_rules.kinds.call import functions_of
-from sync_rules.local_run import Files, wall_clock_ms
 from sync_rules.outside import archive_of, caller_of, require_buckets
 from sync_rules.preflight import require
+from sync_rules.pumping.local_run import Files, wall_clock_ms
+from sync_rules.pumping.streams import DynamoDBStreams
 from sync_rules.records import STREAM_ARN
-from sync_rules.redrive import Redriver
+from sync_rules.redriving.atwork import Left, Tally
+from sync_rules.redriving.failed import Entry
+from sync_rules.redriving.redriver import Redriver
 from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
 from sync_rules.sqs import SqsQueue, require_queue_url
 from sync_rules.store import NobodyLooksAgain, World
-from sync_rules.streams import DynamoDBStreams
 
 
 def redrive(

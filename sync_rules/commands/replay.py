@@ -17,15 +17,15 @@ import typer
 from rich.console import Console
 
 from sync_rules.commands.run import stop_signals
-from sync_rules.delivery import Delivery
 from sync_rules.errors import UserError
-from sync_rules.minimise import shrunk
+from sync_rules.lab.delivery import Delivery
+from sync_rules.lab.minimise import shrunk
+from sync_rules.lab.recording import Recorded, Recording, read_all, writing
+from sync_rules.lab.replay import Mismatch, Replay, load_data
+from sync_rules.lab.scenariofile import rules_in_memory
+from sync_rules.lab.trial import variants
 from sync_rules.model import Put
-from sync_rules.recording import Recorded, Recording, read_all, writing
-from sync_rules.replay import Mismatch, Replay, load_data
 from sync_rules.rules import Rules
-from sync_rules.scenariofile import rules_in_memory
-from sync_rules.trial import variants
 
 SHOWN_MAX_EVENTS: Final = 60
 NOT_DONE: Final = {

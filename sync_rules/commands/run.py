@@ -21,22 +21,22 @@ import typer
 from rich.console import Console
 
 from sync_rules import aws
-from sync_rules.attempts import MappingSettings
 from sync_rules.batch import Consumer
-from sync_rules.checkpoint import locked
 from sync_rules.display import Display, display_on
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.failure_log import require_writable
 from sync_rules.kinds.call import functions_of
-from sync_rules.local_run import Files, LocalRun
-from sync_rules.mapping import Concurrently, serially
 from sync_rules.outside import archive_of, caller_of, require_buckets
 from sync_rules.preflight import require
-from sync_rules.pump import WAIT_SECONDS
+from sync_rules.pumping.attempts import MappingSettings
+from sync_rules.pumping.checkpoint import locked
+from sync_rules.pumping.local_run import Files, LocalRun
+from sync_rules.pumping.mapping import Concurrently, serially
+from sync_rules.pumping.pump import WAIT_SECONDS
+from sync_rules.pumping.streams import DynamoDBStreams
+from sync_rules.reports.wholefile import require_own
 from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
-from sync_rules.streams import DynamoDBStreams
-from sync_rules.wholefile import require_own
 
 INTERRUPTED: Final = 130
 SAME_SIGNAL_SECONDS: Final = 0.5

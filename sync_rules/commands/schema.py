@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from sync_rules.reports.wholefile import as_mistake, require_ending
 from sync_rules.schema import FileForm
-from sync_rules.wholefile import as_mistake, require_ending
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

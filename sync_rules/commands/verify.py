@@ -20,24 +20,24 @@ import typer
 from rich.console import Console
 
 from sync_rules import aws
-from sync_rules.drift_display import as_line, grid, sampled, summary, unseen
-from sync_rules.drift_report import DriftReport, header, open_report, report
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import UserError
 from sync_rules.failure_log import FailureLog, require_writable
 from sync_rules.families import EffectRule
 from sync_rules.findings import SAMPLE_SEGMENTS, Finding, Share, Tally
 from sync_rules.givenkey import parse_key
-from sync_rules.htmlreport import Verified, as_typed, host_of, noting, page
-from sync_rules.local_run import Files, wall_clock_ms
 from sync_rules.model import ItemKey
 from sync_rules.preflight import require
 from sync_rules.problems import unknown
+from sync_rules.pumping.local_run import Files, wall_clock_ms
+from sync_rules.reports.drift_display import as_line, grid, sampled, summary, unseen
+from sync_rules.reports.drift_report import DriftReport, header, open_report, report
+from sync_rules.reports.htmlreport import Verified, as_typed, host_of, noting, page
+from sync_rules.reports.wholefile import require_ending, require_own, require_place, write_whole
 from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
 from sync_rules.store import NobodyLooksAgain, World
 from sync_rules.verify import GRACE_SECONDS, Verifier
-from sync_rules.wholefile import require_ending, require_own, require_place, write_whole
 
 SHOWN_PER_RULE_MAX: Final = 20
 WORKERS_MAX: Final = 64

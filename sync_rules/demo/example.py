@@ -20,16 +20,16 @@ from sync_rules.conditions import Expressions
 from sync_rules.demo.pipeline import LocalPipeline
 from sync_rules.errors import UserError
 from sync_rules.kinds.archive import ArchiveRule
+from sync_rules.lab.rehearsal import CountedCalls, archived
+from sync_rules.lab.scenario import Deed, Expire, Reported
+from sync_rules.lab.scenariofile import SCENARIO
 from sync_rules.model import Delete, ItemKey, Put, Update
 from sync_rules.outside import archive_of, caller_of
 from sync_rules.problems import unknown
+from sync_rules.pumping.streams import DynamoDBStreams, RecordsPage, Shard, StreamReader, as_json
 from sync_rules.records import TIME_TO_LIVE
-from sync_rules.rehearsal import CountedCalls, archived
 from sync_rules.rules import Rules
-from sync_rules.scenario import Deed, Expire, Reported
-from sync_rules.scenariofile import SCENARIO
 from sync_rules.store import Read
-from sync_rules.streams import DynamoDBStreams, RecordsPage, Shard, StreamReader, as_json
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

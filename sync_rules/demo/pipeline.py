@@ -13,18 +13,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sync_rules.attempts import MappingSettings
 from sync_rules.batch import Consumer
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.failure_log import FailureLog
 from sync_rules.limits import Limits
-from sync_rules.local_run import Files, LocalRun, wall_clock_ms
 from sync_rules.model import Outcome
 from sync_rules.preflight import require
-from sync_rules.pump import WAIT_SECONDS
+from sync_rules.pumping.attempts import MappingSettings
+from sync_rules.pumping.local_run import Files, LocalRun, wall_clock_ms
+from sync_rules.pumping.pump import WAIT_SECONDS
+from sync_rules.pumping.streams import StreamReader
 from sync_rules.rules import Rules
 from sync_rules.store import NOBODY, Archive, Caller, World
-from sync_rules.streams import StreamReader
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

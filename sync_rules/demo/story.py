@@ -17,8 +17,8 @@ from sync_rules import aws
 from sync_rules.attributes import AttributeValue, Item
 from sync_rules.demo.samples import ORDERS_PER_USER, items, order_item, text
 from sync_rules.errors import SyncRulesError
-from sync_rules.local_run import wall_clock_ms
 from sync_rules.model import Outcome
+from sync_rules.pumping.local_run import wall_clock_ms
 from sync_rules.rules import Rules
 
 BATCH_WRITE_MAX_ITEMS: Final = 25

@@ -18,7 +18,6 @@ from ruamel.yaml import YAML
 
 from handlers import runtime
 from sync_rules import cli
-from sync_rules.attempts import MappingSettings
 from sync_rules.batch import process
 from sync_rules.changes import ItemChange
 from sync_rules.codes import CODES
@@ -32,6 +31,7 @@ from sync_rules.limits import Limits
 from sync_rules.memory import MemoryStore
 from sync_rules.model import Change, Outcome
 from sync_rules.pace import Pace
+from sync_rules.pumping.attempts import MappingSettings
 from sync_rules.rulefile import check_rules, parse_rules
 from sync_rules.store import World, drive
 from tests.docs.reference import ROOT, expected, help_text, shown

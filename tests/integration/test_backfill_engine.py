@@ -12,8 +12,8 @@ import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from sync_rules import aws, cli
+from sync_rules.backfilling.state import TableState, applied
 from sync_rules.rulefile import parse_rules
-from sync_rules.state import TableState, applied
 from tests import engines
 from tests.builders import n, s
 from tests.every_kind import RULES, order, part, post, text_of, user

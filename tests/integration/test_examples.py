@@ -16,13 +16,13 @@ from sync_rules.commands import demo as command
 from sync_rules.commands.verify import chosen
 from sync_rules.demo.example import EngineStage, answers
 from sync_rules.demo.pipeline import hastened
+from sync_rules.lab.rehearsal import Rehearsal
+from sync_rules.lab.scenario import Expire, play, wrong_answers
+from sync_rules.lab.scenariofile import load_scenario
 from sync_rules.model import Put
 from sync_rules.problems import Report
-from sync_rules.rehearsal import Rehearsal
 from sync_rules.rulefile import check_rules, parse_rules
 from sync_rules.rules import Rules
-from sync_rules.scenario import Expire, play, wrong_answers
-from sync_rules.scenariofile import load_scenario
 from sync_rules.store import NobodyLooksAgain, World
 from sync_rules.verify import Verifier
 from sync_rules.yamlspots import read

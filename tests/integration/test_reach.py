@@ -13,15 +13,15 @@ import pytest
 
 from handlers import runtime, stream
 from sync_rules import aws
-from sync_rules.attempts import MappingSettings
-from sync_rules.local_queue import LocalQueue
-from sync_rules.local_run import wall_clock_ms
-from sync_rules.mapping import EventSourceMapping
 from sync_rules.preflight import describe
-from sync_rules.pump import Pump
+from sync_rules.pumping.attempts import MappingSettings
+from sync_rules.pumping.local_queue import LocalQueue
+from sync_rules.pumping.local_run import wall_clock_ms
+from sync_rules.pumping.mapping import EventSourceMapping
+from sync_rules.pumping.pump import Pump
+from sync_rules.pumping.streams import DynamoDBStreams
 from sync_rules.rulefile import parse_rules
 from sync_rules.rules import Rules
-from sync_rules.streams import DynamoDBStreams
 from tests import engines
 from tests.builders import author_item, book_item, order_item, s, user_item
 from tests.worlds import context

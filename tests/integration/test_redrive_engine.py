@@ -11,9 +11,9 @@ from sync_rules import aws, cli
 from sync_rules.failures import failure_record
 from sync_rules.messages import PushMessage, encode
 from sync_rules.model import Failure
+from sync_rules.pumping.streams import DynamoDBStreams
 from sync_rules.rulefile import parse_rules
 from sync_rules.sqs import SqsFailures
-from sync_rules.streams import DynamoDBStreams
 from tests import engines
 from tests.builders import author_item, book_item, key, s
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sync_rules.backfill import Chosen
-from sync_rules.backfill_run import BackfillRun, segments
-from sync_rules.backfill_totals import Totals
+from sync_rules.backfilling.run import BackfillRun, segments
+from sync_rules.backfilling.state import FileState
+from sync_rules.backfilling.totals import Totals
 from sync_rules.memory import MemoryStore
-from sync_rules.state import FileState
 from sync_rules.store import Scan
 from tests.scale.worlds import items, rules_of
 from tests.worlds import Parked

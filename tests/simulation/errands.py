@@ -17,15 +17,17 @@ from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
-from sync_rules import backfill_page, backfill_run, verify
+from sync_rules import verify
 from sync_rules.backfill import Chosen
-from sync_rules.backfill_run import BackfillRun, segments, unfinished
+from sync_rules.backfilling import page as backfill_page
+from sync_rules.backfilling import run as backfill_run
+from sync_rules.backfilling.run import BackfillRun, segments, unfinished
 from sync_rules.compare import Difference, Drift
 from sync_rules.errors import StoreError, UserError
 from sync_rules.findings import Finding, Share
 from sync_rules.model import Change, ItemKey
 from sync_rules.pace import Pace
-from sync_rules.redrive import Redriver
+from sync_rules.redriving.redriver import Redriver
 from sync_rules.rules import Rules
 from sync_rules.store import NobodyLooksAgain
 from sync_rules.store import World as Outside

@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules import backfill, backfill_run
-from sync_rules.backfill_page import Pages
-from sync_rules.backfill_place import beginning_of
-from sync_rules.backfill_run import BackfillRun
+from sync_rules import backfill
+from sync_rules.backfilling import run as backfill_run
+from sync_rules.backfilling.page import Pages
+from sync_rules.backfilling.place import beginning_of
+from sync_rules.backfilling.run import BackfillRun
 from sync_rules.cascade import Step
 from sync_rules.store import Request, Scan, drive
 from tests.simulation.breaking import Mutant, Mutation, Pairs, Work, among, answered, known, replacing

@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules import batch, compare, redrive, repair, verify
+from sync_rules import batch, compare, repair, verify
 from sync_rules.compare import Comparison, Drift
 from sync_rules.model import Change, Check, Condition, Delete, Increment, Test, Transaction, Update
 from sync_rules.records import changes_of, read_event
-from sync_rules.redrive import Redriver
+from sync_rules.redriving import redriver as redrive
+from sync_rules.redriving.redriver import Redriver
 from sync_rules.store import Apply, Read, Request, drive
 from sync_rules.updates import differences, target_exists, update_of
 from sync_rules.verify import Verifier
@@ -56,6 +57,14 @@ def blind(*, second_look: bool = True, creates: bool = False) -> Iterator[None]:
                 yield Apply((guarded,))
         return (yield from repair.mend([one for one in drifted if creates or one not in mine], rules))
 
+    def gone_too(differing: Any, rules: Any) -> Work:
+        """What is gone by the second look is still called wrong."""
+        comparison = yield from compare.look_again(differing, rules)
+        for one in differing if creates else ():
+            if one.part is None and (yield Read((one.target,))) == (None,):
+                comparison.different.append(one)
+        return comparison
+
     def looking(self: Any, differing: Any, **more: Any) -> Any:
         if second_look or not self._repair:
             return (yield from look_again(self, differing, **more))
@@ -66,6 +75,7 @@ def blind(*, second_look: bool = True, creates: bool = False) -> Iterator[None]:
         stack.enter_context(patch.object(compare, "_compare_one", comparing))
         stack.enter_context(patch.object(Verifier, "_sweep", sweeping))
         stack.enter_context(patch.object(Verifier, "_look_again", looking))
+        stack.enter_context(patch.object(verify, "look_again", gone_too))
         stack.enter_context(patch.object(verify, "mend", mend))
         yield
 

@@ -11,18 +11,20 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from sync_rules import backfill_display, backfill_job, cli, fingerprints
+from sync_rules import cli, fingerprints
 from sync_rules.backfill import Chosen
-from sync_rules.backfill_display import Bar, Lines, Meter, display_on
-from sync_rules.backfill_run import BackfillRun, unfinished
-from sync_rules.backfill_totals import Totals
-from sync_rules.checkpoint import locked
+from sync_rules.backfilling import display as backfill_display
+from sync_rules.backfilling import job as backfill_job
+from sync_rules.backfilling.display import Bar, Lines, Meter, display_on
+from sync_rules.backfilling.run import BackfillRun, unfinished
+from sync_rules.backfilling.state import FileState, MemoryState, applied
+from sync_rules.backfilling.totals import Totals
 from sync_rules.commands import backfill
 from sync_rules.errors import StoreError
 from sync_rules.model import Outcome
 from sync_rules.preflight import Problem
+from sync_rules.pumping.checkpoint import locked
 from sync_rules.rulefile import parse_rules
-from sync_rules.state import FileState, MemoryState, applied
 from sync_rules.store import Read, Scan
 from tests.builders import s
 from tests.worlds import Scene
@@ -64,7 +66,7 @@ class Command:
         monkeypatch.setattr(backfill_job, "require", lambda *_, streams: None)
         monkeypatch.setattr(backfill_job, "preflight", lambda *_: self.problems)
         monkeypatch.setattr(backfill_job, "describe", self.describe)
-        monkeypatch.setattr("sync_rules.backfill_page.WAIT_MAX_SECONDS", 0)
+        monkeypatch.setattr("sync_rules.backfilling.page.WAIT_MAX_SECONDS", 0)
 
     def describe(self, _client, table, _retrying):
         count = len(self.scene.memory.items(table.name))
@@ -362,7 +364,7 @@ def test_backfill_from_an_export_that_is_broken_says_where_and_can_go_on(command
 # ---------------------------------------------------------------- stopping and going on
 def test_backfill_stopped_says_how_to_go_on_and_does(command):
     """Stopped, it exits with 1 and saves; --resume does the rest, and counts all of it."""
-    command.patch.setattr("sync_rules.backfill_run.PAGE_MAX_ITEMS", 4)
+    command.patch.setattr("sync_rules.backfilling.run.PAGE_MAX_ITEMS", 4)
     command.books(20)
     command.stop_after(2)
     code, out, _ = command()

@@ -9,16 +9,16 @@ from datetime import UTC, datetime
 import pytest
 
 from sync_rules.backfill import OneItem
-from sync_rules.backfill_run import abandon
-from sync_rules.backfill_scope import require_beginning
+from sync_rules.backfilling.export import Folder, open_export
+from sync_rules.backfilling.metered import AT_ONCE_MAX_UNITS, MeteredStore
+from sync_rules.backfilling.run import abandon
+from sync_rules.backfilling.scope import require_beginning
+from sync_rules.backfilling.state import applied
 from sync_rules.errors import StoreError, UserError
-from sync_rules.export import Folder, open_export
 from sync_rules.failures import failure_record
 from sync_rules.limits import Limits
-from sync_rules.metered import AT_ONCE_MAX_UNITS, MeteredStore
 from sync_rules.model import Result, Status
 from sync_rules.pace import Pace
-from sync_rules.state import applied
 from sync_rules.store import Apply
 from sync_rules.verify import Verifier
 from tests import every_kind

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.backfill import Chosen
-from sync_rules.backfill_page import TRIES_MAX
-from sync_rules.backfill_run import BackfillRun, Left, abandon, segments, unfinished
+from sync_rules.backfilling.page import TRIES_MAX
+from sync_rules.backfilling.run import BackfillRun, Left, abandon, segments, unfinished
+from sync_rules.backfilling.state import MemoryState
 from sync_rules.compare import Drift
 from sync_rules.errors import StoreError
 from sync_rules.ledger import VERSION
@@ -25,7 +26,6 @@ from sync_rules.model import Outcome, Result, Status
 from sync_rules.pace import Pace
 from sync_rules.rulefile import parse_rules
 from sync_rules.rules import Rules
-from sync_rules.state import MemoryState
 from sync_rules.store import Apply, Scan
 from sync_rules.verify import Verifier
 from tests import every_kind
@@ -471,7 +471,7 @@ def test_backfill_run_sets_an_item_aside_that_fails_each_time():
 
 def test_backfill_run_sets_only_so_many_aside(monkeypatch):
     """Where more items fail than a few, the world does not answer: the segment is left, and nothing of it forgotten."""
-    monkeypatch.setattr("sync_rules.backfill_page.SET_ASIDE_MAX_ITEMS", 2)
+    monkeypatch.setattr("sync_rules.backfilling.page.SET_ASIDE_MAX_ITEMS", 2)
     scene = orders(9, page=10)
     scene.tap.result = lambda _write: Result(Status.FAILED, reason="ThrottlingException")
     state = JsonState()

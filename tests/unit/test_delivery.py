@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from sync_rules.delivery import VARIANTS, Arrival, Arrivals, Delivery
 from sync_rules.entities import KeyAttribute, Table
+from sync_rules.lab.delivery import VARIANTS, Arrival, Arrivals, Delivery
 from sync_rules.messages import PullMessage
 from tests.builders import key, n
 

@@ -8,7 +8,6 @@ from random import Random
 
 import pytest
 
-from sync_rules.dry import SEEN_MAX_ITEMS, DryStore, Tried, looked_at_again
 from sync_rules.errors import StoreError
 from sync_rules.finding import KeyConditions
 from sync_rules.findings import Share
@@ -26,6 +25,7 @@ from sync_rules.model import (
     Update,
     equals_seen,
 )
+from sync_rules.planning.dry import SEEN_MAX_ITEMS, DryStore, Tried, looked_at_again
 from sync_rules.rulefile import parse_rules
 from sync_rules.rules import Rules
 from sync_rules.store import Apply, List, Read, Scan

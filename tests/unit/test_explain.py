@@ -10,7 +10,8 @@ import pytest
 
 from sync_rules.attributes import Item
 from sync_rules.backfill import Chosen
-from sync_rules.backfill_run import BackfillRun, segments
+from sync_rules.backfilling.run import BackfillRun, segments
+from sync_rules.backfilling.state import MemoryState
 from sync_rules.commands.explain import item_rows, record_rows, use_rows
 from sync_rules.compare import Drift
 from sync_rules.errors import UserError
@@ -20,7 +21,6 @@ from sync_rules.memory import MemoryStore
 from sync_rules.model import Change, ItemKey
 from sync_rules.rulefile import parse_rules
 from sync_rules.rules import Rules
-from sync_rules.state import MemoryState
 from sync_rules.store import List, NobodyLooksAgain, World, drive
 from sync_rules.whereused import archives_of, where_used
 from tests.builders import s

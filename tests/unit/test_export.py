@@ -11,10 +11,11 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from sync_rules import aws, export
+from sync_rules import aws
 from sync_rules.backfill import Chosen
+from sync_rules.backfilling import export
+from sync_rules.backfilling.export import Bucket, ExportFile, Folder, open_export, shelf_of
 from sync_rules.errors import StoreError, UserError
-from sync_rules.export import Bucket, ExportFile, Folder, open_export, shelf_of
 from sync_rules.pace import Pace
 from sync_rules.rules import Rules
 from sync_rules.store import Read, Scan

@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
-from sync_rules.delivery import Delivery
 from sync_rules.entities import KeyAttribute, Table
 from sync_rules.errors import StoreError
-from sync_rules.faulty import DiedError, Faults, FaultyWorld
+from sync_rules.lab.delivery import Delivery
+from sync_rules.lab.faulty import DiedError, Faults, FaultyWorld
 from sync_rules.memory import MemoryStore
 from sync_rules.messages import PullMessage
 from sync_rules.model import WRITTEN, Call, Change, Failure, Put, Status, equals_seen

@@ -9,9 +9,9 @@ import pytest
 from moto import mock_aws
 
 from sync_rules import aws
+from sync_rules.backfilling.iterator_age import PERIOD_SECONDS, Brake, IteratorAge, utc_now
+from sync_rules.backfilling.rate import Rate
 from sync_rules.errors import StoreError
-from sync_rules.iterator_age import PERIOD_SECONDS, Brake, IteratorAge, utc_now
-from sync_rules.rate import Rate
 from tests.unit.test_rate import Clock
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules import local_queue
 from sync_rules.errors import StoreError
-from sync_rules.local_queue import LocalQueue, Pending
 from sync_rules.messages import PullMessage, PushMessage, encode
 from sync_rules.model import ItemKey
+from sync_rules.pumping import local_queue
+from sync_rules.pumping.local_queue import LocalQueue, Pending
 from tests.fake_stream import Clock
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sync_rules.backfilling.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS, MeteredStore
 from sync_rules.memory import MemoryStore
-from sync_rules.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS, MeteredStore
 from sync_rules.model import Check, Condition, Put, Test, Transaction, Update
 from sync_rules.store import Apply, Read, Scan
 from tests.builders import index, key, s, table

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.delivery import VARIANTS
-from sync_rules.minimise import fewest, shrunk
+from sync_rules.lab.delivery import VARIANTS
+from sync_rules.lab.minimise import fewest, shrunk
+from sync_rules.lab.recording import Recorded
 from sync_rules.model import Change, ItemKey
-from sync_rules.recording import Recorded
 
 LAST = VARIANTS[-1]
 

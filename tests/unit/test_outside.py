@@ -21,10 +21,10 @@ from sync_rules.commands.run import forgetful
 from sync_rules.errors import StoreError, UserError
 from sync_rules.kinds.archive import ArchiveRule
 from sync_rules.kinds.call import CallRule
-from sync_rules.local_run import Files, LocalRun
 from sync_rules.messages import CallMessage, PushMessage
 from sync_rules.model import Change, ItemKey, Keep
 from sync_rules.outside import NOBODY, archive_of, caller_of, require_buckets
+from sync_rules.pumping.local_run import Files, LocalRun
 from sync_rules.rules import Rules
 from sync_rules.s3 import S3Archive
 from sync_rules.store import World

@@ -9,10 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from sync_rules import backfill_job, cli, fingerprints
+from sync_rules import cli, fingerprints
+from sync_rules.backfilling import job as backfill_job
 from sync_rules.commands import plan
 from sync_rules.errors import StoreError
-from sync_rules.plan_display import duration
+from sync_rules.planning.display import duration
 from sync_rules.rulefile import parse_rules
 from sync_rules.store import Scan
 from tests.builders import s
@@ -63,7 +64,7 @@ class Command:
         monkeypatch.setattr(plan, "DynamoStore", lambda *_: self.scene.tap)
         monkeypatch.setattr(backfill_job, "require", lambda *_, streams: None)
         monkeypatch.setattr(backfill_job, "describe", lambda *_: {"TableArn": "arn", "ItemCount": 0})
-        monkeypatch.setattr("sync_rules.backfill_page.WAIT_MAX_SECONDS", 0)
+        monkeypatch.setattr("sync_rules.backfilling.page.WAIT_MAX_SECONDS", 0)
         self.client = client
 
     def books(self, count: int, **values) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sync_rules import fingerprints
-from sync_rules.planned import Since, since
+from sync_rules.planning.planned import Since, since
 from sync_rules.rulefile import parse_rules
 from tests import every_kind
 

@@ -9,15 +9,15 @@ import pytest
 
 from sync_rules.attributes import Item
 from sync_rules.backfill import Chosen
-from sync_rules.backfill_run import BackfillRun, segments
+from sync_rules.backfilling.run import BackfillRun, segments
+from sync_rules.backfilling.state import MemoryState
 from sync_rules.errors import StoreError
 from sync_rules.families import EffectRule
 from sync_rules.findings import Share
-from sync_rules.planned import PlannedWrite
-from sync_rules.planning import Planner
+from sync_rules.planning.planned import PlannedWrite
+from sync_rules.planning.planner import Planner
 from sync_rules.rulefile import parse_rules
 from sync_rules.rules import Rules
-from sync_rules.state import MemoryState
 from sync_rules.store import Read, Scan
 from tests import every_kind
 from tests.builders import author_item, book_item, key, library, n, s

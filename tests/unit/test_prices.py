@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sync_rules.errors import UserError
-from sync_rules.prices import on_demand, own_prices, provisioned, read_prices
+from sync_rules.planning.prices import on_demand, own_prices, provisioned, read_prices
 
 OWN = {
     "date": "2026-01-31",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules.delivery import VARIANTS
+from sync_rules.lab.delivery import VARIANTS
 from tests.unit.test_trial import RULES, SCENARIO
 
 pytest_plugins = ["pytester"]
@@ -114,7 +114,7 @@ def test_plugin_runs_in_parallel(suite, monkeypatch):
 # ---------------------------------------------------------------- fixtures
 ENGINE = """
 import pytest
-from sync_rules.delivery import VARIANTS
+from sync_rules.lab.delivery import VARIANTS
 
 USER, ORDER = {"PK": "USER#1", "SK": "PROFILE"}, {"PK": "USER#1", "SK": "ORDER#1"}
 
@@ -171,7 +171,7 @@ def test_one_way(replay):
     replay("monday.jsonl", "rules.yaml", ["crashing"], seed=4)
 """
 MUTANT = """
-import sync_rules.rehearsal as rehearsal
+import sync_rules.lab.rehearsal as rehearsal
 from sync_rules.reconcile import Report
 
 def test_mutant(replay, monkeypatch):

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.delivery import VARIANTS
 from sync_rules.errors import UserError
+from sync_rules.lab.delivery import VARIANTS
+from sync_rules.lab.redact import PIECE, Redactor
+from sync_rules.lab.replay import Replay
 from sync_rules.numbers import parsed, spelt
-from sync_rules.redact import PIECE, Redactor
-from sync_rules.replay import Replay
 from sync_rules.rulefile import parse_rules
 from sync_rules.rules import Rules
 from tests import every_kind

@@ -11,20 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules import redrive
 from sync_rules.compare import Drift
 from sync_rules.errors import StoreError
-from sync_rules.failed import Entry
 from sync_rules.failures import failure_record
 from sync_rules.limits import Limits
 from sync_rules.messages import CallMessage, PartMessage, PullMessage, PushMessage, encode
 from sync_rules.model import Change, Failure, Result, Status, Transaction
+from sync_rules.pumping.streams import IteratorExpiredError, RecordsTrimmedError, ShardGoneError
 from sync_rules.records import changes_of, read_event
-from sync_rules.redrive import Left, Redriver
+from sync_rules.redriving import redriver as redrive
+from sync_rules.redriving.failed import Entry
+from sync_rules.redriving.redriver import Left, Redriver
+from sync_rules.redriving.span import TRIMMED
 from sync_rules.rulefile import parse_rules
-from sync_rules.span import TRIMMED
 from sync_rules.store import List, NobodyLooksAgain
-from sync_rules.streams import IteratorExpiredError, RecordsTrimmedError, ShardGoneError
 from sync_rules.verify import Verifier
 from tests import every_kind
 from tests.builders import author_item, book_item, library, n, order_item, s, shop, user_item

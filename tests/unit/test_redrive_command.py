@@ -11,13 +11,13 @@ import pytest
 from moto import mock_aws
 
 from sync_rules import aws, cli, sqs
-from sync_rules import redrive as driver
 from sync_rules.commands import redrive
 from sync_rules.failures import failure_record
 from sync_rules.messages import PullMessage, decode, encode
 from sync_rules.model import Failure, Result, Status
+from sync_rules.pumping.streams import RecordsPage, RecordsTrimmedError
+from sync_rules.redriving import redriver as driver
 from sync_rules.rulefile import parse_rules
-from sync_rules.streams import RecordsPage, RecordsTrimmedError
 from tests import every_kind
 from tests.builders import s
 from tests.every_kind import ENTITIES, RULES, TABLES, order, user

@@ -9,20 +9,20 @@ from dataclasses import replace
 import pytest
 
 from sync_rules import batch, reconcile
-from sync_rules.delivery import VARIANTS, Delivery
 from sync_rules.errors import StoreError, UserError
-from sync_rules.history import Event, history_of
 from sync_rules.kinds.collect import CollectRule
 from sync_rules.kinds.copy import CopyRule
 from sync_rules.kinds.path import TreeRule
 from sync_rules.kinds.tally import TallyRule
+from sync_rules.lab.delivery import VARIANTS, Delivery
+from sync_rules.lab.history import Event, history_of
+from sync_rules.lab.recording import Recorded, read
+from sync_rules.lab.rehearsal import Rehearsal
+from sync_rules.lab.replay import Mismatch, Replay, deed_of, load_data, replay
+from sync_rules.lab.scenario import Expire
 from sync_rules.model import Change, Delete, Put, Update
-from sync_rules.recording import Recorded, read
-from sync_rules.rehearsal import Rehearsal
-from sync_rules.replay import Mismatch, Replay, deed_of, load_data, replay
 from sync_rules.rulefile import parse_rules
 from sync_rules.rules import Rules
-from sync_rules.scenario import Expire
 from tests import every_kind
 from tests.builders import author_item, book_item, key, m, n, s
 from tests.shared import case
@@ -366,7 +366,7 @@ def test_replay_finds_what_the_pipeline_did_to_the_application(tmp_path, monkeyp
 def test_replay_finds_what_differs_from_a_recompute(tmp_path, monkeypatch):
     """Where verify is blind, making everything anew is not."""
     records = recorded(tmp_path / "r.jsonl", RULES, life(Tape(RULES)).bodies[:-2])
-    monkeypatch.setattr("sync_rules.recompute.differences", lambda *_given: ())
+    monkeypatch.setattr("sync_rules.lab.recompute.differences", lambda *_given: ())
     monkeypatch.setattr(CopyRule, "pushes", lambda *_given: False)
     monkeypatch.setattr(CopyRule, "pulls", lambda _self, change: change.old is None)
     found = first_wrong(records, RULES)

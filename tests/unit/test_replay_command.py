@@ -10,8 +10,8 @@ import pytest
 
 from sync_rules import batch, cli
 from sync_rules.commands.replay import SHOWN_MAX_EVENTS, replayed
-from sync_rules.delivery import VARIANTS
 from sync_rules.kinds.copy import CopyRule
+from sync_rules.lab.delivery import VARIANTS
 from sync_rules.model import Delete
 from sync_rules.rulefile import parse_rules
 from tests import every_kind

@@ -17,14 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from sync_rules import checkpoint, cli
-from sync_rules.attempts import MappingSettings
+from sync_rules import cli
 from sync_rules.commands.run import loop, stop_signals, threads
 from sync_rules.display import JsonDisplay, LineDisplay, display_on, line, summary_lines
 from sync_rules.errors import StoreError
-from sync_rules.local_run import Files, LocalRun, Status
 from sync_rules.messages import PullMessage
 from sync_rules.model import Failure, ItemKey, Outcome
+from sync_rules.pumping import checkpoint
+from sync_rules.pumping.attempts import MappingSettings
+from sync_rules.pumping.local_run import Files, LocalRun, Status
 from sync_rules.telemetry import Telemetry
 from tests.fake_stream import ARN, NOON_MS, Clock, FakeShard, FakeStream, failed, positions, record
 

@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from sync_rules.errors import StoreError
-from sync_rules.streams import (
+from sync_rules.pumping.streams import (
     DynamoDBStreams,
     IteratorExpiredError,
     RecordsTrimmedError,

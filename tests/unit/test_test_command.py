@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sync_rules import cli
-from sync_rules.delivery import VARIANTS
-from sync_rules.scenarioform import ScenarioForm, StepForm
+from sync_rules.lab.delivery import VARIANTS
+from sync_rules.lab.scenarioform import ScenarioForm, StepForm
 from tests.unit.test_trial import RULES, SCENARIO
 
 PAGE = (Path(__file__).parent.parent.parent / "docs/testing.md").read_text()

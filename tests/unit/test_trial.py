@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules import memory, rehearsal
-from sync_rules.delivery import VARIANTS
+from sync_rules import memory
 from sync_rules.errors import UserError
+from sync_rules.lab import rehearsal
+from sync_rules.lab.delivery import VARIANTS
+from sync_rules.lab.scenario import Scenario
+from sync_rules.lab.scenariofile import find_scenarios, load_scenario
+from sync_rules.lab.trial import drifted, tried, variants
 from sync_rules.reconcile import Report
-from sync_rules.scenario import Scenario
-from sync_rules.scenariofile import find_scenarios, load_scenario
-from sync_rules.trial import drifted, tried, variants
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 RULES = """

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from sync_rules import cli
 from sync_rules.commands import verify
 from sync_rules.compare import Difference, Drift
-from sync_rules.drift_display import as_line
-from sync_rules.drift_report import row
 from sync_rules.findings import Finding, Tally
 from sync_rules.givenkey import parse_key
 from sync_rules.model import ItemKey, Result, Status
+from sync_rules.reports.drift_display import as_line
+from sync_rules.reports.drift_report import row
 from sync_rules.rulefile import parse_rules
 from sync_rules.rules import Rules
 from sync_rules.store import Scan

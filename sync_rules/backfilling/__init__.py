@@ -1,0 +1,1 @@
+"""What a backfill is made of beside its core: runs and their checkpoints, rate, cost, exports."""

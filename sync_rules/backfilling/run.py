@@ -1,0 +1,300 @@
+"""A backfill from beginning to end: steps down the cascade, tables in segments, checkpoints, going on where it stopped.
+
+Law: a checkpoint says what is done, and is saved after it is: whoever dies loses the pages in hand, which are found
+right when they come again. Copies made from copies come in a later step, so a checkpoint is of one run, step and round.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any, Final
+from uuid import uuid4
+
+from sync_rules.attributes import Item
+from sync_rules.backfill import Brought, Chosen, bring_page
+from sync_rules.backfilling.metered import MeteredStore
+from sync_rules.backfilling.page import Pages, Supply
+from sync_rules.backfilling.place import Place, beginning_of, next_place
+from sync_rules.backfilling.state import Body, State
+from sync_rules.backfilling.totals import Totals
+from sync_rules.cascade import cascade, swept_tables
+from sync_rules.errors import StoreError, UserError
+from sync_rules.pace import Pace
+from sync_rules.rules import Rules
+from sync_rules.store import Failures, NobodyLooksAgain, Scan, Store, Work, World
+
+PAGE_MAX_ITEMS: Final = 500
+SAVED_EVERY_SECONDS: Final = 1.0  # where pages need no write; where they do, each is
+SAVE_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed
+UNREADABLE: Final = "the state says how far a backfill is in words that cannot be read: begin anew with --restart"
+HEAD: Final = "backfill"  # the document that says what is being brought in line, and how far that is
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One segment of a table scan."""
+
+    table: str
+    number: int
+    total: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.table}/{self.number}-of-{self.total}"
+
+    def page(self, cursor: Item | None, chosen: Chosen, pace: Pace) -> Work[Brought]:
+        scan = Scan(self.table, PAGE_MAX_ITEMS, cursor, self.number, self.total)
+        return (yield from bring_page(scan, chosen, pace))
+
+
+Supplies = Callable[[frozenset[str]], Sequence[Supply]]  # for the rules of these names
+
+
+@dataclass(frozen=True)
+class Left:
+    """A supply that could not be finished, and why: an error code, never a value."""
+
+    supply: str
+    reason: str
+
+
+class BackfillRun:
+    """One backfill. `scope` says what it is about, as JSON: a checkpoint of another scope is not gone on with, so the
+    caller looks at `unfinished` first. `supplies` gives, for the rules of one step, what is to be gone over.
+
+    `before_write` is told the units of each write before it is made, and may wait; `on_page` is called with the totals
+    so far at the start of each round and after each page; `stopping` is asked before each page and each few writes.
+    Meanwhile `place` in `steps` says where it is, and `before` what it came to before that.
+    """
+
+    def __init__(
+        self,
+        chosen: Chosen,
+        store: Store,
+        failures: Failures,
+        state: State,
+        scope: Body,
+        *,
+        supplies: Supplies,
+        workers: int = 1,
+        pace: Pace | None = None,
+        before_write: Callable[[float], None] = lambda _units: None,
+        on_page: Callable[[Totals], None] = lambda _totals: None,
+        stopping: Callable[[], bool] = lambda: False,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        in_order = replace(chosen.rules, rules=dict(sorted(chosen.rules.rules.items())))  # whatever the file's is
+        self.steps = tuple(cascade(in_order, chosen.names))
+        self.place = beginning_of(0, self.steps)
+        self.before = Totals()
+        self.left: list[Left] = []
+        self._run = uuid4().hex  # checkpoints of another run are none of this one
+        self._resumed = False
+        self._steps_done = Totals()
+        self._rounds = Totals()  # of this step, done
+        self._round = Totals()
+        self._broken = False
+        self._chosen = chosen
+        self._store = store
+        self._failures = failures
+        self._state = state
+        self._scope = dict(scope)
+        self._supplies = supplies
+        self._workers = workers
+        self._pages = Pages(pace or Pace(), self._halted, sleep)
+        self._before_write = before_write
+        self._on_page = on_page
+        self._stopping = stopping
+        self._clock = clock
+        self._lock = Lock()
+
+    def run(self) -> bool:
+        """Bring everything in line, or go on where the state says that it stopped. Says whether all of it is done; if
+        not, it was told to stop, or `left` says which supplies were left and why. Raises StoreError when the state
+        cannot be saved.
+        """
+        self._begin()
+        while self.place.step < len(self.steps):
+            step = self.steps[self.place.step]
+            supplies = self._supplies(step.names)
+            ended = self._go_over(supplies, replace(self._chosen, names=step.names))
+            if ended is None:
+                return False
+            self._move_on(ended)
+            self._save_head()
+            for supply in supplies:  # of another place now: nobody goes on with them
+                self._state.remove(f"{HEAD}/{supply.name}")
+        self._save_head()  # a file keeps what was removed until something is saved
+        return True
+
+    @property
+    def totals(self) -> Totals:
+        """What it came to so far."""
+        with self._lock:
+            return self._sum()
+
+    # ------------------------------------------------------------ where it is
+    def _begin(self) -> None:
+        head = unfinished(self._state)
+        if head is not None and head["scope"] == self._scope:
+            self._run, self._resumed = head["run"], True
+            self.place = Place(**head["place"])
+            if self.place.step > len(self.steps):
+                raise UserError(UNREADABLE)
+            self._steps_done, self._rounds = Totals.of(head["steps"]), Totals.of(head["rounds"])
+        self._save_head(begins=True)
+
+    def _save_head(self, *, begins: bool = False) -> None:
+        found = None if begins else self._state.load(HEAD)
+        if found is not None and found["run"] != self._run:
+            raise StoreError("StateTaken", "another backfill began on the same state: it goes on, and this one ends")
+        self._round = Totals()
+        self.before = self._sum()
+        body = {"steps": self._steps_done.body(), "rounds": self._rounds.body(), "place": vars(self.place)}
+        done = self.place.step == len(self.steps)
+        self._state.save(HEAD, {"run": self._run, "done": done, "scope": self._scope, **body})
+
+    def _move_on(self, ended: Totals) -> None:
+        """A round came to its end."""
+        self._rounds.look_again(ended)
+        place = next_place(self.place, self.steps, self._chosen.rules, ended, resumed=self._resumed)
+        if place.step > self.place.step:
+            self._steps_done.add(self._rounds)
+            self._rounds = Totals()
+        self.place, self._resumed = place, False
+
+    # ------------------------------------------------------------ supplies
+    def _go_over(self, supplies: Sequence[Supply], chosen: Chosen) -> Totals | None:
+        """All supplies, several at a time. Their totals; None when one of them was not finished."""
+
+        def run_one(begun: tuple[Supply, dict[str, Any]]) -> Totals | None:
+            try:
+                return self._run_one(*begun, chosen)
+            except BaseException:
+                self._broken = True  # the others stop after their pages in hand
+                raise
+
+        begun = [(supply, self._load(supply)) for supply in supplies]
+        with self._lock:
+            for _, found in begun:
+                self._round.add(Totals.of(found["totals"]))
+            self._on_page(self._sum())
+        with ThreadPoolExecutor(self._workers) as pool:
+            runs = list(pool.map(run_one, begun))
+        ended = Totals()
+        for run in runs:
+            if run is None:
+                return None
+            ended.add(run)
+        return ended
+
+    def _run_one(self, supply: Supply, begun: dict[str, Any], chosen: Chosen) -> Totals | None:
+        """One supply to its end, from where it was begun; None when it was not finished."""
+        cursor: Item | None = begun["cursor"]
+        totals = Totals.of(begun["totals"])
+        done: bool = begun["done"]
+        store = MeteredStore(self._store, chosen.rules.tables, self._before_write)
+        world = World(store, NobodyLooksAgain(), self._failures)
+        saved_at, pause = self._clock(), 0.0
+        while not done and not self._halted():
+            page = Totals()
+            store.forget()
+            try:
+                brought = self._pages.bring(supply, cursor, chosen, world, page, recording=self.place.recording)
+            except StoreError as error:
+                self._take(page, store, totals)
+                self._note_left(supply, str(error))
+                break
+            self._take(page, store, totals)
+            cursor, done = brought.cursor, brought.cursor is None
+            waited = (began := self._clock()) - saved_at
+            if done or waited >= max(pause, 0 if page.wrote else SAVED_EVERY_SECONDS):
+                self._save(supply, cursor, totals, done=done)
+                saved_at = self._clock()
+                pause = SAVE_PAUSE_FACTOR * (saved_at - began)
+        if not done:
+            self._save(supply, cursor, totals, done=False)
+        return totals if done else None
+
+    # ------------------------------------------------------------ between threads
+    def _halted(self) -> bool:
+        return self._broken or self._stopping()
+
+    def _take(self, page: Totals, store: MeteredStore, totals: Totals) -> None:
+        """A page was brought, or as much of it as could be."""
+        page.reads, page.writes = sum(store.reads.values()), float(store.writes.total())
+        store.reads.clear()
+        store.writes.clear()
+        totals.add(page)
+        with self._lock:
+            self._round.add(page)
+            self._on_page(self._sum())
+
+    def _sum(self) -> Totals:
+        step = self._rounds.copy()
+        step.look_again(self._round)
+        step.add(self._steps_done)
+        return step
+
+    def _note_left(self, supply: Supply, reason: str) -> None:
+        if not self._halted():
+            self.left.append(Left(supply.name, reason))
+
+    # ------------------------------------------------------------ checkpoints
+    def _load(self, supply: Supply) -> dict[str, Any]:
+        """How far a supply is, in this run, step and round."""
+        found, fresh = self._state.load(f"{HEAD}/{supply.name}"), self._body(None, Totals(), done=False)
+        return found if found is not None and found["here"] == fresh["here"] else fresh
+
+    def _save(self, supply: Supply, cursor: Item | None, totals: Totals, *, done: bool) -> None:
+        self._state.save(f"{HEAD}/{supply.name}", self._body(cursor, totals, done=done))
+
+    def _body(self, cursor: Item | None, totals: Totals, *, done: bool) -> dict[str, Any]:
+        here = {"run": self._run, **vars(self.place)}
+        return {"here": here, "cursor": cursor, "done": done, "totals": totals.body()}
+
+
+def unfinished(state: State) -> dict[str, Any] | None:
+    """The backfill that was begun and not finished, if there is one.
+
+    Raises:
+        UserError: when what is there cannot be read.
+        StoreError: when the state does not answer.
+    """
+    head = state.load(HEAD)
+    if head is None or head.get("done") is True:
+        return None
+    try:
+        Place(**head["place"])
+        for name in ("steps", "rounds"):
+            Totals.of(head[name])
+        readable = isinstance(head["run"], str) and isinstance(head["scope"], dict)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        readable = False
+    if not readable:
+        raise UserError(UNREADABLE)
+    return head
+
+
+def abandon(state: State) -> None:
+    """Forget the backfill that was begun and not finished. Raises StoreError."""
+    if (head := state.load(HEAD)) is not None:
+        state.save(HEAD, {**head, "done": True})
+
+
+def segments(rules: Rules, total: int, tables: Collection[str] = (), numbers: Iterable[int] | None = None) -> Supplies:
+    """Each table that holds what some rules keep, or of these tables those in `tables`, in segments; of the segments
+    all, or a sample of these `numbers`.
+    """
+    some = range(total) if numbers is None else tuple(numbers)
+
+    def of_rules(names: frozenset[str]) -> Sequence[Supply]:
+        swept = (table.name for table in swept_tables(rules, names))
+        return [Segment(name, number, total) for name in swept if not tables or name in tables for number in some]
+
+    return of_rules

@@ -1,0 +1,247 @@
+"""Whether the end of a replay is right: held against the rules, against the application, and against a recompute.
+
+Law: what stands at the end must be what the rules make of the application's items, whatever the road. So it is looked
+at by verify; and all that rules keep is taken away and made anew by a backfill, which must come to the same. What a
+rule leaves as it was (a snapshot, a copy of a source that is gone, what is stuck) is history, and stays for the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from sync_rules.attributes import Item, Path, get, overlaps, same
+from sync_rules.backfill import Chosen
+from sync_rules.backfilling.run import BackfillRun, segments
+from sync_rules.backfilling.state import MemoryState
+from sync_rules.compare import Difference, Drift
+from sync_rules.entities import Entity
+from sync_rules.errors import StoreError
+from sync_rules.families import EffectRule, TargetRule, Trouble
+from sync_rules.kinds.linked import LinkedRule
+from sync_rules.kinds.mirror import MirrorRule
+from sync_rules.lab.kept import Kept, bare
+from sync_rules.memory import MemoryStore
+from sync_rules.model import Change, Failure, ItemKey
+from sync_rules.rules import Rules
+from sync_rules.store import NobodyLooksAgain, World
+from sync_rules.updates import misfit
+from sync_rules.verify import Verifier
+
+REJECTED: Final = frozenset({"ItemTooLarge", "ValidationException"})  # a write that can never be, so it was parked
+Check = Literal["rules", "application", "recompute"]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a replay ended. `applied` is what the application alone wrote, `changes` all that happened, in order."""
+
+    rules: Rules
+    store: MemoryStore
+    applied: MemoryStore
+    changes: Sequence[Change] = ()
+    parked: Collection[Failure] = ()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The rules that keep something."""
+        return frozenset(n for n, rule in self.rules.rules.items() if not isinstance(rule, EffectRule))
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """One thing that is not as it must be, and what it was held against. `rule` is empty for what no rule speaks of."""
+
+    rule: str
+    drift: Drift
+    key: ItemKey
+    path: Path = ()
+    source: ItemKey | None = None
+    check: Check = "rules"
+
+
+def wrongs(ending: Ending) -> Iterator[Wrong]:
+    """All that is wrong, in the same order each time. Raises StoreError when a backfill does not come to its end."""
+    found = tuple(differences(ending.store, ending.rules, ending.names))
+    yield from _by_rules(ending, found)
+    yield from _by_application(ending)
+    yield from _by_recompute(ending, found)
+
+
+class _Nowhere:
+    """Failures that nobody asks for."""
+
+    def park(self, _failure: Failure) -> None:
+        """Does nothing."""
+
+
+def differences(store: MemoryStore, rules: Rules, names: frozenset[str]) -> Iterator[Difference]:
+    """What verify finds when nothing can be on its way."""
+    world = World(store, NobodyLooksAgain(), _Nowhere())
+    for finding in Verifier(rules, world, names, grace_seconds=0).sweep():
+        yield finding.difference
+
+
+# ---------------------------------------------------------------- against the rules
+def _by_rules(ending: Ending, found: Sequence[Difference]) -> Iterator[Wrong]:
+    for one in found:
+        if one.mendable:
+            wrong = not _impossible(ending, one)
+        else:
+            wrong = one.drift is Drift.ORPHAN and _should_be_gone(ending, one)
+        if wrong:
+            path = one.paths[0] if one.paths else one.part.rule.copies[0] if one.part and one.part.rule.copies else ()
+            source = one.part.source if one.part else one.source
+            yield Wrong(one.rule, one.drift, one.target, path, source)
+
+
+def _impossible(ending: Ending, one: Difference) -> bool:
+    """Whether it cannot be right: something stands in its place, or the item would be too large."""
+    item = ending.store.item(one.target)
+    if item is not None and misfit(item, one.paths):
+        return True
+    return any((f.rule, f.key) == (one.rule, one.target) and f.reason in REJECTED for f in ending.parked)
+
+
+def _should_be_gone(ending: Ending, one: Difference) -> bool:
+    """Whether an orphan was there, under a rule that deletes it, before its source went. Later ones are nobody's."""
+    rule = ending.rules.rules[one.rule]
+    assert isinstance(rule, LinkedRule), "only what points to a source is an orphan"
+    went = max((n for n, c in enumerate(ending.changes) if c.key == one.source and c.new is None), default=-1)
+    since = len(ending.changes)
+    for number, change in reversed(list(enumerate(ending.changes))):
+        if change.key != one.target:
+            continue
+        if change.new is None or rule.source_key(change.new) != one.source or not rule.deletes(change.new):
+            break
+        since = number
+    return since < went
+
+
+# ---------------------------------------------------------------- against the application
+def _by_application(ending: Ending) -> Iterator[Wrong]:
+    """What the application wrote and is not there, or is there and nobody wrote."""
+    kept = Kept(ending.rules)
+    for table in ending.rules.tables.values():
+        items: dict[ItemKey, Item] = {}
+        for item in (*ending.applied.items(table.name), *ending.store.items(table.name)):
+            key = table.key_of(item)
+            assert key is not None, "an item has a key"
+            items.setdefault(key, item)
+        for key in items:
+            entity = ending.rules.entity_of(key)
+            if kept.in_ledger(key) or (entity is not None and kept.mirrors(entity)):
+                continue
+            yield from _not_applied(kept, key, ending.applied.item(key), ending.store.item(key))
+
+
+def _not_applied(kept: Kept, key: ItemKey, wrote: Item | None, found: Item | None) -> Iterator[Wrong]:
+    if wrote is None or found is None:
+        if wrote is None:
+            yield Wrong("", Drift.EXTRA, key, check="application")
+        elif not kept.deleting(key, wrote):
+            yield Wrong("", Drift.MISSING, key, check="application")
+        return
+    wrote, found = kept.of_application(key, wrote), kept.of_application(key, found)
+    for name in dict.fromkeys((*wrote, *found)):
+        if not same(wrote.get(name), found.get(name)):
+            yield Wrong("", _drift(found.get(name), wrote.get(name)), key, (name,), check="application")
+
+
+def _drift(found: object, wanted: object) -> Drift:
+    return Drift.MISSING if found is None else Drift.EXTRA if wanted is None else Drift.WRONG
+
+
+# ---------------------------------------------------------------- against a recompute
+@dataclass
+class _History:
+    """What is not made anew: paths of items, and whole items."""
+
+    paths: dict[ItemKey, set[Path]] = field(default_factory=dict)
+    items: set[ItemKey] = field(default_factory=set)
+
+    def has(self, key: ItemKey, path: Path) -> bool:
+        return any(overlaps(path, one) for one in self.paths.get(key, ()))
+
+
+def _by_recompute(ending: Ending, found: Sequence[Difference]) -> Iterator[Wrong]:
+    history = _history(ending, found)
+    made = _made_anew(ending, history)
+    kept = Kept(ending.rules)
+    for table in ending.rules.tables.values():
+        keys = (table.key_of(item) for item in (*ending.store.items(table.name), *made.items(table.name)))
+        for key in dict.fromkeys(keys):
+            assert key is not None, "an item has a key"
+            entity = ending.rules.entity_of(key)
+            if entity is not None and key not in history.items and not kept.in_ledger(key):
+                yield from _apart(kept, key, entity, (ending.store.item(key), made.item(key)), history)
+
+
+def _apart(
+    kept: Kept, key: ItemKey, entity: Entity, images: tuple[Item | None, Item | None], history: _History
+) -> Iterator[Wrong]:
+    """Where an item, as it was found and as it was made anew, differs in what rules keep."""
+    if None in images:
+        mirrors = kept.mirrors(entity)
+        yield Wrong(mirrors[0].name if mirrors else "", _drift(*images), key, check="recompute")
+        return
+    for rule in kept.into(entity):
+        for path in rule.copies:
+            value, wanted = (get(image, path) for image in images)
+            if not same(value, wanted) and not history.has(key, path):
+                yield Wrong(rule.name, _drift(value, wanted), key, path, check="recompute")
+
+
+def _history(ending: Ending, found: Sequence[Difference]) -> _History:
+    history = _History()
+    for one in found:
+        rule = one.part.rule if one.part else ending.rules.rules[one.rule]
+        if isinstance(rule, MirrorRule):
+            history.items.add(one.target)
+        else:
+            history.paths.setdefault(one.target, set()).update(rule.copies)
+    for table in ending.rules.tables.values():
+        for item in ending.store.items(table.name):
+            key = table.key_of(item)
+            entity = ending.rules.entity_of(key) if key is not None else None
+            for rule in ending.rules.into_target(entity) if entity is not None else ():
+                if key is not None and _says_nothing(ending.store, rule, item):
+                    history.paths.setdefault(key, set()).update(rule.copies)
+    return history
+
+
+def _says_nothing(store: MemoryStore, rule: TargetRule, item: Item) -> bool:
+    """Whether a rule leaves a target as it is."""
+    if not isinstance(rule, LinkedRule):
+        return False
+    desired = rule.desired([store.item(key) for key in rule.source_keys(item)], item)
+    return desired is None or isinstance(desired, Trouble)
+
+
+def _made_anew(ending: Ending, history: _History) -> MemoryStore:
+    """The application's items with what is history, brought in line by a backfill."""
+    kept = Kept(ending.rules)
+    made = MemoryStore(ending.rules.tables)
+    for table in ending.rules.tables.values():
+        for item in ending.store.items(table.name):
+            key = table.key_of(item)
+            assert key is not None, "an item has a key"
+            entity = ending.rules.entity_of(key)
+            if key in history.items or entity is None:
+                made.put(table.name, item)
+            elif not kept.in_ledger(key) and kept.mirrored_by(key, item) is None:
+                whose = (path for rule in kept.mirrors(entity) for path in rule.identity_paths)
+                made.put(table.name, bare(item, kept.paths(entity), (*whose, *history.paths.get(key, ()))))
+    run = BackfillRun(
+        Chosen(ending.rules, ending.names),
+        made,
+        _Nowhere(),
+        MemoryState(),
+        {},
+        supplies=segments(ending.rules, 1),
+        sleep=lambda _seconds: None,
+    )
+    if not run.run():
+        raise StoreError(run.left[0].reason, "the recompute was not finished")
+    return made

@@ -1,0 +1,182 @@
+"""A pipeline in memory for scenarios and recordings: it works until nothing is left, however its records are delivered.
+
+Law: the rules are worked on by the very code that runs in production; only the world is small. No index lags here, so a
+second look comes as soon as all else is done. What was set aside is looked at again as long as something changes.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any, Final
+
+from sync_rules.attributes import Item
+from sync_rules.batch import KeptOnce, process, process_message
+from sync_rules.changes import identity
+from sync_rules.errors import StoreError
+from sync_rules.lab.delivery import Arrival, Arrivals, Delivery
+from sync_rules.lab.faulty import FAULTY_TRIES_MAX, DiedError, Faults, FaultyWorld
+from sync_rules.lab.scenario import Deed, Expire, Reported
+from sync_rules.limits import Limits
+from sync_rules.memory import MemoryStore
+from sync_rules.messages import Message
+from sync_rules.model import Call, Delete, Failure, ItemKey, Keep, Put, Update
+from sync_rules.pace import Pace
+from sync_rules.reconcile import Report
+from sync_rules.rules import Rules
+from sync_rules.store import Caller, World, drive
+
+ROUNDS_MAX = 1_000  # rules that do not end within so many rounds of changes do not end at all,
+ROUNDS_PER_CHANGE: Final = 20  # and so many more for each change that there ever was
+
+
+class Rehearsal:
+    """A Stage, and all of its own world: queue, failures, archive, and a caller that counts.
+
+    `caller` is told of each call once, as the function would be; without one, calls are only counted.
+    """
+
+    def __init__(self, rules: Rules, caller: Caller | None = None, delivery: Delivery | None = None) -> None:
+        self._rules = rules
+        self._reports: list[Reported] = []
+        self._objects: dict[tuple[str, str], Keep] = {}
+        self._calls = CountedCalls(caller)
+        self._expiring = False
+        delivery = delivery or Delivery()
+        random = Random(delivery.seed)  # noqa: S311 - what it draws is to be drawn again
+        self._arrivals = Arrivals(delivery, random)
+        self._faults = Faults(delivery, random)
+        self.store = MemoryStore(rules.tables, self._note)
+        self.world = World(self.store, self, KeptOnce(self, Limits()), self, self._calls)
+        self._faulty = FaultyWorld(self.store, self, self.world.failures, self, self._calls, faults=self._faults)
+
+    # ------------------------------------------------------------ the stage
+    def do(self, deed: Deed) -> None:
+        """Write to the store. Raises StoreError for what DynamoDB would reject."""
+        match deed:
+            case Put():
+                self.store.put(deed.key.table, deed.item)
+            case Update():
+                self.store.update(deed.key, deed.sets, deed.removes)
+            case Delete():
+                self.store.delete(deed.key)
+            case Expire():
+                self._expiring = True
+                self.store.delete(deed.key)
+                self._expiring = False
+
+    def rest(self) -> bool:
+        """Work until nothing is left. False when there is no end to it.
+
+        Raises:
+            StoreError: when work fails though nothing went wrong.
+        """
+        self._arrivals.some_other_time()
+        rounds_max = ROUNDS_MAX + ROUNDS_PER_CHANGE * self._arrivals.position
+        return any(not self.work() for _ in range(rounds_max))
+
+    def work(self) -> bool:
+        """Work on what arrives next, records or a message. False when nothing is left. Raises like `rest`."""
+        self._faulty.land(all_of_them=False)
+        arrival = self._arrivals.next()
+        if arrival is None:
+            return self._faulty.land(all_of_them=True)
+        self._take(arrival)
+        return True
+
+    def item(self, key: ItemKey) -> Item | None:
+        """An item as it is now."""
+        return self.store.item(key)
+
+    def objects(self, rule: str) -> Sequence[Item]:
+        """What an archive rule has kept."""
+        return [item for keep in self._objects.values() if keep.rule == rule for item in archived(keep.body)]
+
+    def reports(self) -> Sequence[Reported]:
+        """The failures so far."""
+        return self._reports
+
+    def calls(self, rule: str) -> int:
+        """For how many changes a call rule has called its function."""
+        return self._calls.times(rule)
+
+    # ------------------------------------------------------------ the world
+    def send(self, message: Message, delay_seconds: int) -> None:
+        """A Queue, without the waiting."""
+        self._arrivals.send(message, delay_seconds)
+
+    def park(self, failure: Failure) -> None:
+        """Failures."""
+        self._reports.append((failure.rule, failure.reason))
+
+    def keep(self, keep: Keep) -> None:
+        """An Archive: what is there already is the same."""
+        self._objects.setdefault((keep.bucket, keep.name), keep)
+
+    def _note(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
+        self._arrivals.record(key, old, new, expired=self._expiring)
+
+    # ------------------------------------------------------------ the work
+    def _take(self, arrival: Arrival) -> None:
+        """One invocation. What fails, or dies, comes again."""
+        self._faults.calm, self._faults.met = arrival.tries >= FAULTY_TRIES_MAX, 0
+        message = arrival.message
+        pace = Pace()
+        work = (
+            process(arrival.changes, self._rules, pace)
+            if message is None
+            else process_message(message, self._rules, pace)
+        )
+        try:
+            report: Report = drive(work, self._faulty)
+        except DiedError:
+            self._arrivals.come_again(arrival)
+            return
+        finally:
+            self._faults.calm = True
+        if not report.failed:
+            self._arrivals.finished(arrival)
+        elif self._faults.met:
+            self._arrivals.come_again(arrival, report.failed)
+        else:
+            reason = next(iter(report.failed.values())).reason
+            raise StoreError(reason, "no work may fail where nothing goes wrong")
+
+
+class CountedCalls:
+    """A Caller that makes each call once, if there is one behind it to make it, and counts."""
+
+    def __init__(self, caller: Caller | None = None) -> None:
+        self._caller = caller
+        self._known: set[tuple[str, str]] = set()  # rule and identity of the change
+
+    def call(self, call: Call) -> None:
+        """Call if it was not done before. Raises StoreError when the caller behind it does."""
+        known = (call.rule, identity(call.change))
+        if known not in self._known:
+            if self._caller is not None:
+                self._caller.call(call)
+            self._known.add(known)
+
+    def times(self, rule: str) -> int:
+        """For how many changes a rule has called its function."""
+        return sum(name == rule for name, _ in self._known)
+
+
+def archived(body: bytes) -> Iterator[Item]:
+    """The items in an archived object."""
+    for line in gzip.decompress(body).splitlines():
+        yield json.loads(line, object_hook=_binary)["item"]
+
+
+def _binary(value: dict[str, Any]) -> dict[str, Any]:
+    """An attribute value out of JSON, in which binary is text."""
+    match value:
+        case {"B": str(text)} if len(value) == 1:
+            return {"B": base64.b64decode(text)}
+        case {"BS": [*texts]} if len(value) == 1 and all(isinstance(text, str) for text in texts):
+            return {"BS": [base64.b64decode(text) for text in texts]}
+    return value

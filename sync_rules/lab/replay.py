@@ -1,0 +1,290 @@
+"""The laboratory: what was recorded is done again, to tables in memory that rules keep, and the end must be right.
+
+Law: a recording says what the application did, and when; what the rules make of it is left to the rules. Records that
+change nothing but what rules keep were the work of the pipeline that was recorded, and are left out unless they are
+asked for. Whatever happens follows from the records, the delivery and its seed, so it happens again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path as File
+from random import Random
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
+from sync_rules.attributes import Item, same, show_path
+from sync_rules.errors import StoreError
+from sync_rules.failures import plain_key, printable
+from sync_rules.lab.delivery import VARIANTS, Delivery
+from sync_rules.lab.history import By, Event, history_of
+from sync_rules.lab.kept import Kept
+from sync_rules.lab.recompute import Ending, Wrong, wrongs
+from sync_rules.lab.recording import Recorded
+from sync_rules.lab.rehearsal import Rehearsal
+from sync_rules.lab.scenario import Deed, Expire
+from sync_rules.lab.scenarioform import ByTable
+from sync_rules.lab.scenarioreader import Reading
+from sync_rules.memory import MemoryStore
+from sync_rules.messages import PartMessage, PullMessage
+from sync_rules.model import Change, Delete, Failure, ItemKey, Put, Update
+from sync_rules.rules import Rules
+
+RESTLESS: Final = "restless"
+FAILED: Final = "failed"
+WORK_SHARE: Final = 0.3  # of the records after which some of what waits is worked on, and
+REST_SHARE: Final = 0.3  # after which all of it is; after the others nothing is
+WORK_MAX_ARRIVALS: Final = 4
+LOOKS: Final = 3  # a key that is freed may free another one
+MEANINGS: Final = {
+    "rules": "not what the rule says",
+    "application": "not what the application wrote",
+    "recompute": "not what a recompute from nothing comes to",
+}
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """Something that is not right at the end of a replay. Keys and paths; values are in the history, and not shown.
+
+    `rule` is empty where no rule is concerned. `drift`: wrong, missing, extra, orphan; restless, where the rules come
+    to no end; failed, where work failed though nothing went wrong (`reason` is its error code).
+    """
+
+    rule: str
+    drift: str
+    delivery: Delivery
+    key: ItemKey | None = None
+    path: str = ""
+    check: str = ""
+    reason: str = ""
+    history: tuple[Event, ...] = field(default=(), repr=False)
+
+    @property
+    def subject(self) -> str:
+        """What is wrong, in a line."""
+        where = f": {printable(self.key)} {self.path}".rstrip() if self.key else ""
+        why = MEANINGS.get(self.check, self.reason)
+        return f"{self.drift}{where}" + (f" ({why})" if why else "") + (f" · rule {self.rule}" if self.rule else "")
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.subject} · {self.delivery.name}, seed {self.delivery.seed}", *self.told()])
+
+    def told(self, *, values: bool = False) -> Iterator[str]:
+        """The history, line by line."""
+        for event in self.history:
+            who = f"record {event.record}" if event.by == "record" else event.by
+            line = f"  {who:<12} {event.name} {printable(event.change.key)}  {event.text(values=values)}"
+            yield line.rstrip()
+
+    def body(self, *, values: bool = False) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "rule": self.rule or None,
+            "drift": self.drift,
+            "table": self.key and self.key.table,
+            "key": self.key and plain_key(self.key),
+            "path": self.path or None,
+            "check": self.check or None,
+            "reason": self.reason or None,
+            "variant": self.delivery.name,
+            "seed": self.delivery.seed,
+            "history": [line.strip() for line in self.told(values=values)],
+        }
+
+
+def replay(
+    records: Iterable[Recorded],
+    rules: Rules,
+    delivery: Delivery = VARIANTS[0],
+    data: Sequence[Put] = (),
+    *,
+    with_copies: bool = False,
+) -> Mismatch | None:
+    """Replay records under a delivery. The first thing that is wrong at the end; None when nothing is.
+
+    `data` are items that are there from the beginning and that no record speaks of.
+    """
+    return next(Replay(rules, delivery, with_copies=with_copies).mismatches(tuple(records), data), None)
+
+
+def load_data(file: File, rules: Rules) -> tuple[Put, ...]:
+    """The items in a file like the data.yaml of a scenario.
+
+    Raises:
+        UserError: with every mistake in it, and when there is no such file.
+    """
+    reading = Reading(file, rules)
+    puts = tuple(reading.puts()) if reading.shaped(TypeAdapter(ByTable)) else ()
+    if reading.wrong:
+        raise reading.error()
+    return puts
+
+
+class _Stage(Rehearsal):
+    """A rehearsal that remembers what was parked, and may be told to look at it again."""
+
+    def __init__(self, rules: Rules, delivery: Delivery) -> None:
+        super().__init__(rules, delivery=delivery)
+        self.parked: dict[Failure, None] = {}
+
+    def park(self, failure: Failure) -> None:
+        super().park(failure)
+        self.parked[failure] = None
+
+    def look_again(self) -> None:
+        """Later: a key that something else had may be free, a parent may have come."""
+        for failure in self.parked:
+            if failure.key is not None and failure.element is not None:
+                self.send(PartMessage(failure.rule, failure.key, failure.member, failure.element), 0)
+            elif failure.key is not None:
+                self.send(PullMessage(failure.key), 0)
+
+
+class Replay:
+    """One replay. `counts`: how many records were done, and how many were not and why: `copies` and `ledger`, what the
+    recorded pipeline did; `gone`, changes of items that are gone by then; `refused`, what no table takes.
+    """
+
+    def __init__(self, rules: Rules, delivery: Delivery, *, with_copies: bool = False) -> None:
+        self.counts: Counter[str] = Counter()
+        self.events: list[Event] = []
+        self._rules = rules
+        self._delivery = delivery
+        self._with_copies = with_copies
+        self._kept = Kept(rules)
+        self._stage = _Stage(rules, delivery)
+        self._applied = MemoryStore(rules.tables)
+        self._by: By = "rules"
+        self._record = 0
+        self._told = self._stage.store.on_change
+        self._stage.store.on_change = self._note
+
+    @property
+    def store(self) -> MemoryStore:
+        """The tables."""
+        return self._stage.store
+
+    def mismatches(self, records: Sequence[Recorded], data: Sequence[Put] = ()) -> Iterator[Mismatch]:
+        """All that is wrong in the end, what verify would find first."""
+        try:
+            if not self._play(records, data):
+                yield Mismatch("", RESTLESS, self._delivery, history=tuple(self.events))
+                return
+            ending = Ending(self._rules, self._stage.store, self._applied, self._changes(), tuple(self._stage.parked))
+            for wrong in wrongs(ending):
+                yield self._mismatch(wrong)
+        except StoreError as error:
+            yield Mismatch("", FAILED, self._delivery, reason=error.reason, history=tuple(self.events))
+
+    # ---------------------------------------------------------------- what is done
+    def _play(self, records: Sequence[Recorded], data: Sequence[Put]) -> bool:
+        """Do everything. False when the rules do not come to rest."""
+        told = [one for one in records if not self._kept.in_ledger(one.change.key)]
+        self.counts["ledger"] = len(records) - len(told)
+        self._by = "data"
+        for put in self._first(told, data):
+            self._do(put)
+        if not self._rest():
+            return False
+        for one in told:
+            self._by, self._record = "record", one.number
+            self.counts[self._redo(one.change)] += 1
+            if not self._work(Random(f"{self._delivery.seed}/{one.identity}")):  # noqa: S311 - to be drawn again
+                return False
+        return self._end()
+
+    def _first(self, told: Sequence[Recorded], data: Sequence[Put]) -> Iterator[Put]:
+        """What is there before anything happens: each item as its first record found it, and the data."""
+        first: dict[ItemKey, Item | None] = {}
+        for one in told:
+            first.setdefault(one.change.key, one.change.old)
+        for key, item in first.items():
+            if item is not None and (self._with_copies or self._kept.mirrored_by(key, item) is None):
+                yield Put(key, item, ())
+        yield from (put for put in data if put.key not in first and not self._kept.in_ledger(put.key))
+
+    def _redo(self, change: Change) -> str:
+        """Do what a record says was done. How it is counted."""
+        present = self._stage.item(change.key)
+        if not self._with_copies and (self._kept.own_work(change) or self._rules_delete(change, present)):
+            return "copies"
+        deed = deed_of(change)
+        if present is None and not isinstance(deed, Put):
+            return "gone"
+        return "done" if self._do(deed) else "refused"
+
+    def _rules_delete(self, change: Change, present: Item | None) -> bool:
+        """Whether a delete is one that a rule makes: of a target whose source is gone."""
+        if change.new is not None or present is None:
+            return False
+        named = [rule.source_key(present) for rule in self._kept.deleting(change.key, present)]
+        return any(key is not None and self._stage.item(key) is None for key in named)
+
+    def _do(self, deed: Deed) -> bool:
+        """Let the application do it; False when the table does not take it."""
+        try:
+            self._stage.do(deed)
+        except StoreError:
+            return False
+        match deed:
+            case Put():
+                self._applied.put(deed.key.table, deed.item)
+            case Update():
+                self._applied.update(deed.key, deed.sets, deed.removes)
+            case Delete() | Expire():
+                self._applied.delete(deed.key)
+        return True
+
+    # ---------------------------------------------------------------- what the rules do meanwhile
+    def _work(self, random: Random) -> bool:
+        """Work on some of what waits, all of it, or nothing: what comes next finds copies that are behind."""
+        drawn = random.random()
+        if drawn < REST_SHARE:
+            return self._rest()
+        self._by = "rules"
+        for _ in range(random.randint(1, WORK_MAX_ARRIVALS) if drawn < REST_SHARE + WORK_SHARE else 0):
+            self._stage.work()
+        return True
+
+    def _end(self) -> bool:
+        """Come to rest, and again after looks at what was parked, as it has them for two hours."""
+        for _ in range(LOOKS):
+            if not self._rest():
+                return False
+            self._stage.look_again()
+        return self._rest()
+
+    def _rest(self) -> bool:
+        self._by = "rules"
+        return self._stage.rest()
+
+    # ---------------------------------------------------------------- what is told
+    def _note(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
+        change = Change(key, old, new, str(len(self.events) + 1))
+        self.events.append(Event(self._by, change, self._record if self._by == "record" else 0))
+        if self._told is not None:
+            self._told(key, old, new)
+
+    def _changes(self) -> tuple[Change, ...]:
+        return tuple(event.change for event in self.events)
+
+    def _mismatch(self, wrong: Wrong) -> Mismatch:
+        keys = [key for key in (wrong.key, wrong.source) if key is not None]
+        history = history_of(self.events, self._rules, wrong.rule, keys)
+        path = show_path(wrong.path) if wrong.path else ""
+        return Mismatch(wrong.rule, wrong.drift.value, self._delivery, wrong.key, path, wrong.check, history=history)
+
+
+def deed_of(change: Change) -> Deed:
+    """What was done, as the difference that a record shows: what else stands on the item meanwhile is not touched."""
+    old, new = change.old, change.new
+    if new is None:
+        return Expire(change.key) if change.expired else Delete(change.key, ())
+    if old is None:
+        return Put(change.key, new, ())
+    sets = tuple(((name,), value) for name, value in new.items() if not same(old.get(name), value))
+    return Update(change.key, sets, tuple((name,) for name in old if name not in new), ())

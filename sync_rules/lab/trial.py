@@ -1,0 +1,106 @@
+"""A scenario under one delivery: played in memory, and after each step every copy compared with its source.
+
+Law: a scenario stops at the first step after which something is not as it must be: what comes later only follows from
+it. Besides what the scenario expects, no copy may differ from its source once the pipeline is at rest, but for what
+cannot be made right (stuck) and what lost its source (an orphan): those are told as failures, or kept on purpose.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sync_rules.attributes import show_path
+from sync_rules.compare import Drift
+from sync_rules.errors import StoreError, UserError
+from sync_rules.failures import printable
+from sync_rules.families import EffectRule
+from sync_rules.findings import Finding
+from sync_rules.lab.delivery import VARIANTS, Delivery
+from sync_rules.lab.rehearsal import Rehearsal
+from sync_rules.lab.scenario import Scenario, Step, at, play
+from sync_rules.problems import unknown
+from sync_rules.rules import Rules
+from sync_rules.store import NobodyLooksAgain, World
+from sync_rules.verify import Verifier
+
+TOLERATED: Final = frozenset({Drift.STUCK, Drift.ORPHAN})
+VERB: Final = "sync-rules test"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of a scenario under one delivery: what is wrong after the last of the steps that were taken."""
+
+    file: str
+    delivery: Delivery
+    steps: tuple[Step, ...]
+    wrong: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether all was as it must be."""
+        return not self.wrong
+
+    @property
+    def again(self) -> str:
+        """The command that runs this again, and nothing else."""
+        chosen = f"--variant {self.delivery.name}" + (f" --seed {self.delivery.seed}" if self.delivery.seed else "")
+        return f"{VERB} {shlex.quote(self.file)} {chosen}"
+
+    def account(self) -> str:
+        """What is wrong, how the records were delivered, what was done before, and how to see it again."""
+        steps = (f"    {self.file}:{step.spot.line} {step.say}" for step in self.steps)
+        how = f"  under {self.delivery.name}: {self.delivery.told()}; after"
+        return "\n".join([*self.wrong, how, *steps, f"  again: {self.again}"])
+
+
+def variants(names: Sequence[str] = (), seed: int = 0) -> tuple[Delivery, ...]:
+    """The deliveries of these names, all unless some are named, drawn from a seed.
+
+    Raises:
+        UserError: for a name that is none's.
+    """
+    known = {delivery.name: replace(delivery, seed=seed) for delivery in VARIANTS}
+    for name in names:
+        if name not in known:
+            raise UserError(unknown("variant", name, known))
+    return tuple(delivery for name, delivery in known.items() if not names or name in names)
+
+
+def tried(scenario: Scenario, delivery: Delivery) -> Trial:
+    """Play a scenario under a delivery."""
+    stage = Rehearsal(scenario.rules, delivery=delivery)
+    taken = 0
+    wrong: tuple[str, ...] = ()
+    try:
+        for step, missed in play(scenario, stage):
+            taken += 1
+            wrong = missed or tuple(_drifted(scenario, step, stage.world))
+            if wrong:
+                break
+    except StoreError as error:
+        wrong = (f"{at(scenario.file, scenario.steps[taken])}\n  expected no error\n  found    {error}",)
+        taken += 1
+    return Trial(scenario.file, delivery, scenario.steps[:taken], wrong)
+
+
+def _drifted(scenario: Scenario, step: Step, world: World) -> Iterator[str]:
+    for finding in drifted(scenario.rules, world):
+        yield f"{at(scenario.file, step)}\n  expected every copy to be right\n  found    {shown(finding)}"
+
+
+def drifted(rules: Rules, world: World) -> Iterable[Finding]:
+    """What is not as the rules have it, though nothing is on its way. Nothing is repaired."""
+    kept = frozenset(name for name, rule in rules.rules.items() if not isinstance(rule, EffectRule))
+    verifier = Verifier(rules, replace(world, queue=NobodyLooksAgain()), kept, grace_seconds=0)
+    return (one for one in verifier.sweep() if one.difference.drift not in TOLERATED) if kept else ()
+
+
+def shown(finding: Finding) -> str:
+    """A drift in a few words."""
+    found = finding.difference
+    paths = ", ".join(map(show_path, found.paths))
+    return f"what is {found.drift.value}: {f'{printable(found.target)} {paths}'.strip()} (rule {found.rule})"

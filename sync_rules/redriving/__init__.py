@@ -1,0 +1,1 @@
+"""What failed, wherever it was kept, and putting it through again."""
