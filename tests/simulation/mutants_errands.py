@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -28,10 +28,10 @@ BOOKED = among("O8", "booked", "booked-few", "booked-groups", "booked-mixed")
 
 # ---------------------------------------------------------------- verify
 @contextmanager
-def blind(*, second_look: bool = True, creates: bool = False) -> Iterator[None]:
-    """A repair writes what the sweep found to be right, whatever has happened since."""
+def remembered() -> Iterator[dict[Any, Any]]:
+    """What the sweep found to be right, by rule and target: the image, and what is to be written."""
     found: dict[Any, Any] = {}
-    compare_one, sweep, look_again = compare._compare_one, Verifier._sweep, Verifier._look_again
+    compare_one, sweep = compare._compare_one, Verifier._sweep
 
     def comparing(rule: Any, target: Any, sources: Any, comparison: Any) -> None:
         before = len(comparison.different)
@@ -44,40 +44,62 @@ def blind(*, second_look: bool = True, creates: bool = False) -> Iterator[None]:
         found.clear()
         yield from sweep(self, names)
 
-    def mend(drifted: Any, rules: Any) -> Work:
-        mine = [one for one in drifted if (one.rule, one.target) in found]
-        for one in mine:
-            update = update_of(one.target, *found[one.rule, one.target], ())
-            if creates:
-                (image,) = yield Read((one.target,))
-                guarded = Update(one.target, update.sets, update.removes, ALWAYS) if image is None else None
-            else:
-                guarded = Update(one.target, update.sets, update.removes, (target_exists(one.target),))
-            if guarded is not None:
-                yield Apply((guarded,))
-        return (yield from repair.mend([one for one in drifted if creates or one not in mine], rules))
+    with patch.object(compare, "_compare_one", comparing), patch.object(Verifier, "_sweep", sweeping):
+        yield found
 
-    def gone_too(differing: Any, rules: Any) -> Work:
-        """What is gone by the second look is still called wrong."""
-        comparison = yield from compare.look_again(differing, rules)
-        for one in differing if creates else ():
-            if one.part is None and (yield Read((one.target,))) == (None,):
-                comparison.different.append(one)
-        return comparison
 
-    def looking(self: Any, differing: Any, **more: Any) -> Any:
-        if second_look or not self._repair:
-            return (yield from look_again(self, differing, **more))
-        yield from self._mend(differing)
+@contextmanager
+def blind() -> Iterator[None]:
+    """A repair writes what the sweep found to be right, whatever has happened since."""
+    with remembered() as found:
+
+        def mend(drifted: Any, rules: Any) -> Work:
+            mine = [one for one in drifted if (one.rule, one.target) in found]
+            for one in mine:
+                update = update_of(one.target, *found[one.rule, one.target], ())
+                yield Apply((replace(update, guard=(target_exists(one.target),)),))
+            return (yield from repair.mend([one for one in drifted if one not in mine], rules))
+
+        with patch.object(verify, "mend", mend):
+            yield
+
+
+@contextmanager
+def blind_at_once() -> Iterator[None]:
+    """The same, and there is no second look."""
+    original = Verifier._look_again
+
+    def looking(self: Any, found: Any, **more: Any) -> Any:
+        if not self._repair:
+            return (yield from original(self, found, **more))
+        yield from self._mend(found)
         return []
 
-    with ExitStack() as stack:
-        stack.enter_context(patch.object(compare, "_compare_one", comparing))
-        stack.enter_context(patch.object(Verifier, "_sweep", sweeping))
-        stack.enter_context(patch.object(Verifier, "_look_again", looking))
-        stack.enter_context(patch.object(verify, "look_again", gone_too))
-        stack.enter_context(patch.object(verify, "mend", mend))
+    with blind(), patch.object(Verifier, "_look_again", looking):
         yield
+
+
+@contextmanager
+def creating() -> Iterator[None]:
+    """What is gone by the second look is still called wrong, and a repair brings it back."""
+    with remembered() as found:
+
+        def gone_too(differing: Any, rules: Any) -> Work:
+            comparison = yield from compare.look_again(differing, rules)
+            for one in differing:
+                if one.part is None and (yield Read((one.target,))) == (None,):
+                    comparison.different.append(one)
+            return comparison
+
+        def mend(drifted: Any, rules: Any) -> Work:
+            for one in drifted:
+                if (one.rule, one.target) in found and (yield Read((one.target,))) == (None,):
+                    update = update_of(one.target, *found[one.rule, one.target], ())
+                    yield Apply((replace(update, guard=ALWAYS),))
+            return (yield from repair.mend(drifted, rules))
+
+        with patch.object(verify, "look_again", gone_too), patch.object(verify, "mend", mend):
+            yield
 
 
 def unguarded(request: Request) -> Work:
@@ -191,8 +213,8 @@ def taken_away(self: Any, opened: Any, _reason: str, **_more: Any) -> None:
 
 MUTANTS: Mapping[str, Mutation] = {
     "verify: blind repair": Mutation(blind, VERIFIES),
-    "verify: no second look, and a blind repair": Mutation(lambda: blind(second_look=False), VERIFIES),
-    "verify: repair creates items": Mutation(lambda: blind(creates=True), VERIFIES),
+    "verify: no second look, and a blind repair": Mutation(blind_at_once, VERIFIES),
+    "verify: repair creates items": Mutation(creating, VERIFIES),
     "verify: repair without guard": Mutation(repair_unguarded, VERIFIES),
     "verify: no second look": Mutation(replacing(verify, "look_again", one_look), VERIFIES),
     "verify: repair deletes orphans": Mutation(orphans_deleted, VERIFIES),
