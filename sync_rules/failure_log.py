@@ -19,19 +19,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from sync_rules.errors import StoreError, UserError
 from sync_rules.failures import failure_record
 from sync_rules.model import Failure
+from sync_rules.ownfile import open_for_owner, replacing
 from sync_rules.redriving.failed import Entry
-
-OWNER_ONLY: Final = 0o600
-
-
-def open_for_owner(path: Path | str, flags: int) -> int:
-    """A file descriptor; a file that is made is its owner's only, as it names keys. Fits `open(..., opener=...)`."""
-    return os.open(path, flags | os.O_CREAT, OWNER_ONLY)
 
 
 def require_writable(path: Path) -> None:
@@ -152,14 +146,9 @@ class FailedLines:
 
     def _rewrite(self, lines: Iterator[bytes], before: os.stat_result) -> None:
         """The file as it is by now, appended lines and all, without what is done; whose it was, it is."""
-        temporary = self.path.with_name(self.path.name + ".new")
-        with open(temporary, "wb", opener=open_for_owner) as new:
-            os.fchmod(new.fileno(), OWNER_ONLY)  # it may be left from a process that died
+        with replacing(self.path) as new:
             new.writelines(self._left_of(line) for line in lines)
-            new.flush()
             _give(new.fileno(), before)
-            os.fsync(new.fileno())
-        temporary.replace(self.path)
 
     def _left_of(self, line: bytes) -> bytes:
         digest = _digest(line)

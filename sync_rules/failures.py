@@ -8,15 +8,15 @@ wrote is read, without what it did not say.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
-from sync_rules.attributes import AttributeValue
 from sync_rules.entities import Table
-from sync_rules.errors import RecordError
+from sync_rules.errors import RecordError, UserError
+from sync_rules.givenkey import typed
 from sync_rules.model import Failure, ItemKey
 
 PlainKey = Mapping[str, str]
@@ -148,15 +148,6 @@ def _time(body: Mapping[str, Any], name: str) -> datetime:
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-def _number(text: str) -> str:
-    if not Decimal(text).is_finite():
-        raise ValueError
-    return text
-
-
-AS_KEY: Final[Mapping[str, Callable[[str], str | bytes]]] = {"S": str, "N": _number, "B": bytes.fromhex}
-
-
 def typed_key(table_name: str, plain: PlainKey, tables: Mapping[str, Table]) -> ItemKey:
     """The key that `plain_key` wrote, typed by the key schema of its table.
 
@@ -166,14 +157,8 @@ def typed_key(table_name: str, plain: PlainKey, tables: Mapping[str, Table]) -> 
     table = tables.get(table_name)
     if table is None:
         raise RecordError(f"the rules have no table {table_name!r}")
-    item: dict[str, AttributeValue] = {}
-    try:
-        for attribute in table.key:
-            item[attribute.name] = {attribute.type: AS_KEY[attribute.type](plain[attribute.name])}
-    except (KeyError, ValueError, ArithmeticError):
-        item = {}
-    key = table.key_of(item)
-    if key is None or plain.keys() != item.keys():
-        expected = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in table.key)
-        raise RecordError(f"a key that is not one of table {table_name}: expected {expected}")
-    return key
+    with suppress(UserError):
+        if plain.keys() == {attribute.name for attribute in table.key}:
+            return typed(plain, table)
+    expected = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in table.key)
+    raise RecordError(f"a key that is not one of table {table_name}: expected {expected}")

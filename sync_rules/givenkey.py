@@ -40,7 +40,7 @@ def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
         keys = "; ".join(f"{one.name}: {', '.join(a.name for a in one.key)}" for one in candidates)
         raise UserError(f"a key with {', '.join(given)} is of no table: the keys are {keys}")
     if len(fitting) == 1:
-        return _typed(given, fitting[0])
+        return typed(given, fitting[0])
     of_entity = [key for one in fitting if (key := _fitting(given, one)) is not None and rules.entity_of(key)]
     if len(of_entity) != 1:
         names = ", ".join(one.name for one in fitting)
@@ -51,7 +51,7 @@ def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
 def _fitting(given: dict[str, Any], table: Table) -> ItemKey | None:
     """The key, if its values are of the types of this table."""
     try:
-        return _typed(given, table)
+        return typed(given, table)
     except UserError:
         return None
 
@@ -72,7 +72,12 @@ AS_KEY: Final[Mapping[str, Callable[[Any], str | bytes]]] = {"S": _text, "N": _n
 EXPECTED: Final = {"S": "text", "N": "a number", "B": "hexadecimal digits"}
 
 
-def _typed(given: dict[str, Any], table: Table) -> ItemKey:
+def typed(given: Mapping[str, Any], table: Table) -> ItemKey:
+    """The key of these plain values, one for each attribute of a table's key.
+
+    Raises:
+        UserError: when one is of another type. It says no value.
+    """
     item: dict[str, AttributeValue] = {}
     for attribute in table.key:
         try:

@@ -22,7 +22,7 @@ from sync_rules.ledger import contribution_of
 from sync_rules.model import Change, ItemKey
 from sync_rules.plan import Push
 from sync_rules.rules import Rules
-from sync_rules.store import List, Page, Read, World
+from sync_rules.store import List, Page, Read, Store
 
 PAGE_MAX_ITEMS = 100
 
@@ -47,17 +47,17 @@ class _Look:
     rules: frozenset[str]  # those that read what stands there
 
 
-def where_used(key: ItemKey, rules: Rules, world: World) -> Iterator[Use]:
+def where_used(key: ItemKey, rules: Rules, store: Store) -> Iterator[Use]:
     """The places, each as it is found. The item itself may be gone: then what names it by its key is found.
 
     Raises StoreError when something cannot be read.
     """
-    item = _read(world, key) or key.attributes()
+    item = _read(store, key) or key.attributes()
     entity = rules.entity_of(key)
     if entity is None:
         return
     seen: set[int] = set()
-    looks = [_uses(_Look(key, item, frozenset(rules.rules)), entity, rules, world)]
+    looks = [_uses(_Look(key, item, frozenset(rules.rules)), entity, rules, store)]
     while looks:  # depth first, so that of each level but a page is in memory
         found = next(looks[-1], None)
         if found is None:
@@ -70,7 +70,7 @@ def where_used(key: ItemKey, rules: Rules, world: World) -> Iterator[Use]:
         entity = rules.entity_of(use.target)
         if fed and entity is not None and again not in seen:
             seen.add(again)
-            looks.append(_uses(_Look(use.target, image, fed), entity, rules, world))
+            looks.append(_uses(_Look(use.target, image, fed), entity, rules, store))
 
 
 def archives_of(entity: Entity | None, rules: Rules) -> Iterator[ArchiveRule]:
@@ -100,7 +100,7 @@ def _fed_by(writer: Rule, rules: Rules) -> frozenset[str]:
     )
 
 
-def _uses(look: _Look, entity: Entity, rules: Rules, world: World) -> Iterator[tuple[Use, Item]]:
+def _uses(look: _Look, entity: Entity, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
     """What one item gives to others, by some rules, with the image of each other."""
     change = Change(look.key, None, look.item)
     for rule in rules.rules.values():
@@ -108,26 +108,26 @@ def _uses(look: _Look, entity: Entity, rules: Rules, world: World) -> Iterator[t
             continue
         if isinstance(rule, TargetRule):
             if rule.find is not None and rule.anchor is entity and rule.copies:
-                yield from _listed(rule, look.key, rules, world)
+                yield from _listed(rule, look.key, rules, store)
             for hint in rule.hints(change):
-                image = _read(world, hint.target)
+                image = _read(store, hint.target)
                 if image is not None and (paths := _there(rule, image)):
                     yield Use(rule, hint.target, look.key, paths), image
         elif isinstance(rule, PartRule):
             for part in rule.parts(change, entity):
                 if part.source == look.key != part.target:
-                    yield from _of_part(part, rules, world)
+                    yield from _of_part(part, rules, store)
 
 
-def _listed(rule: TargetRule, key: ItemKey, rules: Rules, world: World) -> Iterator[tuple[Use, Item]]:
+def _listed(rule: TargetRule, key: ItemKey, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
     """The targets that a source lists, where something of the rule stands. Rows of an index are but keys."""
     conditions = rule.conditions(key)
     table, index = rule.listed.table, rule.find.index if rule.find is not None else None
     cursor: Item | None = None
     while conditions is not None:
-        page: Page = world.store.list(List(table.name, index, conditions, PAGE_MAX_ITEMS, cursor))
+        page: Page = store.list(List(table.name, index, conditions, PAGE_MAX_ITEMS, cursor))
         found = {at: row for row in page.items if (at := table.key_of(row)) and rules.entity_of(at) is rule.listed}
-        images = found if index is None else dict(zip(found, world.store.read(Read(tuple(found))), strict=True))
+        images = found if index is None else dict(zip(found, store.read(Read(tuple(found))), strict=True))
         for target, image in images.items():
             if image is not None and still_linked(Push(key, (rule,)), image) and (paths := _there(rule, image)):
                 yield Use(rule, target, key, paths), image
@@ -136,9 +136,9 @@ def _listed(rule: TargetRule, key: ItemKey, rules: Rules, world: World) -> Itera
             break
 
 
-def _of_part(part: Part, rules: Rules, world: World) -> Iterator[tuple[Use, Item]]:
+def _of_part(part: Part, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
     """What a rule keeps of an item on another, or as another."""
-    image = _read(world, part.target)
+    image = _read(store, part.target)
     entity = rules.entity_of(part.target)
     assert part.source is not None, "it was asked about its source"
     if image is None or entity is not part.rule.target:
@@ -149,16 +149,16 @@ def _of_part(part: Part, rules: Rules, world: World) -> Iterator[tuple[Use, Item
         return
     yield Use(part.rule, part.target, part.source), image
     if isinstance(part.rule, TallyRule):
-        yield from _of_entry(part.rule, part.target, image, rules, world)
+        yield from _of_entry(part.rule, part.target, image, rules, store)
 
 
-def _of_entry(rule: TallyRule, key: ItemKey, entry: Item, rules: Rules, world: World) -> Iterator[tuple[Use, Item]]:
+def _of_entry(rule: TallyRule, key: ItemKey, entry: Item, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
     """The number that an entry is counted in, on its parent."""
     held = contribution_of(rule.target.table, entry)
     for total in rules.rules.values():
         if held is not None and isinstance(total, TotalRule) and total.source is rule.totals:
             for hint in total.hints(Change(held.total, None, held.total.attributes())):
-                parent = _read(world, hint.target)
+                parent = _read(store, hint.target)
                 if parent is not None and (paths := _there(total, parent)):
                     yield Use(total, hint.target, key, paths), parent
 
@@ -168,6 +168,6 @@ def _there(rule: Rule, image: Item) -> tuple[Path, ...]:
     return tuple(path for path in rule.copies if get(image, path) is not None)
 
 
-def _read(world: World, key: ItemKey) -> Item | None:
-    (item,) = world.store.read(Read((key,)))
+def _read(store: Store, key: ItemKey) -> Item | None:
+    (item,) = store.read(Read((key,)))
     return item

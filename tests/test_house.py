@@ -50,7 +50,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("compiling.mirroring", "compiling.counting", "compiling.effects"),
     ("compiling", "lint", "rulefile"),
     # the world
-    ("aws", "conditions", "failures", "redriving.failed", "backfilling.rate"),
+    ("aws", "conditions", "ownfile", "failures", "redriving.failed", "backfilling.rate"),
     (
         "rows",
         "memory",

@@ -7,7 +7,6 @@ where a scan goes on, and no other value of an item.
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Mapping
 from datetime import datetime
@@ -18,8 +17,8 @@ from tenacity import Retrying
 
 from sync_rules import aws
 from sync_rules.errors import StoreError, UserError
-from sync_rules.failure_log import OWNER_ONLY, open_for_owner
 from sync_rules.messages import decode_bytes, encode_bytes
+from sync_rules.ownfile import replacing
 
 Body = Mapping[str, Any]  # JSON-ready
 APPLIED: Final = "applied"  # the document of the rules that were brought in line: {name: fingerprint}, and AT
@@ -102,19 +101,9 @@ class FileState:
         return found
 
     def _write(self) -> None:
-        temporary = self.path.with_name(self.path.name + ".new")
         try:
-            with open(temporary, "wb", opener=open_for_owner) as file:
-                os.fchmod(file.fileno(), OWNER_ONLY)  # it may be left from a run that died
+            with replacing(self.path) as file:
                 file.write(json.dumps(self._documents, default=encode_bytes, indent=1, sort_keys=True).encode())
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path)
-            directory = os.open(self.path.parent, os.O_RDONLY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
         except OSError as error:
             raise StoreError("StateNotWritten", f"{self.path}: {error.strerror}") from error
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,8 +22,8 @@ from sync_rules.explain import Consequence, Standing, changed_names, consequence
 from sync_rules.failures import plain_key, printable
 from sync_rules.families import PartRule, Rule
 from sync_rules.givenkey import parse_key
+from sync_rules.lab.recording import read
 from sync_rules.model import Change, Failure, ItemKey
-from sync_rules.records import read_event
 from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
 from sync_rules.store import NOBODY, NobodyLooksAgain, Read, World, drive
@@ -137,40 +136,17 @@ def _made_of(rule: Rule) -> str:
 
 # ---------------------------------------------------------------- a record
 def record_rows(file: Path, rules: Rules) -> Iterator[Row]:
-    """What each record in a file causes. Raises UserError when the file or a record cannot be read."""
-    for event in events_in(file):
-        for change in read_event(event, rules):
-            if isinstance(change, Failure):
-                raise UserError(f"{file}: {change.reason}")
-            yield from change_rows(change, rules)
-
-
-def events_in(file: Path) -> Iterator[dict[str, Any]]:
-    """The events in a file: one JSON document, or one on each line; a record alone is an event of one.
+    """What each record in a file causes: a recording, an event, an on-failure object, records alone.
 
     Raises:
-        UserError: when it cannot be read.
+        UserError: when the file or a record cannot be read.
     """
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{file}: expected a file with stream records, found {error.strerror}") from error
-    with suppress(ValueError):
-        yield _event(json.loads(text))
-        return
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            document = json.loads(line)
-        except ValueError as error:
-            raise UserError(f"{file}:{number}: expected JSON, found something else") from error
-        if not (isinstance(document, dict) and "recording" in document):  # the head of a recording
-            yield _event(document)
-
-
-def _event(document: Any) -> dict[str, Any]:
-    return document if isinstance(document, dict) and "Records" in document else {"Records": [document]}
+    recording = read(file, rules)
+    for recorded in recording:
+        yield from change_rows(recorded.change, rules)
+    for table, count in recording.others.items():
+        line = f"table {table}: no rule speaks of its {count} records"
+        yield {"table": table, "records": count, "causes": None}, line
 
 
 def change_rows(change: Change, rules: Rules) -> Iterator[Row]:
@@ -228,7 +204,7 @@ def _query(one: Consequence) -> str:
 def use_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
     """Every place that holds something of an item."""
     count = 0
-    for use in where_used(key, rules, world):
+    for use in where_used(key, rules, world.store):
         count += 1
         yield _use_row(use, key)
     for rule in archives_of(rules.entity_of(key), rules):

@@ -123,6 +123,6 @@ def noted_in(path: Path | None) -> Iterator[Callable[[PlannedWrite], object]]:
 
         def note(write: PlannedWrite) -> None:
             with as_mistake(path):
-                file.write(json.dumps(as_row(write)) + "\n")
+                file.write(json.dumps(as_row(write)).encode() + b"\n")
 
         yield note

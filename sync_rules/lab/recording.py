@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.errors import RecordError, StoreError, UserError
-from sync_rules.failure_log import open_for_owner
 from sync_rules.model import Change, Failure, ItemKey
+from sync_rules.ownfile import open_for_owner
 from sync_rules.records import STREAM_ARN, read_event
 from sync_rules.rules import Rules
 

@@ -45,8 +45,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from sync_rules.attributes import AttributeValue, Item, Path, get, same, show_path
 from sync_rules.model import Delete, ItemKey, Put, Update
@@ -54,7 +53,6 @@ from sync_rules.problems import Spot
 from sync_rules.read.values import plain_of
 from sync_rules.rules import Rules
 
-NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 Wanted = Mapping[Path, AttributeValue | None]  # what must stand at each path; None: nothing
 Reported = tuple[str, str]  # a rule and a reason
 

@@ -18,8 +18,8 @@ from typing import Final, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from sync_rules.errors import RecordError, UserError
-from sync_rules.failure_log import OWNER_ONLY, open_for_owner
 from sync_rules.messages import decode
+from sync_rules.ownfile import open_for_owner, replacing
 from sync_rules.pumping.local_queue import Pending
 from sync_rules.pumping.shards import ShardProgress
 from sync_rules.pumping.streams import table_of
@@ -93,18 +93,8 @@ def load(path: Path, stream_arns: Iterable[str]) -> Checkpoint | None:
 
 def save(path: Path, checkpoint: Checkpoint) -> None:
     """Replace the file. Returns once the new checkpoint would survive a power cut."""
-    temporary = path.with_name(path.name + ".new")
-    with open(temporary, "wb", opener=open_for_owner) as file:
-        os.fchmod(file.fileno(), OWNER_ONLY)  # it may be left from a run that died
+    with replacing(path) as file:
         file.write(FILE.dump_json(checkpoint))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
 
 
 @contextmanager

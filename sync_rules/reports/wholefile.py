@@ -1,18 +1,18 @@
-"""Files that are there as a whole or not at all, for their owner only, as they name keys.
+"""Files that a user asked for: looked at before there is something to write, and there as a whole or not at all.
 
-Law: whoever opens the file sees what was there before or all of what is there now (temporary file, rename).
+Law: what cannot be written is the user's to mend, and is said before the work; nothing that is read is written over.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO
 
 from sync_rules.errors import UserError
-from sync_rules.failure_log import OWNER_ONLY, open_for_owner
+from sync_rules.ownfile import beside, open_for_owner, replacing
 
 
 def require_own(path: Path | None, *others: Path | None) -> None:
@@ -24,7 +24,7 @@ def require_own(path: Path | None, *others: Path | None) -> None:
     for other in others:
         if path is None or other is None:
             continue
-        for place in (path, _beside(path)) if path.name else ():
+        for place in (path, beside(path)) if path.name else ():
             if place.resolve() == other.resolve() or (place.exists() and other.exists() and place.samefile(other)):
                 raise UserError(f"{path}: {other} is used here too, and would be written over. Choose another place.")
 
@@ -45,7 +45,7 @@ def require_place(path: Path) -> None:
     """
     if path.exists() and not path.is_file():
         raise UserError(f"{path}: expected a file that can be written, found something else. Choose another place.")
-    temporary = _beside(path)
+    temporary = beside(path)
     try:
         os.close(open_for_owner(temporary, os.O_WRONLY))
         temporary.unlink()
@@ -56,35 +56,16 @@ def require_place(path: Path) -> None:
 def write_whole(path: Path, text: str) -> None:
     """Make or replace a file. Raises like `writing_whole`."""
     with writing_whole(path) as file, as_mistake(path):
-        file.write(text)
+        file.write(text.encode())
 
 
-@contextmanager
-def writing_whole(path: Path) -> Iterator[TextIO]:
+def writing_whole(path: Path) -> AbstractContextManager[BinaryIO]:
     """A file to write, which is there under its name once this ends, and is not when this ends with an error.
 
     Raises:
         UserError: when it cannot be written; what was there before is there still.
     """
-    temporary = _beside(path)
-    with as_mistake(path):
-        file = open(temporary, "w", encoding="utf-8", opener=open_for_owner)  # noqa: SIM115 -- closed below
-    try:
-        try:
-            with as_mistake(path):
-                os.fchmod(file.fileno(), OWNER_ONLY)  # it may be left from a run that died
-            yield file
-            with as_mistake(path):
-                file.flush()
-                os.fsync(file.fileno())
-        finally:
-            with suppress(OSError):  # what it has not written is not wanted by now
-                file.close()
-        with as_mistake(path):
-            temporary.replace(path)
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    return replacing(path, lambda error: _refused(path, error))
 
 
 @contextmanager
@@ -94,10 +75,6 @@ def as_mistake(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise _refused(path, error) from error
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(path.name + ".new")
 
 
 def _refused(path: Path, error: OSError) -> UserError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from sync_rules.compare import Drift
 from sync_rules.errors import UserError
 from sync_rules.explain import consequences, standings
 from sync_rules.families import EffectRule
+from sync_rules.lab.recording import Header
 from sync_rules.memory import MemoryStore
 from sync_rules.model import Change, ItemKey
 from sync_rules.rulefile import parse_rules
@@ -63,7 +63,7 @@ class Shop:
         return {one.rule.name: one.verdict for one in drive(standings(key, self.item(key), self.rules), self.world)}
 
     def uses(self, key: ItemKey) -> list[tuple[str, ItemKey]]:
-        return [(use.rule.name, use.target) for use in where_used(key, self.rules, self.world)]
+        return [(use.rule.name, use.target) for use in where_used(key, self.rules, self.store)]
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_records_in_every_form_are_told_alike(shop, tmp_path):
     forms = {
         "alone.json": json.dumps(record, indent=1),
         "event.json": json.dumps({"Records": [record]}),
-        "lines.jsonl": f"{json.dumps({'recording': 'sync-rules'})}\n{json.dumps(record)}\n\n",
+        "lines.jsonl": f"{json.dumps(Header().body())}\n{json.dumps(record)}\n\n",
     }
     told = []
     for name, text in forms.items():
@@ -194,9 +194,9 @@ def test_records_in_every_form_are_told_alike(shop, tmp_path):
 def test_a_file_that_holds_no_records_is_refused_with_its_line(shop, tmp_path):
     """What is no JSON is named by file and line."""
     (tmp_path / "bad.jsonl").write_text('{"Records": []}\nnonsense\n')
-    with pytest.raises(UserError, match=r"bad.jsonl:2: expected JSON"):
+    with pytest.raises(UserError, match=r"bad.jsonl:2\n  expected JSON"):
         list(record_rows(tmp_path / "bad.jsonl", shop.rules))
-    with pytest.raises(UserError, match="expected a file with stream records"):
+    with pytest.raises(UserError, match="expected a recording to read"):
         list(record_rows(tmp_path / "none.json", shop.rules))
 
 
@@ -221,7 +221,7 @@ def test_where_used_tells_the_first_place_before_it_has_read_the_last(shop):
     for number in range(500):
         shop.put("shop", {**order("1", f"{number:03}", 1), "user_name": s("Ada")})
     tap = Tap(shop.store)
-    places = where_used(shop.ada, shop.rules, replace(shop.world, store=tap))
+    places = where_used(shop.ada, shop.rules, tap)
     first = next(use for use in places if use.rule.name == "names")
     assert first.paths == (("user_name",),)
     assert len(tap.seen(List)) == 1
