@@ -103,7 +103,6 @@ def test_plugin_finds_files_of_other_names_when_told(suite):
 
 def test_plugin_runs_in_parallel(suite, monkeypatch):
     """Workers of xdist agree on what there is, and each failure is told once."""
-    pytest.importorskip("xdist")
     monkeypatch.delenv("CI", raising=False)  # where it is set, pytest's last lines tell each failure once more
     (suite.path / "scenarios/bad.scenario.yaml").write_text(f"rules: ../rules.yaml{BROKEN}")
     result = run(suite, "-p", "xdist", "-n", "2", "--sync-rules")
