@@ -16,14 +16,15 @@ from typing import Any
 
 from sync_rules.effects import take_effect
 from sync_rules.errors import StoreError
-from sync_rules.fanout import pull, push
+from sync_rules.fanout import look_at, pull, push
+from sync_rules.handover import spread
 from sync_rules.kinds.call import CallRule
 from sync_rules.limits import Limits
-from sync_rules.messages import CallMessage, Message, PartMessage, PullMessage
+from sync_rules.messages import CallMessage, ChunkMessage, Message, PartMessage, PullMessage
 from sync_rules.model import Call, Change, Failure, ItemKey
 from sync_rules.pace import Pace
 from sync_rules.parts import settle
-from sync_rules.plan import part_of, plan_batch, pull_of, pushes_of
+from sync_rules.plan import chunks_of, part_of, plan_batch, pull_of, pushes_of
 from sync_rules.reconcile import Report
 from sync_rules.records import changes_of, read_event
 from sync_rules.rules import Rules
@@ -57,6 +58,8 @@ def process_message(message: Message, rules: Rules, pace: Pace) -> Work[Report]:
         case PullMessage():
             one = pull_of(message.target, rules, attempt=message.attempt, delay_seconds=message.delay_seconds)
             return (yield from pull([one] if one else [], pace))
+        case ChunkMessage():
+            return (yield from look_at(chunks_of(message, rules), pace))
         case PartMessage():
             look = part_of(message, rules)
             return (yield from settle([look] if look else [], pace))
@@ -67,7 +70,8 @@ def process_message(message: Message, rules: Rules, pace: Pace) -> Work[Report]:
                 call = Call(rule.name, rule.function, message.change, message.attempt)
                 yield from take_effect(message.change.key, call, pace, report)
             return report
-    return (yield from push(pushes_of(message, rules), rules, pace))
+    work = spread if message.spread else push
+    return (yield from work(pushes_of(message, rules), rules, pace))
 
 
 @dataclass

@@ -1,30 +1,28 @@
-"""Push and pull: which targets are looked at, in which order, and how much at a time.
+"""Push, pull and chunk: which targets are looked at, in which order, and how much at a time.
 
 Law: pages are worked in rounds. In each round every image is read first, the sources then, so that no copy is judged by
-a source older than its image. An index row is never an image. The second look through an index is asked for after the
-last page, by whoever lists it.
+a source older than its image. An index row is never an image, and neither is what whoever sent a chunk has seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass, field
 
 from sync_rules.attributes import Item
 from sync_rules.errors import StoreError
 from sync_rules.families import Part, PartRule, TargetRule
+from sync_rules.handover import hand_over, inline_max_items, second_look
+from sync_rules.listings import Listing, failed, list_page, told
 from sync_rules.messages import Message, PullMessage
-from sync_rules.model import Change, ItemKey, Outcome
+from sync_rules.model import Change, ItemKey
 from sync_rules.pace import Pace
 from sync_rules.parts import PartLook, message_of, settle
-from sync_rules.plan import Pull, Push
-from sync_rules.reconcile import Report, Unfinished, fix
+from sync_rules.plan import Chunk, Pull, Push
+from sync_rules.reconcile import Report, fix
 from sync_rules.rules import Rules
 from sync_rules.sources import Target, read_all
-from sync_rules.store import Later, List, Work
-
-FAILED_MAX_MESSAGES: Final = 20  # of one push that goes on; more would take long to send
+from sync_rules.store import Later, Work
 
 
 def pull(pulls: Sequence[Pull], pace: Pace) -> Work[Report]:
@@ -79,28 +77,6 @@ def _look_again(one: Pull, target: Target, pace: Pace, report: Report) -> Work[N
 
 
 @dataclass
-class Listing:
-    """One push in progress: where its listing stands, how many rows it had, and what came of it."""
-
-    push: Push
-    cursor: Item | None
-    listed_items: int = 0
-    done: bool = False
-    handed_over: bool = False
-    wrote: bool = False
-    failed: str = ""
-    targets_failed: bool = False
-    again: list[Message] = field(default_factory=list)  # a look at each target or part that failed
-    unread: bool = False  # some item could not even be read, so that nobody knows which looks it needs
-    round_began: Item | None = None
-    first_failed: Item | None = None  # where the round began in which one failed first
-
-    @property
-    def found(self) -> bool:
-        return self.push.found or self.wrote
-
-
-@dataclass
 class Look:
     """An item listed in a round: its image once known, and the pushes that ask."""
 
@@ -124,17 +100,24 @@ def push(pushes: Sequence[Push], rules: Rules, pace: Pace) -> Work[Report]:
         report.outcomes.update(done.outcomes)
         for listing in active:
             if listing.done and not listing.failed:
-                yield from _second_look(listing, pace)
+                yield from second_look(listing, pace)
         # those that had no turn this time come first in the next round
         active = sorted((one for one in active if not one.done), key=lambda one: one.listed_items)
-    for listing in listings:
-        if listing.failed:
-            report.note(
-                listing.push.source, Unfinished(tuple(rule.name for rule in listing.push.rules), listing.failed)
-            )
-        if listing.failed and not listing.targets_failed:  # its own failure, which no target stands for
-            report.tally(listing.push.rules, Outcome.FAILED)
-    return report
+    return told(listings, report)
+
+
+def look_at(chunks: Sequence[Chunk], pace: Pace) -> Work[Report]:
+    """Look at exactly these targets. Nothing is listed, no rest goes on as a message: if one fails, all come again."""
+    listings = [Listing(one.push, None) for one in chunks]
+    if pace.out_of_time():
+        failed(listings, "OutOfTime")
+        return told(listings, Report())
+    looks: dict[ItemKey, Look] = {}
+    for listing, one in zip(listings, chunks, strict=True):
+        for key in dict.fromkeys(one.targets):
+            looks.setdefault(key, Look()).asked.append(listing)
+    yield from _read_images(looks, tuple(looks))
+    return told(listings, (yield from _look(looks, pace)))
 
 
 def _list_round(active: Sequence[Listing], rules: Rules, pace: Pace) -> Work[dict[ItemKey, Look]]:
@@ -145,10 +128,10 @@ def _list_round(active: Sequence[Listing], rules: Rules, pace: Pace) -> Work[dic
     for listing in active:
         if room <= 0:
             break
-        if pace.out_of_time() or listing.listed_items >= pace.limits.fan_out_inline_max_items:
-            yield from _hand_over(listing, pace)
+        if pace.out_of_time() or listing.listed_items >= inline_max_items(listing.push, pace.limits):
+            yield from hand_over(listing, pace)
             continue
-        for key, image in (yield from _list_page(listing, rules, pace)):
+        for key, image in (yield from list_page(listing, rules, pace)):
             look = looks.setdefault(key, Look())
             look.asked.append(listing)
             if image is None:
@@ -166,40 +149,11 @@ def _read_images(looks: dict[ItemKey, Look], keys: tuple[ItemKey, ...]) -> Work[
     for key, image in (yield from read_all(keys)).items():
         if isinstance(image, StoreError):
             asked = looks.pop(key).asked
-            _fail(asked, str(image))
+            failed(asked, str(image))
             for listing in asked:
                 listing.unread = True
         else:
             looks[key].image = image
-
-
-def _list_page(listing: Listing, rules: Rules, pace: Pace) -> Work[list[tuple[ItemKey, Item | None]]]:
-    """One page of a push: the keys of its targets, with their images if they may be used as such."""
-    rule = listing.push.rules[0]  # all rules of a push list alike
-    table, index = rule.listed.table, rule.find.index if rule.find is not None else None
-    conditions = rule.conditions(listing.push.source)
-    if conditions is None:  # nothing can name this item
-        listing.done = True
-        return []
-    try:
-        page = yield List(table.name, index, conditions, pace.limits.fan_out_page_max_items, listing.cursor)
-    except StoreError as error:
-        given = listing.cursor is not None and listing.cursor is listing.push.cursor
-        if given and error.reason == "ValidationException":
-            listing.cursor = None  # the message's cursor is of a Query that is no longer this rule's: start over, once
-            return []
-        listing.done = True
-        listing.failed = str(error)
-        return []
-    listing.cursor = page.cursor
-    listing.done = page.cursor is None
-    listing.listed_items += len(page.items)
-    keys = ((table.key_of(item), item) for item in page.items)
-    return [
-        (key, item if index is None else None)
-        for key, item in keys
-        if key is not None and rules.entity_of(key) is rule.listed  # else another entity's, in the same partition
-    ]
 
 
 def _look(looks: Mapping[ItemKey, Look], pace: Pace) -> Work[Report]:
@@ -229,7 +183,7 @@ def _tell(report: Report, asked: Iterable[tuple[ItemKey, Message, Collection[Lis
         for listing in listings:
             listing.wrote |= key in report.written
         if key in report.failed:
-            _fail(listings, report.failed[key].reason)
+            failed(listings, report.failed[key].reason)
             for listing in listings:
                 listing.targets_failed = True
                 listing.again.append(message)
@@ -249,50 +203,3 @@ def parts_listed(push: Push, key: ItemKey, image: Item) -> list[Part]:
         for part in rule.parts(Change(key, None, image), rule.listed)
         if part.target == push.source
     ]
-
-
-def _fail(listings: Iterable[Listing], reason: str) -> None:
-    for listing in listings:
-        listing.first_failed = listing.first_failed if listing.failed else listing.round_began
-        listing.failed = reason
-
-
-def _hand_over(listing: Listing, pace: Pace) -> Work[None]:
-    """The rest of a push goes on as a message, and what failed so far goes with it: else all of it would come again,
-    and hand over the same rest once more. A few targets that failed go as messages of their own. Of many, of those
-    that could not even be read, and after a delete, which only a push does, the message begins where the first of them
-    was listed; if that is where this one began, nothing is handed over and it comes again.
-    """
-    listing.done = listing.handed_over = True
-    cursor = listing.cursor
-    known = not listing.push.removed and not listing.unread
-    few = known and len(listing.again) <= FAILED_MAX_MESSAGES and not pace.out_of_time()
-    if listing.failed and not few:
-        cursor = listing.first_failed
-        if cursor == listing.push.cursor:
-            return
-    try:
-        for message in listing.again if few else ():
-            yield Later(message, pace.limits.parked_first_delay_seconds)
-        yield Later(replace(listing.push, cursor=cursor, found=listing.found).message())
-    except StoreError as error:
-        listing.failed = str(error)
-    else:
-        listing.failed, listing.targets_failed = "", False
-
-
-def _second_look(listing: Listing, pace: Pace) -> Work[None]:
-    """After the last page of a listing through an index: look again once the index must have caught up, and again,
-    after twice the time, for as long as that still finds something.
-    """
-    push = listing.push
-    find = push.rules[0].find  # all rules of a push list alike
-    settle = max(rule.settle_seconds for rule in push.rules)
-    first = push.delay_seconds == 0
-    if find is None or find.index is None or settle == 0 or not (first or listing.found) or listing.handed_over:
-        return
-    delay = settle if first else min(2 * push.delay_seconds, pace.limits.settle_max_seconds)
-    try:
-        yield Later(replace(push, cursor=None, delay_seconds=delay, found=False).message(), delay)
-    except StoreError as error:
-        listing.failed = str(error)

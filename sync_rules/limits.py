@@ -18,8 +18,20 @@ class Limits:
     fan_out_round_max_items: int = 1_000
     """Targets of all pushes of a batch held in memory at once; several rules for one of them become one update."""
 
-    fan_out_inline_max_items: int = 10_000
-    """Targets one invocation looks at for one push before the rest goes on as a message."""
+    fan_out_inline_max_items: int = 1_000
+    """Targets looked at for one push while its record holds up the shard, before the rest is handed over to workers."""
+
+    fan_out_spread_max_items: int = 50_000
+    """Targets of a push that was handed over whose keys one invocation sends as chunks before another goes on."""
+
+    fan_out_chunk_max_items: int = 200
+    """Targets of one chunk, which one worker looks at: all of them come again if one fails."""
+
+    fan_out_chunk_max_bytes: int = 200_000
+    """Keys of one chunk as JSON; SQS takes messages of 1 MiB, and before August 2025 a quarter of that."""
+
+    fan_out_second_look_max_items: int = 10_000
+    """Targets one invocation looks at of a second look, which holds up nobody, before the rest goes on as a message."""
 
     apply_max_writes: int = 100
     """Writes handed to the store at once, between two looks at the clock."""

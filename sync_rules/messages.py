@@ -1,5 +1,5 @@
-"""Messages for later, as JSON: the next page of a push, a second look through an index, another pull of a target, a
-call that failed.
+"""Messages for later, as JSON: the rest of a push and chunks of its targets, a second look through an index, another
+pull of a target, a call that failed.
 
 Law: a message names keys and rules, never a value. Whoever receives it reads everything afresh, so it may come late,
 twice, or not in order. The one exception is a call: what the function is told of may be gone, and what was there before
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ class PushMessage:
 
     `removed`: a REMOVE record of the source started this, so `on_delete: delete` applies. `delay_seconds` is 0 for the
     first pass; a second look carries the delay it waited, and `found` says whether an earlier page of it had to write.
+    `spread`: whoever receives it looks at no target, but sends their keys on as chunks.
     """
 
     rules: tuple[str, ...]
@@ -33,6 +34,17 @@ class PushMessage:
     cursor: Item | None = None
     delay_seconds: int = 0
     found: bool = False
+    spread: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkMessage:
+    """Look at these targets of a source, for these rules. `removed` as in a `PushMessage`."""
+
+    rules: tuple[str, ...]
+    source: ItemKey
+    targets: tuple[ItemKey, ...]
+    removed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +79,10 @@ class CallMessage:
     attempt: int = 0
 
 
-Message = PushMessage | PullMessage | PartMessage | CallMessage
+Message = PushMessage | ChunkMessage | PullMessage | PartMessage | CallMessage
 KINDS: Final[Mapping[type[Message], str]] = {
     PushMessage: "push",
+    ChunkMessage: "chunk",
     PullMessage: "pull",
     PartMessage: "part",
     CallMessage: "call",
@@ -79,7 +92,37 @@ KINDS: Final[Mapping[type[Message], str]] = {
 def encode(message: Message) -> str:
     """The message as JSON text, the same for the same message."""
     body = {"kind": KINDS[type(message)], **asdict(message)}
+    if isinstance(message, ChunkMessage):
+        body["targets"] = _folded(message.targets)
+    elif isinstance(message, PushMessage) and not message.spread:
+        del body["spread"]  # a worker of before there was such a thing can read it
+    return _text(body)
+
+
+def key_bytes(key: ItemKey) -> int:
+    """How much one more target adds to the text of a chunk."""
+    return len(_text(_folded([key])[0]["values"])) - 1
+
+
+def _text(body: object) -> str:
     return json.dumps(body, default=encode_bytes, separators=(",", ":"), sort_keys=True)
+
+
+def _folded(keys: Iterable[ItemKey]) -> list[dict[str, Any]]:
+    """Keys, what they have in common said once."""
+    groups: dict[tuple[object, ...], list[list[str | bytes]]] = {}
+    for key in keys:
+        attributes = tuple((name, kind) for name, kind, _ in key.values)
+        groups.setdefault((key.table, attributes), []).append([value for *_, value in key.values])
+    return [{"table": table, "attributes": names, "values": values} for (table, names), values in groups.items()]
+
+
+def _unfolded(groups: Iterable[Mapping[str, Any]]) -> tuple[ItemKey, ...]:
+    return tuple(
+        _key({"table": group["table"], "values": [(*a, v) for a, v in zip(group["attributes"], values, strict=True)]})
+        for group in groups
+        for values in group["values"]
+    )
 
 
 def decode(text: str) -> Message:
@@ -96,6 +139,9 @@ def decode(text: str) -> Message:
                 body[name] = _key(body[name])
         if kind == "push":
             message: Message = PushMessage(**{**body, "rules": tuple(body["rules"])})
+        elif kind == "chunk":
+            rules, targets = tuple(body["rules"]), _unfolded(body["targets"])
+            message = ChunkMessage(**{**body, "rules": rules, "targets": targets})
         elif kind == "part":
             message = PartMessage(**body)
         elif kind == "call":
@@ -106,7 +152,7 @@ def decode(text: str) -> Message:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RecordError(f"not a message of sync-rules: {type(error).__name__}") from error
     if kind not in KINDS.values() or not _well_formed(message):
-        raise RecordError("not a message of sync-rules: expected a push, a pull, a part or a call")
+        raise RecordError("not a message of sync-rules: expected a push, a chunk, a pull, a part or a call")
     return message
 
 
@@ -119,8 +165,10 @@ def _well_formed(message: Message) -> bool:
         return known and _is_change(message.change) and _count(message.attempt)
     if isinstance(message, PullMessage):
         return isinstance(message.target, ItemKey) and _count(message.attempt) and _count(message.delay_seconds)
-    names = all(isinstance(name, str) for name in message.rules)
-    return names and _is_item(message.cursor) and isinstance(message.source, ItemKey) and _count(message.delay_seconds)
+    known = isinstance(message.source, ItemKey) and all(isinstance(name, str) for name in message.rules)
+    if isinstance(message, ChunkMessage):
+        return known and isinstance(message.removed, bool)
+    return known and _is_item(message.cursor) and _count(message.delay_seconds) and isinstance(message.spread, bool)
 
 
 def _is_change(change: Change) -> bool:

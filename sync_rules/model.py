@@ -194,6 +194,7 @@ class Failure:
 
     `member` is, where an item is made of several, the one that did not fit. `apart`: the failures of several members
     are several, not one and the same failure of the item. `element` is given for a part, whose source is then `member`.
+    `source` is the one that a target names, for who follows it through the log; it is not kept.
     """
 
     rule: str
@@ -203,6 +204,7 @@ class Failure:
     member: ItemKey | None = None
     apart: bool = field(default=False, compare=False)
     element: str | None = field(default=None, compare=False)
+    source: ItemKey | None = field(default=None, compare=False)
 
 
 # ---------------------------------------------------------------- effects: what leaves the tables

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from sync_rules.attributes import Item
 from sync_rules.families import EffectRule, ListingRule, Part, PartRule, Rule, TargetRule
-from sync_rules.messages import PartMessage, PushMessage
+from sync_rules.messages import ChunkMessage, PartMessage, PushMessage
 from sync_rules.model import Change, Effect, ItemKey
 from sync_rules.parts import PartLook
 from sync_rules.rules import Rules
@@ -39,7 +39,7 @@ class Push:
     """Look at everything that one item lists (a source its targets, a node its edges), for rules of the same Query.
 
     `cursor` says where the listing goes on; `delay_seconds` is how long a second look waited (0: the first pass);
-    `found` whether an earlier page of this pass had to write.
+    `found` whether an earlier page of this pass had to write. `spread`: nothing is looked at, keys are sent as chunks.
     """
 
     source: ItemKey
@@ -48,11 +48,26 @@ class Push:
     cursor: Item | None = None
     delay_seconds: int = 0
     found: bool = False
+    spread: bool = False
 
     def message(self) -> PushMessage:
         """The rest of this push, to be done by whoever receives it."""
-        names = tuple(rule.name for rule in self.rules)
-        return PushMessage(names, self.source, self.removed, self.cursor, self.delay_seconds, self.found)
+        return PushMessage(
+            self.names, self.source, self.removed, self.cursor, self.delay_seconds, self.found, self.spread
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its rules."""
+        return tuple(rule.name for rule in self.rules)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some of the items that a push lists, by their keys."""
+
+    push: Push
+    targets: tuple[ItemKey, ...]
 
 
 @dataclass
@@ -201,21 +216,35 @@ def pushes_of(message: PushMessage, rules: Rules) -> tuple[Push, ...]:
     """The pushes a message asks for. The rules may have changed since: what they no longer say is not asked for, what
     is listed in another way now is listed from the start.
     """
-    entity = rules.entity_of(message.source)
-    known = [
-        rule
-        for name in message.rules
-        if (rule := rules.rules.get(name)) is not None and rule.anchor is entity and rule.find is not None
-    ]
     return tuple(
         replace(
             push,
             cursor=message.cursor if _fits(message.cursor, push.rules[0]) else None,
             delay_seconds=message.delay_seconds,
             found=message.found,
+            spread=message.spread,
         )
-        for push in group_pushes({(message.source, rule): message.removed for rule in known})
+        for push in _pushes_of(message, rules)
     )
+
+
+def chunks_of(message: ChunkMessage, rules: Rules) -> tuple[Chunk, ...]:
+    """The targets a message asks for, by the pushes they are of. What the rules no longer say is not asked for."""
+    chunks = (
+        Chunk(push, tuple(key for key in message.targets if rules.entity_of(key) is push.rules[0].listed))
+        for push in _pushes_of(message, rules)
+    )
+    return tuple(chunk for chunk in chunks if chunk.targets)
+
+
+def _pushes_of(message: PushMessage | ChunkMessage, rules: Rules) -> tuple[Push, ...]:
+    entity = rules.entity_of(message.source)
+    known = [
+        rule
+        for name in message.rules
+        if (rule := rules.rules.get(name)) is not None and rule.anchor is entity and rule.find is not None
+    ]
+    return group_pushes({(message.source, rule): message.removed for rule in known})
 
 
 def _fits(cursor: Item | None, rule: Rule) -> bool:

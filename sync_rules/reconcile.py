@@ -246,7 +246,8 @@ def _park(target: Target, rules: Iterable[TargetRule], trouble: Trouble, pace: P
         if target.attempt == pace.limits.recorded_at(patient=trouble.patient):
             for rule in rules:
                 apart = trouble.member is not None
-                yield Park(Failure(rule.name, target.key, trouble.reason, member=member, apart=apart))
+                source = next(iter(rule.source_keys(target.image)), None)
+                yield Park(Failure(rule.name, target.key, trouble.reason, member=member, apart=apart, source=source))
     except StoreError as error:
         report.fail(target.only(rules), str(error))
         return

@@ -1,15 +1,51 @@
-"""Counts of what was done, per rule, and how late: for metrics, the terminal and tests. Never a value of an item."""
+"""Counts of what was done, per rule, and how late: for metrics, the terminal and tests. Never a value of an item.
+
+Law: what a metric is told apart by is a rule of the file or a word of ours, never anything of an item.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from sync_rules.messages import KINDS
 from sync_rules.model import ItemKey, Outcome
 from sync_rules.reconcile import Report, Unfinished
 
 FAILED_KEPT_MAX_ITEMS: Final = 1_000
+
+# ---------------------------------------------------------------- what metrics are called
+NAMESPACE: Final = "SyncRules"
+SERVICE: Final = "sync-rules"  # the value of dimension `service`, which each metric has; in a stack, its name
+METRIC_NAMES: Final[Mapping[Outcome, str]] = {
+    Outcome.COPIED: "Copied",
+    Outcome.DELETED: "Deleted",
+    Outcome.RIGHT: "AlreadyRight",
+    Outcome.KEPT: "Kept",
+    Outcome.SUPERSEDED: "RefusedSuperseded",
+    Outcome.RELINKED: "RefusedRelinked",
+    Outcome.GONE: "RefusedGone",
+    Outcome.FAILED: "Failed",
+    Outcome.PARKED: "Parked",
+    Outcome.DONE: "Done",
+}
+LAG: Final = "Lag"  # milliseconds: of each batch and rule the age of the oldest change, once it was dealt with
+FAILURE_RECORDS: Final = "FailureRecords"
+VERIFIED: Final = "ItemsVerified"
+DRIFT: Final = "Drift"
+DRIFT_SHARE: Final = "DriftShare"  # percent of what was verified
+THROTTLED: Final = "Throttled"  # by kind, and by cause: the limit that was met
+SENT: Final = "MessagesSent"  # by kind
+UNREADABLE: Final = "UnreadableRecords"
+SETUP_ERRORS: Final = "SetupErrors"
+SECOND_LOOK: Final = "second-look"
+SENT_KINDS: Final = (*KINDS.values(), SECOND_LOOK)
+SETUP_REASONS: Final = frozenset({  # what no repetition mends: something is missing, or forbidden
+    "AccessDenied", "AccessDeniedException", "BucketNotFound", "IndexNotFound", "QueueNotFound", "TableNotFound",
+    "ValidationException",
+})  # fmt: skip
 
 
 @dataclass
@@ -41,6 +77,11 @@ class Telemetry:
     def total(self, *outcomes: Outcome) -> int:
         """How often these outcomes occurred, over all rules."""
         return sum(count for (_, outcome), count in self.outcomes.items() if outcome in outcomes)
+
+    @property
+    def setup_errors(self) -> int:
+        """How often work failed for a reason that somebody must mend: no such table, or no permission."""
+        return sum(count for reason, count in self.reasons.items() if reason in SETUP_REASONS)
 
     def clear(self) -> None:
         """Start anew, after what was counted has been written out."""

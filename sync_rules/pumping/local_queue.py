@@ -8,6 +8,7 @@ Whoever handles a message reads everything afresh, so one look serves all who as
 too early for any of them. Of equal messages that wait, these are kept:
 - of pulls of a target, one: a pull is never too early, so the earliest time, and the lowest attempt, as a change that
   came since deserves all of its tries;
+- of equal chunks, one: nor is a chunk ever too early;
 - of equal pushes, the earliest and the latest. A second look must come its whole delay after the push that asked for it
   (an index may lag that long), so only the latest serves everyone; but while a source changes all the time, each new
   push would put the latest off, for ever if it were the only one. Once the earliest was taken, the latest stays where
@@ -24,7 +25,7 @@ from typing import Final
 
 from sync_rules.errors import StoreError
 from sync_rules.limits import DELAY_MAX_SECONDS
-from sync_rules.messages import Message, PullMessage, encode
+from sync_rules.messages import ChunkMessage, Message, PullMessage, encode
 from sync_rules.model import ItemKey
 
 PENDING_MAX_MESSAGES: Final = 10_000
@@ -69,7 +70,9 @@ def coalesce(waiting: Sequence[Pending]) -> tuple[Pending, ...]:
     if pulls:
         message = min(pulls, key=lambda pull: pull.attempt)
         return (Pending(message, first.due_ms, max(p.receives for p in waiting)),)
-    return (first,) if first.due_ms == last.due_ms else (first, last)
+    if first.due_ms == last.due_ms or isinstance(first.message, ChunkMessage):
+        return (replace(first, receives=max(p.receives for p in waiting)),)
+    return first, last
 
 
 class LocalQueue:

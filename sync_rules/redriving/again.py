@@ -19,11 +19,11 @@ from sync_rules.failures import FailureRecord, printable, visible
 from sync_rules.families import EffectRule, PartRule, Rule, TargetRule
 from sync_rules.fanout import pull, push
 from sync_rules.kinds.call import CallRule
-from sync_rules.messages import KINDS, CallMessage, Message, PartMessage, PullMessage, PushMessage
+from sync_rules.messages import KINDS, CallMessage, ChunkMessage, Message, PartMessage, PullMessage, PushMessage
 from sync_rules.model import Change, Failure, ItemKey
 from sync_rules.pace import Pace
 from sync_rules.parts import PartLook, settle
-from sync_rules.plan import Pull, part_of, plan_batch, pull_of, pushes_of
+from sync_rules.plan import Pull, chunks_of, part_of, plan_batch, pull_of, pushes_of
 from sync_rules.reconcile import Report, Unfinished
 from sync_rules.records import read_event
 from sync_rules.redriving.bykey import parts_by_key, unknown_by_key
@@ -154,8 +154,8 @@ def _pulled(one: Pull, rule: TargetRule, rules: Rules, pace: Pace) -> Work[Repor
 def _of_message(message: Message, rules: Rules, pace: Pace) -> Work[Report]:
     """A message, as if for the first time: what is stuck must be said, and not only after so many looks."""
     match message:
-        case PushMessage():
-            if not pushes_of(message, rules):
+        case PushMessage() | ChunkMessage():
+            if not (pushes_of(message, rules) if isinstance(message, PushMessage) else chunks_of(message, rules)):
                 raise RecordError(f"no rule of its rules speaks of its item any more: {', '.join(message.rules)}")
             return process_message(message, rules, pace)
         case PullMessage():
@@ -196,7 +196,7 @@ def legible(records: Iterable[Any], rules: Rules) -> tuple[list[Any], list[str]]
 def titles_of(body: Failed) -> frozenset[str] | None:
     """The titles of the rules that an entry is about; None for one that is about all of an item."""
     match body:
-        case PushMessage():
+        case PushMessage() | ChunkMessage():
             names: Iterable[str] = body.rules
         case PartMessage() | CallMessage():
             names = (body.rule,)
@@ -221,6 +221,8 @@ def described(body: Failed) -> str:
             return f"{body.rule or 'no rule'} on {body.table}[{key}]: {body.reason}"
         case PushMessage():
             return f"push of {printable(body.source)} for {', '.join(body.rules)}"
+        case ChunkMessage():
+            return f"{len(body.targets)} targets of {printable(body.source)} for {', '.join(body.rules)}"
         case CallMessage():
             return f"call of {body.function} for {printable(body.change.key)}"
     return f"{KINDS[type(body)]} of {printable(body.target)}"

@@ -17,7 +17,7 @@ from sync_rules.batch import Consumer
 from sync_rules.errors import RecordError, StoreError
 from sync_rules.failures import FailureRecord
 from sync_rules.limits import Limits
-from sync_rules.messages import Message, PushMessage, encode
+from sync_rules.messages import ChunkMessage, Message, PushMessage, encode
 from sync_rules.model import Outcome
 from sync_rules.pace import Pace
 from sync_rules.redriving.again import described, legible, titles_of, work_of
@@ -173,7 +173,7 @@ class Redriver:
         """Do it. Returns why it failed, "" if it did not. Raises RecordError when nothing can be done."""
         if isinstance(body, GivenUp):
             return self._batch(body)
-        pushes = isinstance(body, PushMessage)
+        pushes = isinstance(body, PushMessage | ChunkMessage)
         work = work_of(body, self._rules, Pace(self._consumer.limits if pushes else AT_ONCE))
         try:
             report = drive(work, self._world if pushes else self._strict)

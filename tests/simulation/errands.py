@@ -21,7 +21,9 @@ from sync_rules import verify
 from sync_rules.backfill import Chosen
 from sync_rules.backfilling import page as backfill_page
 from sync_rules.backfilling import run as backfill_run
-from sync_rules.backfilling.run import BackfillRun, segments, unfinished
+from sync_rules.backfilling.head import unfinished
+from sync_rules.backfilling.run import BackfillRun
+from sync_rules.backfilling.segment import segments
 from sync_rules.compare import Difference, Drift
 from sync_rules.errors import StoreError, UserError
 from sync_rules.findings import Finding, Share

@@ -12,6 +12,7 @@ from sync_rules import reconcile
 from tests.simulation import (
     mutants_backfill,
     mutants_booked,
+    mutants_chunks,
     mutants_errands,
     mutants_gathered,
     mutants_own,
@@ -98,6 +99,8 @@ LAWS: Mapping[str, Mutation] = {
     # what stands for itself
     **mutants_parts.MUTANTS,
     **mutants_booked.MUTANTS,
+    # what goes on in chunks
+    **mutants_chunks.MUTANTS,
     # what people do beside the pipeline
     **mutants_backfill.MUTANTS,
     **mutants_errands.MUTANTS,

@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 from sync_rules import backfill
 from sync_rules.backfilling import run as backfill_run
+from sync_rules.backfilling import segment
 from sync_rules.backfilling.page import Pages
 from sync_rules.backfilling.place import beginning_of
 from sync_rules.backfilling.run import BackfillRun
@@ -70,7 +71,7 @@ def lagging_page(scan: Any, chosen: Any, pace: Any) -> Work:
 def sources_first() -> Iterator[None]:
     """The sources are read when a segment is begun, before its pages."""
     early: dict[Any, Any] = {}
-    bring_page = backfill_run.bring_page
+    bring_page = segment.bring_page
 
     def bringing(scan: Any, chosen: Any, pace: Any) -> Work:
         if scan.cursor is None:
@@ -83,7 +84,7 @@ def sources_first() -> Iterator[None]:
                     early.update({table.key_of(item): item for item in page.items})
         return (yield from answered(bring_page(scan, chosen, pace), known(early)))
 
-    with patch.object(backfill_run, "bring_page", bringing):
+    with patch.object(segment, "bring_page", bringing):
         yield
 
 
@@ -117,14 +118,14 @@ def begun_is_done() -> Iterator[None]:
 @contextmanager
 def begun(change: Callable[[Any], None]) -> Iterator[None]:
     """What is done to a run that goes on."""
-    original = BackfillRun._begin
+    original = BackfillRun.begin
 
     def begin(self: Any) -> None:
         original(self)
         if self._resumed:
             change(self)
 
-    with patch.object(BackfillRun, "_begin", begin):
+    with patch.object(BackfillRun, "begin", begin):
         yield
 
 
@@ -166,7 +167,7 @@ def one_round(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def page_of(function: Callable[..., Any]) -> Mutant:
-    return replacing(backfill_run, "bring_page", function)
+    return replacing(segment, "bring_page", function)
 
 
 MUTANTS: Mapping[str, Mutation] = {

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from sync_rules import batch, entities, fanout, finding, reconcile
 from sync_rules.errors import StoreError
-from sync_rules.messages import PushMessage, encode
+from sync_rules.messages import ChunkMessage, PushMessage, encode
 from sync_rules.store import Later, Read, Request
 from tests.simulation.breaking import Work, answered, known
 from tests.simulation.scheduler import History
@@ -106,38 +106,33 @@ def value_from_image() -> Iterator[None]:
 
 @contextmanager
 def value_in_message() -> Iterator[None]:
-    """A push that goes on as a message takes along what it read of its source."""
+    """A push that goes on as a message takes along what it read of its source, and so do its chunks."""
     carried: dict[str, Any] = {}
     push, process_message, configure = fanout.push, batch.process_message, History._configure
 
-    def carrying(pushes: Any, rules: Any, pace: Any) -> Work:
-        read: dict[Any, Any] = {}
-
+    def carrying(read: dict[Any, Any]) -> Any:
         def ask(request: Request) -> Work:
             answer = yield request
             if isinstance(request, Read):
                 read.update(zip(request.keys, answer, strict=True))
-            if (
-                isinstance(request, Later)
-                and isinstance(request.message, PushMessage)
-                and request.message.source in read
-            ):
-                carried.setdefault(encode(request.message), read[request.message.source])
+            message = request.message if isinstance(request, Later) and request.delay_seconds == 0 else None
+            if isinstance(message, PushMessage | ChunkMessage) and message.source in read:
+                carried.setdefault(encode(message), read[message.source])
             return answer
 
-        return answered(push(pushes, rules, pace), ask)
+        return ask
 
     def receiving(message: Any, rules: Any, pace: Any) -> Work:
         text = encode(message)
-        items = {message.source: carried[text]} if text in carried and message.delay_seconds == 0 else {}
-        return answered(process_message(message, rules, pace), known(items))
+        items = {message.source: carried[text]} if text in carried else {}
+        return answered(answered(process_message(message, rules, pace), carrying(dict(items))), known(items))
 
     def fresh(self: History) -> None:
         carried.clear()
         configure(self)
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(batch, "push", carrying))
+        stack.enter_context(patch.object(batch, "push", lambda *args: answered(push(*args), carrying({}))))
         stack.enter_context(patch.object(batch, "process_message", receiving))
         stack.enter_context(patch.object(History, "_configure", fresh))
         yield

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules import batch, fanout, plan
+from sync_rules import batch, fanout, handover, plan
 from sync_rules.attributes import changed
 from sync_rules.kinds.copy import CopyRule
 from sync_rules.store import List, Request
@@ -95,10 +95,17 @@ def own_records_ignored() -> Iterator[None]:
 
 # ---------------------------------------------------------------- listing
 @contextmanager
-def index_row_as_image() -> Iterator[None]:
-    original = fanout._list_page
+def in_both(**functions: Any) -> Iterator[None]:
+    """Functions replaced for whoever looks at what is listed, and for whoever sends it on."""
+    with patch.multiple(fanout, **functions), patch.multiple(handover, **functions):
+        yield
 
-    def _list_page(listing: Any, rules: Any, pace: Any) -> Work:
+
+@contextmanager
+def index_row_as_image() -> Iterator[None]:
+    original = fanout.list_page
+
+    def list_page(listing: Any, rules: Any, pace: Any) -> Work:
         rows: dict[Any, Any] = {}
         table = listing.push.rules[0].listed.table
 
@@ -111,32 +118,32 @@ def index_row_as_image() -> Iterator[None]:
         found = yield from answered(original(listing, rules, pace), ask)
         return [(key, rows[key]) for key, _ in found]
 
-    with patch.object(fanout, "_list_page", _list_page):
+    with patch.object(fanout, "list_page", list_page):
         yield
 
 
 @contextmanager
 def first_page_only() -> Iterator[None]:
-    original = fanout._list_page
+    original = fanout.list_page
 
-    def _list_page(listing: Any, rules: Any, pace: Any) -> Work:
+    def list_page(listing: Any, rules: Any, pace: Any) -> Work:
         found = yield from original(listing, rules, pace)
         listing.done = True
         return found
 
-    with patch.object(fanout, "_list_page", _list_page):
+    with in_both(list_page=list_page):
         yield
 
 
 @contextmanager
 def second_look_if(allowed: Callable[[Any, Any], bool]) -> Iterator[None]:
-    original = fanout._second_look
+    original = fanout.second_look
 
-    def _second_look(listing: Any, pace: Any) -> Work:
+    def second_look(listing: Any, pace: Any) -> Work:
         if allowed(listing, pace):
             yield from original(listing, pace)
 
-    with patch.object(fanout, "_second_look", _second_look):
+    with in_both(second_look=second_look):
         yield
 
 
@@ -147,18 +154,18 @@ def one_page(listing: Any, pace: Any) -> bool:
 @contextmanager
 def second_look_too_early() -> Iterator[None]:
     """The second look is asked for after the first page, while the others are still to be listed."""
-    original, list_page = fanout._second_look, fanout._list_page
+    original, original_page = fanout.second_look, fanout.list_page
 
-    def _list_page(listing: Any, rules: Any, pace: Any) -> Work:
+    def list_page(listing: Any, rules: Any, pace: Any) -> Work:
         first = listing.cursor is None
-        found = yield from list_page(listing, rules, pace)
+        found = yield from original_page(listing, rules, pace)
         if first and not listing.failed:
             yield from original(listing, pace)
         return found
 
-    def _second_look(_listing: Any, _pace: Any) -> Work:
+    def second_look(_listing: Any, _pace: Any) -> Work:
         return
         yield
 
-    with patch.object(fanout, "_list_page", _list_page), patch.object(fanout, "_second_look", _second_look):
+    with in_both(list_page=list_page, second_look=second_look):
         yield

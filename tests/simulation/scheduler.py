@@ -57,10 +57,14 @@ class History:
     def _configure(self) -> None:
         """Swarm: which operations, which faults and how many, which limits, who is quick and who is slow."""
         pick = self.choices.configuration.pick
+        rounds, inline = pick(3), pick(3)
         self.limits = Limits(
             fan_out_page_max_items=2,
-            fan_out_round_max_items=(1_000, 2, 1)[pick(3)],
-            fan_out_inline_max_items=(10_000, 2, 4)[pick(3)],
+            fan_out_round_max_items=(1_000, 2, 1)[rounds],
+            fan_out_inline_max_items=(10_000, 2, 4)[inline],
+            fan_out_second_look_max_items=(10_000, 2, 4)[inline],
+            fan_out_chunk_max_items=(3, 2, 1)[rounds],
+            fan_out_spread_max_items=(10_000, 1, 3)[(rounds + inline) % 3],
             apply_max_writes=(100, 1)[pick(2)],
             parked_max_looks=10**9,  # an item may stay full for as long as the history likes
         )

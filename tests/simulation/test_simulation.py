@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules import fanout
 from sync_rules.compare import Drift
+from sync_rules.listings import Listing
 from sync_rules.model import Outcome
 from sync_rules.sources import Target
 from tests.simulation.breaking import Mutant, replacing
@@ -32,7 +32,7 @@ from tests.simulation.workload import OF_TRUTHS, OPERATIONS
 HISTORIES = int(os.environ.get("SIM_HISTORIES", "2000"))
 FOUND_ON: Mapping[str, Mutant] = {  # what was wrong when a regression was stored, done to the core again
     "full-target-of-a-removed-source": replacing(Target, "only", lambda self, rules: replace(self, rules=tuple(rules))),
-    "unread-target-forgotten": replacing(fanout.Listing, "unread", property(lambda _self: False, lambda *_args: None)),
+    "unread-target-forgotten": replacing(Listing, "unread", property(lambda _self: False, lambda *_args: None)),
     "nested-map-replaced": MUTANTS["map around a copy ignored"].mutant,
 }
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.json"))
@@ -104,7 +104,7 @@ def test_simulation_covers_what_it_claims():
     wanted |= {("page", "short"), ("page", "empty")}
     wanted |= {("outcome", outcome.value) for outcome in Outcome if outcome is not Outcome.DONE}  # no effects here
     wanted |= {("parked", reason) for reason in ("ItemTooLarge", "Contended", "Cycle", "TooManyItems")}
-    wanted |= {("later", kind) for kind in ("push", "parked pull", "second push", "second pull")}
+    wanted |= {("later", kind) for kind in ("push", "rest", "chunk", "parked pull", "second push", "second pull")}
     assert not {what: seen[what] for what in wanted if seen[what] < 5}
 
 

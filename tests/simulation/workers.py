@@ -13,7 +13,7 @@ from typing import Any
 
 from sync_rules import batch
 from sync_rules.errors import StoreError
-from sync_rules.messages import KINDS, PartMessage, PullMessage, PushMessage
+from sync_rules.messages import KINDS, Message, PartMessage, PullMessage, PushMessage, decode
 from sync_rules.model import ItemKey, Result, Status, Write
 from sync_rules.store import Apply, Later, List, Page, Park, Read, Request, Scan, Work
 from tests.simulation import words
@@ -140,9 +140,7 @@ class Workers:
             case Apply():
                 return self.world.apply(request.writes[part])
             case Later():
-                note = note_of(request.message, self.world.store.clock if _second_look(request) else 0)
-                self.seen["later", _kind(request)] += 1
-                self.world.notes.append(note)
+                self._later(request, task.origin)
             case Park():
                 self.seen["parked", request.failure.reason] += 1
                 self.world.keep(request.failure, alone=isinstance(task.origin, Errand))
@@ -157,6 +155,12 @@ class Workers:
                     self.world.store.catch_up()
                 task.origin.since = self.world.watch.clock
         return None
+
+    def _later(self, request: Later, origin: Batch | Note | Errand) -> None:
+        self.seen["later", _kind(request)] += 1
+        if _spreads(request.message) and isinstance(origin, Note):
+            self.seen["later", "rest"] += _spreads(decode(origin.text))
+        self.world.notes.append(note_of(request.message, self.world.store.clock if _second_look(request) else 0))
 
     def _read(self, _request: Read, key: ItemKey) -> Any:
         return self.world.store.read(Read((key,)))[0]
@@ -255,6 +259,10 @@ def _second_look(request: Later) -> bool:
     message = request.message
     again = isinstance(message, PushMessage) or (isinstance(message, PullMessage) and message.delay_seconds > 0)
     return again and request.delay_seconds > 0
+
+
+def _spreads(message: Message) -> bool:
+    return isinstance(message, PushMessage) and message.spread
 
 
 def _kind(request: Later) -> str:

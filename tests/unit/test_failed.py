@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sync_rules.errors import RecordError
 from sync_rules.failures import FailureRecord, failure_record
-from sync_rules.messages import CallMessage, PartMessage, PullMessage, PushMessage, encode
+from sync_rules.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, encode
 from sync_rules.model import Change, Failure, ItemKey
 from sync_rules.redriving.failed import Entry, GivenUp, Span, grouped, read_entry, text_of
 from tests.shared import case
@@ -23,6 +23,7 @@ RECORDS = [{"dynamodb": {"Keys": {"PK": {"S": "USER#1"}}, "SequenceNumber": "7"}
 MESSAGES = [
     PullMessage(KEY, 2),
     PushMessage(("names",), KEY, cursor={"PK": {"S": "x"}}),
+    ChunkMessage(("names",), KEY, (KEY,)),
     PartMessage("tags", KEY, None, "a"),
     CallMessage("told", "f.g", Change(KEY, {"B": {"B": b"\xff"}}, None, "1")),
 ]

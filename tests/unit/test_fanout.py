@@ -11,7 +11,7 @@ from sync_rules.attributes import Item
 from sync_rules.errors import StoreError
 from sync_rules.fanout import push
 from sync_rules.limits import Limits
-from sync_rules.messages import PullMessage, PushMessage
+from sync_rules.messages import ChunkMessage, PullMessage, PushMessage
 from sync_rules.model import WRITTEN, Outcome, Result, Status
 from sync_rules.pace import Pace
 from sync_rules.plan import Push
@@ -170,17 +170,23 @@ def test_fanout_looks_once_where_nothing_lags(scene):
 
 # ---------------------------------------------------------------- the rest as messages
 def test_fanout_beyond_the_inline_limit_goes_on_as_a_message():
-    """A push stops at its limit and hands over where it stands, and the messages finish it, second look included."""
-    scene = scene_with(25, Limits(fan_out_page_max_items=5, fan_out_inline_max_items=10))
+    """A push stops at its limit and hands over where it stands, and the messages finish it, second look included, which
+    goes on page by page.
+    """
+    limits = Limits(fan_out_page_max_items=5, fan_out_inline_max_items=10, fan_out_second_look_max_items=10)
+    scene = scene_with(25, limits)
     assert scene.deliver() == []
     assert len(scene.tap.writes) == 10
     (((message, delay)),) = scene.queue.messages
     assert isinstance(message, PushMessage)
-    assert (delay, message.cursor is None, message.found) == (0, False, True)
-    delays = []
+    assert (delay, message.cursor is None, message.spread) == (0, False, True)
+    sent = [(message, delay)]
     while scene.queue.messages:
-        delays += scene.receive()
-    assert delays == [0, 0, 60, 0, 0]
+        scene.receive()
+        sent += scene.queue.messages
+    looks = [(type(one), delay, isinstance(one, PushMessage) and one.spread) for one, delay in sent]
+    serial = (PushMessage, 0, False)
+    assert looks == [(PushMessage, 0, True), (ChunkMessage, 0, False), (PushMessage, 60, False), serial, serial]
     assert len(scene.tap.writes) == 25
     assert names(scene, 25) == {"Eve"}
 
@@ -190,6 +196,7 @@ def test_fanout_out_of_time_hands_over_everything():
     scene = scene_with(5)
     assert scene.deliver(remaining_ms=1_000) == []
     assert scene.tap.requests == []
+    scene.receive()
     scene.receive()
     assert names(scene, 5) == {"Eve"}
 
@@ -327,13 +334,14 @@ class Endless:
 def peak_bytes(targets: int) -> int:
     """The most memory that a push to some targets takes at any time."""
     rules = library()
+    pace = Pace(Limits(fan_out_inline_max_items=targets))
     store = Endless(targets)
     author = key(rules.tables["authors"], "a1")
     world = World(store, Inbox(), Parked())  # it is never scanned
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        report = drive(push([Push(author, tuple(rules.rules.values()))], rules, Pace()), world)
+        report = drive(push([Push(author, tuple(rules.rules.values()))], rules, pace), world)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -12,7 +12,7 @@ import pytest
 from sync_rules import limits
 from sync_rules.limits import Limits
 
-UNITS = ("items", "writes", "tries", "seconds", "looks")
+UNITS = ("items", "bytes", "writes", "tries", "seconds", "looks")
 
 
 @pytest.mark.parametrize("field", fields(Limits), ids=lambda field: field.name)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.errors import StoreError
-from sync_rules.messages import PullMessage, PushMessage, encode
+from sync_rules.messages import ChunkMessage, PullMessage, PushMessage, encode
 from sync_rules.model import ItemKey
 from sync_rules.pumping import local_queue
 from sync_rules.pumping.local_queue import LocalQueue, Pending
@@ -93,6 +95,22 @@ def test_local_queue_keeps_one_pull_per_target():
     queue.send(PullMessage(target, 1), 60)
     queue.send(PullMessage(target, 2), 120)
     assert queue.pending == (Pending(PullMessage(target, 1), clock.ms + 60_000),)
+
+
+def test_local_queue_keeps_one_of_equal_chunks():
+    """A chunk is never too early: one that was sent again, or given back, is one with that which waits."""
+    clock, queue = queue_with()
+    chunk = ChunkMessage(("names",), KEY, (KEY,))
+    queue.send(chunk, 0)
+    clock.ms += 5
+    queue.send(chunk, 0)
+    queue.send(replace(chunk, removed=True), 0)
+    assert [pending.message for pending in queue.pending] == [chunk, replace(chunk, removed=True)]
+    (taken, _) = queue.take(2)
+    queue.send(chunk, 0)
+    queue.give_back(taken)
+    (pending,) = (one for one in queue.pending if one.message == chunk)
+    assert (pending.due_ms, pending.receives) == (clock.ms, 1)
 
 
 def test_local_queue_adds_a_message_while_an_equal_one_is_handled():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.errors import RecordError
-from sync_rules.messages import CallMessage, PartMessage, PullMessage, PushMessage, decode, encode
+from sync_rules.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, decode, encode
 from sync_rules.model import Change, ItemKey
 
 PARTS = st.one_of(
@@ -26,6 +26,15 @@ PUSHES = st.builds(
     st.booleans(),
     CURSORS,
     st.integers(0, 900),
+    st.booleans(),
+    st.booleans(),
+)
+BOOKS = st.integers().map(lambda number: ItemKey("books", (("book_id", "N", str(number)), ("part", "B", b"\xff"))))
+CHUNKS = st.builds(
+    ChunkMessage,
+    st.lists(st.text(), min_size=1, max_size=3).map(tuple),
+    KEYS,
+    st.lists(BOOKS, max_size=4).map(tuple) | KEYS.map(lambda key: (key,)),
     st.booleans(),
 )
 PULLS = st.builds(PullMessage, KEYS, st.integers(0, 20))
@@ -50,7 +59,7 @@ CALL = CallMessage("r", "f.g", Change(ItemKey("t", (("PK", "S", "a"),)), None, {
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.one_of(PUSHES, PULLS, KEY_PARTS, CALLS))
+@given(st.one_of(PUSHES, CHUNKS, PULLS, KEY_PARTS, CALLS))
 def test_messages_come_back_as_they_were(message):
     """Any message survives its text, binary keys, cursors and images included, and the same has the same text."""
     assert decode(encode(message)) == message
@@ -79,6 +88,34 @@ def test_messages_of_a_call_that_are_damaged_are_refused(part, by):
     body = json.loads(encode(CALL))
     with pytest.raises(RecordError):
         decode(json.dumps({**body, part: by}))
+
+
+CHUNK = ChunkMessage(("r",), ItemKey("t", (("PK", "S", "a"),)), (ItemKey("b", (("id", "B", b"x"),)),))
+
+
+@pytest.mark.parametrize(
+    ("part", "by"),
+    [("rules", by) for by in (None, 5, [5], [[]])] + [("source", by) for by in (None, 5, [], {})]
+    + [("removed", by) for by in (None, 0, "yes")] + [("extra", 1)]
+    + [("targets", by) for by in (None, 5, [5], [{}], [{"table": "b", "attributes": [["id", "B"]], "values": [[]]}],
+                                  [{"table": "b", "attributes": [["id", "B"]], "values": [["text"]]}])],
+)  # fmt: skip
+def test_messages_of_a_chunk_that_are_damaged_are_refused(part, by):
+    """A chunk whose rules, source or targets are of another shape is a RecordError."""
+    body = json.loads(encode(CHUNK))
+    with pytest.raises(RecordError):
+        decode(json.dumps({**body, part: by}))
+
+
+def test_messages_of_a_push_are_spread_only_if_they_say_so():
+    """A push of before there were chunks can be read, and one that is not spread can be read by who knows of none."""
+    push = PushMessage(("r",), CHUNK.source)
+    assert "spread" not in json.loads(encode(push))
+    assert decode(encode(push)) == push
+    body = json.loads(encode(PushMessage(("r",), CHUNK.source, spread=True)))
+    assert body["spread"] is True
+    with pytest.raises(RecordError):
+        decode(json.dumps({**body, "spread": "yes"}))
 
 
 @pytest.mark.parametrize("part", ["old", "new", "position", "created_ms", "in_order", "expired", "key", "extra"])

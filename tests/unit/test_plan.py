@@ -8,9 +8,9 @@ import pytest
 
 from sync_rules.batch import Consumer
 from sync_rules.entities import Ref
-from sync_rules.messages import PullMessage, PushMessage
+from sync_rules.messages import ChunkMessage, PullMessage, PushMessage
 from sync_rules.model import Change
-from sync_rules.plan import Pull, plan_batch, pull_of, pushes_of
+from sync_rules.plan import Pull, chunks_of, plan_batch, pull_of, pushes_of
 from sync_rules.rulefile import parse_rules
 from sync_rules.store import World
 from tests.builders import author_item, book_item, key, library, mapping, n, order_item, rules_of, s, shop, user_item
@@ -157,6 +157,18 @@ def test_plan_of_messages_leaves_out_what_no_longer_exists():
     assert push.message() == replace(message, rules=(NAMES.name,))
     assert pushes_of(replace(message, rules=("gone",)), SHOP) == ()
     assert pull_of(USER, SHOP) is None
+
+
+def test_plan_of_chunks_is_of_items_that_the_rules_list():
+    """A chunk asks for those of its targets that its rules still list, and for nothing where none is left."""
+    order = key(SHOP.tables["shop"], "USER#1", "ORDER#1")
+    message = ChunkMessage((NAMES.name, "gone"), USER, (order, USER, replace(order, table="gone")), removed=True)
+    (chunk,) = chunks_of(message, SHOP)
+    assert chunk.targets == (order,)
+    assert (chunk.push.source, chunk.push.rules, chunk.push.removed) == (USER, (NAMES,), True)
+    assert chunks_of(replace(message, rules=("gone",)), SHOP) == ()
+    assert chunks_of(replace(message, source=order), SHOP) == ()
+    assert chunks_of(replace(message, targets=(USER,)), SHOP) == ()
 
 
 def test_plan_of_messages_of_before_a_change_of_the_rules():

@@ -15,7 +15,7 @@ from sync_rules.compare import Drift
 from sync_rules.errors import StoreError
 from sync_rules.failures import failure_record
 from sync_rules.limits import Limits
-from sync_rules.messages import CallMessage, PartMessage, PullMessage, PushMessage, encode
+from sync_rules.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, encode
 from sync_rules.model import Change, Failure, Result, Status, Transaction
 from sync_rules.pumping.streams import IteratorExpiredError, RecordsTrimmedError, ShardGoneError
 from sync_rules.records import changes_of, read_event
@@ -479,6 +479,8 @@ def test_redrive_names_what_cannot_be_put_through():
         "rule gone is gone, or speaks": encode(PartMessage("gone", at, None)),
         "no rule 'names' any more that calls": encode(CallMessage("names", "f.g", Change(at, None, {}))),
         "speaks of its item any more: gone": encode(PushMessage(("gone",), at)),
+        "of its item any more: gone": encode(ChunkMessage(("gone",), at, (at,))),
+        "of its item any more: names": encode(ChunkMessage(("names",), scene.at("shop", "USER#1", "PROFILE"), (half,))),
         "no rule writes its": encode(PullMessage(half)),
         "rule tags is gone, or speaks": encode(PartMessage("tags", half, at, "a")),
         "rule tags is gone, or speaks of": encode(PartMessage("tags", at, at, "a")),
@@ -617,19 +619,36 @@ def test_redrive_puts_dead_letters_through():
     bench = Bench()
     scene = bench.scene
     change = Change(scene.at("shop", "USER#1", "ORDER#a"), None, order("1", "a", 5), "1")
-    scene.there("shop", user("1", name=s("Ada"), email=s("a@x")), order("1", "a", 5), order("1", "b", 5))
+    scene.there("shop", user("1", name=s("Ada"), email=s("a@x")), *(order("1", name, 5) for name in "abc"))
     source = scene.at("shop", "USER#1", "PROFILE")
     shelf = Shelf(
         encode(PullMessage(scene.at("shop", "USER#1", "ORDER#a"), attempt=11)),
         encode(PushMessage(("names", "gone"), source)),
+        encode(ChunkMessage(("names", "gone"), source, (scene.at("shop", "USER#1", "ORDER#c"),))),
         encode(PartMessage("mails", scene.at("shop", "EMAIL#a@x", "EMAIL"), source, attempt=11)),
         encode(CallMessage("called", "an.old.name", change, 7)),
     )
     tally = bench.redrive(shelf).tally
-    assert (shelf.bodies, tally.done) == ([], 4)
-    assert scene.item(scene.at("shop", "USER#1", "ORDER#b"))["user_name"] == s("Ada")
+    assert (shelf.bodies, tally.done) == ([], 5)
+    for name in "abc":
+        assert scene.item(scene.at("shop", "USER#1", f"ORDER#{name}"))["user_name"] == s("Ada")
     assert scene.item(scene.at("shop", "EMAIL#a@x", "EMAIL"))["name"] == s("Ada")
     assert [call.change for call in scene.caller.calls] == [change]
+
+
+def test_redrive_says_which_target_of_a_chunk_is_stuck():
+    """A chunk in which one target cannot take its copy is done: that one has a failure record, the others are right."""
+    bench = Bench()
+    scene = bench.scene
+    scene.there("shop", user("1", name=s("Ada")), order("1", "a", 5), order("1", "b", 5))
+    a, b = (scene.at("shop", "USER#1", f"ORDER#{name}") for name in "ab")
+    rejected = Result(Status.REJECTED, reason="ItemTooLarge")
+    scene.tap.result = lambda write: rejected if write.key == a else None
+    shelf = Shelf(encode(ChunkMessage(("names",), scene.at("shop", "USER#1", "PROFILE"), (a, b))))
+    bench.redrive(shelf)
+    assert shelf.bodies == []
+    assert [(one.rule, one.key, one.reason) for one in bench.recorded.failures] == [("names", a, "ItemTooLarge")]
+    assert scene.item(b)["user_name"] == s("Ada")
 
 
 @pytest.mark.parametrize("attempt", [0, 3, 12])

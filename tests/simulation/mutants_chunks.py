@@ -1,0 +1,164 @@
+"""Mutants of the fan-out in chunks: keys that nobody is sent, failures that nobody hears of, chunks looked at too lightly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from sync_rules import batch, fanout, handover
+from sync_rules.errors import StoreError
+from sync_rules.families import TargetRule
+from sync_rules.messages import ChunkMessage, Message, PushMessage
+from sync_rules.store import Later, List, Request
+from tests.simulation.breaking import Mutation, Work, among, answered, known, wrapping
+from tests.simulation.scheduler import History
+
+INDEX = ("index", "strict-index", "two-index", "delete-index")
+DELETE = among("O1", "delete", "delete-index", "two-delete")
+SETS = among("O1", "collect", "collect-index")
+OF_A_CHUNK = {"of": {"S": "a chunk"}}  # stands as the cursor of a push whose targets came in a chunk
+
+
+# ---------------------------------------------------------------- what is sent
+def dropping(dropped: Callable[[Message, Any, Any], bool]) -> Any:
+    """Some messages of a spread are not sent; it is asked with the listing and the limits."""
+    original = handover._send_chunks
+
+    def _send_chunks(listing: Any, rules: Any, pace: Any) -> Work:
+        def ask(request: Request) -> Work:
+            if isinstance(request, Later) and dropped(request.message, listing, pace.limits):
+                return None
+            return (yield request)
+
+        return answered(original(listing, rules, pace), ask)
+
+    return lambda: patch.object(handover, "_send_chunks", _send_chunks)
+
+
+def unfilled(message: Message, _listing: Any, limits: Any) -> bool:
+    return isinstance(message, ChunkMessage) and len(message.targets) < limits.fan_out_chunk_max_items
+
+
+def before_the_rest(message: Message, listing: Any, _limits: Any) -> bool:
+    return isinstance(message, ChunkMessage) and listing.handed_over
+
+
+def the_rest(message: Message, _listing: Any, _limits: Any) -> bool:
+    return isinstance(message, PushMessage)
+
+
+def sent_anyway(request: Request) -> Work:
+    """A message that could not be sent is taken as sent."""
+    try:
+        return (yield request)
+    except StoreError:
+        if not isinstance(request, Later):
+            raise
+
+
+def nothing(*_args: object) -> Work:
+    return
+    yield
+
+
+# ---------------------------------------------------------------- what is looked at
+def looked_at(change: Callable[[Any, Any, Any], Work]) -> Any:
+    """A look at chunks replaced by a function of it, the chunks and the pace."""
+    original = fanout.look_at
+    return patch.object(batch, "look_at", lambda chunks, pace: change(original, chunks, pace))
+
+
+def failures_forgotten(original: Any, chunks: Any, pace: Any) -> Work:
+    report = yield from original(chunks, pace)
+    report.failed = {}
+    return report
+
+
+def not_removed(original: Any, chunks: Any, pace: Any) -> Work:
+    return original([replace(one, push=replace(one.push, removed=False)) for one in chunks], pace)
+
+
+def first_target_only(original: Any, chunks: Any, pace: Any) -> Work:
+    return original([replace(one, targets=one.targets[:1]) for one in chunks], pace)
+
+
+def marked(original: Any, chunks: Any, pace: Any) -> Work:
+    return original([replace(one, push=replace(one.push, cursor=OF_A_CHUNK)) for one in chunks], pace)
+
+
+@contextmanager
+def no_link_check() -> Iterator[None]:
+    """Whatever a chunk names is taken for a target of its source."""
+    original = fanout.still_linked
+
+    def still_linked(push: Any, image: Any) -> Any:
+        if push.cursor != OF_A_CHUNK:
+            return original(push, image)
+        return tuple(rule for rule in push.rules if isinstance(rule, TargetRule))
+
+    with looked_at(marked), patch.object(fanout, "still_linked", still_linked):
+        yield
+
+
+@contextmanager
+def no_parts() -> Iterator[None]:
+    """Of what a chunk names only targets are looked at."""
+    original = fanout.parts_listed
+
+    def parts_listed(push: Any, key: Any, image: Any) -> Any:
+        return [] if push.cursor == OF_A_CHUNK else original(push, key, image)
+
+    with looked_at(marked), patch.object(fanout, "parts_listed", parts_listed):
+        yield
+
+
+@contextmanager
+def rows_as_images() -> Iterator[None]:
+    """Whoever sent a chunk has seen its targets in the index: these rows are taken for their images."""
+    rows: dict[Any, Any] = {}
+    list_page, configure = handover.list_page, History._configure
+
+    def noting(listing: Any, rules: Any, pace: Any) -> Work:
+        table = listing.push.rules[0].listed.table
+
+        def ask(request: Request) -> Work:
+            answer = yield request
+            if isinstance(request, List):
+                rows.update({table.key_of(item): item for item in answer.items})
+            return answer
+
+        return answered(list_page(listing, rules, pace), ask)
+
+    def fresh(self: History) -> None:
+        rows.clear()
+        configure(self)
+
+    def believing(original: Any, chunks: Any, pace: Any) -> Work:
+        return answered(original(chunks, pace), known(rows))
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(handover, "list_page", noting))
+        stack.enter_context(patch.object(History, "_configure", fresh))
+        stack.enter_context(looked_at(believing))
+        yield
+
+
+MUTANTS = {
+    "chunk that is not full not sent": Mutation(dropping(unfilled)),
+    "keys before the rest not sent": Mutation(dropping(before_the_rest)),
+    "rest of a spread not sent": Mutation(dropping(the_rest)),
+    "spread done though a send failed": Mutation(wrapping(handover, "_send_chunks", sent_anyway)),
+    "spread never fails": Mutation(lambda: patch.object(handover, "told", lambda _listings, report: report)),
+    "no second look after a spread": Mutation(
+        lambda: patch.object(handover, "second_look", nothing), among("O1", *INDEX)
+    ),
+    "chunk never fails": Mutation(lambda: looked_at(failures_forgotten)),
+    "first target of a chunk only": Mutation(lambda: looked_at(first_target_only)),
+    "chunk forgets the removal": Mutation(lambda: looked_at(not_removed), DELETE),
+    "chunk without link check": Mutation(no_link_check, DELETE),
+    "chunk without parts": Mutation(no_parts, SETS),
+    "chunk takes index rows for images": Mutation(rows_as_images, among("O3", *INDEX)),
+}

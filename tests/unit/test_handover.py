@@ -1,0 +1,419 @@
+"""What of a push goes on: the keys of its targets in chunks, the rest of a spread, the second look, and nothing twice."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sync_rules.batch import process_message
+from sync_rules.errors import StoreError
+from sync_rules.handover import chunks
+from sync_rules.limits import Limits
+from sync_rules.messages import ChunkMessage, Message, PullMessage, PushMessage, decode, encode
+from sync_rules.model import ItemKey, Outcome, Result, Status
+from sync_rules.pace import Pace
+from sync_rules.rulefile import parse_rules
+from sync_rules.sqs import MESSAGE_MAX_BYTES
+from sync_rules.store import Apply, List, Read
+from tests.builders import author_item, book_item, library, s, shop
+from tests.every_kind import RULES, order, text_of, user
+from tests.worlds import Scene
+
+RULE = "author-on-books"
+EVE = author_item("a1", name=s("Eve"))
+SMALL = Limits(
+    fan_out_page_max_items=3,
+    fan_out_inline_max_items=6,
+    fan_out_spread_max_items=9,
+    fan_out_chunk_max_items=4,
+)
+
+
+def scene_with(books: int, limits: Limits = SMALL, **options: object) -> Scene:
+    """An author who was renamed, the record not processed yet, and books that still have the old name."""
+    scene = Scene(library(**options), limits=limits)
+    scene.there("books", *(book_item(f"b{i:05}", "a1", author_name=s("Ada")) for i in range(books)))
+    scene.put("authors", EVE)
+    return scene
+
+
+def names(scene: Scene) -> Counter[str]:
+    return Counter(item["author_name"]["S"] for item in scene.memory.items("books"))
+
+
+def received(scene: Scene) -> list[tuple[Message, int]]:
+    """Handle every message, those that come of it included, until none is left. Returns all of them, in order."""
+    found: list[tuple[Message, int]] = []
+    while scene.queue.messages:
+        found += scene.queue.messages
+        scene.receive()
+    return found
+
+
+def author(scene: Scene) -> ItemKey:
+    return scene.at("authors", "a1")
+
+
+def chunk(scene: Scene, *books: str, **more: object) -> ChunkMessage:
+    keys = tuple(scene.at("books", book) for book in books)
+    return ChunkMessage(**{"rules": (RULE,), "source": author(scene), "targets": keys, **more})
+
+
+# ---------------------------------------------------------------- what is sent
+def test_handover_sends_every_key_exactly_once():
+    """When nothing fails, what was not looked at inline is in exactly one chunk, none larger than allowed; the rest
+    goes on where a spread had enough; after the last page there is one second look, and it is no spread.
+    """
+    scene = scene_with(40)
+    assert scene.deliver() == []
+    sent = received(scene)
+    in_chunks = [key for message, _ in sent if isinstance(message, ChunkMessage) for key in message.targets]
+    assert in_chunks == [scene.at("books", f"b{i:05}") for i in range(6, 40)]
+    assert max(len(message.targets) for message, _ in sent if isinstance(message, ChunkMessage)) == 4
+    pushes = [(message.spread, delay) for message, delay in sent if isinstance(message, PushMessage)]
+    assert pushes == [(True, 0)] * 4 + [(False, 60)]  # 6 inline, then 9, 9, 9 and 7
+    assert names(scene) == {"Eve": 40}
+    assert len(scene.tap.writes) == 40
+
+
+def test_handover_of_a_base_table_looks_once():
+    """Where nothing lags there are chunks and no second look."""
+    scene = Scene(shop(), limits=SMALL)
+    scene.there("shop", *(order("1", f"{i:02}", 5) for i in range(20)))
+    scene.put("shop", user("1", name=s("Ada")))
+    scene.deliver()
+    sent = received(scene)
+    assert {(type(message), delay) for message, delay in sent} == {(PushMessage, 0), (ChunkMessage, 0)}
+    assert scene.outcomes() == {Outcome.COPIED: 20}
+
+
+def test_handover_looks_at_nothing():
+    """Who receives a spread lists and sends: not one image is read, and nothing written."""
+    scene = scene_with(40)
+    scene.deliver()
+    scene.tap.requests.clear()
+    scene.receive()
+    assert {type(request) for request in scene.tap.requests} == {List}
+    assert isinstance(scene.queue.messages[0][0], ChunkMessage)
+
+
+def test_handover_leaves_out_other_entities():
+    """Keys of other entities in the same partition are in no chunk."""
+    scene = Scene(shop(), limits=replace(SMALL, fan_out_inline_max_items=1))
+    foreign = [{"PK": s("USER#1"), "SK": s(f"ORDERS#{i}")} for i in range(9)]
+    scene.there("shop", *(order("1", f"{i}", 5) for i in range(9)), *foreign)
+    scene.put("shop", user("1", name=s("Ada")))
+    scene.deliver()
+    sent = [key for message, _ in received(scene) if isinstance(message, ChunkMessage) for key in message.targets]
+    assert sent
+    assert all(str(key).startswith("shop[USER#1, ORDER#") for key in sent)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    books=st.integers(1, 25),
+    limits=st.builds(
+        Limits,
+        fan_out_page_max_items=st.integers(1, 5),
+        fan_out_inline_max_items=st.integers(1, 8),
+        fan_out_spread_max_items=st.integers(1, 12),
+        fan_out_chunk_max_items=st.integers(1, 5),
+        fan_out_chunk_max_bytes=st.sampled_from([1, 30, 10_000]),
+        fan_out_second_look_max_items=st.integers(1, 8),
+    ),
+    failing=st.sets(st.integers(0, 80)),
+)
+def test_handover_reaches_every_target_whatever_fails(books, limits, failing):
+    """With any limits, and with any requests, writes and sends failing once, every target is right after redelivery."""
+    scene = scene_with(books, limits)
+    asked = iter(range(10**9))
+    send = scene.queue.send
+
+    def failing_now(request: object) -> None:
+        if not isinstance(request, Apply) and next(asked) in failing:
+            raise StoreError("ThrottlingException")
+
+    def sending(message: Message, delay_seconds: int) -> None:
+        failing_now(message)
+        send(message, delay_seconds)
+
+    scene.tap.before = failing_now
+    scene.tap.result = lambda _write: Result(Status.FAILED, reason="Throttled") if next(asked) in failing else None
+    scene.queue.send = sending  # type: ignore[method-assign]
+    changes = list(scene.records)
+    scene.records.clear()
+    while scene.deliver(changes):
+        pass
+    while scene.queue.messages:
+        message, delay = scene.queue.messages.pop(0)
+        try:
+            scene.consumer.handle_message(message)
+        except StoreError:
+            scene.queue.messages.append((message, delay))
+    assert names(scene) == {"Eve": books}
+
+
+# ---------------------------------------------------------------- what fails
+def test_handover_that_cannot_be_sent_comes_again():
+    """A message that the queue does not take fails the spread: it comes again, and then all keys are sent."""
+    scene = scene_with(20)
+    scene.deliver()
+    ((message, _),) = scene.queue.messages
+    scene.queue.messages.clear()
+    send, sent = scene.queue.send, []
+
+    def second_fails(message: Message, delay_seconds: int) -> None:
+        sent.append(message)
+        if len(sent) == 2:
+            raise StoreError("Throttled")
+        send(message, delay_seconds)
+
+    scene.queue.send = second_fails  # type: ignore[method-assign]
+    with pytest.raises(StoreError, match="Throttled"):
+        scene.consumer.handle_message(message)
+    scene.consumer.handle_message(message)
+    received(scene)
+    assert names(scene) == {"Eve": 20}
+
+
+@pytest.mark.parametrize("what", ["listing", "second look"])
+def test_handover_that_cannot_be_finished_comes_again(what):
+    """So it is where a page cannot be listed, and where the second look cannot be asked for."""
+    scene = scene_with(8)
+    scene.deliver()
+    ((message, _),) = scene.queue.messages
+    if what == "listing":
+        scene.tap.before = lambda _request: (_ for _ in ()).throw(StoreError("Throttled"))
+    else:
+        send = scene.queue.send
+
+        def none_delayed(message: Message, delay_seconds: int) -> None:
+            if delay_seconds:
+                raise StoreError("Throttled")
+            send(message, delay_seconds)
+
+        scene.queue.send = none_delayed  # type: ignore[method-assign]
+    with pytest.raises(StoreError, match="Throttled"):
+        scene.consumer.handle_message(message)
+
+
+def test_handover_without_time_for_a_page_fails():
+    """Without room for one page a spread fails, so that it is given up one day; the same message is not sent anew."""
+    scene = scene_with(20)
+    scene.deliver()
+    ((message, _),) = scene.queue.messages
+    scene.queue.messages.clear()
+    report = scene.drive(process_message(message, scene.rules, Pace(SMALL, lambda: True)))
+    assert [unfinished.reason for unfinished in report.failed.values()] == ["OutOfTime"]
+    assert scene.queue.messages == []
+
+
+def test_handover_whose_time_is_up_sends_what_it_has():
+    """A spread that ran out of time sends the keys it has listed, then the rest, and has not failed."""
+    scene = scene_with(40, replace(SMALL, fan_out_spread_max_items=1_000))
+    scene.deliver()
+    ((message, _),) = scene.queue.messages
+    scene.queue.messages.clear()
+    looks = iter([False, False, True])
+    report = scene.drive(process_message(message, scene.rules, Pace(scene.limits, lambda: next(looks))))
+    sent = [message for message, _ in scene.queue.messages]
+    assert not report.failed
+    assert [len(one.targets) for one in sent[:-1]] == [4, 2]
+    assert isinstance(sent[-1], PushMessage)
+    assert (sent[-1].spread, sent[-1].cursor) == (True, sent[-2].targets[-1].attributes() | {"author_id": s("a1")})
+    received(scene)
+    assert names(scene) == {"Eve": 40}
+
+
+def test_handover_takes_along_what_failed():
+    """Targets that failed before the rest was handed over have messages of their own, and the rest is spread."""
+    scene = scene_with(20)
+    broken = scene.at("books", "b00001")
+    throttled = Result(Status.FAILED, reason="Throttled")
+    scene.tap.result = lambda write: throttled if write.key == broken else None
+    assert scene.deliver() == []
+    pull, rest = scene.queue.messages
+    assert pull == (PullMessage(broken), scene.limits.parked_first_delay_seconds)
+    assert isinstance(rest[0], PushMessage)
+    assert rest[0].spread
+    scene.tap.result = lambda _write: None
+    received(scene)
+    assert names(scene) == {"Eve": 20}
+
+
+# ---------------------------------------------------------------- what a worker does with a chunk
+def test_chunk_takes_its_images_first():
+    """A chunk reads its targets, strongly consistent, then their source, then writes; it lists and sends nothing."""
+    scene = scene_with(5)
+    scene.consumer.handle_message(chunk(scene, "b00001", "b00003"))
+    images, source, writes = scene.tap.requests
+    assert isinstance(images, Read)
+    assert [str(key) for key in images.keys] == ["books[b00001]", "books[b00003]"]
+    assert source == Read((author(scene),))
+    assert isinstance(writes, Apply)
+    assert scene.queue.messages == []
+    assert names(scene) == {"Ada": 3, "Eve": 2}
+
+
+def test_chunk_looks_at_what_is_there_and_still_linked():
+    """A target that is gone, that points to another source by now, or that is another entity's, is left alone."""
+    scene = scene_with(3)
+    moved = book_item("b00000", "a2", author_name=s("Bea"))
+    scene.put("books", moved)
+    scene.memory.delete(scene.at("books", "b00001"))
+    foreign = ItemKey("authors", (("author_id", "S", "a9"),))
+    message = chunk(scene, "b00000", "b00001", "b00002", "b00002")
+    scene.consumer.handle_message(replace(message, targets=(*message.targets, foreign)))
+    assert [write.key for write in scene.tap.writes] == [scene.at("books", "b00002")]
+    assert scene.item(scene.at("books", "b00000")) == moved
+
+
+@pytest.mark.parametrize("what", ["image", "write", "time"])
+def test_chunk_of_which_some_fail_comes_again_whole(what):
+    """If one target cannot be read or written, or time is up, the message fails; what could be done is done."""
+    scene = scene_with(4)
+    message = chunk(scene, "b00000", "b00001")
+    if what == "image":
+        scene.tap.before = lambda _request: (_ for _ in ()).throw(StoreError("Throttled"))
+    elif what == "write":
+        throttled = Result(Status.FAILED, reason="Throttled")
+        scene.tap.result = lambda write: throttled if "b00000" in str(write.key) else None
+    pace = Pace(SMALL, lambda: what == "time")
+    report = scene.drive(process_message(message, scene.rules, pace))
+    assert report.failed
+    assert names(scene)["Eve"] == (1 if what == "write" else 0)
+    assert scene.queue.messages == []
+    if what != "time":
+        with pytest.raises(StoreError, match="Throttled"):
+            scene.consumer.handle_message(message)
+
+
+def test_chunk_deletes_what_lost_its_source():
+    """The targets of a source that was removed are deleted by chunks, and only of a message that says it was removed."""
+    scene = scene_with(20, on_delete="delete")
+    scene.rest()
+    scene.queue.messages.clear()
+    scene.memory.delete(author(scene))
+    gone = list(scene.records)
+    scene.consumer.handle_message(chunk(scene, "b00000"))
+    assert len(list(scene.memory.items("books"))) == 20
+    scene.deliver(gone)
+    assert all(message.removed for message, _ in received(scene))
+    assert list(scene.memory.items("books")) == []
+
+
+def test_chunk_finds_the_parts_of_a_node():
+    """What a node lists is put into it by chunks too."""
+    scene = Scene(parse_rules(text_of({"tags": RULES["tags"]})), limits=SMALL)
+    scene.there("shop", *(order("1", f"{i:02}", 1) for i in range(20)))
+    at = scene.put("shop", user("1", name=s("Ada")))
+    scene.deliver()
+    sent = received(scene)
+    assert sum(isinstance(message, ChunkMessage) for message, _ in sent) == 5
+    assert scene.item(at)["orders"] == {"SS": [f"{i:02}" for i in range(20)]}
+
+
+def test_chunk_of_a_part_that_fails_comes_again():
+    """And it comes again when one of them could not be written."""
+    scene = Scene(parse_rules(text_of({"tags": RULES["tags"]})), limits=SMALL)
+    scene.put("shop", user("1", name=s("Ada")), order("1", "a", 1))
+    scene.tap.result = lambda _write: Result(Status.FAILED, reason="Throttled")
+    one = ChunkMessage(("tags",), scene.at("shop", "USER#1", "PROFILE"), (scene.at("shop", "USER#1", "ORDER#a"),))
+    with pytest.raises(StoreError, match="Throttled"):
+        scene.consumer.handle_message(one)
+
+
+# ---------------------------------------------------------------- how large a chunk is
+TEXTS = {"ascii": "k", "control": "\x01", "two bytes": "é", "three bytes": "€", "four bytes": "😀", "quotes": '"'}
+
+
+@pytest.mark.parametrize("text", [*TEXTS, "binary"])
+def test_chunk_always_fits_into_a_message(text):
+    """Keys of the largest size, in whatever letters JSON makes most of, with the longest names, and rules by the dozen:
+    a chunk fits into a message of SQS, and even into one of before August 2025.
+    """
+    name = "n" * 255
+    of = {"binary": lambda size: b"\xff" * size} | {
+        key: lambda size, one=one: one * (size // len(one.encode())) for key, one in TEXTS.items()
+    }
+    kind = "B" if text == "binary" else "S"
+
+    def largest() -> ItemKey:
+        return ItemKey(name, ((name, kind, of[text](2048)), (name.upper(), kind, of[text](1024))))
+
+    found = chunks([largest()] * 500, Limits())
+    assert sum(map(len, found)) == 500
+    for keys in found:
+        body = encode(ChunkMessage((name,) * 24, largest(), tuple(keys)))
+        assert len(body.encode()) <= MESSAGE_MAX_BYTES // 4
+        assert decode(body).targets == tuple(keys)  # type: ignore[union-attr]
+
+
+def test_chunk_is_as_large_as_may_be():
+    """Usual keys make chunks of 200, the last one of what is left, in the order of the listing."""
+    keys = [ItemKey("shop", (("PK", "S", f"USER#{i}"), ("SK", "S", "ORDER#1"))) for i in range(450)]
+    assert [len(some) for some in chunks(keys, Limits())] == [200, 200, 50]
+    assert [key for some in chunks(keys, Limits()) for key in some] == keys
+    text = encode(ChunkMessage(("names",), keys[0], tuple(keys[:200])))
+    assert len(text) < 200 * 30
+    assert json.loads(text)["targets"][0]["attributes"] == [["PK", "S"], ["SK", "S"]]
+
+
+@given(st.lists(st.integers(0, 40), max_size=30), st.integers(1, 5), st.integers(1, 60))
+def test_chunks_keep_within_both_limits(sizes, most, room):
+    """No chunk has more keys or bytes than allowed, but for a single key that is too large by itself; none could take
+    the first of the next.
+    """
+    keys = [ItemKey("t", (("k", "S", "x" * size),)) for size in sizes]
+    limits = Limits(fan_out_chunk_max_items=most, fan_out_chunk_max_bytes=room)
+    found = chunks(keys, limits)
+    assert [key for some in found for key in some] == keys
+    weights = [[len(key.values[0][2]) + 5 for key in some] for some in found]
+    assert all(len(some) == 1 or (len(some) <= most and sum(some) <= room) for some in weights if some)
+    for one, two in pairwise(weights):
+        assert len(one) == most or sum(one) + two[0] > room
+
+
+# ---------------------------------------------------------------- messages of before, and rules of before
+def test_handover_of_a_push_of_before_is_spread():
+    """A push that an older version handed over is looked at inline, and its rest is spread."""
+    scene = scene_with(20)
+    old = json.dumps({
+        "kind": "push", "rules": [RULE], "source": {"table": "authors", "values": [["author_id", "S", "a1"]]},
+        "removed": False, "cursor": None, "delay_seconds": 0, "found": True,
+    })  # fmt: skip
+    scene.consumer.handle_message(decode(old))
+    ((rest, _),) = scene.queue.messages
+    assert isinstance(rest, PushMessage)
+    assert rest.spread
+    received(scene)
+    assert names(scene) == {"Eve": 20}
+
+
+def test_chunk_of_rules_that_are_gone_asks_for_nothing():
+    """Rules that are gone, or that are about other items by now, are not looked at; those that are left are."""
+    scene = scene_with(3)
+    scene.consumer.handle_message(chunk(scene, "b00000", rules=("gone",)))
+    scene.consumer.handle_message(chunk(scene, "b00000", source=scene.at("books", "b00000")))
+    scene.consumer.handle_message(chunk(scene, "b00000", source=ItemKey("gone", (("PK", "S", "x"),))))
+    assert scene.tap.requests == []
+    scene.consumer.handle_message(chunk(scene, "b00000", rules=("gone", RULE)))
+    assert names(scene)["Eve"] == 1
+
+
+def test_handover_counts_what_failed_for_its_rule():
+    """A spread that failed counts as failed for its rules, so that an alarm can name them."""
+    scene = scene_with(20)
+    scene.deliver()
+    ((message, _),) = scene.queue.messages
+    scene.queue.broken = "QueueNotFound"
+    with suppress(StoreError):
+        scene.consumer.handle_message(message)
+    assert scene.consumer.telemetry.outcomes[RULE, Outcome.FAILED] == 1
