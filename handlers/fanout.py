@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
-from handlers.runtime import Context, answer, consumer, deadline, emit, logger
+from handlers.logs import done, following
+from handlers.runtime import Context, answer, consumer, deadline, emit, logger, receipts
+from sync_rules.backfilling.metered import MeteredStore
 from sync_rules.batch import Consumer
 from sync_rules.errors import RecordError, StoreError
 from sync_rules.messages import decode
@@ -15,6 +18,8 @@ def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
     """Process messages from SQS. Names those that must come again; an unreadable one is parked and done."""
     deadline.context = context
     pipeline = consumer()
+    if isinstance(pipeline.world.store, MeteredStore):
+        pipeline.world.store.forget()  # what items cost is judged by what was read in the same invocation
     try:
         return answer([record["messageId"] for record in event.get("Records", []) if not _done(record, pipeline)])
     finally:
@@ -23,12 +28,21 @@ def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
 
 def _done(record: dict[str, Any], pipeline: Consumer) -> bool:
     """Whether SQS may forget a message."""
-    try:
+    before = dict(pipeline.telemetry.outcomes)
+    with ExitStack() as about:
         try:
-            pipeline.handle_message(decode(record["body"]), deadline.remaining_ms)
-        except RecordError as error:
-            pipeline.world.failures.park(Failure("", None, str(error), record["messageId"]))
-    except StoreError as error:
-        logger.warning("message comes again", message_id=record["messageId"], reason=error.reason)
-        return False
+            try:
+                message = decode(record["body"])
+            except RecordError as error:
+                pipeline.world.failures.park(Failure("", None, str(error), record["messageId"]))
+                return True
+            about.enter_context(following(message))
+            pipeline.handle_message(message, deadline.remaining_ms)
+            done(pipeline.telemetry, before)
+        except StoreError as error:
+            logger.warning("message comes again", message_id=record["messageId"], reason=error.reason)
+            if (queue := receipts()) is not None and "receiptHandle" in record:
+                times = int(record.get("attributes", {}).get("ApproximateReceiveCount", 1))
+                queue.come_again(record["receiptHandle"], times)
+            return False
     return True

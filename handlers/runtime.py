@@ -1,57 +1,43 @@
-"""What the handlers share: rules, clients, logger and metrics, made once per cold start from environment variables.
+"""What the handlers share: rules and clients, made once per cold start from environment variables.
 
-Law: nothing here decides anything. Values of items are never logged; keys only when SYNC_RULES_LOG_KEYS is 1, else a
-short digest stands for them.
+Law: nothing here decides anything. What is printed is printed by `handlers.logs` and `handlers.metrics`.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import sys
-from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from aws_lambda_powertools import Logger
-from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
-
+from handlers.logs import LOG_KEYS, CountedQueue, LoggedFailures, logger, notes, shown
+from handlers.metrics import emit, emit_drift
 from sync_rules import aws
+from sync_rules.backfilling.metered import MeteredStore
+from sync_rules.backfilling.rate import Rate, writes_at_once
 from sync_rules.batch import Consumer
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import StoreError, UserError
 from sync_rules.kinds.call import functions_of
 from sync_rules.limits import Limits
 from sync_rules.messages import CallMessage, Message
-from sync_rules.model import Failure, ItemKey, Outcome
 from sync_rules.outside import archive_of, caller_of
 from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
-from sync_rules.sqs import SqsFailures, SqsQueue
-from sync_rules.store import Caller, Failures, Queue, World
-from sync_rules.telemetry import Telemetry
+from sync_rules.sqs import Receipts, SqsFailures, SqsQueue
+from sync_rules.store import Caller, Failures, Queue, Store, World
+from sync_rules.telemetry import METRIC_NAMES
 
 RULES_FILE: Final = "SYNC_RULES_FILE"  # path of the rules file; default rules.yaml beside the handlers
 QUEUE_URL: Final = "SYNC_RULES_QUEUE_URL"  # messages for later: second looks, the rest of a large fan-out
 FAILURES_URL: Final = "SYNC_RULES_FAILURES_URL"  # failure records; without it they are only logged
 CALLS_TABLE: Final = "SYNC_RULES_CALLS_TABLE"  # for `call` rules: where it is noted which calls were made
 ENDPOINT_URL: Final = "SYNC_RULES_ENDPOINT_URL"  # an emulator's address; AWS when not set
-LOG_KEYS: Final = "SYNC_RULES_LOG_KEYS"
-
-METRIC_NAMES: Final[Mapping[Outcome, str]] = {
-    Outcome.COPIED: "Copied",
-    Outcome.DELETED: "Deleted",
-    Outcome.RIGHT: "AlreadyRight",
-    Outcome.KEPT: "Kept",
-    Outcome.SUPERSEDED: "RefusedSuperseded",
-    Outcome.RELINKED: "RefusedRelinked",
-    Outcome.GONE: "RefusedGone",
-    Outcome.FAILED: "Failed",
-    Outcome.PARKED: "Parked",
-    Outcome.DONE: "Done",
-}
-
-logger = Logger(service="sync-rules")
+WRITE_UNITS: Final = "SYNC_RULES_WRITE_UNITS_PER_SECOND"  # that this process may spend; without limit when not set or 0
+__all__ = ("LOG_KEYS", "METRIC_NAMES", "LoggedFailures", "emit", "emit_drift", "logger", "notes", "shown")
 
 
 class Context(Protocol):
@@ -63,13 +49,26 @@ class Context(Protocol):
 
 
 class Deadline:
-    """How long the current invocation may still take; the one thing here that changes, once per invocation."""
+    """How long the current invocation may still take; the one thing here that changes, once per invocation: with its
+    `context`. Log lines name the invocation from then on.
+    """
 
     def __init__(self) -> None:
-        self.context: Context | None = None
+        self._context: Context | None = None
+
+    @property
+    def context(self) -> Context | None:
+        """Lambda's context object; None outside of an invocation."""
+        return self._context
+
+    @context.setter
+    def context(self, context: Context | None) -> None:
+        self._context = context
+        logger.append_keys(function_request_id=getattr(context, "aws_request_id", None))
+        notes.begin()
 
     def remaining_ms(self) -> int:
-        return 60_000 if self.context is None else self.context.get_remaining_time_in_millis()
+        return 60_000 if self._context is None else self._context.get_remaining_time_in_millis()
 
     def remaining_seconds(self) -> float:
         return self.remaining_ms() / 1000
@@ -94,27 +93,6 @@ class NoQueue:
         raise StoreError("NoQueue", f"set {QUEUE_URL}: {told}")
 
 
-class LoggedFailures:
-    """Failure records into the log, and onto the queue behind it when there is one."""
-
-    def __init__(self, behind: Failures | None) -> None:
-        self._behind = behind
-
-    def park(self, failure: Failure) -> None:
-        """Raises StoreError when the queue does not take the record."""
-        if self._behind is not None:
-            self._behind.park(failure)
-        item, member = (None if key is None else shown(key) for key in (failure.key, failure.member))
-        logger.error(
-            "parked", rule=failure.rule, item=item, member=member, reason=failure.reason, position=failure.position
-        )
-
-
-def shown(key: ItemKey) -> str:
-    """A key as the log may show it."""
-    return str(key) if os.environ.get(LOG_KEYS) == "1" else key.digest()
-
-
 deadline = Deadline()
 
 
@@ -128,12 +106,31 @@ def consumer() -> Consumer:
     file = Path(os.environ.get(RULES_FILE, "rules.yaml"))
     rules = load_rules(file)
     endpoint = os.environ.get(ENDPOINT_URL)
-    store = DynamoStore(aws.dynamodb(endpoint), rules.tables, remaining_seconds=deadline.remaining_seconds)
+    store: Store = DynamoStore(
+        aws.dynamodb(endpoint),
+        rules.tables,
+        remaining_seconds=deadline.remaining_seconds,
+        on_throttle=notes.throttled,
+    )
     queue = _queue(rules, endpoint)
     limits = Limits() if isinstance(queue, SqsQueue) else WITHOUT_QUEUE
+    if units := _write_units():
+        store = MeteredStore(store, rules.tables, Rate(units).take)
+        limits = replace(limits, apply_max_writes=writes_at_once(units))
     archive = archive_of(rules, endpoint_url=endpoint, retrying=aws.retrying(deadline.remaining_seconds))
     caller = _caller(rules, endpoint, file.absolute().parent)
-    return Consumer(rules, World(store, queue, _failures(endpoint), archive, caller), limits=limits)
+    return Consumer(rules, World(store, CountedQueue(queue), _failures(endpoint), archive, caller), limits=limits)
+
+
+def _write_units() -> float:
+    given = os.environ.get(WRITE_UNITS) or "0"
+    try:
+        units = float(given)
+    except ValueError:
+        units = -1.0
+    if not 0 <= units < math.inf:
+        raise UserError(f"{WRITE_UNITS} is {given!r}: expected write units per second, or 0 for no limit")
+    return units
 
 
 def _queue(rules: Rules, endpoint: str | None) -> Queue:
@@ -158,6 +155,15 @@ def _queue(rules: Rules, endpoint: str | None) -> Queue:
     return NoQueue()
 
 
+@cache
+def receipts() -> Receipts | None:
+    """Of the messages of the queue; None where there is none."""
+    url = os.environ.get(QUEUE_URL)
+    if not url:
+        return None
+    return Receipts(aws.sqs(os.environ.get(ENDPOINT_URL)), url, retrying=aws.retrying(deadline.remaining_seconds))
+
+
 def _caller(rules: Rules, endpoint: str | None, folder: Path) -> Caller:
     table = os.environ.get(CALLS_TABLE)
     if not table and (calls := functions_of(rules.rules.values())):
@@ -179,28 +185,6 @@ def _caller(rules: Rules, endpoint: str | None, folder: Path) -> Caller:
 def _failures(endpoint: str | None) -> Failures:
     url = os.environ.get(FAILURES_URL)
     return LoggedFailures(SqsFailures(aws.sqs(endpoint), url) if url else None)
-
-
-def emit(telemetry: Telemetry) -> None:
-    """Write what was counted as CloudWatch metrics (embedded metric format), one set per rule, and start anew."""
-    for rule in sorted({rule for rule, _ in telemetry.outcomes} | telemetry.lag_ms.keys()):
-        metrics = EphemeralMetrics(namespace="SyncRules", service="sync-rules")
-        metrics.add_dimension("rule", rule)
-        for outcome, name in METRIC_NAMES.items():
-            if count := telemetry.outcomes[rule, outcome]:
-                metrics.add_metric(name, MetricUnit.Count, count)
-        if rule in telemetry.lag_ms:
-            metrics.add_metric("Lag", MetricUnit.Milliseconds, telemetry.lag_ms[rule])
-        metrics.flush_metrics()
-    for key, unfinished in telemetry.failed.items():
-        logger.warning(
-            "not finished, comes again", item=shown(key), rules=list(unfinished.rules), reason=unfinished.reason
-        )
-    if telemetry.unreadable_records:
-        metrics = EphemeralMetrics(namespace="SyncRules", service="sync-rules")
-        metrics.add_metric("UnreadableRecords", MetricUnit.Count, telemetry.unreadable_records)
-        metrics.flush_metrics()
-    telemetry.clear()
 
 
 def answer(failed: list[str]) -> dict[str, Any]:

@@ -80,6 +80,16 @@ def cloudwatch(endpoint_url: str | None = None, region: str | None = None) -> An
     return _client("cloudwatch", endpoint_url, region)
 
 
+def cloudformation(endpoint_url: str | None = None, region: str | None = None) -> Any:
+    """The CloudFormation client of this process. Raises UserError like `dynamodb`."""
+    return _client("cloudformation", endpoint_url, region)
+
+
+def stepfunctions(endpoint_url: str | None = None, region: str | None = None) -> Any:
+    """The Step Functions client of this process. Raises UserError like `dynamodb`."""
+    return _client("stepfunctions", endpoint_url, region)
+
+
 @cache
 def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
     config = Config(
@@ -137,6 +147,20 @@ REASONS: Final = {
 }
 
 
+LIMITS: Final = (
+    "ProvisionedThroughputExceeded", "AccountLimitExceeded", "KeyRangeThroughputExceeded",
+    "MaxOnDemandThroughputExceeded",
+)  # fmt: skip
+THROTTLES: Final = {
+    f"{of}{way}{limit}": limit for of in ("Table", "Index") for way in ("Read", "Write") for limit in LIMITS
+}
+OTHER_THROTTLE: Final = "Other"
+THROTTLED: Final = frozenset({
+    "KmsThrottled", "ProvisionedThroughputExceeded", "ProvisionedThroughputExceededException", "RequestLimitExceeded",
+    "RequestThrottled", "SlowDown", "Throttling", "ThrottlingError", "ThrottlingException", "UnprocessedError",
+})  # fmt: skip
+
+
 def no_answer(error: BaseException, client: Any) -> str:
     """What to say where DynamoDB did not answer: which address was asked, and what to do; "" where it did."""
     if not isinstance(error, UNANSWERED):
@@ -182,7 +206,25 @@ def transient(error: BaseException) -> bool:
     return code(error) in TRANSIENT or status >= 500  # noqa: PLR2004 -- server errors begin at 500
 
 
+def throttles(error: BaseException) -> tuple[str, ...]:
+    """Of which kinds a throttle is: the reasons DynamoDB gave, each once, "Other" for one we do not know or where there
+    is none; () for any other error.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
+    """
+    if not THROTTLED.intersection([code(error), *(entry.get("Code") for entry in cancellations(error))]):
+        return ()
+    answer: dict[str, Any] = dict(error.response) if isinstance(error, ClientError) else {}
+    given = answer.get("ThrottlingReasons") or answer.get("throttlingReasons") or [{}]  # one exception spells it so
+    known = (entry.get("reason", "") for entry in given)
+    return tuple(dict.fromkeys(reason if reason in THROTTLES else OTHER_THROTTLE for reason in known))
+
+
 # ---------------------------------------------------------------- tried again
+def uncounted(_kind: str) -> None:
+    """For whom throttles are not counted."""
+
+
 def no_deadline() -> float:
     """Remaining seconds where nobody waits."""
     return math.inf
@@ -213,13 +255,22 @@ def retrying(
     sleep: Callable[[float], None] = time.sleep,
     *,
     first: bool = False,
+    on_throttle: Callable[[str], None] = uncounted,
 ) -> Retrying:
     """Calls a function until it answers: full jitter from 25 ms doubling to 2 s, while the next wait fits the deadline.
 
-    With `first`, for what a command begins with, it gives up after seconds where nothing answers at all. The last error
-    is raised as it is. May be shared by threads.
+    With `first`, for what a command begins with, it gives up after seconds where nothing answers at all. `on_throttle`
+    is told the kinds of each throttle, from whichever thread met it. The last error is raised as it is. May be shared
+    by threads.
     """
+
+    def count(retry_state: RetryCallState) -> None:
+        error = retry_state.outcome.exception() if retry_state.outcome is not None else None
+        for kind in throttles(error) if error is not None else ():
+            on_throttle(kind)
+
     return Retrying(
+        after=count,
         retry=retry_if_exception(transient),
         wait=wait_random_exponential(multiplier=FIRST_WAIT_SECONDS, max=WAIT_MAX_SECONDS),
         stop=stop_any(

@@ -37,7 +37,8 @@ Place = tuple[str, tuple[Any, ...]]
 class DynamoStore:
     """A store on one DynamoDB client.
 
-    `remaining_seconds` tells how long retries may still wait; `workers` is how many writes go out at once.
+    `remaining_seconds` tells how long retries may still wait; `workers` is how many writes go out at once;
+    `on_throttle` is told of each throttle, by kind.
     """
 
     def __init__(
@@ -49,10 +50,11 @@ class DynamoStore:
         attempts_max: int = aws.ATTEMPTS_MAX,
         workers: int = WORKERS,
         sleep: Callable[[float], None] = time.sleep,
+        on_throttle: Callable[[str], None] = aws.uncounted,
     ) -> None:
         self._client = client
         self._tables = tables
-        self._retrying = aws.retrying(remaining_seconds, attempts_max, sleep)
+        self._retrying = aws.retrying(remaining_seconds, attempts_max, sleep, on_throttle=on_throttle)
         self._writer = Writer(client, tables, self._retrying, workers)
 
     # ------------------------------------------------------------ reads

@@ -33,6 +33,7 @@ RECEIVE_MAX_MESSAGES: Final = 10  # ReceiveMessage
 RECEIVE_WAIT_SECONDS: Final = 1  # asked at once, SQS looks at some of its servers only
 PEEKED_MAX_MESSAGES: Final = 1_000  # by a look at a queue, which takes nothing out of it
 PEEK_SECONDS: Final = 30  # for so long a look hides a message from others
+AGAIN_FIRST_SECONDS: Final = 30  # before a message that failed comes again
 TAKEN_MAX_MESSAGES: Final = 100_000  # of one redrive; SQS has at most 120,000 messages of a queue in flight
 TAKEN_SECONDS: Final = 3_600  # for so long a redrive that was killed hides its messages
 
@@ -75,6 +76,28 @@ class SqsFailures:
         """Returns once SQS has the record. Raises StoreError."""
         body = json.dumps(failure_record(failure, self._now()), separators=(",", ":"))
         _send(self._client, self._retrying, self._queue_url, body, 0)
+
+
+class Receipts:
+    """Messages of a queue that a function was handed, and did not finish."""
+
+    def __init__(self, client: SQSClient, queue_url: str, *, retrying: Retrying | None = None) -> None:
+        self._client = client
+        self._queue_url = queue_url
+        self._retrying = retrying or aws.retrying()
+
+    def come_again(self, receipt: str, times_received: int) -> None:
+        """Have a message come again sooner than its visibility timeout says, which is made for calls that die: after
+        half a minute, and twice as long each time. Where SQS does not take that, it comes later.
+        """
+        seconds = min(AGAIN_FIRST_SECONDS << min(times_received - 1, 10), DELAY_MAX_SECONDS)
+        with suppress(*aws.ERRORS):
+            self._retrying(
+                self._client.change_message_visibility,
+                QueueUrl=self._queue_url,
+                ReceiptHandle=receipt,
+                VisibilityTimeout=seconds,
+            )
 
 
 def _send(client: SQSClient, retrying: Retrying, queue_url: str, body: str, delay_seconds: int) -> None:

@@ -50,7 +50,8 @@ Listed = Callable[[frozenset[str]], Iterator[Difference]]  # what a report lists
 
 class Verifier:
     """One verify run. `share` is the part of the tables that a sweep looks at, `workers` of its segments at a time.
-    `on_progress` is called after every page and before and after every wait.
+    `on_progress` is called after every page and before and after every wait. Once there is `enough`, no further page is
+    scanned.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Verifier:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
         on_progress: Callable[[Tally, str], None] = lambda _tally, _doing: None,
+        enough: Callable[[], bool] = lambda: False,
     ) -> None:
         self.tally = Tally()
         self._rules = rules
@@ -78,6 +80,7 @@ class Verifier:
         self._sleep = sleep
         self._clock = clock
         self._on_progress = on_progress
+        self._enough = enough
         self._candidates: list[Difference] = []
         self._last_seen = 0.0
         self._scanned: set[str] = set()
@@ -85,6 +88,26 @@ class Verifier:
     def sweep(self) -> Iterator[Finding]:
         """The target tables of the rules, or the share of each. Raises StoreError when a page cannot be read."""
         return self._in_order(self._only, self._sweep)
+
+    def look_over(self, names: frozenset[str], counted: Collection[str] = ()) -> Iterator[Finding]:
+        """The share of the tables, once, with the rules of one step of a cascade and without the totals of ledgers. The
+        items of the tables in `counted` were counted before. Raises StoreError.
+        """
+        self._scanned |= set(counted)
+        for table in swept_tables(self._rules, names):
+            for pages in self._pages(table, names):
+                for page in pages:
+                    self.tally.items += 0 if table.name in self._scanned else page.items
+                    self._note(page.comparison)
+                self._on_progress(self.tally, f"scanning {table.name}")
+                if len(self._candidates) >= CANDIDATES_MAX:
+                    yield from self._settle()
+            self._scanned.add(table.name)
+        yield from self._settle()
+
+    def add_up(self, names: frozenset[str]) -> Iterator[Finding]:
+        """The totals of the ledgers that these rules keep. Raises StoreError."""
+        return self._balance(names)
 
     def one(self, key: ItemKey) -> Iterator[Finding]:
         """A single target. A repair mends it alone, whatever else is made from it.
@@ -156,16 +179,7 @@ class Verifier:
                     break
 
     def _sweep(self, names: frozenset[str]) -> Iterator[Finding]:
-        for table in swept_tables(self._rules, names):
-            for pages in self._pages(table, names):
-                for page in pages:
-                    self.tally.items += 0 if table.name in self._scanned else page.items
-                    self._note(page.comparison)
-                self._on_progress(self.tally, f"scanning {table.name}")
-                if len(self._candidates) >= CANDIDATES_MAX:
-                    yield from self._settle()
-            self._scanned.add(table.name)
-        yield from self._settle()
+        yield from self.look_over(names)
         if not self._share.sampled:
             yield from self._balance(names)
 
@@ -178,7 +192,7 @@ class Verifier:
         of = self._share
         waiting = [Scan(table.name, PAGE_MAX_ITEMS, None, number, of.segments) for number in of.numbers]
         with ThreadPoolExecutor(self._workers) as pool:
-            while waiting:
+            while waiting and not self._enough():
                 scans, waiting = waiting[: self._workers], waiting[self._workers :]
                 pages = list(pool.map(look, scans))
                 yield pages

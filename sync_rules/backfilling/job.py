@@ -14,8 +14,8 @@ from sync_rules import aws, fingerprints
 from sync_rules.attributes import Item
 from sync_rules.backfill import Chosen, OneItem, Wanted, everything
 from sync_rules.backfilling.export import Export, Shelf, open_export
-from sync_rules.backfilling.run import Supplies, segments
 from sync_rules.backfilling.scope import Scope
+from sync_rules.backfilling.segment import Supplies, segments
 from sync_rules.cascade import swept_tables
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import UserError

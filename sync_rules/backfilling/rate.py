@@ -12,13 +12,22 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final
 
+from sync_rules.limits import Limits
+
 BURST_SECONDS: Final = 1.0  # of the ceiling: what may be let through at once
 SLOWER: Final = 0.7
 SLOWER_AGAIN_SECONDS: Final = 1.0
 RECOVERY_SECONDS: Final = 60.0  # from nothing to the ceiling
 LEAST: Final = 0.01  # of the ceiling: it never stands still
+WRITES_AT_ONCE_SECONDS: Final = 0.1  # of the rate
 WAIT_MAX_SECONDS: Final = 0.5  # in one piece, as the rate may change meanwhile
 ENOUGH: Final = 1e-9  # sums of floats
+
+
+def writes_at_once(rate: float) -> int:
+    """How many writes go out together: so few that the rate is kept from moment to moment, and stopping is quick."""
+    most = Limits().apply_max_writes
+    return max(1, min(most, int(rate * WRITES_AT_ONCE_SECONDS))) if rate else most
 
 
 class Rate:

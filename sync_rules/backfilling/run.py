@@ -2,12 +2,13 @@
 
 Law: a checkpoint says what is done, and is saved after it is: whoever dies loses the pages in hand, which are found
 right when they come again. Copies made from copies come in a later step, so a checkpoint is of one run, step and round.
+Beginning, bringing one supply and ending a round know of each other by the state alone, so each may be another process.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -15,43 +16,22 @@ from typing import Any, Final
 from uuid import uuid4
 
 from sync_rules.attributes import Item
-from sync_rules.backfill import Brought, Chosen, bring_page
+from sync_rules.backfill import Chosen
+from sync_rules.backfilling.head import HEAD, UNREADABLE, unfinished
 from sync_rules.backfilling.metered import MeteredStore
 from sync_rules.backfilling.page import Pages, Supply
 from sync_rules.backfilling.place import Place, beginning_of, next_place
+from sync_rules.backfilling.segment import Supplies
 from sync_rules.backfilling.state import Body, State
 from sync_rules.backfilling.totals import Totals
-from sync_rules.cascade import cascade, swept_tables
+from sync_rules.cascade import cascade
 from sync_rules.errors import StoreError, UserError
 from sync_rules.pace import Pace
-from sync_rules.rules import Rules
-from sync_rules.store import Failures, NobodyLooksAgain, Scan, Store, Work, World
+from sync_rules.store import Failures, NobodyLooksAgain, Store, World
 
-PAGE_MAX_ITEMS: Final = 500
+UNSAID: Final = "NotFinished"  # of a supply whose worker is gone
 SAVED_EVERY_SECONDS: Final = 1.0  # where pages need no write; where they do, each is
 SAVE_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed
-UNREADABLE: Final = "the state says how far a backfill is in words that cannot be read: begin anew with --restart"
-HEAD: Final = "backfill"  # the document that says what is being brought in line, and how far that is
-
-
-@dataclass(frozen=True)
-class Segment:
-    """One segment of a table scan."""
-
-    table: str
-    number: int
-    total: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.table}/{self.number}-of-{self.total}"
-
-    def page(self, cursor: Item | None, chosen: Chosen, pace: Pace) -> Work[Brought]:
-        scan = Scan(self.table, PAGE_MAX_ITEMS, cursor, self.number, self.total)
-        return (yield from bring_page(scan, chosen, pace))
-
-
-Supplies = Callable[[frozenset[str]], Sequence[Supply]]  # for the rules of these names
 
 
 @dataclass(frozen=True)
@@ -68,7 +48,7 @@ class BackfillRun:
 
     `before_write` is told the units of each write before it is made, and may wait; `on_page` is called with the totals
     so far at the start of each round and after each page; `stopping` is asked before each page and each few writes.
-    Meanwhile `place` in `steps` says where it is, and `before` what it came to before that.
+    Meanwhile `place` in `steps` says where it is, and `before` what it came to before that. `name` is the run's own.
     """
 
     def __init__(
@@ -80,6 +60,7 @@ class BackfillRun:
         scope: Body,
         *,
         supplies: Supplies,
+        name: str = "",
         workers: int = 1,
         pace: Pace | None = None,
         before_write: Callable[[float], None] = lambda _units: None,
@@ -93,11 +74,12 @@ class BackfillRun:
         self.place = beginning_of(0, self.steps)
         self.before = Totals()
         self.left: list[Left] = []
-        self._run = uuid4().hex  # checkpoints of another run are none of this one
+        self._run = name or uuid4().hex  # checkpoints of another run are none of this one
         self._resumed = False
         self._steps_done = Totals()
         self._rounds = Totals()  # of this step, done
         self._round = Totals()
+        self._of_round: Sequence[Supply] | None = None
         self._broken = False
         self._chosen = chosen
         self._store = store
@@ -118,18 +100,60 @@ class BackfillRun:
         not, it was told to stop, or `left` says which supplies were left and why. Raises StoreError when the state
         cannot be saved.
         """
-        self._begin()
-        while self.place.step < len(self.steps):
-            step = self.steps[self.place.step]
-            supplies = self._supplies(step.names)
-            ended = self._go_over(supplies, replace(self._chosen, names=step.names))
-            if ended is None:
+        self.begin()
+        while not self.ended:
+            if not self._go_over() or not self.end_round():
                 return False
-            self._move_on(ended)
-            self._save_head()
-            for supply in supplies:  # of another place now: nobody goes on with them
-                self._state.remove(f"{HEAD}/{supply.name}")
-        self._save_head()  # a file keeps what was removed until something is saved
+        return True
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is behind the last step."""
+        return self.place.step == len(self.steps)
+
+    def supplies(self) -> Sequence[Supply]:
+        """What is gone over in this round."""
+        if self._of_round is None:
+            self._of_round = () if self.ended else self._supplies(self.steps[self.place.step].names)
+        return self._of_round
+
+    def attach(self, head: Mapping[str, Any]) -> None:
+        """Stand where another process has brought it. Raises UserError when that cannot be."""
+        self._run, self._resumed = head["run"], bool(head.get("resumed"))
+        self.place, self._of_round = Place(**head["place"]), None
+        if self.place.step > len(self.steps):
+            raise UserError(UNREADABLE)
+        self._steps_done, self._rounds = Totals.of(head["steps"]), Totals.of(head["rounds"])
+        self.before = self._sum()
+
+    def bring(self, supply: Supply) -> bool:
+        """One supply of this round, from where it is to its end. False when it was not finished: told to stop, or
+        `left` says why. Raises StoreError when the state cannot be saved.
+        """
+        return self._run_one(supply, self._load(supply))
+
+    def survey(self) -> bool:
+        """How far each supply of this round is: says whether all are done. If not, `left` says which are not."""
+        found = [(supply, self._load(supply)) for supply in self.supplies()]
+        self.left = [Left(supply.name, one.get("reason") or UNSAID) for supply, one in found if not one["done"]]
+        with self._lock:
+            self._round = Totals()
+            for _, one in found:
+                self._round.add(Totals.of(one["totals"]))
+        self._resumed = self._resumed or any(one.get("broken") for _, one in found)
+        return not self.left
+
+    def end_round(self) -> bool:
+        """Move on, once all supplies of this round are done; says whether they are. Raises StoreError."""
+        if not self.survey():
+            return False
+        supplies = self.supplies()
+        self._move_on(self._round.copy())
+        self._save_head()
+        for supply in supplies:  # of another place now: nobody goes on with them
+            self._state.remove(f"{HEAD}/{supply.name}")
+        if self.ended:
+            self._save_head()  # a file keeps what was removed until something is saved
         return True
 
     @property
@@ -139,14 +163,12 @@ class BackfillRun:
             return self._sum()
 
     # ------------------------------------------------------------ where it is
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Note in the state that it is begun, or stand where it stopped. Raises StoreError and UserError."""
         head = unfinished(self._state)
         if head is not None and head["scope"] == self._scope:
-            self._run, self._resumed = head["run"], True
-            self.place = Place(**head["place"])
-            if self.place.step > len(self.steps):
-                raise UserError(UNREADABLE)
-            self._steps_done, self._rounds = Totals.of(head["steps"]), Totals.of(head["rounds"])
+            self.attach(head)
+            self._resumed = True
         self._save_head(begins=True)
 
     def _save_head(self, *, begins: bool = False) -> None:
@@ -156,8 +178,8 @@ class BackfillRun:
         self._round = Totals()
         self.before = self._sum()
         body = {"steps": self._steps_done.body(), "rounds": self._rounds.body(), "place": vars(self.place)}
-        done = self.place.step == len(self.steps)
-        self._state.save(HEAD, {"run": self._run, "done": done, "scope": self._scope, **body})
+        what = {"run": self._run, "done": self.ended, "scope": self._scope, "resumed": self._resumed}
+        self._state.save(HEAD, {**what, **body})
 
     def _move_on(self, ended: Totals) -> None:
         """A round came to its end."""
@@ -166,35 +188,30 @@ class BackfillRun:
         if place.step > self.place.step:
             self._steps_done.add(self._rounds)
             self._rounds = Totals()
-        self.place, self._resumed = place, False
+        self.place, self._of_round, self._resumed = place, None, False
 
     # ------------------------------------------------------------ supplies
-    def _go_over(self, supplies: Sequence[Supply], chosen: Chosen) -> Totals | None:
-        """All supplies, several at a time. Their totals; None when one of them was not finished."""
+    def _go_over(self) -> bool:
+        """All supplies, several at a time. Says whether all were finished."""
 
-        def run_one(begun: tuple[Supply, dict[str, Any]]) -> Totals | None:
+        def run_one(begun: tuple[Supply, dict[str, Any]]) -> bool:
             try:
-                return self._run_one(*begun, chosen)
+                return self._run_one(*begun)
             except BaseException:
                 self._broken = True  # the others stop after their pages in hand
                 raise
 
-        begun = [(supply, self._load(supply)) for supply in supplies]
+        begun = [(supply, self._load(supply)) for supply in self.supplies()]
         with self._lock:
             for _, found in begun:
                 self._round.add(Totals.of(found["totals"]))
             self._on_page(self._sum())
         with ThreadPoolExecutor(self._workers) as pool:
-            runs = list(pool.map(run_one, begun))
-        ended = Totals()
-        for run in runs:
-            if run is None:
-                return None
-            ended.add(run)
-        return ended
+            return all(list(pool.map(run_one, begun)))
 
-    def _run_one(self, supply: Supply, begun: dict[str, Any], chosen: Chosen) -> Totals | None:
-        """One supply to its end, from where it was begun; None when it was not finished."""
+    def _run_one(self, supply: Supply, begun: dict[str, Any]) -> bool:
+        """One supply to its end, from where it was begun. Says whether it was finished."""
+        chosen = replace(self._chosen, names=self.steps[self.place.step].names)
         cursor: Item | None = begun["cursor"]
         totals = Totals.of(begun["totals"])
         done: bool = begun["done"]
@@ -219,7 +236,7 @@ class BackfillRun:
                 pause = SAVE_PAUSE_FACTOR * (saved_at - began)
         if not done:
             self._save(supply, cursor, totals, done=False)
-        return totals if done else None
+        return done
 
     # ------------------------------------------------------------ between threads
     def _halted(self) -> bool:
@@ -249,7 +266,7 @@ class BackfillRun:
     def _load(self, supply: Supply) -> dict[str, Any]:
         """How far a supply is, in this run, step and round."""
         found, fresh = self._state.load(f"{HEAD}/{supply.name}"), self._body(None, Totals(), done=False)
-        return found if found is not None and found["here"] == fresh["here"] else fresh
+        return found if found is not None and found.get("here") == fresh["here"] else fresh
 
     def _save(self, supply: Supply, cursor: Item | None, totals: Totals, *, done: bool) -> None:
         self._state.save(f"{HEAD}/{supply.name}", self._body(cursor, totals, done=done))
@@ -257,44 +274,3 @@ class BackfillRun:
     def _body(self, cursor: Item | None, totals: Totals, *, done: bool) -> dict[str, Any]:
         here = {"run": self._run, **vars(self.place)}
         return {"here": here, "cursor": cursor, "done": done, "totals": totals.body()}
-
-
-def unfinished(state: State) -> dict[str, Any] | None:
-    """The backfill that was begun and not finished, if there is one.
-
-    Raises:
-        UserError: when what is there cannot be read.
-        StoreError: when the state does not answer.
-    """
-    head = state.load(HEAD)
-    if head is None or head.get("done") is True:
-        return None
-    try:
-        Place(**head["place"])
-        for name in ("steps", "rounds"):
-            Totals.of(head[name])
-        readable = isinstance(head["run"], str) and isinstance(head["scope"], dict)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        readable = False
-    if not readable:
-        raise UserError(UNREADABLE)
-    return head
-
-
-def abandon(state: State) -> None:
-    """Forget the backfill that was begun and not finished. Raises StoreError."""
-    if (head := state.load(HEAD)) is not None:
-        state.save(HEAD, {**head, "done": True})
-
-
-def segments(rules: Rules, total: int, tables: Collection[str] = (), numbers: Iterable[int] | None = None) -> Supplies:
-    """Each table that holds what some rules keep, or of these tables those in `tables`, in segments; of the segments
-    all, or a sample of these `numbers`.
-    """
-    some = range(total) if numbers is None else tuple(numbers)
-
-    def of_rules(names: frozenset[str]) -> Sequence[Supply]:
-        swept = (table.name for table in swept_tables(rules, names))
-        return [Segment(name, number, total) for name in swept if not tables or name in tables for number in some]
-
-    return of_rules

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.backfilling.run import abandon, unfinished
+from sync_rules.backfilling.head import abandon, unfinished
 from sync_rules.backfilling.state import Body, State
 from sync_rules.errors import UserError
 

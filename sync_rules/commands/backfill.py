@@ -8,8 +8,7 @@ after a crash, --resume goes on.
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,23 +18,33 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.console import Console
 
-from sync_rules import aws, fingerprints
+from sync_rules import aws
 from sync_rules.backfilling.display import Meter, conclude, display_on
 from sync_rules.backfilling.export import shelf_of
 from sync_rules.backfilling.iterator_age import Brake, IteratorAge
 from sync_rules.backfilling.job import Job, Selection, job_of, job_of_item, unseen_changes
-from sync_rules.backfilling.rate import Rate
+from sync_rules.backfilling.picked import NOTHING_NEW, note_applied, picked, titles_of
+from sync_rules.backfilling.rate import Rate, writes_at_once
 from sync_rules.backfilling.run import BackfillRun
 from sync_rules.backfilling.scope import require_beginning
 from sync_rules.backfilling.state import FileState, MemoryState, State, TableState, applied, save_applied
 from sync_rules.backfilling.totals import Totals
+from sync_rules.backfilling.waits import slowing, until
 from sync_rules.batch import KeptOnce
+from sync_rules.commands.inaccount import (
+    STACK,
+    Detach,
+    Remote,
+    StackName,
+    account_of,
+    require_local,
+    require_remote,
+)
+from sync_rules.commands.inaccount_backfill import backfill_in_account, stop_in_account
 from sync_rules.commands.run import stop_signals
-from sync_rules.commands.verify import chosen
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import UserError
 from sync_rules.failure_log import FailureLog, require_writable
-from sync_rules.families import EffectRule
 from sync_rules.givenkey import parse_key
 from sync_rules.limits import Limits
 from sync_rules.model import Outcome
@@ -44,6 +53,7 @@ from sync_rules.pace import Pace
 from sync_rules.problems import unknown
 from sync_rules.pumping.checkpoint import locked
 from sync_rules.pumping.local_run import Files, wall_clock_ms
+from sync_rules.remote.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
 
@@ -56,9 +66,6 @@ SEGMENTS: Final = 16
 WORKERS: Final = 4
 WORKERS_MAX: Final = 8
 WRITERS: Final = 8  # with these workers as many calls at once as the client has connections
-WRITES_AT_ONCE_SECONDS: Final = 0.1  # of the rate
-WAIT_SECONDS: Final = 0.2  # between two looks at whether to stop
-NOTHING_THERE: Final = "There is nothing in the tables that it keeps, so nothing to bring in line."
 
 
 def backfill(
@@ -82,7 +89,10 @@ def backfill(
         str | None, typer.Option(metavar="PLACE", help="Keys from a table export: a folder or s3://bucket/prefix.")
     ] = None,
     segments: Annotated[int, typer.Option(min=1, max=10_000, help="Segments of each table's scan.")] = SEGMENTS,
-    workers: Annotated[int, typer.Option(min=1, max=WORKERS_MAX, help="Segments at the same time.")] = WORKERS,
+    workers: Annotated[
+        int,
+        typer.Option(min=1, max=REMOTE_MAX, help=f"Segments at the same time; without --remote up to {WORKERS_MAX}."),
+    ] = WORKERS,
     rate: Annotated[float, typer.Option(min=0, help="Write units per second at most; 0: without limit.")] = RATE,
     max_lag: Annotated[
         float | None, typer.Option(min=0, help="Slow down while --function is more than so many seconds behind.")
@@ -102,6 +112,10 @@ def backfill(
     endpoint_url: Annotated[str | None, typer.Option(help="Another DynamoDB than AWS's, such as an emulator.")] = None,
     region: Annotated[str | None, typer.Option(help="The AWS region.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Progress and totals as JSON lines.")] = False,
+    remote: Remote = False,
+    stack_name: StackName = STACK,
+    detach: Detach = False,
+    stop: Annotated[bool, typer.Option("--stop", help="With --remote: stop the one that runs there.")] = False,
 ) -> int:
     """Bring what is in the tables already in line with the rules. Have the stream handler on first."""
     of_items: dict[str, object] = {"--where": where, "--from-export": from_export, "--changed": changed}
@@ -112,16 +126,29 @@ def backfill(
     _require_sense("--forget", forget, of_items | of_state | {"--key": key, "--rule": rule, "--table": table})
     if (max_lag is None) != (function is None) or (max_lag is not None and not rate):
         raise UserError("--max-lag and --function belong together, and need a --rate that can be lowered")
+    if remote:
+        require_local({"--key": key, "--from-export": from_export, "--max-lag": max_lag, "--forget": forget})
+        require_local({"--state": state != STATE, "--failures": failures != Files.failures}, "the stack has its own")
+        _require_sense("--stop", stop, of_items | of_state | {"--rule": rule, "--table": table, "--detach": detach})
+        account = account_of(stack_name, "BackfillMachineArn", endpoint_url, region)
+        if stop:
+            return stop_in_account(account)
+        asked = {"rules": rule or [], "changed": changed, "table": table, "where": where, "segments": segments}
+        asked |= {"workers": workers, "rate": rate, "resume": resume, "restart": restart}
+        return backfill_in_account(account, load_rules(rules_file), asked, detach=detach, as_json=as_json)
+    require_remote({"--detach": detach, "--stop": stop})
+    if workers > WORKERS_MAX:
+        raise UserError(f"--workers {workers}: expected at most {WORKERS_MAX} on one machine; --remote takes more")
     rules = load_rules(rules_file)
     client = aws.dynamodb(endpoint_url, region)
     with ExitStack() as stack:
         documents: State = MemoryState() if key else stack.enter_context(_opened(state, state_table, client, rules))
         if forget is not None:
             return _forget(forget, documents, rules, rules_file)
-        names, titles = _picked(rules, rule or [], applied(documents) if changed else None)
+        names, titles = picked(rules, rule or [], applied(documents) if changed else None)
         if not names:
-            _note(documents, rules, titles)
-            print("no rule that keeps something in a table is new or changed")
+            note_applied(documents, rules, titles)
+            print(NOTHING_NEW)
             return 0
         if key is not None:
             job = job_of_item(client, rules, names, parse_key(key, table, rules))
@@ -136,9 +163,9 @@ def backfill(
             print(notice, file=sys.stderr)
         run, done = carry_out(job, client, documents, how)
         if done and key is None:
-            failed = _titles(rules, run.totals.rules_with(Outcome.FAILED))
-            effects = frozenset() if table or where else titles - _titles(rules, names)
-            _note(documents, rules, (job.covered | effects) - failed)
+            failed = titles_of(rules, run.totals.rules_with(Outcome.FAILED))
+            effects = frozenset() if table or where else titles - titles_of(rules, names)
+            note_applied(documents, rules, (job.covered | effects) - failed)
     return 0 if done and not run.totals.count(Outcome.FAILED, Outcome.PARKED) else 1
 
 
@@ -148,31 +175,6 @@ def _require_sense(option: str, given: object, others: Mapping[str, object]) -> 
     for name, value in others.items():
         if given and value:
             raise UserError(f"{option} and {name} cannot be given together")
-
-
-def _picked(rules: Rules, names: list[str], before: Mapping[str, str] | None) -> tuple[frozenset[str], frozenset[str]]:
-    """The rules to bring in line, each with its parts, and all that were asked for, by their names in the rules file:
-    those that act on changes only have nothing to be brought in line.
-
-    Raises:
-        UserError: when a name is no rule's, or there are none but of that sort.
-    """
-    effects = {rule.title: rule for rule in rules.rules.values() if isinstance(rule, EffectRule)}
-    for name in names:
-        if name in effects:
-            raise UserError(f"rule {name} is one of kind {effects[name].kind}: it acts on changes. {NOTHING_THERE}")
-    kept = chosen(rules, names)
-    if before is not None:
-        prints = fingerprints.of_each(rules)
-        new = frozenset(title for title, digest in prints.items() if before.get(title) != digest)
-        return frozenset(name for name in kept if rules.rules[name].title in new), new
-    if not kept:
-        raise UserError(f"all rules are of kinds that act on changes. {NOTHING_THERE}")
-    return kept, _titles(rules, kept) | (frozenset() if names else frozenset(effects))
-
-
-def _titles(rules: Rules, names: Iterable[str]) -> frozenset[str]:
-    return frozenset(rules.rules[name].title for name in names)
 
 
 # ---------------------------------------------------------------- what is kept
@@ -187,14 +189,6 @@ def _opened(file: Path, table: str | None, client: DynamoDBClient, rules: Rules)
     if short_name(table) in rules.by_physical_name:
         raise UserError(f"table {table} is one of the rules. Give the state one of its own, with the string key 'id'.")
     yield TableState(client, table)
-
-
-def _note(documents: State, rules: Rules, titles: Iterable[str]) -> None:
-    """These rules were brought in line, as they are now; what is known of others stays."""
-    prints = fingerprints.of_each(rules)
-    done = {title: prints[title] for title in titles}
-    if done:
-        save_applied(documents, applied(documents) | done, datetime.now(UTC))
 
 
 def _forget(title: str, documents: State, rules: Rules, rules_file: Path) -> int:
@@ -242,17 +236,17 @@ def carry_out(job: Job, client: DynamoDBClient, documents: State, how: How) -> t
 
         run = BackfillRun(
             job.chosen,
-            DynamoStore(client, job.chosen.rules.tables, workers=WRITERS, sleep=_slowing(rate)),
+            DynamoStore(client, job.chosen.rules.tables, workers=WRITERS, sleep=slowing(rate)),
             KeptOnce(FailureLog(how.failures, wall_clock_ms), Limits()),
             documents,
             job.scope.body(),
             supplies=job.supplies,
             workers=how.workers,
-            pace=Pace(Limits(apply_max_writes=_at_once(how.rate))),
+            pace=Pace(Limits(apply_max_writes=writes_at_once(how.rate))),
             before_write=before_write,
             on_page=on_page,
             stopping=stopping,
-            sleep=_until(stopping),
+            sleep=until(stopping),
         )
         done = run.run()
     how_to_go_on = "Go on with the same command and --resume." if job.resumable else "Run it again."
@@ -260,30 +254,3 @@ def carry_out(job: Job, client: DynamoDBClient, documents: State, how: How) -> t
         run, meter, done=done, as_json=how.as_json, advice=(how_to_go_on, f"Parked or failed, and why: {how.failures}.")
     )
     return run, done
-
-
-def _slowing(rate: Rate) -> Callable[[float], None]:
-    """A wait before a call is tried again, most often for a throttle."""
-
-    def sleep(seconds: float) -> None:
-        rate.slow_down()
-        time.sleep(seconds)
-
-    return sleep
-
-
-def _until(stopping: Callable[[], bool]) -> Callable[[float], None]:
-    """A wait that ends when it is time to stop."""
-
-    def sleep(seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while not stopping() and (left := until - time.monotonic()) > 0:
-            time.sleep(min(left, WAIT_SECONDS))
-
-    return sleep
-
-
-def _at_once(rate: float) -> int:
-    """How many writes go out together: so few that the rate is kept from moment to moment, and stopping is quick."""
-    most = Limits().apply_max_writes
-    return max(1, min(most, int(rate * WRITES_AT_ONCE_SECONDS))) if rate else most

@@ -23,7 +23,7 @@ from rich.table import Table as Grid
 
 from infra.tables import create_tables
 from sync_rules import aws
-from sync_rules.commands.verify import chosen
+from sync_rules.asked import chosen
 from sync_rules.demo.example import RULES, EngineStage, answers, folder_of
 from sync_rules.demo.pipeline import LocalPipeline, hastened
 from sync_rules.demo.story import Application, Told, tell, told

@@ -16,12 +16,12 @@ import typer
 from rich.console import Console
 
 from sync_rules import aws, fingerprints
+from sync_rules.asked import chosen, share_of
 from sync_rules.backfill import everything
 from sync_rules.backfilling.job import Selection, job_of
 from sync_rules.backfilling.state import FileState, TableState, applied
 from sync_rules.commands.backfill import RATE, SEGMENTS, STATE, WORKERS, WORKERS_MAX
 from sync_rules.commands.run import stop_signals
-from sync_rules.commands.verify import chosen, share_of
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import StoreError
 from sync_rules.planning.display import Shown, as_row

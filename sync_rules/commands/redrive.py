@@ -21,6 +21,16 @@ from rich.markup import escape
 
 from sync_rules import aws
 from sync_rules.commands.failures import Given, asked_titles
+from sync_rules.commands.inaccount import (
+    STACK,
+    Detach,
+    Remote,
+    StackName,
+    account_of,
+    require_local,
+    require_remote,
+)
+from sync_rules.commands.inaccount_redrive import redrive_in_account
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import UserError
 from sync_rules.failure_log import FailureLog, require_writable
@@ -73,10 +83,19 @@ def redrive(
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON line per entry that stays, then the totals.")
     ] = False,
+    remote: Remote = False,
+    stack_name: StackName = STACK,
+    detach: Detach = False,
 ) -> int:
     """Put through again what failed; late does no harm. What is true now is written, and nothing else."""
     rules = load_rules(rules_file)
     only = None if not rule else asked_titles(rule, rules)
+    if remote:
+        require_local({"--file": file, "--batches": batches, "--queue": queue, "--bucket": bucket, "--stream": stream})
+        require_local({"--function": function, "--dry-run": dry_run, "--failures": failures != Files.failures})
+        account = account_of(stack_name, "RedriveMachineArn", endpoint_url, region)
+        return redrive_in_account(account, rules, only, detach=detach, as_json=as_json, summary=summary)
+    require_remote({"--detach": detach})
     span = _span(stream, shard, first, last)
     given = Given([*(file or ()), *(batches or ())], queue or [], bucket or [], endpoint_url, region)
     elsewhere = bool(file or batches or queue or bucket)
@@ -197,7 +216,7 @@ def as_json_line(left: Left) -> str:
     return json.dumps({"left": asdict(left)})
 
 
-def summary(tally: Tally, failures: Path, *, dry_run: bool) -> str:
+def summary(tally: Tally, failures: Path | str, *, dry_run: bool = False) -> str:
     """The last word."""
     if dry_run:
         said = [f"{tally.done:,} would be put through"]

@@ -12,24 +12,33 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from random import Random
-from secrets import randbelow
 from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
 
 from sync_rules import aws
+from sync_rules.asked import chosen, share_of
+from sync_rules.commands.inaccount import (
+    STACK,
+    Detach,
+    Remote,
+    StackName,
+    account_of,
+    require_local,
+    require_remote,
+)
+from sync_rules.commands.inaccount_verify import Verdict, verify_in_account
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import UserError
 from sync_rules.failure_log import FailureLog, require_writable
-from sync_rules.families import EffectRule
-from sync_rules.findings import SAMPLE_SEGMENTS, Finding, Share, Tally
+from sync_rules.findings import Finding, Tally
 from sync_rules.givenkey import parse_key
 from sync_rules.model import ItemKey
 from sync_rules.preflight import require
-from sync_rules.problems import unknown
 from sync_rules.pumping.local_run import Files, wall_clock_ms
+from sync_rules.remote.protocol import WORKERS_MAX as REMOTE_MAX
+from sync_rules.remote.verify import SEGMENT_ITEMS, SEGMENTS_MAX
 from sync_rules.reports.drift_display import as_line, grid, sampled, summary, unseen
 from sync_rules.reports.drift_report import DriftReport, header, open_report, report
 from sync_rules.reports.htmlreport import Verified, as_typed, host_of, noting, page
@@ -41,7 +50,7 @@ from sync_rules.verify import GRACE_SECONDS, Verifier
 
 SHOWN_PER_RULE_MAX: Final = 20
 WORKERS_MAX: Final = 64
-SEEDS: Final = 1_000_000
+REMOTE_WORKERS: Final = 8
 PAGE_ENDINGS: Final = (".html", ".htm")
 
 
@@ -63,8 +72,13 @@ def verify(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="The same sample again, as far as the tables are the same.")] = None,
     workers: Annotated[
-        int, typer.Option(min=1, max=WORKERS_MAX, help="So many segments of a table are read at a time.")
-    ] = 1,
+        int | None,
+        typer.Option(min=1, max=REMOTE_MAX, help=f"Segments of a table at a time: 1, or {REMOTE_WORKERS} remotely."),
+    ] = None,
+    segments: Annotated[
+        int | None,
+        typer.Option(min=1, max=SEGMENTS_MAX, help=f"With --remote: of each scan; one for {SEGMENT_ITEMS:,} items."),
+    ] = None,
     grace_seconds: Annotated[
         float, typer.Option(min=0, help="How long a copy may differ before it is drift and not lag.")
     ] = GRACE_SECONDS,
@@ -77,8 +91,23 @@ def verify(
     page_file: Annotated[
         Path | None, typer.Option("--report", metavar="FILE.html", help="Write a page for people, to be opened.")
     ] = None,
+    remote: Remote = False,
+    stack_name: StackName = STACK,
+    detach: Detach = False,
 ) -> int:
     """Compare every copy with its source; mend it with --repair."""
+    if remote:
+        require_local({"--key": key, "--table": table, "--from": from_report, "--report": page_file})
+        require_local({"--failures": failures != Files.failures}, "the stack has its own")
+        rules = load_rules(rules_file)
+        share, seed = share_of(sample, seed, 1)
+        asked: dict[str, Any] = {"rules": rule or [], "repair": repair, "grace_seconds": grace_seconds, "seed": seed}
+        asked |= {"numbers": list(share.numbers) if share.sampled else None, "segments": segments}
+        account = account_of(stack_name, "VerifyMachineArn", endpoint_url, region)
+        verdict = verify_in_account(account, rules, asked | {"workers": workers or REMOTE_WORKERS}, detach=detach)
+        return 0 if verdict is None else _told(verdict, rules, seed, repair=repair, as_json=as_json)
+    require_remote({"--detach": detach, "--segments": segments})
+    workers = _at_most(workers or 1)
     _require_outputs(rules_file, from_report, failures, page_file, repair=repair)
     rules = load_rules(rules_file)
     only = chosen(rules, rule or [])
@@ -142,6 +171,25 @@ def verify(
     return 1 if verifier.tally.left else 0
 
 
+def _at_most(workers: int) -> int:
+    """So many, if one machine can. Raises UserError."""
+    if workers > WORKERS_MAX:
+        raise UserError(f"--workers {workers}: expected at most {WORKERS_MAX} on one machine; --remote takes more")
+    return workers
+
+
+def _told(verdict: Verdict, rules: Rules, seed: int | None, *, repair: bool, as_json: bool) -> int:
+    """Show what was found in the account, as if it had been here."""
+    tally, only, share = verdict.tally, verdict.names, verdict.share
+    if as_json:
+        verdict.print_report()
+    else:
+        show(verdict.findings(), tally, only, repair=repair)
+        for line in (*sampled(share, seed, rules, only), *unseen(rules, tally, only, share)):
+            print(line)
+    return 1 if tally.left else 0
+
+
 def _require_outputs(
     rules_file: Path, from_report: Path | None, failures: Path, page_file: Path | None, *, repair: bool
 ) -> None:
@@ -160,35 +208,6 @@ def _looked_at(verifier: Verifier, item: ItemKey | None, listed: DriftReport | N
     if listed is not None:
         return verifier.listed(listed.listed, listed.age_seconds(datetime.now(UTC)))
     return verifier.sweep() if item is None else verifier.one(item)
-
-
-def share_of(percent: float | None, seed: int | None, workers: int) -> tuple[Share, int | None]:
-    """The segments to look at: each worker's, or a sample drawn by the seed, which is given back."""
-    if percent is None or percent == 100:  # noqa: PLR2004 - percent
-        if seed is not None:
-            raise UserError("--seed is for a sample: give --sample PERCENT too")
-        return Share(workers, tuple(range(workers))), None
-    seed = randbelow(SEEDS) if seed is None else seed
-    count = max(1, round(SAMPLE_SEGMENTS * percent / 100))
-    numbers = Random(seed).sample(range(SAMPLE_SEGMENTS), count)  # noqa: S311 - nobody gains by guessing it
-    return Share(SAMPLE_SEGMENTS, tuple(sorted(numbers))), seed
-
-
-def chosen(rules: Rules, names: list[str]) -> frozenset[str]:
-    """The rules to verify: all that keep something, or those named, each with its parts. The name of a part, as it is
-    shown with what drifted, stands for its rule. Raises UserError for a name that is no rule's, and for a rule whose
-    effects nobody can look at.
-    """
-    kept = {name: rule.title for name, rule in rules.rules.items() if not isinstance(rule, EffectRule)}
-    asked: set[str] = set()
-    for name in names:
-        title = rules.rules[name].title if name in rules.rules else name
-        if name in rules.rules and title not in kept.values():
-            raise UserError(f"rule {name} keeps nothing in a table that could be verified")
-        if title not in kept.values():
-            raise UserError(unknown("rule", name, dict.fromkeys(kept.values())))
-        asked.add(title)
-    return frozenset(name for name, title in kept.items() if not names or title in asked)
 
 
 # ---------------------------------------------------------------- output

@@ -13,7 +13,8 @@ from typing import Final, Literal
 
 from sync_rules.attributes import Item, Path, get, overlaps, same
 from sync_rules.backfill import Chosen
-from sync_rules.backfilling.run import BackfillRun, segments
+from sync_rules.backfilling.run import BackfillRun
+from sync_rules.backfilling.segment import segments
 from sync_rules.backfilling.state import MemoryState
 from sync_rules.compare import Difference, Drift
 from sync_rules.entities import Entity

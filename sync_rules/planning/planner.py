@@ -16,7 +16,8 @@ from typing import Final
 from sync_rules.attributes import Item, Path, overlaps
 from sync_rules.backfill import Chosen, Wanted, everything
 from sync_rules.backfilling.page import Supply
-from sync_rules.backfilling.run import BackfillRun, segments
+from sync_rules.backfilling.run import BackfillRun
+from sync_rules.backfilling.segment import segments
 from sync_rules.backfilling.state import MemoryState
 from sync_rules.errors import StoreError
 from sync_rules.families import PartRule, TargetRule

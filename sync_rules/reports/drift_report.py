@@ -153,6 +153,12 @@ def open_report(path: Path, rules: Rules) -> DriftReport:
     return DriftReport(path, rules, names, at)
 
 
+def finding_of(body: Mapping[str, Any], where: str, rules: Rules) -> Finding:
+    """A row, to be shown again. Raises UserError when it is none of these rules'."""
+    found = _difference(body, where, rules)
+    return Finding(found, repaired=bool(body.get("repaired")), came_right=bool(body.get("came_right")))
+
+
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Each line of a file, from 1, as a JSON object."""
     try:

@@ -11,9 +11,9 @@ import pytest
 
 from infra.tables import create_tables
 from sync_rules import aws, cli
+from sync_rules.asked import chosen
 from sync_rules.attributes import Item
 from sync_rules.commands import demo as command
-from sync_rules.commands.verify import chosen
 from sync_rules.demo.example import EngineStage, answers
 from sync_rules.demo.pipeline import hastened
 from sync_rules.lab.rehearsal import Rehearsal

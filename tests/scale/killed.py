@@ -22,7 +22,8 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from sync_rules import aws
 from sync_rules.attributes import Item
 from sync_rules.backfill import Chosen
-from sync_rules.backfilling.run import BackfillRun, segments
+from sync_rules.backfilling.run import BackfillRun
+from sync_rules.backfilling.segment import segments
 from sync_rules.backfilling.state import MemoryState
 from sync_rules.memory import MemoryStore
 from sync_rules.rules import Rules

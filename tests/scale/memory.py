@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sync_rules.backfill import Chosen
-from sync_rules.backfilling.run import BackfillRun, segments
+from sync_rules.backfilling.run import BackfillRun
+from sync_rules.backfilling.segment import segments
 from sync_rules.backfilling.state import FileState
 from sync_rules.backfilling.totals import Totals
 from sync_rules.memory import MemoryStore

@@ -15,8 +15,10 @@ from sync_rules import cli, fingerprints
 from sync_rules.backfill import Chosen
 from sync_rules.backfilling import display as backfill_display
 from sync_rules.backfilling import job as backfill_job
+from sync_rules.backfilling import waits
 from sync_rules.backfilling.display import Bar, Lines, Meter, display_on
-from sync_rules.backfilling.run import BackfillRun, unfinished
+from sync_rules.backfilling.head import unfinished
+from sync_rules.backfilling.run import BackfillRun
 from sync_rules.backfilling.state import FileState, MemoryState, applied
 from sync_rules.backfilling.totals import Totals
 from sync_rules.commands import backfill
@@ -364,7 +366,7 @@ def test_backfill_from_an_export_that_is_broken_says_where_and_can_go_on(command
 # ---------------------------------------------------------------- stopping and going on
 def test_backfill_stopped_says_how_to_go_on_and_does(command):
     """Stopped, it exits with 1 and saves; --resume does the rest, and counts all of it."""
-    command.patch.setattr("sync_rules.backfilling.run.PAGE_MAX_ITEMS", 4)
+    command.patch.setattr("sync_rules.backfilling.segment.PAGE_MAX_ITEMS", 4)
     command.books(20)
     command.stop_after(2)
     code, out, _ = command()
@@ -477,8 +479,8 @@ def test_backfill_slows_down_when_a_call_is_tried_again(command):
         def slow_down(self) -> None:
             told.append("slower")
 
-    command.patch.setattr(backfill.time, "sleep", lambda seconds: told.append(f"wait {seconds}"))
-    backfill._slowing(Rate())(0.5)
+    command.patch.setattr(waits.time, "sleep", lambda seconds: told.append(f"wait {seconds}"))
+    waits.slowing(Rate())(0.5)
     assert told == ["slower", "wait 0.5"]
 
 
@@ -500,7 +502,7 @@ def test_backfill_looks_at_the_lag_of_the_function(command):
 @pytest.mark.parametrize(("rate", "writes"), [(0.0, 100), (5.0, 1), (500.0, 50), (5_000.0, 100)])
 def test_backfill_sends_only_so_many_writes_at_once(rate, writes):
     """At a low rate few writes go out together, so that it is kept from moment to moment and stopping is quick."""
-    assert backfill._at_once(rate) == writes
+    assert backfill.writes_at_once(rate) == writes
 
 
 # ---------------------------------------------------------------- how it shows itself

@@ -10,8 +10,8 @@ import pytest
 
 from sync_rules.backfill import OneItem
 from sync_rules.backfilling.export import Folder, open_export
+from sync_rules.backfilling.head import abandon
 from sync_rules.backfilling.metered import AT_ONCE_MAX_UNITS, MeteredStore
-from sync_rules.backfilling.run import abandon
 from sync_rules.backfilling.scope import require_beginning
 from sync_rules.backfilling.state import applied
 from sync_rules.errors import StoreError, UserError
@@ -84,7 +84,7 @@ def test_a_backfill_that_another_took_the_state_from_ends():
     scene = Scene(shop())
     scene.there("shop", user_item("7", name=s("New")), order_item("7", "1", user_name=s("Old")))
     slow = run_of(scene, state, total=2)
-    slow._begin()
+    slow.begin()
     abandon(state)
     quick = run_of(scene, state, total=2)
     assert quick.run()

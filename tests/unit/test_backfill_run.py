@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.backfill import Chosen
+from sync_rules.backfilling.head import abandon, unfinished
 from sync_rules.backfilling.page import TRIES_MAX
-from sync_rules.backfilling.run import BackfillRun, Left, abandon, segments, unfinished
+from sync_rules.backfilling.run import BackfillRun, Left
+from sync_rules.backfilling.segment import segments
 from sync_rules.backfilling.state import MemoryState
 from sync_rules.compare import Drift
 from sync_rules.errors import StoreError

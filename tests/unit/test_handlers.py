@@ -90,6 +90,11 @@ class Function:
         return [json.loads(line) for line in self.capsys.readouterr().out.splitlines()]
 
 
+def cold() -> None:
+    for made in (runtime.consumer, runtime.receipts, aws._client):
+        made.cache_clear()
+
+
 @pytest.fixture(autouse=True)
 def cold_start(monkeypatch):
     """Each test is a process of its own: nothing loaded, no credentials but false ones, no endpoint."""
@@ -100,11 +105,9 @@ def cold_start(monkeypatch):
     for name in ("AWS_DEFAULT_REGION", "AWS_REGION"):
         monkeypatch.setenv(name, "us-east-1")
     with mock_aws():
-        runtime.consumer.cache_clear()
-        aws._client.cache_clear()
+        cold()
         yield
-    runtime.consumer.cache_clear()
-    aws._client.cache_clear()
+    cold()
     runtime.deadline.context = None
 
 
@@ -191,7 +194,14 @@ def test_handlers_stream_counts_per_rule(function):
     assert lag > 0
     assert counted["bios"].pop("Lag") == lag
     refused = {"RefusedSuperseded": 1, "RefusedRelinked": 1, "RefusedGone": 1}
-    assert counted["names"] == {"Copied": 1, "AlreadyRight": 1, "Failed": 1, "Parked": 1, **refused}
+    assert counted["names"] == {
+        "Copied": 1,
+        "AlreadyRight": 1,
+        "Failed": 1,
+        "Parked": 1,
+        "FailureRecords": 1,
+        **refused,
+    }
     assert counted["bios"] == {"Copied": 2, "AlreadyRight": 1, "Failed": 1, **refused}
     assert scene.item(fit)["bio"] == scene.item(stuck)["bio"] == ADA["bio"]
     assert {right, changed, moved} <= {record.key for record in records}
@@ -212,13 +222,14 @@ def test_handlers_stream_emits_what_was_counted_before_a_crash(function):
 
 # ---------------------------------------------------------------- the queue handler
 def test_handlers_fanout_finishes_what_the_stream_handed_over(function):
-    """What did not fit into the stream's time is in the queue, and the queue handler finishes it."""
+    """What did not fit into the stream's time is in the queue, and the queue handler finishes it, chunk by chunk."""
     at = function.scene.there("books", book())
     function.scene.put("authors", ADA)
     function.stream(remaining_ms=1_000)
-    bodies = [json.dumps(body) for body in function.received("later")]
-    assert len(bodies) == 1
-    assert function.fanout(*bodies) == {"batchItemFailures": []}
+    for kind in ("push", "chunk"):
+        (body,) = function.received("later")
+        assert body["kind"] == kind
+        assert function.fanout(json.dumps(body)) == {"batchItemFailures": []}
     assert function.scene.item(at)["bio"] == ADA["bio"]
 
 
@@ -234,6 +245,25 @@ def test_handlers_fanout_names_the_messages_that_must_come_again(function):
     (failure,) = function.received("failures")
     assert failure["position"] == "m2"
     assert "not a message of sync-rules" in failure["reason"]
+
+
+def test_handlers_fanout_has_what_failed_come_again_soon(function):
+    """Half a minute after its first failure, not after the timeout of the queue, which is for workers that died."""
+    scene = function.scene
+    scene.there("authors", ADA)
+    at = scene.there("books", book())
+    scene.tap.result = lambda _write: Result(Status.FAILED, reason="Throttled")
+    function.sqs.send_message(QueueUrl=function.urls["later"], MessageBody=encode(PullMessage(at)))
+    (message,) = function.sqs.receive_message(QueueUrl=function.urls["later"], VisibilityTimeout=1_080)["Messages"]
+    asked = []
+    function.monkeypatch.setattr(
+        "sync_rules.sqs.Receipts.come_again", lambda _self, receipt, times: asked.append((receipt, times))
+    )
+    record = {"messageId": "m", "body": message["Body"], "receiptHandle": message["ReceiptHandle"]}
+    record["attributes"] = {"ApproximateReceiveCount": "3"}
+    answer = fanout.handler({"Records": [record]}, context())
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}
+    assert asked == [(message["ReceiptHandle"], 3)]
 
 
 # ---------------------------------------------------------------- the environment
@@ -350,3 +380,38 @@ def test_handlers_show_keys_when_asked(function):
     out = function.capsys.readouterr().out
     assert f"books[{KEY_MARK}1]" in out
     assert MARK not in out
+
+
+# ---------------------------------------------------------------- the rate of a worker
+def test_handlers_fanout_spends_no_more_write_units_than_it_may(function):
+    """A worker with a rate pays for each write, here for a book and its row in an index, before it is made; few go out
+    together.
+    """
+    taken = []
+    function.monkeypatch.setattr(runtime.Rate, "take", lambda _rate, units: taken.append(units))
+    function.monkeypatch.setenv(runtime.WRITE_UNITS, "50")
+    assert runtime.consumer().limits.apply_max_writes == 5
+    function.scene.put("authors", ADA)
+    at = function.scene.put("books", book())
+    function.fanout(encode(PullMessage(at)))
+    assert function.scene.item(at)["author"] == {"M": {"name": s(f"{MARK} Ada")}}
+    assert taken == [2.0]
+
+
+def test_handlers_fanout_forgets_what_items_cost_between_invocations(function):
+    """What a worker remembers of items is bounded by one invocation's."""
+    function.monkeypatch.setenv(runtime.WRITE_UNITS, "50")
+    at = function.scene.put("books", book())
+    function.fanout(encode(PullMessage(at)))
+    store = runtime.consumer().world.store
+    assert store.seen(at) is not None
+    function.fanout()
+    assert store.seen(at) is None
+
+
+@pytest.mark.parametrize("given", ["fast", "-1", "inf", "nan"])
+def test_handlers_refuse_a_rate_that_is_none(function, given):
+    """A number of write units per second, or 0 for no limit."""
+    function.monkeypatch.setenv(runtime.WRITE_UNITS, given)
+    with pytest.raises(UserError, match=runtime.WRITE_UNITS):
+        runtime.consumer()

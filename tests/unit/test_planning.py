@@ -9,7 +9,8 @@ import pytest
 
 from sync_rules.attributes import Item
 from sync_rules.backfill import Chosen
-from sync_rules.backfilling.run import BackfillRun, segments
+from sync_rules.backfilling.run import BackfillRun
+from sync_rules.backfilling.segment import segments
 from sync_rules.backfilling.state import MemoryState
 from sync_rules.errors import StoreError
 from sync_rules.families import EffectRule

@@ -1,0 +1,32 @@
+"""The function of the backfill machine: begins, brings one segment of a table, ends a round."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from handlers import inaccount
+from handlers.runtime import Context, deadline, emit
+from sync_rules import aws
+from sync_rules.backfilling.job import job_of
+from sync_rules.remote.backfill import BackfillWork
+from sync_rules.remote.protocol import answer
+from sync_rules.telemetry import Telemetry
+
+
+def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
+    """Answer one question of the state machine. What it raises is tried again."""
+    deadline.context = context
+    jobs = partial(job_of, aws.dynamodb(inaccount.endpoint()), inaccount.rules())
+    work = BackfillWork(
+        inaccount.rules(),
+        inaccount.store,
+        inaccount.failures(),
+        inaccount.state(),
+        jobs,
+        remaining_ms=deadline.remaining_ms,
+    )
+    try:
+        return answer(event, work)
+    finally:
+        emit(Telemetry())  # what was noted: failure records, throttles

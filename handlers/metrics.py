@@ -1,0 +1,108 @@
+"""What the handlers count, as CloudWatch metrics: printed in embedded metric format, per rule and of all together.
+
+Law: a metric is told apart by a rule of the file or a word of ours, so that their number is bounded. One document for
+each rule and invocation, far below the 100 metrics that it may hold.
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
+
+from handlers.logs import SERVICE_NAME, Noted, logger, notes, sum_up
+from sync_rules import aws
+from sync_rules.findings import Tally
+from sync_rules.telemetry import (
+    DRIFT,
+    DRIFT_SHARE,
+    FAILURE_RECORDS,
+    LAG,
+    METRIC_NAMES,
+    NAMESPACE,
+    SENT,
+    SETUP_ERRORS,
+    THROTTLED,
+    UNREADABLE,
+    VERIFIED,
+    Telemetry,
+)
+
+UNITS: Final = {LAG: MetricUnit.Milliseconds, DRIFT_SHARE: MetricUnit.Percent}  # of all others: a count
+
+
+def emit(telemetry: Telemetry) -> None:
+    """Write what was counted and noted as metrics, per rule and of all rules together, and as log lines; start anew."""
+    noted = notes.take()
+    per_rule: dict[str, Counter[str]] = {}
+    for (rule, outcome), count in telemetry.outcomes.items():
+        per_rule.setdefault(_title(rule), Counter())[METRIC_NAMES[outcome]] += count
+    for rule, count in noted.failures.items():
+        per_rule.setdefault(_title(rule), Counter())[FAILURE_RECORDS] += count
+    for rule, lag_ms in telemetry.lag_ms.items():
+        figures = per_rule.setdefault(_title(rule), Counter())
+        figures[LAG] = max(figures[LAG], lag_ms)
+    for rule in sorted(per_rule.keys() - {""}):  # an unreadable message is of no rule
+        _write(per_rule[rule], rule=rule)
+    whole = sum(per_rule.values(), Counter({UNREADABLE: telemetry.unreadable_records}))
+    whole[SETUP_ERRORS] = telemetry.setup_errors
+    whole[LAG] = max(telemetry.lag_ms.values(), default=0)
+    _write({name: figure for name, figure in whole.items() if figure or (name == LAG and telemetry.lag_ms)})
+    _write_noted(noted)
+    sum_up(telemetry, noted)
+    telemetry.clear()
+
+
+def emit_drift(tally: Tally, names: Collection[str]) -> None:
+    """Write what a verify of these rules found as metrics and as a line. A rule of which nothing was seen has no share:
+    then nobody knows.
+    """
+    noted = notes.take()
+    titles = sorted({_title(name) for name in names})
+    seen: Counter[str] = Counter()
+    drift: Counter[str] = Counter()
+    for name in names:
+        seen[_title(name)] += tally.seen(name)
+        drift[_title(name)] += tally.drift[name]
+    for title in titles:
+        _write(_share(seen[title], drift[title]), rule=title)
+    _write(_share(seen.total(), drift.total()))
+    _write_noted(noted)
+    logger.info(
+        "verified", items=tally.items, drift={title: drift[title] for title in titles if drift[title]}, left=tally.left
+    )
+
+
+def _share(seen: int, drift: int) -> dict[str, float]:
+    share = {DRIFT_SHARE: 100 * drift / seen} if seen else {}
+    return {VERIFIED: seen, DRIFT: drift, **share}
+
+
+def _title(name: str) -> str:
+    """The name in the rules file of a rule that may be one of several it was compiled into."""
+    return name.partition(".")[0]
+
+
+def _write_noted(noted: Noted) -> None:
+    causes: Counter[str] = Counter()
+    for kind, count in sorted(noted.throttles.items()):
+        causes[aws.THROTTLES.get(kind, aws.OTHER_THROTTLE)] += count
+        _write({THROTTLED: count}, kind=kind)
+    for cause, count in sorted(causes.items()):
+        _write({THROTTLED: count}, cause=cause)
+    for kind, count in sorted(noted.sent.items()):
+        _write({SENT: count}, kind=kind)
+
+
+def _write(figures: Mapping[str, float], **dimensions: str) -> None:
+    """One document of metrics, of this minute."""
+    if figures:
+        metrics = EphemeralMetrics(namespace=NAMESPACE, service=SERVICE_NAME)
+        for name, value in dimensions.items():
+            metrics.add_dimension(name, value)
+        for name, figure in figures.items():
+            metrics.add_metric(name, UNITS.get(name, MetricUnit.Count), figure)
+        metrics.flush_metrics()

@@ -1,0 +1,57 @@
+"""The function of the redrive machine: puts through again what lies in the queues and the bucket of the stack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from handlers import inaccount
+from handlers.runtime import FAILURES_URL, QUEUE_URL, Context, consumer, deadline, emit, logger, notes
+from sync_rules import aws
+from sync_rules.pumping.streams import DynamoDBStreams
+from sync_rules.redriving.atwork import Left
+from sync_rules.redriving.failed import Place
+from sync_rules.redriving.redriver import Redriver
+from sync_rules.remote.protocol import answer
+from sync_rules.remote.redrive import RedriveWork
+from sync_rules.s3 import OnFailureObjects
+from sync_rules.sqs import FailedMessages, SqsQueue
+from sync_rules.telemetry import Telemetry
+
+BATCHES = "aws/lambda/"  # what Lambda begins the names of its on-failure objects with
+
+
+def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
+    """Answer one question of the state machine. What it raises is tried again."""
+    deadline.context = context
+    endpoint = inaccount.endpoint()
+    places: dict[str, Callable[[], Place]] = {
+        "batches": lambda: OnFailureObjects(aws.s3(endpoint), inaccount.setting(inaccount.BUCKET), BATCHES),
+        "dead letters": lambda: FailedMessages(aws.sqs(endpoint), inaccount.setting(inaccount.DEAD_LETTERS_URL)),
+        "failures": lambda: FailedMessages(aws.sqs(endpoint), inaccount.setting(FAILURES_URL)),
+    }
+    work = RedriveWork(
+        inaccount.rules(),
+        _redriver,
+        places,
+        inaccount.state(inaccount.KEPT_SECONDS),
+        remaining_ms=deadline.remaining_ms,
+    )
+    try:
+        return answer(event, work)
+    finally:
+        emit(Telemetry())  # what was noted: failure records, throttles, messages
+
+
+def _redriver(only: frozenset[str] | None) -> Redriver:
+    """Puts through what the handlers would, with second looks left to the fan-out."""
+    endpoint, pipeline = inaccount.endpoint(), consumer()
+    reader = DynamoDBStreams(aws.dynamodbstreams(endpoint))
+    queue = SqsQueue(aws.sqs(endpoint), inaccount.setting(QUEUE_URL))
+    return Redriver(pipeline.rules, pipeline.world, reader=reader, queue=queue, only=only, on_left=_left)
+
+
+def _left(left: Left) -> None:
+    """Why something stays is read in the log, as far as an invocation may log."""
+    if notes.may_log():
+        logger.warning("stays", place=left.where, reason=left.reason)

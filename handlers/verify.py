@@ -1,0 +1,48 @@
+"""The function of the verify machine: begins, looks at a segment, ends a stage; and, by the clock, a random sample."""
+
+from __future__ import annotations
+
+from random import SystemRandom
+from typing import Any
+
+from handlers import inaccount
+from handlers.runtime import Context, deadline, emit_drift, logger
+from sync_rules import aws
+from sync_rules.backfilling.job import only
+from sync_rules.cascade import swept_tables
+from sync_rules.preflight import describe, require
+from sync_rules.remote.protocol import answer
+from sync_rules.remote.reports import BucketReports
+from sync_rules.remote.sample import sample
+from sync_rules.remote.verify import VerifyWork
+from sync_rules.store import NobodyLooksAgain, World
+
+
+def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
+    """Answer one question of the state machine, or of the schedule: {"do": "sample", "percent": 1}."""
+    deadline.context = context
+    world = World(inaccount.store(), NobodyLooksAgain(), inaccount.failures())
+    if event["do"] == "sample":
+        return _sample(world, float(event["percent"]))
+    reports = BucketReports(aws.s3(inaccount.endpoint()), inaccount.setting(inaccount.BUCKET))
+    state = inaccount.state(inaccount.KEPT_SECONDS)
+    work = VerifyWork(
+        inaccount.rules(), world, state, reports, _sizes, remaining_ms=deadline.remaining_ms, on_end=emit_drift
+    )
+    return answer(event, work)
+
+
+def _sample(world: World, percent: float) -> dict[str, Any]:
+    """What a sample came to goes into the metrics."""
+    tally, names = sample(inaccount.rules(), world, percent, deadline.remaining_ms, SystemRandom())
+    emit_drift(tally, names)
+    logger.info("sampled", percent=percent, items=tally.items, drift=tally.drift.total(), lag=tally.lag.total())
+    return {"items": tally.items, "drift": tally.drift.total(), "lag": tally.lag.total()}
+
+
+def _sizes(names: frozenset[str]) -> dict[str, int]:
+    """How many items there are to look at, by DynamoDB's own count. Raises UserError, StoreError."""
+    client, rules = aws.dynamodb(inaccount.endpoint()), inaccount.rules()
+    require(client, only(rules, names), streams=False)
+    tables = swept_tables(rules, names)
+    return {table.name: int((describe(client, table, aws.retrying()) or {}).get("ItemCount", 0)) for table in tables}

@@ -1,0 +1,202 @@
+"""`--remote` on the embedded engine: the real functions, state table, queues and bucket; the machine runs in this process."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from handlers import backfill, inaccount, redrive, runtime, verify
+from sync_rules import aws, cli
+from sync_rules.backfilling.state import applied
+from sync_rules.commands import backfill as backfill_command
+from sync_rules.commands import redrive as redrive_command
+from sync_rules.commands import verify as verify_command
+from sync_rules.commands.inaccount import Account
+from sync_rules.errors import SyncRulesError
+from sync_rules.failures import failure_record
+from sync_rules.model import Failure
+from sync_rules.remote.documents import SharedTable
+from sync_rules.remote.stack import Execution, Stack
+from sync_rules.reports.drift_report import open_report
+from sync_rules.rulefile import load_rules
+from sync_rules.sqs import utc_now
+from tests import engines
+from tests.builders import n, s
+from tests.every_kind import RULES, order, part, post, text_of, user
+from tests.inaccount import Machine
+from tests.unit.test_remote_backfill import InPeace
+from tests.worlds import context
+
+HANDLERS = {"backfill": backfill.handler, "verify": verify.handler, "redrive": redrive.handler}
+
+
+@pytest.fixture(scope="module")
+def ministack():
+    with engines.started("ministack") as url:
+        yield url
+
+
+class Local:
+    """The state machine of one function, run to its end by the call that starts it."""
+
+    def __init__(self, verb: str) -> None:
+        self.handler = HANDLERS[verb]
+        self.ended: dict[str, Execution] = {}
+
+    def start(self, verb: str, asked: dict) -> str:
+        name = f"{verb}-{len(self.ended)}"
+        machine = Machine(lambda: None, InPeace(), name)
+        machine.ask = lambda question: json.loads(
+            json.dumps(self.handler(json.loads(json.dumps(question)), context(900_000)))
+        )
+        try:
+            said = machine.run(asked)
+            self.ended[name] = Execution(name, "FAILED" if said["error"] else "SUCCEEDED", said["error"], said["cause"])
+        except SyncRulesError as error:
+            self.ended[name] = Execution(name, "FAILED", type(error).__name__, str(error))
+        return name
+
+    def running(self) -> list[str]:
+        return []
+
+    def watch(self, name: str, look) -> Execution:
+        look()
+        return self.ended[name]
+
+
+class Deployed:
+    """A shop with a rule of every kind, as the template deploys it."""
+
+    def __init__(self, url: str, tmp_path, capsys, monkeypatch) -> None:
+        self.url, self.capsys = url, capsys
+        self.prefix = engines.unique_prefix()
+        self.file = tmp_path / "rules.yaml"
+        self.file.write_text(text_of(RULES, self.prefix))
+        self.rules = load_rules(self.file)
+        engines.create(url, self.rules.tables)
+        self.client, self.sqs, s3 = aws.dynamodb(url), aws.sqs(url), aws.s3(url)
+        state, bucket = self.prefix + "state", self.prefix + "bucket"
+        self.client.create_table(
+            TableName=state,
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        s3.create_bucket(Bucket=bucket)
+        queues = {name: self.sqs.create_queue(QueueName=self.prefix + name)["QueueUrl"] for name in ("q", "f", "d")}
+        self.failures = queues["f"]
+        settings = {
+            runtime.RULES_FILE: str(self.file),
+            runtime.ENDPOINT_URL: url,
+            runtime.QUEUE_URL: queues["q"],
+            runtime.FAILURES_URL: queues["f"],
+            inaccount.DEAD_LETTERS_URL: queues["d"],
+            inaccount.STATE_TABLE: state,
+            inaccount.BUCKET: bucket,
+        }
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        for made in (inaccount.rules, inaccount.failures, runtime.consumer):
+            made.cache_clear()
+        self.state = SharedTable(self.client, state)
+        urls = {"FailuresQueueUrl": queues["f"], "FanoutDeadLettersUrl": queues["d"]}
+        stack = Stack("sync-rules", "us-east-1", {"StateTableName": state, "BucketName": bucket, **urls})
+        for module, verb in ((backfill_command, "backfill"), (verify_command, "verify"), (redrive_command, "redrive")):
+            account = Account(stack, Local(verb), self.state, url, None)
+            monkeypatch.setattr(module, "account_of", lambda *_given, account=account: account)
+
+    def put(self, table: str, *some: dict) -> None:
+        for item in some:
+            self.client.put_item(TableName=self.prefix + table, Item=item)
+
+    def fill(self) -> None:
+        self.put("shop", user("1", name=s("Ada"), rank=n(1), email=s("a@x")), user("2", name=s("Bo"), counted=n(9)))
+        self.put("shop", *(order(str(1 + i % 2), str(i), i, user_name=s("?")) for i in range(12)))
+        self.put("posts", *(post(str(i), str(1 + i % 2), f"post {i}") for i in range(4)))
+        self.put("parts", part("c", "b"), part("b", "a"), {**part("a"), "path": s("wrong")})
+
+    def run(self, verb: str, *options: str) -> tuple[int, list[dict], str]:
+        code = cli.main([verb, str(self.file), "--remote", "--endpoint-url", self.url, "--json", *options])
+        said = self.capsys.readouterr()
+        return code, [json.loads(line) for line in said.out.splitlines() if line.startswith("{")], said.err
+
+
+@pytest.fixture
+def deployed(ministack, tmp_path, capsys, monkeypatch):
+    yield Deployed(ministack, tmp_path, capsys, monkeypatch)
+    for made in (inaccount.rules, inaccount.failures, runtime.consumer):
+        made.cache_clear()
+
+
+def test_remote_engine_backfill_brings_every_kind_in_line(deployed):
+    """Begun in the account, it ends with everything in line, and says so as a local one does; a second one writes
+    nothing, and one of what changed has nothing to do.
+    """
+    deployed.fill()
+    code, rows, err = deployed.run("backfill", "--segments", "3", "--workers", "2")
+    assert code == 0, err
+    summary = rows[-1]["summary"]
+    assert (summary["done"], summary["parked"], summary["failed"], summary["left"]) == (True, 0, 0, [])
+    assert summary["copied"] > 20
+    assert applied(deployed.state).keys() == {rule.title for rule in deployed.rules.rules.values()}
+    code, rows, err = deployed.run("backfill", "--segments", "2")
+    assert (code, rows[-1]["summary"]["writes"]) == (0, 0), err
+    code, rows, err = deployed.run("backfill", "--changed")
+    assert (code, rows) == (0, []), err
+
+
+def test_remote_engine_verify_finds_repairs_and_reports(deployed, tmp_path):
+    """It finds what drifts, with a report that `verify --from` takes; repairs it; and then finds nothing."""
+    deployed.fill()
+    code, rows, err = deployed.run("verify", "--grace-seconds", "0", "--segments", "3")
+    assert code == 1, err
+    path = tmp_path / "report.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert len(list(open_report(path, deployed.rules).listed(frozenset(deployed.rules.rules)))) > 20
+    code, rows, err = deployed.run("verify", "--grace-seconds", "0", "--repair")
+    assert code == 0, err
+    code, rows, err = deployed.run("verify", "--grace-seconds", "0")
+    assert code == 0, rows
+    said = verify.handler({"do": "sample", "percent": 1}, context(900_000))
+    assert said["drift"] == 0
+
+
+def test_remote_engine_redrive_puts_through_what_failed(deployed):
+    """A failure record in the stack's queue is put through and gone; one of a rule that is gone stays."""
+    deployed.put("shop", user("1", name=s("Ada")), order("1", "1", 5))
+    key = deployed.rules.tables["shop"].key_of(order("1", "1", 5))
+    for rule in ("names", "gone"):
+        body = json.dumps(failure_record(Failure(rule, key, "X"), utc_now()))
+        deployed.sqs.send_message(QueueUrl=deployed.failures, MessageBody=body)
+    code, rows, err = deployed.run("redrive")
+    assert (code, rows[-1]["done"], rows[-1]["unreadable"]) == (1, 1, 1), err
+    found = deployed.client.get_item(TableName=deployed.prefix + "shop", Key=key.attributes())["Item"]
+    assert found["user_name"] == s("Ada")
+
+
+def test_remote_engine_what_cannot_begin_is_the_users_mistake(deployed):
+    """What the function refuses is said to the user, with exit code 2."""
+    code, _, err = deployed.run("backfill", "--rule", "nobody")
+    assert code == 2
+    assert "nobody" in err
+    deployed.file.write_text(deployed.file.read_text().replace("copy user.name into", "copy user.rank into"))
+    code, _, err = deployed.run("verify")
+    assert code == 2
+    assert "deploy first" in err
+    assert "names: says something else" in err
+
+
+def test_shared_table_swaps_only_what_is_as_it_was(deployed):
+    """A document is saved over what was read and over nothing else; many are read at once, those that are there."""
+    state = deployed.state
+    assert state.swap("a", None, {"n": 1.5, "k": {"b": {"B": b"\x00"}}})
+    assert not state.swap("a", None, {"n": 2})
+    before = state.load("a")
+    assert state.swap("a", before, {"n": 2})
+    assert not state.swap("a", before, {"n": 3})
+    assert state.swap("a", before, {"n": 2})  # whose answer was lost
+    names = [f"doc/{i}" for i in range(230)]
+    for name in names[:205]:
+        state.save(name, {"name": name})
+    assert state.load_many([*names, "a"]) == {**{name: {"name": name} for name in names[:205]}, "a": {"n": 2}}

@@ -1,0 +1,233 @@
+"""What the handlers log: one change can be followed by its source, no more than so many lines, never a value or a key."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from handlers import logs, runtime
+from sync_rules.errors import StoreError
+from sync_rules.findings import Tally
+from sync_rules.limits import Limits
+from sync_rules.model import Failure, Result, Status
+from sync_rules.rulefile import parse_rules
+from sync_rules.store import List, Read
+from tests.builders import n, s
+from tests.every_kind import RULES, order, part, post, rules_of, user
+from tests.operated import Operated, printed, quiet, told
+from tests.worlds import Context, Parked
+
+NAMES = """
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
+rules: {names: {copy: user.name, into: order.user.name}}
+"""
+FEW = Limits(fan_out_inline_max_items=2, fan_out_page_max_items=2, fan_out_chunk_max_items=3)
+
+
+@pytest.fixture
+def names(monkeypatch, capsys) -> Operated:
+    return Operated(parse_rules(NAMES), monkeypatch, capsys, limits=FEW)
+
+
+# ---------------------------------------------------------------- followed
+def test_logs_follow_a_source_over_chunks_to_its_failure(names):
+    """From the record to the last worker, each line about a change has the digest of its source: what went on, how many
+    targets in how many chunks, each message with what came of it, and the failure record of a target.
+    """
+    for number in range(8):
+        names.scene.there("shop", order("1", str(number), 1))
+    stuck = names.scene.there("shop", order("1", "9", 1, user=s("no map")))
+    source = names.scene.put("shop", user("1", name=s("Ann"))).digest()
+    names.stream()
+    (on,) = told(names.lines(), "push goes on")
+    assert (on["source"], on["rules"], on["more"]) == (source, ["names"], True)
+    lines = []
+    while any(type(message).__name__ != "PullMessage" for message, _ in names.scene.queue.messages):
+        assert names.fanout() == []
+        lines += names.lines()
+    handled = [line for line in told(lines, "message done") if line.get("source") == source]
+    assert {line["kind"] for line in handled} == {"push", "chunk"}
+    sent = [line for line in told(lines, "push goes on") if line["source"] == source]
+    assert sum(line["targets"] for line in sent) == sum(line.get("targets", 0) for line in handled) == 7
+    assert sum(line["chunks"] for line in sent) == len([line for line in handled if line["kind"] == "chunk"]) == 3
+    assert sum(line["outcomes"].get("copied", 0) for line in handled) == 6
+    (parked,) = told(lines, "parked")
+    assert (parked["rule"], parked["item"], parked["source"]) == ("names", stuck.digest(), source)
+    assert parked["reason"] == "user is a string: expected a map to hold name"
+
+
+def test_logs_say_of_a_message_that_comes_again_what_it_is_about(names):
+    """A message that failed is told with its source, target and reason, and what is left for the next one is nothing."""
+    names.scene.there("shop", user("1", name=s("Ann")))
+    at = names.scene.put("shop", order("1", "1", 1, user=s("no map")))
+    names.stream()
+    names.scene.tap.before = fails_at(Read)
+    names.lines()
+    assert len(names.fanout()) == 1
+    lines = names.lines()
+    (again,) = told(lines, "message comes again")
+    assert (again["kind"], again["target"], again["reason"]) == ("pull", at.digest(), "ThrottlingException: table")
+    assert "target" not in told(lines, "invocation done")[0]
+
+
+def test_logs_name_the_source_of_a_part(monkeypatch, capsys):
+    """A part's failure tells the item that it is made from as its source."""
+    at = Operated(rules_of(), monkeypatch, capsys)
+    taken = at.scene.there("shop", {"PK": s("EMAIL#a@x"), "SK": s("EMAIL"), "user_id": s("other")})
+    source = at.scene.put("shop", user("1", email=s("a@x"), name=s("Ann")))
+    at.stream()
+    at.scene.queue.messages = [(message, 0) for message, _ in at.scene.queue.messages]
+    at.fanout()
+    (parked,) = told(at.lines(), "parked")
+    assert (parked["rule"], parked["item"], parked["source"]) == ("mails", taken.digest(), source.digest())
+
+
+def test_logs_sum_up_an_invocation(names):
+    """One line has the sums: records, outcomes, failures, messages; nothing is logged where nothing happened."""
+    source = names.scene.there("shop", user("1", name=s("Ann")))
+    names.scene.put("shop", order("1", "1", 1), order("1", "2", 1, user=s("no map")))
+    names.stream()
+    lines = names.lines()
+    (line,) = told(lines, "invocation done")
+    assert told(lines, "parked")[0]["source"] == source.digest()
+    assert line["lag_ms"] < 60_000
+    assert {name: line[name] for name in ("records", "outcomes", "failure_records", "sent")} == {
+        "records": 2, "outcomes": {"copied": 1, "parked": 1}, "failure_records": 1, "sent": {"pull": 1},
+    }  # fmt: skip
+    names.scene.records.clear()
+    assert names.stream() == []
+    assert names.lines() == []
+
+
+def test_logs_name_the_invocation(names):
+    """Every line has the request id that Lambda gave."""
+    given = Context(60_000)
+    given.aws_request_id = "c6af9ac6"
+    runtime.deadline.context = given
+    names.scene.put("shop", order("1", "1", 1))
+    runtime.logger.info("now")
+    runtime.deadline.context = None
+    runtime.logger.info("then")
+    now, then = names.lines()
+    assert now["function_request_id"] == "c6af9ac6"
+    assert "function_request_id" not in then
+
+
+# ---------------------------------------------------------------- bounded
+def test_logs_are_bounded(names):
+    """However much fails, an invocation writes a bounded number of lines, and says how many it left out."""
+    names.scene.there("shop", user("1", name=s("Ann")))
+    names.scene.put("shop", *(order("1", str(number), 1, user=s("no map")) for number in range(300)))
+    names.stream()
+    lines = names.lines()
+    assert len(told(lines, "parked")) == logs.LINES_MAX
+    (done,) = told(lines, "invocation done")
+    assert (done["failure_records"], done["unlogged"]) == (300, 200)
+    names.scene.put("shop", *(order("2", str(number), 1) for number in range(300)))
+    names.scene.tap.before = fails_at(Read)
+    names.stream()
+    lines = names.lines()
+    assert len(told(lines, "not finished, comes again")) == logs.LINES_MAX
+    assert told(lines, "invocation done")[0]["unlogged"] == 200
+
+
+def test_logs_keep_failures_that_have_no_other_place(monkeypatch, capsys):
+    """Without a queue for failure records the log is where they are: then none is left out."""
+    quiet(monkeypatch)
+    kept, logged = logs.LoggedFailures(Parked()), logs.LoggedFailures(None)
+    for number in range(150):
+        kept.park(Failure("r", None, str(number)))
+    assert len(told(printed(capsys), "parked")) == logs.LINES_MAX
+    for number in range(150):
+        logged.park(Failure("r", None, str(number)))
+    assert len(told(printed(capsys), "parked")) == 150
+    runtime.deadline.context = None  # the next invocation has lines again
+    kept.park(Failure("r", None, "x"))
+    assert len(told(printed(capsys), "parked")) == 1
+    logs.notes.take()
+
+
+# ---------------------------------------------------------------- secret
+MARK, KEY_MARK = "SECRETVALUE", "secretkey"
+
+
+def fails_at(kind: type):
+    def before(request):
+        if isinstance(request, kind):
+            raise StoreError("ThrottlingException", "table")
+
+    return before
+
+
+def refuses(status: Status):
+    return lambda _write: Result(status, reason="Reason")
+
+
+VALUES = {
+    "text": s(MARK), "other": s(f"{MARK}2"), "number": n(777_001), "list": {"L": [s(MARK)]}, "map": {"M": {MARK: s(MARK)}},
+    "long": s(MARK * 17_000),
+}  # fmt: skip
+TEXTS = st.sampled_from([*VALUES])
+IDS = st.sampled_from([f"{KEY_MARK}{number}" for number in range(3)])
+WRITES = st.one_of(
+    st.builds(
+        lambda i, v, w: ("shop", user(i, name=VALUES[v], rank=VALUES[w], email=s(f"{KEY_MARK}@x"))), IDS, TEXTS, TEXTS
+    ),
+    st.builds(lambda i, o, v: ("shop", order(i, o, 777_002, user_name=VALUES[v], status=s(MARK))), IDS, IDS, TEXTS),
+    st.builds(lambda i, o, v: ("shop", {**order(i, o, 1), "total": VALUES[v]}), IDS, IDS, TEXTS),
+    st.builds(lambda i, u: ("posts", post(i, u, MARK)), IDS, IDS),
+    st.builds(lambda i, p: ("parts", part(i, p)), IDS, IDS),
+)
+FAULTS = {
+    "reads": ("before", fails_at(Read)), "lists": ("before", fails_at(List)), "none": ("before", lambda _request: None),
+    **{status.value: ("result", refuses(status)) for status in (Status.FAILED, Status.REJECTED, Status.REFUSED)},
+}  # fmt: skip
+STEPS = st.lists(
+    st.tuples(WRITES, st.booleans(), st.sampled_from([*FAULTS]), st.sampled_from([60_000, 1_000])),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_logs_and_metrics_never_show_a_value_or_a_key(monkeypatch, capsys, steps):
+    """Whatever is written under rules of every kind, and whatever goes wrong, neither a value nor the text of a key is
+    in a line or a metric.
+    """
+    capsys.readouterr()
+    at = Operated(rules_of(), monkeypatch, capsys, limits=FEW)
+    for (table, item), deletes, fault, remaining_ms in steps:
+        key = at.scene.put(table, item)
+        if deletes:
+            at.scene.memory.delete(key)
+        setattr(at.scene.tap, *FAULTS[fault])
+        at.stream(remaining_ms=remaining_ms)
+        at.fanout()
+        at.scene.tap.before, at.scene.tap.result = (lambda _request: None), (lambda _write: None)
+        at.fanout()
+    runtime.emit_drift(Tally(), list(RULES))
+    out = capsys.readouterr().out
+    assert out
+    assert all(isinstance(json.loads(line), dict) for line in out.splitlines())
+    for secret in (MARK, KEY_MARK, "77700", "USER#", "ORDER#"):
+        assert secret not in out
+
+
+def test_logs_show_keys_when_asked(names, monkeypatch):
+    """With SYNC_RULES_LOG_KEYS=1 a source is told by its key, in each line that has one; values are not."""
+    monkeypatch.setenv(logs.LOG_KEYS, "1")
+    for number in range(5):
+        names.scene.there("shop", order("1", str(number), 1))
+    names.scene.put("shop", user("1", name=s(MARK)))
+    names.stream()
+    names.fanout()
+    out = names.capsys.readouterr().out
+    assert {line.get("source") for line in map(json.loads, out.splitlines())} == {None, "shop[USER#1, PROFILE]"}
+    assert MARK not in out

@@ -1,0 +1,129 @@
+"""What the handlers count: each metric with its unit and dimensions, bounded in number, and of all rules together."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from handlers import logs, metrics, runtime
+from sync_rules import aws
+from sync_rules.findings import Tally
+from sync_rules.messages import KINDS, ChunkMessage, PullMessage, PushMessage
+from sync_rules.model import Outcome
+from sync_rules.telemetry import SENT_KINDS, Telemetry
+from tests.builders import s
+from tests.every_kind import order, rules_of, user
+from tests.operated import Operated, data_of, everything, figures, printed, quiet
+
+
+@pytest.fixture(autouse=True)
+def log(monkeypatch):
+    quiet(monkeypatch)
+
+
+def test_metrics_are_told_apart_by_rules_and_words_of_ours(capsys):
+    """Whatever is counted, a dimension is the service, a rule, a kind or a cause, and each value is a known one."""
+    rules = rules_of()
+    known = {
+        "service": {"sync-rules"},
+        "rule": {rule.title for rule in rules.rules.values()},
+        "kind": {*aws.THROTTLES, aws.OTHER_THROTTLE, *SENT_KINDS},
+        "cause": {*aws.LIMITS, aws.OTHER_THROTTLE},
+    }
+    data = list(data_of(everything(rules, capsys)))
+    assert {name for datum in data for name, _ in datum.dimensions} == known.keys()
+    assert all(value in known[name] for datum in data for name, value in datum.dimensions)
+    of_a_rule = {datum.metric for datum in data if ("rule", "names") in datum.dimensions}
+    assert len(of_a_rule) == 15
+    assert {(datum.metric, datum.unit) for datum in data if datum.unit != "Count"} == {
+        ("Lag", "Milliseconds"), ("DriftShare", "Percent"),
+    }  # fmt: skip
+
+
+def test_metrics_fit_their_document(capsys):
+    """No document has more than 100 metrics or is longer than a log event may be, even when all is counted."""
+    for line in everything(rules_of(), capsys):
+        for directive in line.get("_aws", {}).get("CloudWatchMetrics", ()):
+            assert len(directive["Metrics"]) <= 100
+        assert len(str(line)) < 10_000
+
+
+def test_metrics_of_all_rules_are_the_sums(capsys):
+    """Beside each rule's there are the sums over all of them, and the longest lag. A rule compiled into two is one."""
+    telemetry = Telemetry()
+    telemetry.outcomes.update({("a", Outcome.COPIED): 2, ("b", Outcome.COPIED): 3, ("b.part", Outcome.COPIED): 4})
+    telemetry.lag_ms |= {"a": 10, "b": 30, "b.part": 20}
+    metrics.emit(telemetry)
+    lines = printed(capsys)
+    assert figures(lines, rule="a") == {"Copied": 2, "Lag": 10}
+    assert figures(lines, rule="b") == {"Copied": 7, "Lag": 30}
+    assert figures(lines) == {"Copied": 9, "Lag": 30}
+    metrics.emit(telemetry)
+    assert printed(capsys) == []
+
+
+def test_metrics_count_what_no_repetition_mends(capsys):
+    """Missing tables and permissions are setup errors; a throttle, and what the rules say of an item, are none."""
+    telemetry = Telemetry()
+    telemetry.reasons.update({"TableNotFound": 2, "AccessDeniedException": 1, "ThrottlingException": 9, "call X": 1})
+    metrics.emit(telemetry)
+    assert figures(printed(capsys)) == {"SetupErrors": 3}
+
+
+def test_metrics_count_throttles_by_kind_and_by_cause(capsys):
+    """Kinds add up to causes, and are not counted again."""
+    for kind in ("TableReadAccountLimitExceeded", "IndexWriteAccountLimitExceeded", "Other"):
+        runtime.notes.throttled(kind)
+    metrics.emit(Telemetry())
+    lines = printed(capsys)
+    assert figures(lines, cause="AccountLimitExceeded") == {"Throttled": 2}
+    assert figures(lines, kind="TableReadAccountLimitExceeded") == {"Throttled": 1}
+    assert figures(lines, cause="Other") == figures(lines, kind="Other") == {"Throttled": 1}
+    metrics.emit(Telemetry())
+    assert printed(capsys) == []
+
+
+def test_metrics_of_drift_are_shares_of_what_was_seen(capsys):
+    """Per rule and of all: how much was looked at, how much drifted, and its share, mended or not. Where nothing was
+    seen there is no share.
+    """
+    tally = Tally(
+        right=Counter({"a": 3, "b.part": 5}),
+        drift=Counter({"a": 1}),
+        repaired=Counter({"a": 1}),
+        kept=Counter({"b": 1}),
+    )
+    runtime.emit_drift(tally, ["a", "b", "b.part", "c"])
+    lines = printed(capsys)
+    assert figures(lines, rule="a") == {"ItemsVerified": 4, "Drift": 1, "DriftShare": 25}
+    assert figures(lines, rule="b") == {"ItemsVerified": 6, "Drift": 0, "DriftShare": 0}
+    assert figures(lines, rule="c") == {"ItemsVerified": 0, "Drift": 0}
+    assert figures(lines) == {"ItemsVerified": 10, "Drift": 1, "DriftShare": 10}
+
+
+def test_metrics_count_messages_by_kind(monkeypatch, capsys):
+    """What goes on through the queue is counted by kind, a second look apart from a push; what SQS refused is not."""
+    at = Operated(rules_of(), monkeypatch, capsys)
+    source = at.scene.there("shop", user("1"))
+    queue = logs.CountedQueue(at.scene.queue)
+    queue.send(PushMessage(("names",), source), 0)
+    queue.send(PushMessage(("names",), source, delay_seconds=60), 60)
+    queue.send(ChunkMessage(("names",), source, (source,)), 0)
+    queue.send(PullMessage(source, attempt=1), 60)
+    metrics.emit(Telemetry())
+    lines = at.lines()
+    assert {kind: figures(lines, kind=kind)["MessagesSent"] for kind in ("push", "second-look", "chunk", "pull")} == {
+        "push": 1, "second-look": 1, "chunk": 1, "pull": 1,
+    }  # fmt: skip
+    assert {*KINDS.values()} < {*SENT_KINDS}
+
+
+def test_metrics_of_lag_can_be_read_as_percentiles(monkeypatch, capsys):
+    """Each batch writes its own value of lag, so that CloudWatch has a distribution."""
+    at = Operated(rules_of(), monkeypatch, capsys)
+    for number, age_seconds in enumerate((1, 5, 600)):
+        at.scene.put("shop", user("1", name=s(str(number))), order("1", "a", 1))
+        at.stream(age_seconds=age_seconds)
+    values = [d.value for d in data_of(at.lines()) if d.metric == "Lag" and ("rule", "names") in d.dimensions]
+    assert [round(value / 1000) in (age, age + 1) for value, age in zip(values, (1, 5, 600), strict=True)] == [True] * 3

@@ -1,0 +1,119 @@
+"""Throttles, counted by kind where calls are tried again: as DynamoDB says it, on the wire and in each exception."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import boto3
+import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.exceptions import ClientError
+
+from sync_rules import aws
+from sync_rules.dynamodb import DynamoStore
+from sync_rules.store import Read
+from tests.builders import key, shop
+
+HOT = "TableWriteKeyRangeThroughputExceeded"
+
+
+class Raw:
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def stream(self, **_):
+        yield self._body
+
+
+def refusal(kind: str, **more: object):
+    """DynamoDB's answer, before botocore has read it."""
+    body = {"__type": f"com.amazonaws.dynamodb.v20120810#{kind}", "message": "no", **more}
+    return AWSResponse("http://x", 400, {"content-type": "application/x-amz-json-1.0"}, Raw(json.dumps(body).encode()))
+
+
+def answering(*answers):
+    """A client that is answered so, one after the other."""
+    client = boto3.client(
+        "dynamodb", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x",
+        config=aws.Config(retries={"total_max_attempts": 1}),
+    )  # fmt: skip
+    waiting = list(answers)
+    client.meta.events.register("before-send.dynamodb.*", lambda **_: waiting.pop(0))
+    return client
+
+
+def reasons(*names: str) -> list[dict[str, str]]:
+    return [{"reason": name, "resource": "arn:aws:dynamodb:us-east-1:1:table/shop"} for name in names]
+
+
+FINE = AWSResponse("http://x", 200, {"content-type": "application/x-amz-json-1.0"}, Raw(b"{}"))
+SAID = {
+    "of a provisioned table": (
+        refusal("ProvisionedThroughputExceededException", ThrottlingReasons=reasons(HOT)),
+        {HOT: 1},
+    ),
+    "of an account": (refusal("RequestLimitExceeded", ThrottlingReasons=reasons("IndexReadAccountLimitExceeded")), {
+        "IndexReadAccountLimitExceeded": 1
+    }),
+    "spelt in small letters": (refusal("ThrottlingException", throttlingReasons=reasons(HOT)), {HOT: 1}),
+    "of several, each once": (
+        refusal("ThrottlingException", throttlingReasons=reasons(HOT, "TableReadKeyRangeThroughputExceeded", HOT)),
+        {HOT: 1, "TableReadKeyRangeThroughputExceeded": 1},
+    ),
+    "that we do not know": (refusal("ThrottlingException", throttlingReasons=reasons("MoonPhase")), {"Other": 1}),
+    "without a reason": (refusal("ProvisionedThroughputExceededException"), {"Other": 1}),
+    "of a transaction": (
+        refusal("TransactionCanceledException", CancellationReasons=[{"Code": "None"}, {"Code": "ThrottlingError"}]),
+        {"Other": 1},
+    ),
+    "that is a conflict": (
+        refusal("TransactionCanceledException", CancellationReasons=[{"Code": "TransactionConflict"}]),
+        {},
+    ),
+    "that is an error of the service": (refusal("InternalServerError"), {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_throttles_are_counted_by_what_dynamodb_says(case):
+    """A call that is refused and then answered counts the refusal by its reasons, whatever exception carries them."""
+    answer, counted = SAID[case]
+    found: Counter[str] = Counter()
+    client = answering(answer, FINE)
+    retrying = aws.retrying(sleep=lambda _: None, on_throttle=lambda kind: found.update([kind]))
+    retrying(client.get_item, TableName="shop", Key={"PK": {"S": "1"}})
+    assert found == counted
+
+
+def test_throttles_are_counted_at_each_try_and_never_for_a_guard():
+    """A call that is refused to the end counts as often as it was tried; a guard that did not hold is no throttle."""
+    found: list[str] = []
+    retrying = aws.retrying(attempts_max=3, sleep=lambda _: None, on_throttle=found.append)
+    client = answering(*[refusal("ThrottlingException", throttlingReasons=reasons(HOT)) for _ in range(3)])
+    with pytest.raises(ClientError):
+        retrying(client.get_item, TableName="shop", Key={"PK": {"S": "1"}})
+    assert found == [HOT] * 3
+    with pytest.raises(ClientError):
+        retrying(
+            answering(refusal("ConditionalCheckFailedException")).get_item, TableName="shop", Key={"PK": {"S": "1"}}
+        )
+    assert len(found) == 3
+
+
+def test_throttles_of_a_store_are_counted():
+    """What a store meets is told to whoever counts."""
+    found: list[str] = []
+    tables = shop().tables
+    client = answering(refusal("ThrottlingException", throttlingReasons=reasons(HOT)), FINE)
+    store = DynamoStore(client, tables, sleep=lambda _: None, on_throttle=found.append)
+    assert store.read(Read((key(tables["shop"], "USER#1", "PROFILE"),))) == (None,)
+    assert found == [HOT]
+
+
+def test_throttles_have_the_sixteen_kinds():
+    """Two places, two ways and four limits; each kind knows its limit."""
+    assert len(aws.THROTTLES) == 16
+    assert {kind.removesuffix(limit) for kind, limit in aws.THROTTLES.items()} == {
+        "TableRead", "TableWrite", "IndexRead", "IndexWrite",
+    }  # fmt: skip
