@@ -39,6 +39,7 @@ VERBS: dict[str, str] = {
     "redrive": "Put through again what failed; late does no harm.",
     "record": "Write the stream records of all tables to a file, until stopped.",
     "replay": "Do again in memory what was recorded; shrink what ends wrong.",
+    "infra": "Write what the template needs of the rules; say what is allowed.",
 }
 
 WELL, FAILED, USER_MISTAKE, OUR_BUG, INTERRUPTED = 0, 1, 2, 3, 130

@@ -211,7 +211,7 @@ def test_permissions_are_those_of_the_readme(page, rule, story, row):
     story(shop)
     table = {
         word: cells[1]
-        for cells in rows("README.md", "rules", "permission")
+        for cells in rows("docs/permissions.md", "rules", "permission")
         for word in re.findall(r"`(\w+)`", cells[0])
     }
     named = set(re.findall(r"dynamodb:(\w+)", table[row])) if row else set()

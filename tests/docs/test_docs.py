@@ -16,7 +16,7 @@ import botocore.session
 import pytest
 from ruamel.yaml import YAML
 
-from handlers import runtime
+from handlers import inaccount, runtime
 from sync_rules import cli
 from sync_rules.batch import process
 from sync_rules.changes import ItemChange
@@ -34,6 +34,18 @@ from sync_rules.pace import Pace
 from sync_rules.pumping.attempts import MappingSettings
 from sync_rules.rulefile import check_rules, parse_rules
 from sync_rules.store import World, drive
+from sync_rules.telemetry import (
+    DRIFT,
+    DRIFT_SHARE,
+    FAILURE_RECORDS,
+    LAG,
+    METRIC_NAMES,
+    SENT,
+    SETUP_ERRORS,
+    THROTTLED,
+    UNREADABLE,
+    VERIFIED,
+)
 from tests.docs.reference import ROOT, expected, help_text, shown
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -125,24 +137,28 @@ def test_docs_give_a_constant_as_its_module_has_it(cells):
 
 
 def test_docs_name_the_lambda_settings_as_lambda_does():
-    """Each setting in the README's table is a parameter of CreateEventSourceMapping."""
+    """Each setting in the table of docs/deploy.md is a parameter of CreateEventSourceMapping."""
     model = botocore.session.get_session().get_service_model("lambda").operation_model("CreateEventSourceMapping")
-    settings = [cells[0] for cells in rows("README.md", "setting of the event source mapping")]
+    settings = [cells[0] for cells in rows("docs/deploy.md", "setting", "value", "why")]
     assert {named(cell) for cell in settings if cell.startswith("`")} <= model.input_shape.members.keys()
 
 
+OTHER_METRICS = {DRIFT, DRIFT_SHARE, FAILURE_RECORDS, LAG, SENT, SETUP_ERRORS, THROTTLED, UNREADABLE, VERIFIED}
+
+
 def test_docs_name_the_metrics_and_variables_of_the_handlers():
-    """The README names every metric and every environment variable of the handlers, and no other."""
-    variables = {named(cells[0]) for cells in rows("README.md", "environment variable")}
-    paragraph = re.search(r"Metrics per rule, in namespace.*?\n\n", TEXTS["README.md"], re.DOTALL)
+    """docs/deploy.md names every metric and every environment variable of the handlers, and no other."""
+    variables = {named(cells[0]) for cells in rows("docs/deploy.md", "environment variable")}
+    paragraph = re.search(r"Metrics per rule, in namespace.*?(?:\n\n|\Z)", TEXTS["docs/deploy.md"], re.DOTALL)
     assert paragraph
-    ours = {value for name, value in vars(runtime).items() if name.isupper() and str(value).startswith("SYNC_RULES_")}
+    made = {**vars(runtime), **vars(inaccount)}
+    ours = {value for name, value in made.items() if name.isupper() and str(value).startswith("SYNC_RULES_")}
     assert variables == ours
     assert runtime.CALLS_TABLE in ours
-    of_commands = {cli.DEBUG, "SYNC_RULES_SALT", "SYNC_RULES_STATE_TABLE"}
+    of_commands = {cli.DEBUG, "SYNC_RULES_SALT", "SYNC_RULES_STACK"}
     assert set(re.findall(r"SYNC_RULES_\w+", ALL)) <= ours | of_commands
     assert set(re.findall(r"`(\w+)`", paragraph[0])) == {
-        *runtime.METRIC_NAMES.values(), "Lag", "SyncRules", "UnreadableRecords",
+        *METRIC_NAMES.values(), *OTHER_METRICS, "SyncRules", "service", "POWERTOOLS_SERVICE_NAME",
     }  # fmt: skip
 
 
@@ -351,9 +367,9 @@ def test_docs_mention_only_examples_that_exist():
 
 
 def test_docs_mention_only_options_that_exist():
-    """Every --option is one of ours, or of pip in a command above."""
+    """Every --option is one of ours, or of pip or SAM in a command above."""
     ours = "\n".join(help_text(*verb) for verb in [(), *((verb,) for verb in cli.VERBS)])
-    known = set(re.findall(r"--[a-z][a-z-]*", ours)) | {"--target"}
+    known = set(re.findall(r"--[a-z][a-z-]*", ours)) | {"--target", "--guided"}
     known |= {f"--sync-rules{option}" for option in ("", "-variant", "-seed")}  # of pytest, by our plugin
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", ALL)) <= known
 
@@ -368,7 +384,7 @@ def test_docs_mention_only_limits_that_exist():
     known = {f.name for kind in (Limits, MappingSettings) for f in fields(kind)}
     known |= {name for form in FORMS.values() for name in form.model_fields}
     units = "items|seconds|ms|bytes|writes|records|tries|looks|reads|attempts"
-    found = set(re.findall(rf"`([a-z_]+_(?:{units}))`", ALL))
+    found = set(re.findall(rf"`([a-z_]+_(?:{units}))`", ALL)) - {"lag_ms"}  # a field of lines
     assert {name for name in found if not name.startswith("test_")} <= known
 
 
@@ -407,8 +423,8 @@ def test_docs_every_page_is_linked_from_the_readme():
 
 
 def test_docs_architecture_stays_short():
-    """ARCHITECTURE.md has at most 200 lines."""
-    assert len(TEXTS["ARCHITECTURE.md"].splitlines()) <= 200
+    """ARCHITECTURE.md has at most 220 lines."""
+    assert len(TEXTS["ARCHITECTURE.md"].splitlines()) <= 220
 
 
 @pytest.mark.parametrize("page", list(TEXTS))

@@ -1,0 +1,97 @@
+"""Blocks of a file: what stands between `# >>> sync-rules: NAME` and `# <<< sync-rules: NAME` is written by us.
+
+Law: outside of its blocks a file stays as it is, byte for byte. A mark that is missing, comes twice or is not closed is
+an error that names file and mark, and then nothing is written.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from sync_rules.errors import UserError
+
+MARK = re.compile(r"^(?P<indent>[ \t]*)# (?P<side>>>>|<<<) sync-rules: (?P<name>\S+)[ \t]*\r?$", re.MULTILINE)
+Written = Callable[[int], str]  # the text of a block, every line ended, for so many spaces before it
+
+
+@dataclass(frozen=True)
+class Block:
+    """Where the inside of a block begins and ends in its text, and how far it is indented."""
+
+    start: int
+    end: int
+    indent: int
+
+
+def blocks_in(text: str, file: str) -> dict[str, Block]:
+    """The blocks of a text by name; `file` stands in messages.
+
+    Raises:
+        UserError: when the marks are not in pairs, or a name comes twice.
+    """
+    found: dict[str, Block] = {}
+    opened: re.Match[str] | None = None
+    for mark in MARK.finditer(text):
+        name, at = mark["name"], f"{file}:{text.count(chr(10), 0, mark.start()) + 1}"
+        if mark["side"] == ">>>":
+            if opened is not None:
+                raise UserError(f"{at}: block {name} begins before block {opened['name']} ends")
+            if name in found:
+                raise UserError(f"{at}: block {name} comes twice")
+            opened = mark
+        else:
+            if opened is None or opened["name"] != name:
+                raise UserError(f"{at}: block {name} ends here, but did not begin")
+            found[name] = Block(min(opened.end() + 1, mark.start()), mark.start(), len(opened["indent"]))
+            opened = None
+    if opened is not None:
+        raise UserError(f"{file}: block {opened['name']} begins but does not end: `# <<< sync-rules: {opened['name']}`")
+    return found
+
+
+def inside(text: str, name: str, file: str) -> str:
+    """What stands in a block.
+
+    Raises:
+        UserError: when the text has no such block, or its marks are not in order.
+    """
+    block = _found(blocks_in(text, file), name, file)
+    return text[block.start : block.end]
+
+
+def replaced(text: str, blocks: Mapping[str, Written], file: str) -> str:
+    """The text with these blocks written anew.
+
+    Raises:
+        UserError: when it lacks one of them, has one that is not among them, or its marks are not in order.
+    """
+    places = blocks_in(text, file)
+    for name in places.keys() - blocks.keys():
+        raise UserError(f"{file}: there is nothing to write into block {name}. Known: {', '.join(sorted(blocks))}")
+    for name, written in sorted(blocks.items(), key=lambda one: -_found(places, one[0], file).start):
+        place = places[name]  # from the last to the first, so that the places before stay where they are
+        text = text[: place.start] + written(place.indent) + text[place.end :]
+    return text
+
+
+def differences(old: str, new: str, file: str) -> Iterator[tuple[str, str]]:
+    """The blocks that differ between two versions of a file, each with a unified diff."""
+    before, after = blocks_in(old, file), blocks_in(new, file)
+    for name, place in before.items():
+        was, now = old[place.start : place.end], new[after[name].start : after[name].end]
+        if was != now:
+            lines = difflib.unified_diff(
+                was.splitlines(), now.splitlines(), f"{file} ({name})", f"{file} ({name}, from the rules)", lineterm=""
+            )
+            yield name, "\n".join(lines)
+
+
+def _found(places: Mapping[str, Block], name: str, file: str) -> Block:
+    if name not in places:
+        raise UserError(
+            f"{file}: no block {name}. Put `# >>> sync-rules: {name}` and `# <<< sync-rules: {name}` where it belongs"
+        )
+    return places[name]

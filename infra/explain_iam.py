@@ -1,0 +1,50 @@
+"""What each function may do, as people read it, and which rule each permission is for.
+
+Law: what is printed is what is deployed, statement by statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from infra.deployment import Deployment
+from infra.roles import Statement, statements, text_of
+
+PIPELINE = "the pipeline"  # where no rule asks for it
+
+
+def lines(deployment: Deployment, *, explain: bool) -> Iterator[str]:
+    """The statements of each role; with `explain`, below each action and resource who needs it, and why."""
+    for role, some in statements(deployment).items():
+        yield role
+        for statement in some:
+            yield f"  {statement.sid}: {', '.join(statement.actions)}"
+            for resource in statement.resources:
+                yield f"    {shown(resource)}"
+                yield from _reasons(statement, resource) if explain else ()
+        yield ""
+
+
+def _reasons(statement: Statement, resource: Any) -> Iterator[str]:
+    """Who needs a resource, one line for each reason, with the actions it is a reason for."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for need in statement.needs:
+        if text_of(need.resource) == text_of(resource):
+            actions = reasons.setdefault((need.rule or PIPELINE, need.why), [])
+            actions += [] if need.action in actions else [need.action]
+    for (who, why), actions in reasons.items():
+        yield f"      {who}: {why} ({', '.join(action.partition(':')[2] for action in actions)})"
+
+
+def shown(resource: Any) -> str:
+    """A resource in a few words: the name of a table, not its whole ARN."""
+    match resource:
+        case {"Fn::Sub": str(text)}:
+            name = text.partition(":table/")[2] or text.partition(":s3:::")[2] or text
+            return f"{'table' if ':table/' in text else 'objects'} {name.replace('.Arn}', '}')}"
+        case {"Fn::If": [_, {"Fn::GetAtt": [table, _]}, _]}:
+            return f"stream of {str(table).removesuffix('Table')}"
+        case {"Fn::GetAtt": [name, _]}:
+            return str(name)
+    return "any" if resource == "*" else str(resource)

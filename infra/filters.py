@@ -1,0 +1,100 @@
+"""Which records of a table's stream are worth an invocation: filter criteria, made of the keys of entities.
+
+Law: what the rules can act on passes, always; the rest may pass, and is looked at once more by the handler. So a filter
+speaks of keys alone (what changed in an item cannot be said in one), by equality and prefix of strings: a number in a
+record is a string too, of which there are many spellings. Five patterns of 4,096 characters are what a mapping takes.
+https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from itertools import combinations
+from math import prod
+from typing import Any, Final
+
+from sync_rules.entities import Entity, Table
+from sync_rules.rules import Rules
+
+PATTERNS_MAX: Final = 5
+PATTERN_MAX_CHARACTERS: Final = 4096
+
+# By key attribute, what it may be: (True, text) what begins so, (False, text) what is so. An attribute that is not
+# there may be anything.
+Pattern = Mapping[str, frozenset[tuple[bool, str]]]
+
+
+def filter_criteria(rules: Rules, table: Table) -> dict[str, Any] | None:
+    """The FilterCriteria of a table's mapping; None when nothing can be left out."""
+    patterns = [_pattern(entity) for entity in concerned(rules, table)]
+    patterns = list({str(sorted((name, *sorted(said)) for name, said in p.items())): p for p in patterns}.values())
+    while len(patterns) > PATTERNS_MAX:
+        first, second = min(combinations(patterns, 2), key=lambda pair: _looseness(*pair))
+        patterns = [p for p in patterns if p is not first and p is not second] + [_either(first, second)]
+    patterns = [_of_length(pattern) for pattern in patterns]
+    if not patterns or not all(patterns):
+        return None
+    return {"Filters": [{"Pattern": _json(pattern)} for pattern in patterns]}
+
+
+def concerned(rules: Rules, table: Table) -> tuple[Entity, ...]:
+    """The entities of a table that some rule reads or writes."""
+    spoken = {entity.name for rule in rules.rules.values() for entity in (rule.source, rule.target, rule.anchor)}
+    return tuple(entity for name, entity in rules.entities.items() if name in spoken and entity.table == table)
+
+
+def _pattern(entity: Entity) -> Pattern:
+    """What the keys of an entity's items must be."""
+    said: dict[str, frozenset[tuple[bool, str]]] = {}
+    for attribute in entity.table.key:
+        template = entity.templates[attribute.name]
+        start = template.literals[0]
+        if attribute.type == "S" and start:
+            said[attribute.name] = frozenset({(bool(template.fields), start)})
+    return said
+
+
+def _either(one: Pattern, other: Pattern) -> Pattern:
+    """A pattern for what is of either; it lets through more wherever they differ in both attributes."""
+    return {name: _fewest(one[name] | other[name]) for name in one if name in other}
+
+
+def _fewest(said: frozenset[tuple[bool, str]]) -> frozenset[tuple[bool, str]]:
+    """Without what a shorter prefix says already."""
+    prefixes = [text for begins, text in said if begins]
+    return frozenset(
+        (begins, text)
+        for begins, text in said
+        if not any(text.startswith(prefix) and (not begins or text != prefix) for prefix in prefixes)
+    )
+
+
+def _looseness(one: Pattern, other: Pattern) -> tuple[int, int]:
+    """How much is lost in one pattern for both: attributes that are no longer spoken of, then pairs of values that
+    neither let through.
+    """
+    both = _either(one, other)
+    lost = max(len(one), len(other)) - len(both)
+    return lost, _pairs(both) - _pairs(one) - _pairs(other)
+
+
+def _pairs(pattern: Pattern) -> int:
+    return prod(map(len, pattern.values()))
+
+
+def _of_length(pattern: Pattern) -> Pattern:
+    """The pattern without attributes that make it too long, those first of which there is most to say."""
+    while len(_json(pattern)) > PATTERN_MAX_CHARACTERS:
+        longest = max(pattern, key=lambda name: sum(len(text) for _, text in pattern[name]))
+        pattern = {name: said for name, said in pattern.items() if name != longest}
+    return pattern
+
+
+def _json(pattern: Pattern) -> str:
+    keys = {name: {"S": _alternatives(said)} for name, said in pattern.items()}
+    return json.dumps({"dynamodb": {"Keys": keys}}, separators=(",", ":"))
+
+
+def _alternatives(said: Iterable[tuple[bool, str]]) -> list[Any]:
+    return [{"prefix": text} if begins else text for begins, text in sorted(said)]

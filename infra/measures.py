@@ -1,0 +1,239 @@
+"""What is measured and from when on it is an alarm: one table, of which alarms, dashboard and runbook are made.
+
+Law: each measure is one metric with its dimensions, spelt as whoever writes it spells them: our handlers
+(`sync_rules.telemetry`), or AWS on the page that the measure names. Each is explained in a section of docs/runbook.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from infra.deployment import Deployment, logical
+from sync_rules import aws
+from sync_rules.batch import TIME_RESERVED_MS
+from sync_rules.limits import DELAY_MAX_SECONDS
+from sync_rules.model import Outcome
+from sync_rules.telemetry import (
+    DRIFT_SHARE,
+    FAILURE_RECORDS,
+    LAG,
+    METRIC_NAMES,
+    NAMESPACE,
+    SETUP_ERRORS,
+    THROTTLED,
+    UNREADABLE,
+)
+
+RULES_MAX: Final = 50  # rules with alarms of their own; of more, all have theirs together: a stack has 500 resources
+ALL_RULES: Final = "AllRules"
+TIMEOUT_MS: Final = {"StreamFunction": 120_000, "FanoutFunction": 180_000}  # as in the template
+CONCURRENCY_MAX: Final = 500  # half of what an account may run at once unless it asked for more
+RUNBOOK: Final = "https://github.com/sync-rules/sync-rules/blob/main/docs/runbook.md"
+
+DOCS: Final = "https://docs.aws.amazon.com/"
+LAMBDA_METRICS: Final = DOCS + "lambda/latest/dg/monitoring-metrics-types.html"
+SQS_METRICS: Final = DOCS + "AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html"
+STATES_METRICS: Final = DOCS + "step-functions/latest/dg/procedure-cw-metrics.html"
+
+STACK: Final = {"Ref": "AWS::StackName"}  # what the functions of a stack give as dimension `service`
+Dimensions = tuple[tuple[str, Any], ...]
+
+
+class Of(Enum):
+    """What a measure is taken of."""
+
+    RULE = "rule"
+    MAPPING = "event source mapping"
+    FUNCTION = "function"
+    QUEUE = "queue"
+    MACHINE = "state machine"
+    CAUSE = "cause of a throttle"
+    PIPELINE = "pipeline"
+
+
+class Missing(Enum):
+    """What no data means to an alarm: that all is well, or nothing, so that it stays as it was."""
+
+    WELL = "notBreaching"
+    NOTHING = "ignore"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric, and an alarm on it: when `statistic` of a period is above the threshold in so many periods of so many.
+
+    `name` ends the names of its alarms, `section` is its heading in the runbook. `only` are logical ids: which of the
+    functions, queues or machines. `meaning` says of an alarm what is the matter; {} stands for what it is of. `source`
+    is the page of AWS that has the metric; ours have none.
+    """
+
+    name: str
+    section: str
+    of: Of
+    metric: str
+    meaning: str
+    namespace: str = NAMESPACE
+    statistic: str = "Sum"
+    threshold: Any = 0
+    period_seconds: int = 300
+    periods: int = 1
+    breaching_periods: int = 1
+    missing: Missing = Missing.WELL
+    only: tuple[str, ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One thing that measures are taken of: how logical ids of its alarms begin, how people call it, its dimensions."""
+
+    id: str
+    title: str
+    dimensions: Dimensions
+
+
+LAG_ALARM_MS: Final = {"Fn::Sub": "${LagAlarmSeconds}000"}
+ALWAYS: Final[Mapping[str, Any]] = {"periods": 3, "breaching_periods": 3}  # a quarter of an hour on end
+OFTEN: Final[Mapping[str, Any]] = {"period_seconds": 60, "periods": 5, "breaching_periods": 3}
+FUNCTIONS: Final = ("StreamFunction", "FanoutFunction", "VerifyFunction", "BackfillFunction", "RedriveFunction")
+MACHINES: Final = ("BackfillMachine", "VerifyMachine", "RedriveMachine")
+DEPTH: Final = "ApproximateNumberOfMessagesVisible"
+
+
+def _of_lambda(name: str, section: str, metric: str, meaning: str, only: tuple[str, ...], **more: Any) -> Measure:
+    of = more.pop("of", Of.FUNCTION)
+    return Measure(name, section, of, metric, meaning, namespace="AWS/Lambda", only=only, source=LAMBDA_METRICS, **more)
+
+
+def _of_queue(name: str, section: str, metric: str, meaning: str, queue: str, **more: Any) -> Measure:
+    return Measure(
+        name, section, Of.QUEUE, metric, meaning, namespace="AWS/SQS", statistic="Maximum", only=(queue,),
+        source=SQS_METRICS, **more,
+    )  # fmt: skip
+
+
+MEASURES: Final = (
+    # ------------------------------------------------------------ rule by rule
+    Measure("Lag", "Lag", Of.RULE, LAG, "A hundredth of the work of {}, or more, is done later than LagAlarmSeconds.",
+            statistic="p99", threshold=LAG_ALARM_MS, **OFTEN),
+    Measure("Failed", "Failed work", Of.RULE, METRIC_NAMES[Outcome.FAILED],
+            "Work of {} has failed, and come again, for a quarter of an hour on end.", **ALWAYS),
+    Measure("FailureRecord", "Failure records", Of.RULE, FAILURE_RECORDS,
+            "{} cannot make an item right as it is, and has kept a failure record."),
+    Measure("Drift", "Drift", Of.RULE, DRIFT_SHARE, "The last verify found copies of {} that nobody was at work on.",
+            statistic="Maximum", period_seconds=3_600, missing=Missing.NOTHING),
+    # ------------------------------------------------------------ streams
+    _of_lambda("IteratorAge", "Iterator age", "IteratorAge",
+               "{} is more than LagAlarmSeconds behind a stream, which forgets after 24 hours.", ("StreamFunction",),
+               statistic="Maximum", threshold=LAG_ALARM_MS, **OFTEN),
+    _of_lambda("Dropped", "Dropped events", "DroppedEventCount",
+               "The mapping of {} gave up records, and they are in no bucket.", (), of=Of.MAPPING),
+    _of_lambda("GivenUp", "Batches given up", "OnFailureDestinationDeliveredEventCount",
+               "The mapping of {} gave up records after all tries; the bucket has them.", (), of=Of.MAPPING),
+    _of_lambda("Undelivered", "Undelivered failures", "DestinationDeliveryFailures",
+               "What {} gave up could not be put where failures go.", ("StreamFunction", "VerifyFunction")),
+    Measure("UnreadableRecords", "Unreadable records", Of.PIPELINE, UNREADABLE,
+            "A stream record could not be read, and a failure record has been kept of it."),
+    # ------------------------------------------------------------ functions
+    _of_lambda("Errors", "Function errors", "Errors",
+               "An invocation of {} ended with an exception, without memory or at its timeout.", FUNCTIONS),
+    _of_lambda("Throttles", "Throttled functions", "Throttles",
+               "Lambda has refused to run {} for a quarter of an hour on end: the account runs too much at once.",
+               ("StreamFunction", "FanoutFunction"), **ALWAYS),
+    *(_of_lambda("Duration", "Duration", "Duration", "An invocation of {} all but reached its timeout.", (function,),
+                 statistic="Maximum", threshold=most - TIME_RESERVED_MS // 2) for function, most in TIMEOUT_MS.items()),
+    _of_lambda("Concurrency", "Concurrency", "ConcurrentExecutions",
+               "{} takes more than half of what an account may run at once by default.", ("StreamFunction",),
+               statistic="Maximum", threshold=CONCURRENCY_MAX, **OFTEN),
+    _of_lambda("Recursion", "Recursive invocations", "RecursiveInvocationsDropped",
+               "Lambda took calls of {} for a loop and stopped them.", ("StreamFunction", "FanoutFunction")),
+    # ------------------------------------------------------------ queues
+    _of_queue("Age", "Queue age", "ApproximateAgeOfOldestMessage",
+              "A message has waited in {} for more than twice the longest delay.", "FanoutQueue",
+              threshold=2 * DELAY_MAX_SECONDS),
+    _of_queue("Depth", "Dead letters", DEPTH, "There are messages in {} that failed each time.", "FanoutDeadLetters",
+              missing=Missing.NOTHING),
+    _of_queue("Depth", "Failed schedule", DEPTH, "There are scheduled runs in {} that failed each time.",
+              "AsyncDeadLetters", missing=Missing.NOTHING),
+    _of_queue("Depth", "Failure records", DEPTH, "There are failure records in {} that nobody has dealt with.",
+              "FailuresQueue", missing=Missing.NOTHING),
+    # ------------------------------------------------------------ DynamoDB
+    Measure("Throttled", "DynamoDB throttles", Of.CAUSE, THROTTLED,
+            "DynamoDB has throttled the pipeline for a quarter of an hour on end: {}.", **ALWAYS),
+    Measure("SetupErrors", "Setup errors", Of.PIPELINE, SETUP_ERRORS,
+            "Work fails because a table, an index, a queue or a permission is missing."),
+    # ------------------------------------------------------------ state machines
+    Measure("Executions", "Failed executions", Of.MACHINE, "ExecutionsFailed", "An execution of {} failed.",
+            namespace="AWS/States", only=MACHINES, source=STATES_METRICS),
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- of what there is one
+def subjects(deployment: Deployment, measure: Measure) -> tuple[Subject, ...]:
+    """What a measure is taken of in this deployment."""
+    match measure.of:
+        case Of.RULE:
+            return rule_subjects(deployment)
+        case Of.MAPPING:
+            return mapping_subjects(deployment)
+        case Of.CAUSE:
+            return tuple(Subject(cause, cause, _ours(("cause", cause))) for cause in (*aws.LIMITS, aws.OTHER_THROTTLE))
+        case Of.PIPELINE:
+            return (Subject("", "the pipeline", _ours()),)
+    return tuple(Subject(one, one, dimension_of(one)) for one in measure.only)
+
+
+def dimension_of(resource: str) -> Dimensions:
+    """The dimension by which AWS tells a function, a queue or a state machine, given its logical id."""
+    if resource.endswith("Function"):
+        return (("FunctionName", {"Ref": resource}),)
+    if resource.endswith("Machine"):
+        return (("StateMachineArn", {"Ref": resource}),)
+    return (("QueueName", {"Fn::GetAtt": [resource, "QueueName"]}),)
+
+
+def rule_subjects(deployment: Deployment) -> tuple[Subject, ...]:
+    """The rules of the file; one that stands for all of them where they are more than `RULES_MAX`."""
+    names = dict.fromkeys(rule.title for rule in deployment.rules.rules.values())
+    if len(names) > RULES_MAX:
+        return (Subject(ALL_RULES, "some rule", _ours()),)
+    ids = distinct(names)
+    return tuple(Subject(ids[name], f"rule {name}", _ours(("rule", name))) for name in names)
+
+
+def mapping_subjects(deployment: Deployment) -> tuple[Subject, ...]:
+    """The event source mappings, one for each stream: SAM calls it by its function and its event."""
+    return tuple(
+        Subject(of, f"table {table.name}", (("EventSourceMappingUUID", {"Ref": of}),))
+        for table in deployment.rules.streamed_tables
+        for of in [f"StreamFunction{logical(table.name)}"]
+    )
+
+
+def distinct(names: Iterable[str]) -> dict[str, str]:
+    """Logical ids of names. Where several come to the same, some digits of a digest tell them apart."""
+    ids = {name: logical(name) for name in names}
+    often = Counter(ids.values())
+    return {
+        name: one if often[one] == 1 else f"{one}{hashlib.sha256(name.encode()).hexdigest()[:6]}"
+        for name, one in ids.items()
+    }
+
+
+def _ours(*more: tuple[str, Any]) -> Dimensions:
+    return (("service", STACK), *more)
+
+
+def anchor(section: str) -> str:
+    """Where a section of the runbook is, as GitHub spells it."""
+    return f"{RUNBOOK}#{section.lower().replace(' ', '-')}"
+
+
+def sections() -> Iterator[str]:
+    """The sections of the runbook, each once."""
+    yield from dict.fromkeys(measure.section for measure in MEASURES)

@@ -1,0 +1,157 @@
+"""Generated parts of a template as YAML: CloudFormation's functions in short form, small maps and lists on one line.
+
+Law: the same value always gives the same text, and reading the text gives the value back. Text that YAML 1.1, which
+CloudFormation reads, would take for something else than text is quoted.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString, SingleQuotedScalarString
+from ruamel.yaml.tag import Tag
+
+from sync_rules.errors import UserError
+
+ONE_LINE_MAX: Final = 90  # characters of what is written on one line, as Python shows it
+CALLED_ONE_LINE_MAX: Final = 150  # of what a function takes, whose short form is much shorter
+PLAIN: Final = re.compile(r"[A-Za-z/_$(*][^\"'{}\[\],&#%@`|>!?\n\\]*")
+PLAIN_ARGUMENT: Final = re.compile(r"[A-Za-z/$](?:[A-Za-z0-9_.:/*${}-]*[A-Za-z0-9_/*${}-])?")
+WORDS: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "*"})
+
+
+def as_yaml(value: Mapping[str, Any], indent: int = 0) -> str:
+    """A map as lines of a template, each after so many spaces. Nothing for an empty one."""
+    if not value:
+        return ""
+    yaml = YAML()
+    yaml.width = 10_000  # a line is never broken where it means something else
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    written = io.StringIO()
+    yaml.dump(_map(value, top=True), written)
+    return "".join(f"{' ' * indent}{line}\n" if line else "\n" for line in written.getvalue().splitlines())
+
+
+def read_yaml(text: str, file: str) -> Any:
+    """Plain values of a text; functions in short form become what they are in long form.
+
+    Raises:
+        UserError: when it is no YAML.
+    """
+    try:
+        return _plain(YAML(typ="rt").load(text))
+    except YAMLError as error:
+        raise UserError(f"{file}: not YAML: {' '.join(str(error).split())}") from error
+
+
+# ---------------------------------------------------------------- writing
+def _map(value: Mapping[str, Any], *, top: bool = False) -> CommentedMap:
+    made = CommentedMap((_key(key), _value(inner)) for key, inner in value.items())
+    if not top and _short(value) and not any(_nested(inner) for inner in value.values()):
+        made.fa.set_flow_style()
+    return made
+
+
+def _sequence(value: list[Any]) -> CommentedSeq:
+    made = CommentedSeq(_value(inner) for inner in value)
+    if _short(value) and not any(isinstance(inner, Mapping) and _function(inner) is None for inner in value):
+        made.fa.set_flow_style()
+    return made
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        function = _function(value)
+        return _map(value) if function is None else _called(*function)
+    if isinstance(value, list | tuple):
+        return _sequence(list(value))
+    return _text(value) if isinstance(value, str) else value
+
+
+def _function(value: Mapping[str, Any]) -> tuple[str, Any] | None:
+    """The short name and the argument of a CloudFormation function."""
+    if len(value) != 1:
+        return None
+    ((name, argument),) = value.items()
+    if name in ("Ref", "Condition") and isinstance(argument, str):
+        return f"!{name}", argument
+    if not name.startswith("Fn::"):
+        return None
+    if name == "Fn::GetAtt" and not isinstance(argument, str):
+        argument = ".".join(argument)
+    return f"!{name.removeprefix('Fn::')}", argument
+
+
+def _called(tag: str, argument: Any) -> Any:
+    if isinstance(argument, str):
+        return TaggedScalar(argument, _style(argument), tag)
+    made = _sequence(list(argument)) if isinstance(argument, list | tuple) else _map(argument)
+    made.yaml_set_ctag(Tag(suffix=tag))
+    if isinstance(made, CommentedSeq) and len(str(argument)) <= CALLED_ONE_LINE_MAX:
+        made.fa.set_flow_style()
+    return made
+
+
+def _style(text: str) -> str | None:
+    """How the argument of a function is quoted; None: not, unless it stands where braces mean something."""
+    if "\n" in text:
+        return "|"
+    if PLAIN_ARGUMENT.fullmatch(text) and text.lower() not in WORDS:
+        return None
+    return "'" if '"' in text else '"'
+
+
+def _key(key: str) -> Any:
+    return key if key.lower() not in WORDS and re.fullmatch(r"[A-Za-z][A-Za-z0-9_:.-]*", key) else _text(key)
+
+
+def _text(text: str) -> Any:
+    if "\n" in text:
+        return LiteralScalarString(text)
+    if PLAIN.fullmatch(text) and text.lower() not in WORDS and ": " not in text and text == text.strip():
+        return text
+    return SingleQuotedScalarString(text) if '"' in text else DoubleQuotedScalarString(text)
+
+
+def _short(value: Any) -> bool:
+    return len(str(value)) <= ONE_LINE_MAX and '"' not in str(value)
+
+
+def _nested(value: Any) -> bool:
+    """Whether there are maps or lists in it, but for those of functions."""
+    if isinstance(value, Mapping):
+        return _function(value) is None
+    return isinstance(value, list) and any(isinstance(inner, Mapping | list) for inner in value)
+
+
+# ---------------------------------------------------------------- reading
+def _plain(value: Any) -> Any:
+    tag = getattr(value, "tag", None)
+    name = None if tag is None or tag.value is None else str(tag.value)
+    if name is not None and name.startswith("!") and not name.startswith("!!"):
+        word = name.removeprefix("!")
+        inner = _untagged(value)
+        if word == "GetAtt" and isinstance(inner, str):
+            inner = inner.split(".", 1)
+        return {word if word in ("Ref", "Condition") else f"Fn::{word}": inner}
+    return _untagged(value)
+
+
+def _untagged(value: Any) -> Any:
+    if isinstance(value, TaggedScalar):
+        return str(value.value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return int(value) if isinstance(value, int) else float(value)

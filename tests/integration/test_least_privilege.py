@@ -1,0 +1,183 @@
+"""The roles at work: every function does what its rules ask with its generated role, and nothing of that role is spare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from botocore.exceptions import ClientError
+
+from handlers import runtime
+from infra.permissions import BACKFILL, FANOUT, REDRIVE, STREAM, VERIFY
+from infra.roles import role_of
+from sync_rules import sqs
+from sync_rules.backfilling import page
+from sync_rules.remote import sample
+from tests import engines, every_kind
+from tests.builders import n, s
+from tests.policy import Pair, matches, together
+from tests.privileges import PLAYED, STORIES, USER, Account, Stack, start_cold, whole_story
+from tests.worlds import Stdout
+
+
+@pytest.fixture(scope="module")
+def stack(engine):
+    return Stack(engine)
+
+
+@pytest.fixture
+def account(stack, monkeypatch, tmp_path):
+    """Makes the account of a story."""
+    monkeypatch.setattr(runtime.logger.registered_handler, "stream", Stdout())
+    monkeypatch.setattr(page, "TRIES_MAX", 1)
+    monkeypatch.setattr(sqs, "RECEIVE_WAIT_SECONDS", 0)
+    monkeypatch.setattr(sample, "GRACE_SECONDS", 0.0)
+    yield lambda story: Account(stack, story, tmp_path, monkeypatch.setenv)
+    start_cold()
+
+
+ALL = [
+    (name, function)
+    for name in STORIES
+    for function in PLAYED
+    if not (function in (BACKFILL, VERIFY) and name in ("archive", "call"))  # which keep nothing in a table
+]
+every_story = pytest.mark.parametrize(("name", "function"), ALL, ids=lambda text: text.removesuffix("Function"))
+# What every role has, whatever its rules are, is looked at in one story.
+ONCE = "copy"
+
+
+def told_by(name: str, unit: Iterable[Pair]) -> bool:
+    """Whether a story must tell of these permissions."""
+    action, resource = min(unit)
+    of_rule = action.startswith("dynamodb:") and "/stream" not in resource and resource != "*"
+    of_rule = of_rule and ("table/state" not in resource or name == "call")
+    return name == ONCE or of_rule or ":::kept/" in resource
+
+
+def units_of(made: Account, function: str) -> list[frozenset[Pair]]:
+    """The permissions of a function, by what they are named in every account."""
+    return [frozenset(map(made.named, unit)) for unit in together(made.guard.policies[role_of(function)])]
+
+
+@every_story
+def test_least_privilege_is_enough_and_nothing_is_spare(account, name, function):
+    """A function does all of a story in its role, and needs each permission that the role has for it."""
+    made = account(STORIES[name])
+    said = made.run(function)
+    assert made.guard.denied == [], said
+    assert "StoppedError" not in said, said
+    used = {made.named(pair) for role, pair in made.guard.used if role == role_of(function)}
+    assert [unit for unit in units_of(made, function) if told_by(name, unit) and not unit & used] == [], said
+
+
+# What is refused while all goes on and ends the same, by functions, action and resource; and what is lost by it.
+CALLING = (STREAM, FANOUT, REDRIVE)
+MISSED = {
+    (CALLING, "dynamodb:DescribeTable", "table/state"): "a look at the table, which the template made as it should be",
+    ((REDRIVE,), "dynamodb:DeleteItem", "table/state"): "time: a call that failed stays, and counts as being made",
+    ((REDRIVE,), "sqs:ChangeMessageVisibility", ""): "an hour, for which what failed again is hidden",
+    ((FANOUT,), "sqs:ChangeMessageVisibility", ""): "time: what failed comes again by the queue's timeout",
+    ((VERIFY,), "sqs:SendMessage", "FailuresQueue"): "a second record of what the report lists as not mended",
+}
+
+
+# Stream and fan-out go through all stories; the others run the same code, and of themselves have what is in these.
+SOME = {VERIFY: ("copy", "count"), BACKFILL: ("copy", "mirror"), REDRIVE: ("copy", "call")}
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [one for one in ALL if one[0] in SOME.get(one[1], STORIES)],
+    ids=lambda text: text.removesuffix("Function"),
+)
+def test_least_privilege_lacks_are_told(account, name, function):
+    """Each permission that is taken away stops the work that needs it, and log, answer, error or report says so."""
+    silent = []
+    whole = account(STORIES[name])
+    if function in (VERIFY, REDRIVE):  # which go on, and count what they left
+        whole.run(function)
+    for unit in units_of(whole, function):
+        if not told_by(name, unit):
+            continue
+        lacking = account(STORIES[name])
+        lacking.forbid(function, unit)
+        said = lacking.run(function)
+        denied = [lacking.named(pair) for _, pair in lacking.guard.denied]
+        asked = all(any(one == action and matches(of, resource) for one, of in unit) for action, resource in denied)
+        action, resource = min(unit)
+        missed = any(function in who and action == one and resource.endswith(of) for who, one, of in MISSED)
+        told = "AccessDenied" in said or "StoppedError" in said or lacking.left > whole.left
+        if not denied or not asked or not (told or missed):
+            silent.append((unit, denied, said))
+    assert silent == []
+
+
+FOLDERS = sorted(path.parent for path in (engines.ROOT / "examples").glob("*/rules.yaml"))
+SHOP: dict = {
+    "shop": [
+        every_kind.order("1", "a", 10),
+        every_kind.order("1", "b", 5, status=s("VOID")),
+        every_kind.user("1", name=s("Ada"), rank=n(1), email=s("a@x")),
+    ],
+    "posts": [every_kind.post("p", "1", "Hello")],
+    "parts": [every_kind.part("c", "b"), every_kind.part("b", "a"), every_kind.part("a")],
+}
+
+
+@pytest.mark.parametrize("function", [STREAM, FANOUT])
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+def test_least_privilege_is_enough_for_every_example(account, folder, function):
+    """The examples, their items coming and going, ask for nothing that their roles do not allow."""
+    made = account(whole_story((folder / "rules.yaml").read_text(), folder))
+    said = made.run(function)
+    assert made.guard.denied == [], said
+    assert "StoppedError" not in said, said
+    assert made.guard.used
+
+
+@pytest.mark.parametrize("function", PLAYED)
+def test_least_privilege_is_enough_for_every_kind_at_once(account, function):
+    """So does a shop with a rule of every kind."""
+    rules = every_kind.RULES | every_kind.EFFECTS
+    made = account(whole_story(every_kind.text_of(rules), puts=SHOP))
+    said = made.run(function)
+    assert made.guard.denied == [], said
+    assert "StoppedError" not in said, said
+
+
+FOREIGN = {
+    "delete the table": lambda a: a.stack.dynamodb.delete_table(TableName=a.prefix + "users"),
+    "scan": lambda a: a.stack.dynamodb.scan(TableName=a.prefix + "posts"),
+    "write the source": lambda a: a.stack.dynamodb.put_item(TableName=a.prefix + "users", Item=USER),
+    "delete a target": lambda a: a.stack.dynamodb.delete_item(TableName=a.prefix + "posts", Key={"post_id": s("p")}),
+    "query the table": lambda a: a.stack.dynamodb.query(TableName=a.prefix + "posts", **BY_POST),
+    "query another index": lambda a: a.stack.dynamodb.query(TableName=a.prefix + "posts", IndexName="others", **BY_POST),
+    "read another table": lambda a: a.stack.dynamodb.get_item(TableName=a.prefix + "orders", Key=USER),
+    "read two tables": lambda a: a.stack.dynamodb.batch_get_item(
+        RequestItems={a.prefix + name: {"Keys": [{"user_id": s("1")}]} for name in ("users", "orders")}
+    ),
+    "a table whose name begins alike": lambda a: a.stack.dynamodb.get_item(TableName=a.prefix + "users2", Key=USER),
+    "check in a transaction": lambda a: a.stack.dynamodb.transact_write_items(
+        TransactItems=[{"ConditionCheck": {"TableName": a.prefix + "posts", "Key": USER, "ConditionExpression": "x"}}]
+    ),
+    "write by statement": lambda a: a.stack.dynamodb.execute_statement(Statement=f'UPDATE "{a.prefix}posts" SET a=1'),
+    "the memory of calls": lambda a: a.stack.dynamodb.put_item(TableName=a.stack.state, Item={"id": s("x")}),
+    "purge the queue": lambda a: a.stack.sqs.purge_queue(QueueUrl=a.stack.queues["FanoutQueue"]),
+    "take a failure": lambda a: a.stack.sqs.receive_message(QueueUrl=a.stack.queues["FailuresQueue"]),
+    "read a batch": lambda a: a.stack.s3.get_object(Bucket=a.stack.bucket, Key="aws/lambda/x"),
+    "write elsewhere in the bucket": lambda a: a.stack.s3.put_object(Bucket=a.stack.bucket, Key="reports/x", Body=b""),
+    "write to another bucket": lambda a: a.stack.s3.put_object(Bucket="another", Key="aws/lambda/x", Body=b""),
+}  # fmt: skip
+BY_POST = {"KeyConditionExpression": "post_id = :p", "ExpressionAttributeValues": {":p": s("p")}}
+
+
+@pytest.mark.parametrize("function", [STREAM, FANOUT])
+def test_least_privilege_denies_what_is_foreign(account, function):
+    """What no rule asks for is refused: other tables, other indexes, other actions, other queues, other objects."""
+    made = account(STORIES["copy-index-clear"])
+    with made.guard.watching(made.stack.dynamodb, made.stack.sqs, made.stack.s3), made.guard.acting(role_of(function)):
+        for what, request in FOREIGN.items():
+            with pytest.raises(ClientError) as error:
+                request(made)
+            assert error.value.response["Error"]["Code"].startswith("AccessDenied"), what

@@ -1,0 +1,512 @@
+"""A stack on an engine whose functions are held to their generated roles, and a story for each kind of rule.
+
+`Account` does what the template, the application and Lambda do; the handlers are the real ones.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from botocore.exceptions import ClientError
+
+from handlers import backfill, fanout, inaccount, redrive, runtime, stream, verify
+from infra.deployment import deployment_of, logical
+from infra.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY
+from infra.roles import role_of, role_resources
+from infra.tables import table_parameters
+from sync_rules import aws, fingerprints
+from sync_rules.attributes import Item
+from sync_rules.errors import SyncRulesError
+from sync_rules.failures import failure_record
+from sync_rules.kinds.archive import ArchiveRule
+from sync_rules.lab.scenariofile import load_scenario
+from sync_rules.messages import CallMessage, Message, PullMessage, encode
+from sync_rules.model import Call, Change, Failure, ItemKey, Put
+from sync_rules.parts import message_of
+from sync_rules.plan import plan_batch
+from sync_rules.problems import Report
+from sync_rules.pumping.streams import as_event_record
+from sync_rules.rulefile import load_rules
+from sync_rules.rules import Rules
+from sync_rules.yamlspots import read
+from tests import engines
+from tests.builders import n, s
+from tests.policy import ACCOUNT, REGION, Guard, Pair, arn, pairs_of
+from tests.worlds import context
+
+POSITIONS = count(10**21)  # sequence numbers: no two changes of a session are the same
+QUEUES = ("FanoutQueue", "FanoutDeadLetters", "FailuresQueue", "AsyncDeadLetters")
+SCHEMA = """
+tables:
+  users:  {name: "${PREFIX}users", key: {user_id: S}}
+  orders: {name: "${PREFIX}orders", key: {user_id: S, order_id: S}}
+  posts:  {name: "${PREFIX}posts", key: {post_id: S}, indexes: {by_user: {user_id: S}}}
+  parts:  {name: "${PREFIX}parts", key: {part_id: S}, indexes: {by_parent: {parent_id: S}}}
+  emails: {name: "${PREFIX}emails", key: {email: S}}
+  ledger: {name: "${PREFIX}ledger", key: {PK: S, SK: S}}
+entities:
+  user: {table: users}
+  order: {table: orders}
+  post: {table: posts}
+  part: {table: parts}
+  by_email: {table: emails}
+rules:
+"""
+USER = {"user_id": s("1"), "name": s("Ada"), "rank": n(1), "email": s("a@x")}
+ORDERS = [{"user_id": s("1"), "order_id": s(name), "total": n(total)} for name, total in (("a", 5), ("b", 7))]
+POST = {"post_id": s("p"), "user_id": s("1"), "title": s("Hello")}
+OTHER = {**USER, "user_id": s("2"), "email": s("b@x")}
+
+THIRD = {**USER, "user_id": s("3"), "email": s("c@x")}
+
+
+def told(change: Any) -> None:
+    """What a `call` rule calls: it fails for an order of nothing."""
+    if change.new["total"] == 0:
+        raise ValueError
+
+
+class StoppedError(Exception):
+    """Something did not go well."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """Some rules; items that come, and then changes, a deleted item being given as its key in `gone`. Among them is
+    something that a rule cannot do, so that it is parked. `rules` is one rule, or a whole file as JSON.
+    """
+
+    rules: str
+    puts: dict[str, list[Item]]
+    then: dict[str, list[Item]] = field(default_factory=dict)
+    gone: dict[str, list[Item]] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The rules file."""
+        return self.rules if '"tables"' in self.rules else f"{SCHEMA}  rule: {self.rules}\n"
+
+
+def _key(item: Item, *names: str) -> Item:
+    return {name: item[name] for name in names}
+
+
+USERS_GONE = {"users": [_key(USER, "user_id")]}
+ORDER_GONE = {"orders": [_key(ORDERS[0], "user_id", "order_id")]}
+STUCK_ORDER = {"user_id": s("1"), "order_id": s("c"), "total": s("many"), "meta": s("no map")}
+STUCK_USER = {**OTHER, "meta": s("no map")}
+BASE = {"users": [USER, OTHER], "orders": [*ORDERS, STUCK_ORDER, {**ORDERS[0], "user_id": s("2")}]}
+STUCK = {"users": [USER, STUCK_USER], "orders": ORDERS}
+PARTS = [
+    {"part_id": s("c"), "parent_id": s("b")},
+    {"part_id": s("b"), "parent_id": s("a")},
+    {"part_id": s("a")},
+    {"part_id": s("d")},
+]
+POSTED = {
+    "users": [USER, OTHER],
+    "posts": [POST, {**POST, "post_id": s("q")}, {**POST, "post_id": s("r"), "user_id": s("2")}],
+}
+STORIES = {
+    "copy": Story("copy user.name into order.meta.user_name", BASE, {"users": [{**USER, "name": s("Eve")}]}),
+    "copy-strict-delete": Story(
+        "{copy: user.name, into: order.meta.name, strict: true, on_delete: delete}", BASE, gone=USERS_GONE
+    ),
+    "copy-index-clear": Story(
+        "{copy: user.name, into: post.user_name, on_delete: clear}", POSTED, gone=USERS_GONE
+    ),
+    "copy-restrict": Story(
+        "{copy: user.name, into: order.meta.name, on_delete: restrict}", BASE, gone=USERS_GONE
+    ),
+    "derive": Story("{derive: user.meta.head, as: '{name}-{rank}'}", {"users": [USER, STUCK_USER]}),
+    "embed": Story("{embed: order, into: user.meta.orders, fields: [total], limit: {items: 9}}", STUCK, gone=ORDER_GONE),
+    "embed-index-delete": Story(
+        "{embed: post, into: user.posts, fields: [title], limit: {items: 9}, settle_seconds: 60, on_delete: delete}",
+        POSTED,
+        gone=USERS_GONE,
+    ),
+    "collect": Story(
+        "{collect: order, into: user.orders, as: '{order_id}'}",
+        {**BASE, "users": [USER, {**OTHER, "orders": s("x")}]},
+        gone=ORDER_GONE,
+    ),
+    "collect-index-strict": Story("{collect: post, into: user.posts, as: '{post_id}', strict: true}", POSTED),
+    "path": Story("{path: part.path, parent: parent_id, on_delete: delete}", {"parts": PARTS}, gone={"parts": PARTS[2:3]}),
+    "mirror": Story(
+        "{mirror: user, into: by_email, attributes: [name]}",
+        {"users": [USER, THIRD, {**USER, "user_id": s("4")}, OTHER]},
+        {"users": [{**USER, "name": s("Eve")}]},
+        {"users": [_key(THIRD, "user_id")]},
+    ),
+    "count": Story("sum order.total into user.spent", BASE, gone=ORDER_GONE),
+    "min": Story("min order.total into user.least", BASE, gone=ORDER_GONE),
+    "recount": Story(
+        "{max: order.total, into: user.most, mode: recount}",
+        {"users": [USER, OTHER], "orders": [*ORDERS, {**STUCK_ORDER, "user_id": s("2")}]},
+        gone=ORDER_GONE,
+    ),
+    "archive": Story("{archive: order, when: deleted, into: 's3://${PREFIX}kept/orders/'}", {"orders": ORDERS}, gone=ORDER_GONE),
+    "call": Story(
+        f"{{call: {__name__}.told, on: order, when: [created]}}",
+        {"orders": [*ORDERS, {"user_id": s("1"), "order_id": s("d"), "total": n(0)}]},
+        {"orders": [{"user_id": s("1"), "order_id": s("e"), "total": n(1)}]},
+    ),
+}  # fmt: skip
+
+
+class Stack:
+    """What the template makes whatever the rules are: the same for all stories of a session."""
+
+    def __init__(self, url: str) -> None:
+        self.url, self.prefix = url, engines.unique_prefix()
+        self.dynamodb, self.streams, self.sqs, self.s3 = (
+            aws.dynamodb(url), aws.dynamodbstreams(url), aws.sqs(url), aws.s3(url),
+        )  # fmt: skip
+        self.bucket, self.state = self.prefix + "bucket", self.prefix + "state"
+        self.s3.create_bucket(Bucket=self.bucket)
+        self.dynamodb.create_table(
+            TableName=self.state,
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        self.queues = {name: self.sqs.create_queue(QueueName=self.prefix + name)["QueueUrl"] for name in QUEUES}
+
+    def given(self) -> dict[str, str]:
+        """The values of the template's attributes and pseudo parameters."""
+        logs = {
+            role_of(f).replace("Role", "Logs") + ".Arn": arn("logs", f"log-group:{group_of(f)}:*") for f in FUNCTIONS
+        }
+        queues = {f"{name}.Arn": arn("sqs", self.prefix + name) for name in QUEUES}
+        return {
+            "AWS::Partition": "aws", "AWS::Region": REGION, "AWS::AccountId": ACCOUNT,
+            "Bucket": self.bucket, "Bucket.Arn": f"arn:aws:s3:::{self.bucket}",
+            "StateTable.Arn": arn("dynamodb", f"table/{self.state}"), **logs, **queues,
+        }  # fmt: skip
+
+    def environment(self) -> dict[str, str]:
+        """The functions' variables, without those of the rules."""
+        return {
+            runtime.ENDPOINT_URL: self.url,
+            runtime.QUEUE_URL: self.queues["FanoutQueue"],
+            runtime.FAILURES_URL: self.queues["FailuresQueue"],
+            runtime.CALLS_TABLE: self.state,
+            "SYNC_RULES_STATE_TABLE": self.state,
+            "SYNC_RULES_BUCKET": self.bucket,
+            "SYNC_RULES_DEAD_LETTERS_URL": self.queues["FanoutDeadLetters"],
+        }
+
+
+def group_of(function: str) -> str:
+    """The name of a function's log group."""
+    return f"/aws/lambda/stack/{function.removesuffix('Function').lower()}"
+
+
+def start_cold() -> None:
+    """Forget what the functions made when they were first called."""
+    for made in (runtime.consumer, runtime.receipts, inaccount.rules, inaccount.failures):
+        made.cache_clear()
+    runtime.deadline.context = None
+
+
+class Account:
+    """One story: its tables, its functions, and what they may do."""
+
+    def __init__(self, stack: Stack, story: Story, folder: Path, environ: Callable[[str, str], object]) -> None:
+        self.stack, self.story, self.prefix = stack, story, engines.unique_prefix()
+        file = folder / "rules.yaml"
+        file.write_text(story.text)
+        deployment = deployment_of(file)
+        for name, value in {**stack.environment(), "PREFIX": self.prefix, runtime.RULES_FILE: str(file)}.items():
+            environ(name, value)
+        self.rules: Rules = load_rules(file)
+        self.items: dict[ItemKey, Item] = {}
+        self.left = 0  # by the last word of a verify or a redrive
+        self.iterators: dict[str, dict[str, str]] = {}  # by table and shard
+        given = stack.given() | {variable.parameter: self.prefix for variable in deployment.variables}
+        self.stream_arns: dict[str, str] = {}
+        for table in self.rules.streamed_tables:
+            made = stack.dynamodb.create_table(**table_parameters(table, stream=True))["TableDescription"]
+            name = logical(table.name)
+            self.stream_arns[table.name] = given[f"{name}Table.StreamArn"] = made["LatestStreamArn"]
+            given |= {f"Creates{name}": "yes", f"{name}StreamArn": ""}
+        for bucket in {rule.bucket for rule in self.rules.rules.values() if isinstance(rule, ArchiveRule)}:
+            stack.s3.create_bucket(Bucket=bucket)
+        policies: dict[str, frozenset[Pair]] = {}
+        for role, resource in role_resources(deployment).items():
+            (policy,) = resource["Properties"]["Policies"]
+            policies[role] = pairs_of(policy["PolicyDocument"], given)
+        self.guard = Guard(policies)
+
+    def named(self, pair: Pair) -> Pair:
+        """A pair without what only this account has: its prefixes, the labels of its streams."""
+        action, resource = pair
+        label = resource.rpartition("/stream/")
+        resource = f"{label[0]}/stream" if label[1] else resource
+        return action, resource.replace(self.prefix, "").replace(self.stack.prefix, "")
+
+    def forbid(self, function: str, some: Iterable[Pair]) -> None:
+        """Take permissions away, by what they are named."""
+        role = role_of(function)
+        left = frozenset(pair for pair in self.guard.policies[role] if self.named(pair) not in some)
+        self.guard.policies = {**self.guard.policies, role: left}
+
+    def run(self, function: str) -> str:
+        """Do all that a function does in this story, in its role. Gives what it said; raises what it raises."""
+        start_cold()
+        said = io.StringIO()
+        clients = (self.stack.dynamodb, self.stack.streams, self.stack.sqs, self.stack.s3)
+        with redirect_stdout(said), self.guard.watching(*clients), self.guard.acting(role_of(function)):
+            try:
+                self._logs(function)
+                PLAYED[function](self)
+            except (ClientError, StoppedError, SyncRulesError) as error:
+                said.write(f"\n{type(error).__name__}: {error}")
+        return said.getvalue()
+
+    # ------------------------------------------------------------ the application
+    def changes(self, *, first: bool, held_back: int = 0) -> list[Change]:
+        """Write what the story says comes first, or then. Gives the changes that this makes. `held_back`: so many items
+        of each table are not written.
+        """
+        found = []
+        for name, items in (self.story.puts if first else self.story.then).items():
+            found += self.put(name, *items[: max(1, len(items) - held_back)])
+        for name, keys in ({} if first else self.story.gone).items():
+            for key in keys:
+                names = {attribute.name for attribute in self.rules.tables[name].key}
+                key = {part: key[part] for part in names}  # noqa: PLW2901 -- an item will do for its key
+                self.stack.dynamodb.delete_item(TableName=self.prefix + name, Key=key)
+                found.append(self._change(name, key, None))
+        return found
+
+    def put(self, table: str, *items: Item) -> list[Change]:
+        for item in items:
+            self.stack.dynamodb.put_item(TableName=self.prefix + table, Item=item)
+        return [self._change(table, item, item) for item in items]
+
+    def disorder(self) -> list[Change]:
+        """What there is for who comes later: items whose records nobody has seen, the last of each table; what was made
+        of others that are gone; and whole items put anew without their copies. Gives the changes that nobody has seen.
+        """
+        self.changes(first=True, held_back=1)
+        self.deliver()
+        changes = self.changes(first=False)
+        gone = {change.key for change in changes if change.new is None}
+        for name, items in self.story.puts.items():
+            keys = {self.rules.tables[name].key_of(item): item for item in items}
+            changes += self.put(name, *(self.items.get(key, item) for key, item in keys.items() if key not in gone))
+        start_cold()
+        return changes
+
+    def _change(self, table: str, key: Item, new: Item | None) -> Change:
+        at = self.rules.tables[table].key_of(key)
+        assert at is not None
+        old = self.items.pop(at, None)
+        if new is not None:
+            self.items[at] = new
+        return Change(at, old, new, str(next(POSITIONS)))
+
+    # ------------------------------------------------------------ what Lambda does with a function's role
+    def _logs(self, function: str) -> None:
+        for action in ("CreateLogStream", "PutLogEvents"):
+            self.guard.require((f"logs:{action}", arn("logs", f"log-group:{group_of(function)}:log-stream:2026/1")))
+
+    def poll(self) -> list[dict[str, Any]]:
+        """The new records of all streams, as Lambda's mappings read them."""
+        found: list[dict[str, Any]] = []
+        for name, stream_arn in self.stream_arns.items():
+            if name not in self.iterators:
+                shards = self.stack.streams.describe_stream(StreamArn=stream_arn)["StreamDescription"]["Shards"]
+                self.iterators[name] = {one["ShardId"]: self._iterator(stream_arn, one["ShardId"]) for one in shards}
+            for shard, iterator in self.iterators[name].items():
+                answer = self.stack.streams.get_records(ShardIterator=iterator)
+                self.iterators[name][shard] = answer["NextShardIterator"]
+                found += [as_event_record(one, stream_arn) for one in answer["Records"]]
+        return found
+
+    def spans(self) -> Iterator[dict[str, str]]:
+        """A span of each stream, as in a batch that was given up without its records."""
+        for name, stream_arn in self.stream_arns.items():
+            shard = next(iter(self.iterators[name]))
+            page = self.stack.streams.get_records(ShardIterator=self._iterator(stream_arn, shard))["Records"]
+            position = page[0]["dynamodb"]["SequenceNumber"] if page else "1" * 21
+            numbers = {"startSequenceNumber": position, "endSequenceNumber": position}
+            yield {"streamArn": stream_arn, "shardId": shard, **numbers}
+
+    def _iterator(self, stream_arn: str, shard_id: str) -> str:
+        place = {"StreamArn": stream_arn, "ShardId": shard_id, "ShardIteratorType": "TRIM_HORIZON"}
+        return str(self.stack.streams.get_shard_iterator(**place)["ShardIterator"])
+
+    def deliver(self) -> None:
+        """The stream handler, until the streams are empty."""
+        for _ in range(20):
+            records = self.poll()
+            if not records:
+                return
+            self._done(stream.handler({"Records": records}, context()))
+
+    def stream_function(self) -> None:
+        """All changes through the stream handler, a batch that fails into the bucket, a record that nobody can read."""
+        self.stack.streams.list_streams()
+        for first in (True, False):
+            with self.guard.acting(""):
+                self.changes(first=first)
+            self.deliver()
+        self.stack.s3.list_objects_v2(Bucket=self.stack.bucket, Prefix="aws/lambda/", MaxKeys=1)
+        self.stack.s3.put_object(Bucket=self.stack.bucket, Key="aws/lambda/mapping/shard/1", Body=b"{}")
+        self._done(stream.handler({"Records": [{"eventName": "INSERT", "dynamodb": {}}]}, context()))
+
+    def fanout_function(self) -> None:
+        """All changes as messages, and one that nobody can read."""
+        messages: list[str] = []
+        for first in (True, False):
+            with self.guard.acting(""):
+                changes = self.changes(first=first)
+            messages = [encode(message) for message in messages_of(changes, self.rules)]
+            self._done(fanout.handler(_received(messages), context()))
+        url = self.stack.queues["FanoutQueue"]
+        with self.guard.acting(""):
+            self.stack.sqs.send_message(QueueUrl=url, MessageBody="nonsense")
+        self.stack.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
+        for message in self.stack.sqs.receive_message(QueueUrl=url).get("Messages", []):
+            runtime.receipts().come_again(message["ReceiptHandle"], 1)
+            self.stack.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+        self._done(fanout.handler(_received(["nonsense"]), context()))
+
+    def verify_function(self) -> None:
+        """A verify that repairs, a sample, and a run by schedule that failed."""
+        with self.guard.acting(""):
+            self.disorder()
+        self.machine(verify.handler, repair=True, numbers=None, segments=1, grace_seconds=0, seed=None, workers=1)
+        verify.handler({"do": "sample", "percent": 0.1}, context(900_000))
+        self.stack.sqs.send_message(QueueUrl=self.stack.queues["AsyncDeadLetters"], MessageBody="{}")
+
+    def backfill_function(self) -> None:
+        """A backfill."""
+        with self.guard.acting(""):
+            self.disorder()
+        how = {"changed": False, "table": None, "where": None, "restart": True, "resume": False}
+        self.machine(backfill.handler, segments=1, workers=1, rate=1_000_000.0, **how)
+
+    def redrive_function(self) -> None:
+        """All changes as batches that Lambda gave up, with their records and without, and as messages that nobody
+        handled; a failure record; and something in each place that nobody can read.
+        """
+        with self.guard.acting(""):
+            self._lies_there()
+        self.machine(redrive.handler)
+
+    def _lies_there(self) -> None:
+        stack, letters = self.stack, self.stack.queues["FanoutDeadLetters"]
+        for name in ("FanoutDeadLetters", "FailuresQueue"):
+            stack.sqs.purge_queue(QueueUrl=stack.queues[name])
+            stack.sqs.send_message(QueueUrl=stack.queues[name], MessageBody="nonsense")
+        for found in stack.s3.list_objects_v2(Bucket=stack.bucket, Prefix="aws/lambda/").get("Contents", ()):
+            stack.s3.delete_object(Bucket=stack.bucket, Key=found["Key"])
+        changes = self.disorder()
+        bodies: list[dict[str, Any]] = [{"payload": json.dumps({"Records": self.poll()})}]
+        for one in changes:
+            for message in messages_of([one], self.rules):
+                stack.sqs.send_message(QueueUrl=letters, MessageBody=encode(message))
+        bodies += [{"DDBStreamBatchInfo": span} for span in self.spans()]
+        for number, body in enumerate(bodies):
+            info = {"DDBStreamBatchInfo": {}, **body}
+            stack.s3.put_object(Bucket=stack.bucket, Key=f"aws/lambda/m/{number}", Body=json.dumps(info).encode())
+        plan = plan_batch(changes, self.rules)
+        failures = [Failure(rule.name, pull.key, "Failed") for pull in plan.pulls for rule in pull.rules]
+        parts = [look.part for look in plan.parts]
+        failures += [Failure(p.rule.name, p.target, "Failed", member=p.source, element=p.element) for p in parts]
+        for failure in failures:
+            body = json.dumps(failure_record(failure, datetime.now(UTC)))
+            stack.sqs.send_message(QueueUrl=stack.queues["FailuresQueue"], MessageBody=body)
+
+    def machine(self, handler: Callable[[dict[str, Any], Any], dict[str, Any]], **asked: Any) -> None:
+        """What the state machine asks of a function (infra/machine.asl.json), from beginning to end."""
+        asked = {"prints": fingerprints.of_each(self.rules), "rules": [], **asked}
+        execution = uuid4().hex
+        answer = handler({"do": "begin", "execution": execution, "asked": asked}, context(900_000))
+        while answer["more"]:
+            run = answer["run"]
+            for unit in answer["units"]:
+                for _ in range(20):
+                    if handler({"do": "unit", "unit": unit, "run": run}, context(900_000))["done"]:
+                        break
+            answer = handler({"do": "end", "run": run}, context(900_000))
+        if answer["error"]:
+            print(answer["cause"])
+            raise StoppedError
+        with self.guard.acting(""):
+            self.left = sum(map(_left, self._documents(execution)))
+
+    def _documents(self, execution: str) -> Iterator[dict[str, Any]]:
+        """What the state table has of an execution."""
+        for item in self.stack.dynamodb.scan(TableName=self.stack.state)["Items"]:
+            if execution in item["id"]["S"]:
+                yield json.loads(item["document"]["S"])
+
+    def _done(self, answer: dict[str, Any]) -> None:
+        """After a refusal there is nothing more to see: what was said so far must tell of it."""
+        if answer != {"batchItemFailures": []} or self.guard.denied:
+            raise StoppedError
+
+
+def _left(document: dict[str, Any]) -> int:
+    """How much a verify found and did not mend, or a redrive left where it was."""
+    tally = document.get("tally", {})
+    return sum(count for *_, count in tally.get("unmended", ())) + tally.get("again", 0)
+
+
+def _received(bodies: list[str]) -> dict[str, Any]:
+    return {"Records": [{"messageId": str(number), "body": body} for number, body in enumerate(bodies)]}
+
+
+def messages_of(changes: list[Change], rules: Rules) -> Iterator[Message]:
+    """Messages that ask for all that these changes ask for, each by itself."""
+    plan = plan_batch(changes, rules)
+    yield from (message_of(look.part) for look in plan.parts)
+    yield from (push.message() for push in plan.pushes)
+    yield from (PullMessage(pull.key) for pull in plan.pulls)
+    for change in changes:
+        one = plan_batch([change], rules)
+        calls = (effect for _, effect in one.effects if isinstance(effect, Call))
+        yield from (CallMessage(call.rule, call.function, call.change) for call in calls)
+
+
+def whole_story(text: str, folder: Path | None = None, puts: dict[str, list[Item]] | None = None) -> Story:
+    """A story of a whole rules file, on tables and buckets of its own: its items come, those of a scenario in `folder`
+    where none are given, and all of them go.
+    """
+    document = read(text, Report())
+    assert document is not None
+    for name, table in document.data["tables"].items():
+        table["name"] = "${PREFIX}" + name
+    for rule in document.data["rules"].values():
+        if not isinstance(rule, str) and "archive" in rule:
+            rule["into"] = "s3://${PREFIX}kept/"
+    rules = json.dumps(document.data)
+    if folder is not None:
+        puts = {}
+        for step in load_scenario(folder).steps:
+            for deed in step.deeds:
+                if isinstance(deed, Put):
+                    puts.setdefault(deed.key.table, []).append(deed.item)
+    return Story(rules, puts or {}, gone=puts or {})
+
+
+PLAYED: dict[str, Callable[[Account], None]] = {
+    STREAM: Account.stream_function,
+    FANOUT: Account.fanout_function,
+    VERIFY: Account.verify_function,
+    BACKFILL: Account.backfill_function,
+    REDRIVE: Account.redrive_function,
+}

@@ -1,0 +1,73 @@
+"""Blocks of a file: what is written, what is left alone, and what is told of marks that are wrong."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra.blocks import differences, inside, replaced
+from sync_rules.errors import UserError
+
+TEXT = """a: 1
+  # >>> sync-rules: one
+  old
+  # <<< sync-rules: one
+b: 2
+# >>> sync-rules: two
+# <<< sync-rules: two
+"""
+
+
+def lines(*some: str):
+    return lambda indent: "".join(f"{' ' * indent}{line}\n" for line in some)
+
+
+def test_blocks_are_written_where_their_marks_stand():
+    """Each block at its own indent, and twice is the same as once."""
+    new = replaced(TEXT, {"one": lines("x", "y"), "two": lines("z")}, "f")
+    assert new == TEXT.replace("  old\n", "  x\n  y\n").replace("two\n# <<<", "two\nz\n# <<<")
+    assert replaced(new, {"one": lines("x", "y"), "two": lines("z")}, "f") == new
+
+
+@given(before=st.text(), between=st.text(), after=st.text())
+def test_blocks_leave_all_else_byte_for_byte(before, between, after):
+    """Whatever stands outside of the marks is there afterwards, line ends and trailing blanks included."""
+    mark = "\n# {} sync-rules: one\n"
+    parts = [text.replace("#", "") for text in (before, between, after)]
+    text = parts[0] + mark.format(">>>") + parts[1] + mark.format("<<<") + parts[2]
+    new = replaced(text, {"one": lines("x")}, "f")
+    assert new == parts[0] + mark.format(">>>") + "x" + mark.format("<<<") + parts[2]
+
+
+def test_blocks_what_stands_inside():
+    """The lines between the marks."""
+    assert inside(TEXT, "one", "f") == "  old\n"
+    assert inside(TEXT, "two", "f") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (TEXT.replace("  # >>> sync-rules: one\n", ""), "f:3: block one ends here, but did not begin"),
+        (TEXT.replace("  # <<< sync-rules: one\n", ""), "f:5: block two begins before block one ends"),
+        (TEXT.replace("# <<< sync-rules: two\n", ""), "f: block two begins but does not end"),
+        (TEXT.replace("two", "one"), "f:6: block one comes twice"),
+        (TEXT.replace("two", "three"), "f: there is nothing to write into block three"),
+        (TEXT.partition("b: 2")[0], "f: no block two. Put"),
+    ],
+    ids=["no-begin", "no-end", "no-last-end", "twice", "unknown", "missing"],
+)
+def test_blocks_with_wrong_marks_are_told_by_file_and_name(text, told):
+    """Where it is and which block; nothing is written then."""
+    with pytest.raises(UserError) as error:
+        replaced(text, {"one": lines("x"), "two": lines("z")}, "f")
+    assert str(error.value).startswith(told)
+
+
+def test_blocks_that_differ_are_named_with_their_diff():
+    """Only those that differ, each by itself."""
+    new = replaced(TEXT, {"one": lines("new"), "two": lines()}, "f")
+    ((name, diff),) = differences(TEXT, new, "f")
+    assert name == "one"
+    assert diff.splitlines() == ["--- f (one)", "+++ f (one, from the rules)", "@@ -1 +1 @@", "-  old", "+  new"]

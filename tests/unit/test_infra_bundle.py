@@ -1,0 +1,157 @@
+"""The bundle: exactly what runs is in it, and it runs with nothing but boto3 beside it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from infra import bundle as bundling
+from infra.bundle import bundle, called, ours, requirements
+from infra.deployment import deployment_of
+from infra.imports import Sources, reached
+from infra.template import written
+from sync_rules.errors import UserError
+from tests.every_kind import RULES, text_of
+from tests.test_house import ROOT
+
+ALONE = """
+import sys
+sys.path[:0] = sys.argv[1:]
+import importlib, pathlib
+for path in sorted(pathlib.Path(sys.argv[1]).glob("*/**/*.py")):
+    name = ".".join(path.relative_to(sys.argv[1]).with_suffix("").parts)
+    if name.startswith(("handlers", "sync_rules")):
+        importlib.import_module(name.removesuffix(".__init__"))
+import hooks
+print(sorted(name for name in sys.modules if name in ("typer", "rich", "infra", "hypothesis", "sync_rules.commands")))
+"""
+
+
+@pytest.fixture
+def rules_file(tmp_path):
+    """Rules that call a function of a module, which needs another one beside it, and archive."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for name, text in {
+        "hooks.py": "from helpers.words import LOUD\ndef told(change): print(LOUD)\n",
+        "helpers/__init__.py": "",
+        "helpers/words.py": "LOUD = 'told'\n",
+        "unused.py": "",
+    }.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    effects = {
+        "kept": "{archive: order, when: deleted, into: 's3://${BUCKET_OF_MINE}/orders/'}",
+        "told": "{call: hooks.told, on: order, when: [created]}",
+    }
+    (folder / "rules.yaml").write_text(text_of(RULES | effects))
+    return folder / "rules.yaml"
+
+
+@pytest.fixture
+def template(tmp_path, rules_file):
+    path = tmp_path / "template.yaml"
+    path.write_text(written((ROOT / "template.yaml").read_text(), deployment_of(rules_file), rules_file, path))
+    return path
+
+
+def boto3_alone(place: Path) -> Path:
+    """A folder in which boto3 is importable, with what it needs and nothing else."""
+    place.mkdir()
+    for name in ("boto3", "botocore", "s3transfer", "urllib3", "dateutil", "six", "jmespath"):
+        origin = Path(find_spec(name).origin)
+        found = origin.parent if origin.name == "__init__.py" else origin
+        (place / found.name).symlink_to(found)
+    return place
+
+
+def test_bundle_runs_with_nothing_but_boto3_beside_it(template, rules_file, tmp_path, monkeypatch):
+    """Every module in it can be imported in an interpreter that sees no other package, and none of development is."""
+    monkeypatch.setenv("BUNDLE_PYTHON", f"{sys.version_info.major}.{sys.version_info.minor}")
+    monkeypatch.setenv("BUNDLE_PLATFORM", "linux" if sys.platform == "linux" else "macos")
+    out = tmp_path / "out"
+    bundle(out, template)
+    command = [sys.executable, "-I", "-S", "-c", ALONE, str(out), str(boto3_alone(tmp_path / "of-lambda"))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[]\n"
+    assert (out / "rules.yaml").read_bytes() == rules_file.read_bytes()
+    assert (out / "helpers" / "words.py").exists()
+    there = {path.name for path in out.iterdir()}
+    assert not there & {"unused.py", "tests", "docs", "infra", "boto3", "botocore", "typer", "rich", "bin"}
+
+
+def test_bundle_has_no_module_that_only_people_use():
+    """No verb, no emulator, no report is deployed."""
+    names = {Sources(ROOT).name_of(path) for path in ours()}
+    assert {"handlers.stream", "handlers.fanout", "sync_rules.batch", "sync_rules.kinds.copy"} <= names
+    unwanted = ("commands", "cli", "demo", "lab", "pumping.pump", "reports.htmlreport", "display", "engine", "pytest")
+    assert not [name for name in names if name.removeprefix("sync_rules.").startswith(unwanted)]
+
+
+def test_bundle_requirements_are_those_of_the_handlers_and_locked():
+    """What the functions import and pyproject.toml declares is in the lock file, with hashes and no address; boto3 and
+    what only the command line needs are not.
+    """
+    names = {re.match(r"[\w.-]+", line)[0].replace(".", "-") for line in requirements()}
+    assert {"pydantic", "tenacity", "ruamel-yaml", "aws-lambda-powertools"} <= names
+    assert not names & {"boto3", "typer", "rich"}
+    text = (ROOT / "infra" / "requirements.txt").read_text()
+    locked = dict(re.findall(r"^([\w-]+)==(\S+)", text, re.MULTILINE))
+    assert names <= locked.keys()
+    assert not locked.keys() & {"boto3", "botocore", "s3transfer", "typer", "rich"}
+    assert "://" not in text
+    tested = dict(re.findall(r"^([\w-]+)==(\S+)", (ROOT / "requirements-dev.txt").read_text(), re.MULTILINE))
+    assert {name: tested[name] for name in locked} == locked
+
+
+def test_bundle_without_the_module_that_a_rule_calls_is_refused(rules_file):
+    """Before anything is deployed that could not be called."""
+    (rules_file.parent / "hooks.py").unlink()
+    with pytest.raises(UserError, match=r"rule told calls hooks\.told, and there is no module hooks beside"):
+        called(deployment_of(rules_file).rules, rules_file)
+
+
+def test_bundle_that_cannot_be_installed_says_why(template, tmp_path, monkeypatch, capsys):
+    """In one line, with exit code 2."""
+    monkeypatch.setattr(bundling, "REQUIREMENTS", "nowhere.txt")
+    assert bundling.main([str(tmp_path / "out"), "--template", str(template)]) == 2
+    assert "cannot be installed" in capsys.readouterr().err
+
+
+def test_imports_follow_functions_and_packages_but_not_type_checking(tmp_path):
+    """An import in a function is done one day; one for type checking never is; a relative one is followed too."""
+    for name, text in {
+        "one/__init__.py": "",
+        "one/a.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import never\nelse:\n    import other\ndef f():\n    from one import b\n",
+        "one/b.py": "from .c import name\nfrom . import d\n",
+        "one/c.py": "name = 1\n",
+        "one/d.py": "import json, foreign.inner\n",
+        "other.py": "",
+        "never.py": "",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    sources = Sources(tmp_path)
+    paths = reached(["one.a"], sources)
+    assert [sources.name_of(path) for path in paths] == ["one", "one.a", "one.b", "one.c", "one.d", "other"]
+    assert sources.foreign(paths) - {"typing", "json"} == {"foreign"}
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+def test_bundle_is_what_make_builds_for_every_function():
+    """The Makefile has a target for whatever function SAM asks for."""
+    done = subprocess.run(
+        ["make", "-n", "-o", ".venv/installed", "build-StreamFunction", "ARTIFACTS_DIR=/somewhere"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+    )
+    assert '-m infra.bundle "/somewhere"' in done.stdout

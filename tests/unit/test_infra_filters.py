@@ -1,0 +1,177 @@
+"""Filter criteria: what they let through, and what they spare the function."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from moto.events.models import EventPattern
+
+from infra.filters import PATTERN_MAX_CHARACTERS, PATTERNS_MAX, concerned, filter_criteria
+from sync_rules.entities import Entity, Table
+from sync_rules.model import Change, ItemKey
+from sync_rules.plan import plan_batch
+from sync_rules.rulefile import load_rules, parse_rules
+from sync_rules.rules import Rules
+from tests.builders import n, s
+from tests.every_kind import rules_of
+from tests.test_house import ROOT
+
+MANY = "".join(
+    f"  e{i:02}: {{table: shop, key: {{PK: '{chr(65 + i % 4)}{i % 3}#{{id}}', SK: '{'KIND' * (i % 5)}{i:02}'}}}}\n"
+    for i in range(40)
+)
+CHAINED = "".join(f"  r{i:02}: copy e{i:02}.name into e{i + 4:02}.name{i:02}\n" for i in range(36))
+LONG = "".join(
+    f"  e{i}: {{table: shop, key: {{PK: '{i}{'x' * 900}#{{id}}', SK: 'K{i}'}}}}\n" for i in range(12)
+)  # too long for one pattern of all partition keys
+
+
+def files() -> dict[str, Rules]:
+    examples = {path.parent.name: load_rules(path, {}) for path in sorted(ROOT.glob("examples/*/rules.yaml"))}
+    head = "tables:\n  shop: {key: {PK: S, SK: S}}\nentities:\n"
+    merged = parse_rules(head + MANY + "rules:\n" + CHAINED)
+    long = parse_rules(head + LONG + "rules:\n" + LONG_RULES)
+    return examples | {"every-kind": rules_of(), "merged": merged, "long": long}
+
+
+LONG_RULES = "".join(f"  r{i}: {{derive: e{i}.twice, as: '{{id}}-{{id}}'}}\n" for i in range(12))
+FILES = files()
+STREAMS = [(name, table.name) for name, rules in FILES.items() for table in rules.streamed_tables]
+WORDS = st.sampled_from(["1", "U1", "OPEN", "ORG", "x#y", "-", "LEAD"])
+
+
+def matches(criteria, change: Change) -> bool:
+    """What the event source mapping would say of a change's record."""
+    if criteria is None:
+        return True
+    record = {"dynamodb": {"Keys": {name: {kind: str(value)} for name, kind, value in change.key.values}}}
+    return any(EventPattern.load(one["Pattern"]).matches_event(record) for one in criteria["Filters"])
+
+
+@st.composite
+def keys(draw, rules: Rules, table: Table) -> ItemKey:
+    """Keys as entities of the table build them, taken over from another one, or nobody's."""
+    entities = [entity for entity in rules.entities.values() if entity.table == table]
+    values = []
+    for attribute in table.key:
+        entity: Entity = draw(st.sampled_from(entities))
+        template = entity.templates[attribute.name]
+        text = template.literals[0] + "".join(draw(WORDS) + literal for literal in template.literals[1:])
+        text = draw(st.sampled_from([text, text, text, "nobody's", text + "x", "x" + text]))
+        values.append((attribute.name, attribute.type, "7" if attribute.type == "N" else text))
+    return ItemKey(table.name, tuple(values))
+
+
+@st.composite
+def changes(draw, rules: Rules, table: Table) -> Change:
+    """A change of such an item that concerns about any attribute."""
+    key = draw(keys(rules, table))
+    paths = {path for rule in rules.rules.values() for path in (*rule.copies,)}
+    names = sorted(
+        {path[0] for path in paths} | {"name", "status", "total", "title", "memberRole", "boss_id", "user_id"}
+    )
+
+    def image(value: str):
+        return key.attributes() | {name: n(3) if name == "total" else s(value) for name in names}
+
+    sort = draw(st.sampled_from(["created", "changed", "deleted"]))
+    old = None if sort == "created" else image("a")
+    return Change(key, old, None if sort == "deleted" else image("b"), expired=sort == "deleted")
+
+
+@pytest.mark.parametrize(("file", "table"), STREAMS)
+@settings(deadline=None)
+@given(data=st.data())
+def test_filter_lets_through_whatever_the_rules_would_act_on(file, table, data):
+    """No record that asks for any work is dropped, and none of an item that some rule speaks of."""
+    rules = FILES[file]
+    table = rules.tables[table]
+    change = data.draw(changes(rules, table))
+    plan = plan_batch([change], rules)
+    entity = rules.entity_of(change.key)
+    wanted = plan.pulls or plan.pushes or plan.parts or plan.effects or entity in concerned(rules, table)
+    assert not wanted or matches(filter_criteria(rules, table), change)
+
+
+@pytest.mark.parametrize(("file", "table"), STREAMS)
+def test_filter_is_one_that_a_mapping_takes(file, table):
+    """At most five patterns of 4,096 characters, about keys that are strings, by equality and prefix alone."""
+    rules = FILES[file]
+    criteria = filter_criteria(rules, rules.tables[table])
+    if criteria is None:
+        return
+    patterns = [one["Pattern"] for one in criteria["Filters"]]
+    assert 0 < len(patterns) <= PATTERNS_MAX
+    strings = {attribute.name for attribute in rules.tables[table].key if attribute.type == "S"}
+    for pattern in patterns:
+        assert len(pattern) <= PATTERN_MAX_CHARACTERS
+        said = json.loads(pattern)
+        assert said.keys() == {"dynamodb"}
+        assert said["dynamodb"].keys() == {"Keys"}
+        assert said["dynamodb"]["Keys"].keys() <= strings
+        for of_type in said["dynamodb"]["Keys"].values():
+            assert of_type.keys() == {"S"}
+            assert all(isinstance(one, str) or one.keys() == {"prefix"} for one in of_type["S"])
+
+
+def records_of(rules: Rules, table: Table):
+    for pk, sk in product(("ORG#1", "TICKET#1", "SESSION#1", "USER#1"), ("ORG", "USER#1", "TICKET", "VISIT#1")):
+        key = ItemKey(table.name, (("PK", "S", pk), ("SK", "S", sk)))
+        yield Change(key, None, key.attributes())
+
+
+def test_filter_drops_what_no_rule_speaks_of():
+    """Of a shared table only items of the rules' entities reach the function, and exactly these in a small file."""
+    rules = FILES["organisations-users-tickets"]
+    desk = rules.tables["desk"]
+    criteria = filter_criteria(rules, desk)
+    for change in records_of(rules, desk):
+        assert matches(criteria, change) == (rules.entity_of(change.key) is not None)
+
+
+def test_filter_has_nothing_for_an_entity_that_only_others_need():
+    """An entity that no rule reads or writes is not let through: it is there for `read` or for other rules files."""
+    rules = rules_of("mails", "called", "kept")
+    mail = Change(ItemKey("shop", (("PK", "S", "EMAIL#a"), ("SK", "S", "EMAIL"))), None, {})
+    assert not matches(filter_criteria(rules, rules.tables["shop"]), mail)
+    with_mirror = rules_of()
+    assert matches(filter_criteria(with_mirror, with_mirror.tables["shop"]), mail)
+
+
+def test_filter_is_none_where_an_item_may_have_any_key():
+    """A table whose entity has no text in its key, or a number for one, cannot be filtered."""
+    rules = FILES["authors-and-books"]
+    assert [filter_criteria(rules, table) for table in rules.tables.values()] == [None, None]
+    numbers = parse_rules(
+        "tables:\n  numbered: {key: {id: N}}\nentities:\n  a: {table: numbered}\nrules:\n  r: {derive: a.b, as: '{c}-{c}'}\n"
+    )
+    assert filter_criteria(numbers, numbers.tables["numbered"]) is None
+
+
+def test_filter_of_many_entities_still_drops_foreign_items():
+    """Entities that are put together by the key that tells them apart lose little of what they say."""
+    rules = FILES["merged"]
+    shop = rules.tables["shop"]
+    criteria = filter_criteria(rules, shop)
+    assert len(concerned(rules, shop)) == 40
+    for pk, sk in (("Z#1", "00"), ("SESSION#1", "KIND01"), ("A0#1", "VISIT")):
+        key = ItemKey("shop", (("PK", "S", pk), ("SK", "S", sk)))
+        assert not matches(criteria, Change(key, None, {})), (pk, sk)
+
+
+def test_filter_does_not_depend_on_the_order_of_entities():
+    """The same entities in another order are filtered as well; nothing hangs on which came first."""
+    rules = FILES["merged"]
+    turned = replace(rules, entities=dict(reversed(rules.entities.items())))
+    shop = rules.tables["shop"]
+    for criteria in (filter_criteria(rules, shop), filter_criteria(turned, shop)):
+        assert all(
+            matches(criteria, Change(key, None, {}))
+            for entity in concerned(rules, shop)
+            if (key := entity.key_of({"id": s("7")})) is not None
+        )

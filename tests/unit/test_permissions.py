@@ -1,0 +1,303 @@
+"""What each function may do: needs from rules, statements from needs, roles from statements; and the test's own IAM."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from infra.deployment import deployment_of
+from infra.explain_iam import lines
+from infra.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY, needs
+from infra.roles import ROLE_MAX_CHARACTERS, role_of, role_resources, statements
+from infra.uses import judged, written
+from sync_rules.errors import UserError
+from sync_rules.families import Rule
+from sync_rules.kinds.derive import DeriveRule
+from tests import engines, every_kind
+from tests.policy import Guard, asked, matches, pairs_of, resolved
+
+EXAMPLES = sorted((engines.ROOT / "examples").glob("*/rules.yaml"))
+SCHEMA = """
+tables:
+  a: {name: "${STAGE}-a", key: {a_id: S}}
+  b: {name: all-b, key: {a_id: S, b_id: S}, indexes: {by_c: {c_id: S}}}
+  e: {name: all-e, key: {email: S}}
+  ledger: {key: {PK: S, SK: S}}
+entities: {a: {table: a}, b: {table: b}, e: {table: e}}
+rules:
+"""
+
+
+@pytest.fixture
+def deploy(tmp_path):
+    """Makes the deployment of rules, given as lines of a file."""
+
+    def made(*rules: str, schema: str = SCHEMA):
+        file = tmp_path / "rules.yaml"
+        file.write_text(schema + "".join(f"  rule-{number}: {rule}\n" for number, rule in enumerate(rules)))
+        return deployment_of(file)
+
+    return made
+
+
+def writes(deployment, function=STREAM):
+    """Table and action of each write that a function may make."""
+    verbs = ("ConditionCheckItem", "DeleteItem", "PutItem", "UpdateItem")
+    found = (need for need in needs(deployment) if need.function == function and need.action.endswith(verbs))
+    return {(json.dumps(n.resource).rpartition("table/")[2].strip('"}'), n.action.partition(":")[2]) for n in found}
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("copy a.name into b.name", {("all-b", "UpdateItem")}),
+        (
+            "{copy: a.name, into: b.name, strict: true}",
+            {("all-b", "UpdateItem"), ("${STAGE}-a", "ConditionCheckItem")},
+        ),
+        (
+            "{copy: a.name, into: b.name, on_delete: delete}",
+            {("all-b", "UpdateItem"), ("all-b", "DeleteItem"), ("${STAGE}-a", "ConditionCheckItem")},
+        ),
+        ("{derive: a.x, as: '{name}'}", {("${STAGE}-a", "UpdateItem")}),
+        (
+            "{mirror: a, into: e, attributes: [name]}",
+            {
+                ("all-e", "PutItem"),
+                ("all-e", "UpdateItem"),
+                ("all-e", "DeleteItem"),
+                ("${STAGE}-a", "ConditionCheckItem"),
+            },
+        ),
+        (
+            "count b into a.count",
+            {("ledger", verb) for verb in ("PutItem", "UpdateItem", "DeleteItem")} | {("${STAGE}-a", "UpdateItem")},
+        ),
+        (
+            "min b.total into a.least",
+            {
+                ("ledger", "PutItem"),
+                ("ledger", "DeleteItem"),
+                ("all-b", "ConditionCheckItem"),
+                ("${STAGE}-a", "UpdateItem"),
+            },
+        ),
+        ("{max: b.total, into: a.most, mode: recount}", {("${STAGE}-a", "UpdateItem")}),
+        ("{archive: a, into: 's3://bucket-x/'}", set()),
+    ],
+)
+def test_permissions_write_only_what_a_rule_asks_for(deploy, rule, expected):
+    """Which writes there are follows from the rule: a check, a put or a delete only where it makes them."""
+    found = {(table.replace("${Stage}", "${STAGE}"), action) for table, action in writes(deploy(rule))}
+    assert found == expected
+
+
+def test_permissions_to_delete_targets_are_those_of_records(deploy):
+    """Only who works on records and messages deletes targets with their source; verify and backfill write the rest."""
+    deployment = deploy("{copy: a.name, into: b.name, on_delete: delete}")
+    deleting = {function for function in FUNCTIONS if ("all-b", "DeleteItem") in writes(deployment, function)}
+    assert deleting == {"StreamFunction", "FanoutFunction", "RedriveFunction"}
+    assert all(("all-b", "UpdateItem") in writes(deployment, function) for function in FUNCTIONS)
+
+
+def test_permissions_of_a_kind_that_is_not_known_are_an_error(deploy):
+    """A new kind of rule cannot be forgotten here."""
+    known = next(iter(deploy("{derive: a.x, as: '{name}'}").rules.rules.values()))
+    assert isinstance(known, DeriveRule)
+
+    class NewRule(Rule):
+        kind = "new"
+
+        def body(self):
+            return {}
+
+    new = NewRule("new", known.source, known.target)
+    for way in (judged, written):
+        with pytest.raises(AssertionError, match="kind new"):
+            list(way(new))
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda path: path.parent.name)
+def test_roles_allow_by_name(file):
+    """No action has a wildcard, no statement is without a name of its own, and only what knows no resources has none."""
+    for role, resource in role_resources(deployment_of(file)).items():
+        (trust,) = resource["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+        assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
+        (policy,) = resource["Properties"]["Policies"]
+        some = policy["PolicyDocument"]["Statement"]
+        assert len({statement["Sid"] for statement in some}) == len(some), role
+        for statement in some:
+            assert statement["Sid"].isalnum()
+            assert not any("*" in action for action in statement["Action"])
+            assert "*" not in statement["Resource"] or statement["Action"] == ["dynamodb:ListStreams"]
+
+
+def test_roles_are_the_same_whatever_the_order_of_rules(deploy):
+    """Rules in another order give the same roles to the letter."""
+    deployment = deploy("copy a.name into b.name", "count b into a.count", "{mirror: a, into: e, attributes: [name]}")
+    rules = dict(reversed(deployment.rules.rules.items()))
+    other = replace(deployment, rules=replace(deployment.rules, rules=rules))
+    assert json.dumps(role_resources(deployment)) == json.dumps(role_resources(other))
+
+
+def test_roles_have_each_need_once(deploy):
+    """The statements of a role are what its function needs: nothing is lost, nothing added, nothing said twice."""
+    deployment = deploy("copy a.name into b.name", "count b into a.count")
+    for function in FUNCTIONS:
+        asked_for = {(n.action, json.dumps(n.resource)) for n in needs(deployment) if n.function == function}
+        pairs = [
+            (action, json.dumps(resource))
+            for statement in statements(deployment)[role_of(function)]
+            for action in statement.actions
+            for resource in statement.resources
+        ]
+        assert sorted(pairs) == sorted(asked_for)
+
+
+def test_roles_read_the_stream_of_a_table_that_is_there_already(deploy):
+    """The stream is the new table's, or the one that is given for a table that exists."""
+    found = [n.resource for n in needs(deploy("copy a.name into b.name")) if n.action == "dynamodb:GetRecords"]
+    own = {"Fn::GetAtt": ["ATable", "StreamArn"]}
+    assert {"Fn::If": ["CreatesA", own, {"Ref": "AStreamArn"}]} in found
+
+
+def many(rules: int, tables: int) -> str:
+    """A file of so many rules, shared out over so many tables, each listed by an index of its own."""
+    names = [f"customers-of-the-shop-{number:03}" for number in range(tables)]
+    lines = ["tables:"]
+    lines += [f"  {name}: {{key: {{{name}_id: S}}, indexes: {{by_{name}: {{owner: S}}}}}}" for name in names]
+    lines += ["entities:", *(f"  e{number}: {{table: {name}}}" for number, name in enumerate(names)), "rules:"]
+    for number in range(rules):
+        one = number % (tables - 1)
+        link = f"link: {{{names[one]}_id: owner}}"
+        lines.append(f"  r{number}: {{copy: e{one}.a{number}, into: e{one + 1}.a{number}, {link}}}")
+    return "\n".join(lines).replace("-", "_") + "\n"
+
+
+def test_roles_of_fifty_rules_fit(deploy):
+    """Fifty rules on twelve tables, each with an index and a stream, make roles that IAM takes."""
+    resources = role_resources(deploy(schema=many(50, 12)))
+    assert resources.keys() == {role_of(function) for function in FUNCTIONS}
+
+
+def test_roles_that_are_too_long_are_told(deploy):
+    """Where a role would be longer than IAM takes, it is said which, how long, and what to do."""
+    with pytest.raises(UserError, match=r"StreamRole would have [\d,]+ characters, and IAM allows 10,240.* Split"):
+        role_resources(deploy(schema=many(50, 40)))
+    assert ROLE_MAX_CHARACTERS == 10_240
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda path: path.parent.name)
+def test_explain_iam_names_every_rule(file):
+    """Explained, each rule stands below what it needs; without, there are the statements alone."""
+    deployment = deployment_of(file)
+    explained, plain = list(lines(deployment, explain=True)), list(lines(deployment, explain=False))
+    for rule in deployment.rules.rules.values():
+        assert any(line.startswith(f"      {rule.title}: ") for line in explained)
+    assert [line for line in explained if not line.startswith("      ")] == plain
+
+
+def test_explain_iam_of_every_kind_reads_well(tmp_path):
+    """No entity of the pipeline's own, whose names have a dot, is shown by that name."""
+    file = tmp_path / "rules.yaml"
+    file.write_text(every_kind.text_of(every_kind.RULES | every_kind.EFFECTS))
+    shown = "\n".join(lines(deployment_of(file), explain=True))
+    assert not any(f".{word}" in shown for word in ("ledger", "total", "rank", "parent"))
+
+
+# ---------------------------------------------------------------- the test's own IAM
+@pytest.mark.parametrize(
+    ("pattern", "resource", "expected"),
+    [
+        ("arn:aws:s3:::b/aws/*", "arn:aws:s3:::b/aws/lambda/x/y", True),
+        ("arn:aws:s3:::b/aws/*", "arn:aws:s3:::b/awsome", False),
+        ("arn:aws:dynamodb:r:1:table/a", "arn:aws:dynamodb:r:1:table/ab", False),
+        ("arn:aws:dynamodb:r:1:table/a", "arn:aws:dynamodb:r:1:table/a/index/i", False),
+        ("arn:aws:dynamodb:r:1:table/a.b", "arn:aws:dynamodb:r:1:table/axb", False),
+        ("*", "*", True),
+    ],
+)
+def test_policy_matches_whole_resources(pattern, resource, expected):
+    """A resource matches from its beginning to its end, where `*` stands for anything and nothing else does."""
+    assert matches(pattern, resource) is expected
+
+
+@pytest.mark.parametrize("change", [{"Effect": "Deny"}, {"Condition": {}}, {"Action": ["dynamodb:*"]}])
+def test_policy_lets_nothing_through_that_it_does_not_know(change):
+    """A statement of another sort is an error, not an allowance."""
+    statement = {"Sid": "x", "Effect": "Allow", "Action": ["sqs:SendMessage"], "Resource": ["*"]}
+    with pytest.raises(AssertionError):
+        pairs_of({"Statement": [statement | change]}, {})
+
+
+def test_policy_resolves_what_templates_say():
+    """Parameters, attributes and conditions are filled in; what is not given is an error."""
+    given = {"Stage": "prod", "Queue.Arn": "arn:q", "Creates": "", "StreamArn": "arn:s"}
+    assert resolved({"Fn::Sub": "t/${Stage}-a/${Queue.Arn}"}, given) == "t/prod-a/arn:q"
+    assert resolved({"Fn::If": ["Creates", {"Fn::GetAtt": ["T", "StreamArn"]}, {"Ref": "StreamArn"}]}, given) == "arn:s"
+    with pytest.raises(KeyError):
+        resolved({"Ref": "Other"}, given)
+
+
+def test_policy_asks_for_each_part_of_a_request():
+    """A transaction needs the actions of its parts, a batch its tables, a statement its verb; a new operation is told."""
+    parts = [{"Update": {"TableName": "a"}}, {"ConditionCheck": {"TableName": "b"}}]
+    found = {pair[0] for pair in asked("dynamodb", "TransactWriteItems", {"TransactItems": parts})}
+    assert found == {"dynamodb:UpdateItem", "dynamodb:ConditionCheckItem"}
+    assert len(list(asked("dynamodb", "BatchGetItem", {"RequestItems": {"a": {}, "b": {}}}))) == 2
+    ((action, _),) = asked("dynamodb", "ExecuteStatement", {"Statement": 'UPDATE "a" SET x = 1'})
+    assert action == "dynamodb:PartiQLUpdate"
+    with pytest.raises(AssertionError, match="what does sns:Publish need"):
+        list(asked("sns", "Publish", {}))
+
+
+def test_policy_holds_only_a_role_to_it():
+    """The application may do anything; a role what its policy has; and what was needed and what refused is noted."""
+    guard = Guard({"R": frozenset({("sqs:SendMessage", "arn:q")})})
+    guard.require(("sqs:DeleteQueue", "arn:q"))
+    with guard.acting("R"):
+        guard.require(("sqs:SendMessage", "arn:q"))
+        with pytest.raises(Exception, match="AccessDenied"):
+            guard.require(("sqs:DeleteQueue", "arn:q"))
+    assert (guard.used, len(guard.denied)) == ({("R", ("sqs:SendMessage", "arn:q"))}, 1)
+
+
+# ---------------------------------------------------------------- the page
+PAGE = (engines.ROOT / "docs/permissions.md").read_text()
+EVERYTHING = (
+    "{copy: a.name, into: b.name, strict: true, on_delete: delete}",
+    "count b into a.count",
+    "{mirror: a, into: e, attributes: [name]}",
+    "{max: b.total, into: a.most, mode: recount}",
+    "{archive: b, when: deleted, into: 's3://bucket-x/'}",
+)
+STATE = {"Fn::GetAtt": ["StateTable", "Arn"]}
+
+
+def test_permissions_page_shows_what_is_printed():
+    """The role in docs/permissions.md is what `infra iam --explain` prints of the example that it names."""
+    printed = list(lines(deployment_of(engines.ROOT / "examples/authors-and-books/rules.yaml"), explain=True))
+    assert "```text\n" + "\n".join(printed[: printed.index("")]) + "\n```" in PAGE
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_permissions_page_names_each_action(deploy, function):
+    """The row of a function names the actions that it may have, and no others; what it has in common is told below."""
+    rows = [line for line in PAGE.splitlines() if line.startswith("| `")]
+    of_row = {line.split("`")[1]: line for line in rows}
+    row = of_row[function]
+    whole = {FANOUT: STREAM, BACKFILL: VERIFY, REDRIVE: FANOUT}
+    of_tables = set(re.findall(r"`([A-Z]\w+)`", row.split("|")[2]))
+    other = function
+    while other in whole:
+        other = whole[other]
+        of_tables |= set(re.findall(r"`([A-Z]\w+)`", of_row[other].split("|")[2]))
+    named = (of_tables | set(re.findall(r"`([A-Z]\w+)`", row))) - {function}
+    some = [n for n in needs(deploy(*EVERYTHING)) if n.function == function and n.resource != STATE]
+    found = {n.action.partition(":")[2] for n in some if not n.action.startswith("logs:")}
+    as_above = {"SendMessage"}
+    assert found - named <= as_above
+    assert named - found == set()

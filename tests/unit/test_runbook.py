@@ -1,0 +1,82 @@
+"""The runbook: a section for each alarm and no other, queries that fit our log lines, graphs that are on the dashboard."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from infra.alarms import alarm_resources
+from infra.dashboard import rows
+from infra.deployment import deployment_of
+from infra.measures import anchor, sections
+from sync_rules import aws
+from sync_rules.model import ItemKey
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/runbook.md").read_text()
+SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+QUERIES = [body for body in re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL) if "filter" in body]
+SOURCE = "\n".join(path.read_text() for path in (ROOT / "handlers").glob("*.py"))
+DEPLOYMENT = deployment_of(ROOT / "examples/organisations-users-tickets/rules.yaml")
+WORDS = {
+    "fields", "filter", "sort", "stats", "count", "by", "desc", "and", "or", "not", "like", "timestamp", "message", "i",
+}  # fmt: skip
+
+
+def test_runbook_has_a_section_for_each_alarm_and_no_other():
+    """Every alarm leads to a section, and every section is led to."""
+    assert list(SECTIONS) == list(sections())
+    led_to = {alarm["Properties"]["AlarmDescription"].split()[-1] for alarm in alarm_resources(DEPLOYMENT).values()}
+    assert led_to == {anchor(section) for section in SECTIONS}
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_runbook_says_what_to_do(section):
+    """Each section says what to do and when to wait, and but for drastic cases what to look at."""
+    for word in ("- Do: ", "- Wait ", "- Look at: ") if "| cause |" not in SECTIONS[section] else ("- Do: ", "- Wait "):
+        assert word in SECTIONS[section], word
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.splitlines()[0][:40])
+def test_runbook_queries_ask_for_fields_that_are_logged(query):
+    """Each field of a query, and each message it filters by, is one that the handlers log."""
+    for message in re.findall(r'message = "([^"]+)"', query):
+        assert f'"{message}"' in SOURCE
+    fields = set(re.findall(r"[a-z_]+", re.sub(r'"[^"]*"|/[^/]+/', "", query))) - WORDS
+    assert fields or "@message" in query
+    assert not {
+        field for field in fields if not re.search(rf'"{field}"|\b{field}=|^    {field}:', SOURCE, re.MULTILINE)
+    }
+
+
+def test_runbook_explains_each_log_line():
+    """The table of lines has every message of the handlers' log."""
+    said = set(re.findall(r"^\| `([a-z, ]+)` \|", PAGE, re.MULTILINE))
+    logged = set(re.findall(r'logger\.(?:info|warning|error)[,(]\s*"([^"]+)"', SOURCE))
+    assert said == logged
+
+
+def test_runbook_names_graphs_of_the_dashboard():
+    """What it tells to look at in quotes is part of a graph's title."""
+    titles = " | ".join(graph.title for row in rows(DEPLOYMENT) for graph in row)
+    for section in SECTIONS.values():
+        for look in re.findall(r"^- Look at:.*?(?=^- |\Z)", section, re.MULTILINE | re.DOTALL):
+            for graph in re.findall(r'"([^"]+)"', " ".join(look.split())):
+                assert graph in titles, graph
+
+
+def test_runbook_explains_each_cause_of_a_throttle():
+    """The table of causes has each limit."""
+    assert set(re.findall(r"^\| `(\w+)` \| [^|]+ \| [^|]+ \|$", PAGE, re.MULTILINE)) == {
+        *aws.LIMITS,
+        aws.OTHER_THROTTLE,
+    }
+
+
+def test_runbook_shows_how_a_key_becomes_a_digest():
+    """The example's digest is that of its key, in the command and in the query."""
+    key = ItemKey("shop", (("PK", "S", "USER#7"), ("SK", "S", "PROFILE")))
+    assert f"'{key}'" in PAGE
+    assert PAGE.count(key.digest()) == 5
