@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DYNOXIDE := .engines/node_modules/@dynoxide/linux-x64/dynoxide
+DEPLOY_TOOLS := sam ministack lambda
+VALIDATOR := .engines/asl/node_modules/.bin/asl-validator
 CHROMIUM := .engines/chromium/chromium
 CHROMIUM_PACKAGE := .engines/browser/node_modules/@sparticuz/chromium
 
@@ -25,7 +27,10 @@ soak: .venv/installed  ## The simulator for 20,000 histories and more: make soak
 	$(BIN)/python -m tests.simulation --histories $(or $(HISTORIES),20000)
 
 .PHONY: engines
-engines:  ## The second engine of the contract tests, and a browser where none is; without npm their tests are skipped
+engines: $(DEPLOY_TOOLS:%=.engines/%/installed)  ## What tests need beside .venv: engines, tools of deployment, a browser where none is; some need npm
+	@test -x $(VALIDATOR) || ! command -v npm >/dev/null || \
+	  npm install --no-save --no-audit --no-fund --loglevel=error --prefix .engines/asl asl-validator@4.0.0 || \
+	  echo "asl-validator could not be installed: its tests will be skipped"
 	@test -x $(DYNOXIDE) || ! command -v npm >/dev/null || \
 	  npm install --no-save --no-audit --no-fund --loglevel=error --prefix .engines @dynoxide/linux-x64@1.2.1 || \
 	  echo "dynoxide could not be installed: its tests will be skipped"
@@ -36,6 +41,15 @@ engines:  ## The second engine of the contract tests, and a browser where none i
 	    node tests/unpack-chromium.mjs $(CHROMIUM_PACKAGE) .engines/chromium && rm -rf .engines/browser; } || \
 	  echo "no browser could be unpacked: its tests will be skipped"
 
+# Each tool of deployment in an environment of its own: ministack runs the functions that are deployed to it, and what
+# else is installed beside it would hide what a bundle lacks.
+.engines/%/installed: tests/deploy/requirements-%.txt | .venv/installed
+	@echo "installing $* into .engines/$* ..."
+	@rm -rf $(@D) && $(BIN)/python -m venv --without-pip $(@D) && \
+	  { $(BIN)/uv pip install --quiet --python $(@D)/bin/python --no-deps --require-hashes -r $< || \
+	    $(BIN)/python -m pip --quiet --python $(@D)/bin/python install --no-deps --require-hashes -r $<; } && touch $@ || \
+	  echo "$* could not be installed: its tests will be skipped"
+
 .venv/installed: requirements-dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else \
 	  "sync-rules needs Python 3.11 to 3.13, and $(PYTHON) is %d.%d: run make PYTHON=python3.13 ..." % v)'
@@ -45,9 +59,26 @@ engines:  ## The second engine of the contract tests, and a browser where none i
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
-lock:  ## Write requirements-dev.txt anew: hashes, no addresses
-	$(BIN)/uv pip compile pyproject.toml --extra dev --generate-hashes --universal --python-version 3.11 \
-	  --no-emit-index-url --no-header --quiet --output-file requirements-dev.txt
+LOCK := $(BIN)/uv pip compile --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-header --quiet
+lock:  ## Write the lock files anew: hashes, no addresses
+	$(LOCK) pyproject.toml --extra dev --output-file requirements-dev.txt
+	$(MAKE) requirements
+	echo 'aws-sam-cli==1.170.0' | $(LOCK) --output-file tests/deploy/requirements-sam.txt -
+	printf 'ministack[full]==1.5.33\nboto3\n' | $(LOCK) --output-file tests/deploy/requirements-ministack.txt -
+	printf 'awslambdaric==4.2.2\nboto3\n' | $(LOCK) --output-file tests/deploy/requirements-lambda.txt -
+
+# What the functions import, at the versions of requirements-dev.txt; without boto3, which Lambda has.
+.PHONY: requirements
+requirements: .venv/installed
+	printf '%s\n' '# The packages in the functions, locked: `make requirements` writes this file. They are those dependencies in' \
+	  '# pyproject.toml that `handlers` reaches by import (python -m infra.bundle --requirements), with what they need.' \
+	  '# boto3 and botocore are not among them: Lambda has them.' > infra/requirements.txt
+	$(BIN)/python -m infra.bundle --requirements | \
+	  $(LOCK) --constraint requirements-dev.txt --no-annotate - >> infra/requirements.txt
+
+# Called by `sam build` for each function: the same for all.
+build-%: .venv/installed
+	@$(BIN)/python -m infra.bundle "$(ARTIFACTS_DIR)"
 
 clean:  ## Remove what was installed and cached
 	rm -rf .venv .engines .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,147 @@
+"""A small Lambda Runtime API on loopback, and the runtime client that AWS uses in a function, driven by it.
+
+Law: as on Lambda, one invocation at a time, and nothing is known of the function but what it answers. What it prints
+goes to a file, since a pipe that nobody reads would stop it.
+https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+from sync_rules import engine as embedded
+from tests.deploy.tools import REGION, environment, tool
+
+ANSWER_MAX_SECONDS: Final = 60
+ARN: Final = f"arn:aws:lambda:{REGION}:111122223333:function:stream"
+VERSION: Final = "/2018-06-01/runtime/"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a function said of an invocation, or of its start: `way` is response, error or init/error. `at` is when, in
+    seconds since the epoch.
+    """
+
+    way: str
+    body: Any
+    at: float = field(default_factory=time.time)
+
+
+class RuntimeApi(ThreadingHTTPServer):
+    """The server side. `asked` is set once the function asks for its first invocation."""
+
+    def __init__(self) -> None:
+        super().__init__((embedded.LOOPBACK, 0), Handler)
+        self.waiting: queue.Queue[tuple[str, float, bytes] | None] = queue.Queue()
+        self.said: queue.Queue[Said] = queue.Queue()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection of a runtime client."""
+
+    protocol_version = "HTTP/1.1"
+    wbufsize = 65_536  # an answer in more than one segment waits 40 ms for an acknowledgement
+    server: RuntimeApi
+
+    def do_GET(self) -> None:
+        assert self.path == f"{VERSION}invocation/next", self.path
+        invocation = self.server.waiting.get()
+        if invocation is None:
+            self.close_connection = True
+            return
+        name, deadline, body = invocation
+        headers = {"Aws-Request-Id": name, "Deadline-Ms": str(int(deadline * 1000)), "Invoked-Function-Arn": ARN}
+        self._answer(200, body, {f"Lambda-Runtime-{header}": value for header, value in headers.items()})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        way = self.path.removeprefix(VERSION)
+        self.server.said.put(Said(way if way == "init/error" else way.rpartition("/")[2], body))
+        self._answer(202, b'{"status": "OK"}', {})
+
+    def handle(self) -> None:
+        with suppress(ConnectionResetError):  # a function that is stopped while it waits
+            super().handle()
+
+    def log_message(self, *_args: Any) -> None:
+        pass
+
+    def _answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "Content-Type": "application/json", "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function in a process of its own, that the runtime client drives."""
+
+    api: RuntimeApi
+    process: subprocess.Popen[bytes]
+    output: Path
+
+    def invoke(self, event: Any, timeout_seconds: float = 60.0) -> Said:
+        """What it says of one invocation."""
+        self.api.waiting.put((str(uuid.uuid4()), time.time() + timeout_seconds, json.dumps(event).encode()))
+        return self.heard()
+
+    def heard(self) -> Said:
+        """What it says next."""
+        try:
+            return self.api.said.get(timeout=ANSWER_MAX_SECONDS)
+        except queue.Empty:
+            raise AssertionError(f"the function says nothing. It printed:\n{self.printed}") from None
+
+    @property
+    def printed(self) -> str:
+        """What it printed: its log and its metrics."""
+        return self.output.read_text()
+
+
+@contextmanager
+def function(code: Path, handler: str, output: Path, **variables: str) -> Iterator[Function]:
+    """A function as Lambda starts it: its code and boto3 are all there is."""
+    python = tool("lambda", "bin", "python")
+    api = RuntimeApi()
+    served = threading.Thread(target=api.serve_forever, daemon=True)
+    served.start()
+    given = {
+        "AWS_LAMBDA_RUNTIME_API": f"{embedded.LOOPBACK}:{api.server_port}",
+        "AWS_LAMBDA_FUNCTION_NAME": "stream",
+        "AWS_REGION": REGION,
+        "LAMBDA_TASK_ROOT": str(code),
+        "TZ": ":UTC",
+        **variables,
+    }
+    with output.open("wb") as sink:
+        process = subprocess.Popen(
+            [python, "-m", "awslambdaric", handler],
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            cwd=code,
+            env=environment(**given),
+        )
+    try:
+        yield Function(api, process, output)
+    finally:
+        process.kill()
+        process.wait()
+        api.waiting.put(None)
+        api.shutdown()
+        api.server_close()
+        served.join()

@@ -1,0 +1,115 @@
+"""A stack on an emulator: deployed by sam, asked through the clients that its user would ask."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import boto3
+from botocore.config import Config
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from sync_rules import aws
+from sync_rules.attributes import Item
+from tests.deploy.tools import REGION, ministack, run, tool
+
+T = TypeVar("T")
+NAME: Final = "sync-rules"
+STAGE: Final = "trial"
+WAIT_MAX_SECONDS: Final = 90
+LOOK_SECONDS: Final = 0.1
+NOBODY: Final = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A deployed stack: where it answers, and what it gives out."""
+
+    url: str
+    outputs: Mapping[str, str]
+
+    def client(self, service: str) -> Any:
+        """A client of any service of the stack."""
+        return aws._client(service, self.url, REGION)
+
+    def resources(self) -> dict[str, str]:
+        """The physical id of each resource by its logical id."""
+        pages = self.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=NAME)
+        found = [summary for page in pages for summary in page["StackResourceSummaries"]]
+        assert {summary["ResourceStatus"] for summary in found} == {"CREATE_COMPLETE"}
+        return {summary["LogicalResourceId"]: summary["PhysicalResourceId"] for summary in found}
+
+    def put(self, table: str, *items: Item) -> None:
+        """Write items, 25 in a request."""
+        for first in range(0, len(items), 25):
+            puts = [{"PutRequest": {"Item": item}} for item in items[first : first + 25]]
+            answer = self.client("dynamodb").batch_write_item(RequestItems={f"{STAGE}-{table}": puts})
+            assert not answer["UnprocessedItems"]
+
+    def item(self, table: str, **key: str) -> Item:
+        """An item as it is; empty when there is none."""
+        at = {name: {"S": value} for name, value in key.items()}
+        found: Item = (
+            self.client("dynamodb").get_item(TableName=f"{STAGE}-{table}", Key=at, ConsistentRead=True).get("Item", {})
+        )
+        return found
+
+    def invoke(self, function: str, event: Any) -> Any:
+        """What a function answers. Its error is the failure."""
+        patient = Config(read_timeout=WAIT_MAX_SECONDS, retries={"total_max_attempts": 1})
+        client = boto3.client("lambda", endpoint_url=self.url, region_name=REGION, config=patient, **NOBODY)
+        answer = client.invoke(FunctionName=self.resources()[function], Payload=json.dumps(event))
+        body = json.loads(answer["Payload"].read())
+        assert "FunctionError" not in answer, body
+        return body
+
+    def counted(self, group: str, rule: str) -> Counter[str]:
+        """The metrics that a function wrote for a rule, summed; `group` is the last name of its log group."""
+        pages = (
+            self.client("logs").get_paginator("filter_log_events").paginate(logGroupName=f"/aws/lambda/{NAME}/{group}")
+        )
+        lines = [event["message"] for page in pages for event in page["events"] if event["message"].startswith("{")]
+        sums: Counter[str] = Counter()
+        for document in map(json.loads, lines):
+            if "_aws" in document and document.get("rule") == rule:
+                sums.update({name: sum(value) for name, value in document.items() if isinstance(value, list)})
+        return sums
+
+
+def eventually(look: Callable[[], T], wanted: Callable[[T], object]) -> T:
+    """What is seen once it is as wanted; what was seen last is the message of the failure."""
+    waiting = Retrying(
+        retry=retry_if_result(lambda seen: not wanted(seen)),
+        stop=stop_after_delay(WAIT_MAX_SECONDS),
+        wait=wait_fixed(LOOK_SECONDS),
+    )
+    try:
+        return waiting(look)
+    except RetryError as error:
+        raise AssertionError(f"waited in vain; last seen: {error.last_attempt.result()}") from None
+
+
+@contextmanager
+def deployed(project: Path, place: Path) -> Iterator[str]:
+    """Deploy a project that was built; gives the stack as JSON."""
+    sam = tool("sam", "bin", "sam")
+    with ministack(place) as url:
+        overrides = [f"Stage={STAGE}", "WriteUnitsPerSecond=1000"]
+        options = [
+            "--no-progressbar",
+            "--no-confirm-changeset",
+            "--stack-name",
+            NAME,
+            "--parameter-overrides",
+            *overrides,
+        ]
+        run(sam, "deploy", *options, given={"AWS_ENDPOINT_URL": url}, cwd=project)
+        stack = Stack(url, {})
+        (description,) = stack.client("cloudformation").describe_stacks(StackName=NAME)["Stacks"]
+        outputs = {output["OutputKey"]: output["OutputValue"] for output in description["Outputs"]}
+        yield json.dumps(asdict(Stack(url, outputs)))

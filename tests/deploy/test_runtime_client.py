@@ -1,0 +1,188 @@
+"""The stream function under the runtime client that AWS uses: its start, its rate, its errors, its end of time."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from sync_rules import aws
+from sync_rules.batch import TIME_RESERVED_MS
+from sync_rules.entities import Table
+from sync_rules.rulefile import load_rules
+from tests import engines
+from tests.builders import order_item, s, user_item
+from tests.deploy.runtime_api import Function, function
+from tests.worlds import event_of
+
+COLD_MAX_SECONDS = 30  # with a loaded machine in mind; it takes about one
+WARM_MIN_PER_SECOND = 20  # it is hundreds; one that is answered in two segments comes to 22
+WARM = 200
+SHORT_SECONDS = 2.6  # of which two are for the answer
+SOURCES, TARGETS = 6, 600  # more than can be written in what is left
+
+# The stream function with a mistake in it, which it makes once.
+MISTAKEN = """
+from handlers.stream import handler
+from sync_rules import batch
+
+right = batch.plan_batch
+
+def mistaken(*given):
+    batch.plan_batch = right
+    raise KeyError("mistake")
+
+batch.plan_batch = mistaken
+"""
+
+Start = Callable[..., AbstractContextManager[Function]]
+
+
+class Place:
+    """Tables of a test's own on an engine, under the rules that are in the bundle."""
+
+    def __init__(self, engine: str, built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.stage = engines.unique_prefix()
+        monkeypatch.setenv("STAGE", self.stage)
+        self.rules = load_rules(built / "rules.yaml")
+        engines.create(engine, self.rules.tables)
+        self.url, self.client = engine, aws.dynamodb(engine)
+
+    @property
+    def shop(self) -> Table:
+        return self.rules.tables["shop"]
+
+    def put(self, *items: dict) -> None:
+        for first in range(0, len(items), 25):
+            puts = [{"PutRequest": {"Item": item}} for item in items[first : first + 25]]
+            self.client.batch_write_item(RequestItems={self.shop.physical_name: puts})
+
+    def event(self, last: int = 1_000) -> dict:
+        """The last so many records of the shop's stream."""
+        return event_of(self.rules, *engines.stream_records(self.url, self.shop)[-last:])
+
+    def name(self, user: str, order: str) -> dict | None:
+        at = {"PK": s(f"USER#{user}"), "SK": s(f"ORDER#{order}")}
+        return self.client.get_item(TableName=self.shop.physical_name, Key=at)["Item"].get("user_name")
+
+
+@pytest.fixture
+def place(engine: str, built: Path, monkeypatch) -> Place:
+    return Place(engine, built, monkeypatch)
+
+
+@pytest.fixture
+def start(built: Path, place: Place, queue: str, tmp_path: Path) -> Start:
+    """Starts the stream function out of its bundle, for the tables of the test."""
+
+    def starting(handler: str = "handlers.stream.handler", code: Path | None = None, **variables: str):
+        fixed = {"SYNC_RULES_FILE": "rules.yaml", "SYNC_RULES_QUEUE_URL": queue, "STAGE": place.stage}
+        given = {**fixed, "AWS_ENDPOINT_URL": place.url, **variables}
+        return function(code or built / ".aws-sam/build/StreamFunction", handler, tmp_path / "printed", **given)
+
+    return starting
+
+
+@pytest.fixture
+def queue(engine: str, place: Place) -> str:
+    return aws.sqs(engine).create_queue(QueueName=f"{place.stage}later")["QueueUrl"]
+
+
+@pytest.fixture
+def running(start: Start) -> Iterator[Function]:
+    with start() as started:
+        yield started
+
+
+def test_runtime_client_starts_the_bundle_cold(start, place, record_property):
+    """With nothing but the bundle and boto3, the first event after a start is answered, its effect is there."""
+    place.put(order_item("u", "o"), user_item("u", name=s("Ada")))
+    event = place.event()
+    began = time.time()
+    with start() as started:
+        said = started.invoke(event)
+    assert (said.way, said.body) == ("response", {"batchItemFailures": []})
+    assert place.name("u", "o") == s("Ada")
+    record_property("cold_seconds", round(said.at - began, 2))
+    assert said.at - began < COLD_MAX_SECONDS
+
+
+def test_runtime_client_answers_warm(running, place, record_property):
+    """A warm function answers many records a second, each with a read of what it is about."""
+    place.put(order_item("u", "o"), user_item("u", name=s("Ada")))
+    event = place.event(last=1)
+    assert running.invoke(event).body == {"batchItemFailures": []}
+    began = time.time()
+    for _ in range(WARM):
+        assert running.invoke(event).body == {"batchItemFailures": []}
+    rate = WARM / (time.time() - began)
+    record_property("warm_per_second", round(rate))
+    assert rate > WARM_MIN_PER_SECOND
+
+
+def test_runtime_client_tells_an_unexpected_error_and_goes_on(start, place, tmp_path):
+    """A mistake of ours is an error with its type and where it was; the process lives, and the same event is done then."""
+    place.put(order_item("u", "o"), user_item("u", name=s("Ada")))
+    event = place.event()
+    (tmp_path / "mistaken.py").write_text(MISTAKEN)
+    with start("mistaken.handler", PYTHONPATH=str(tmp_path)) as started:
+        said = started.invoke(event)
+        assert (said.way, said.body["errorType"], said.body["errorMessage"]) == ("error", "KeyError", "'mistake'")
+        assert any("handlers/stream.py" in line for line in said.body["stackTrace"])
+        assert "Ada" not in started.printed
+        assert started.invoke(event).body == {"batchItemFailures": []}
+    assert place.name("u", "o") == s("Ada")
+
+
+def test_runtime_client_tells_what_is_wrong_with_the_rules(start, tmp_path, built):
+    """A rules file that is wrong is an error that names the place in it, at each event: none counts as done."""
+    broken = tmp_path / "rules.yaml"
+    broken.write_text((built / "rules.yaml").read_text().replace("copy user.name", "copy usr.name"))
+    with start(SYNC_RULES_FILE=str(broken)) as started:
+        for said in (started.invoke({"Records": []}), started.invoke({"Records": []})):
+            assert (said.way, said.body["errorType"]) == ("error", "RulesFileError")
+            assert "rules.yaml:15" in said.body["errorMessage"]
+
+
+def test_runtime_client_tells_that_a_bundle_lacks_a_module(start, built, tmp_path):
+    """A function whose code cannot be imported says so at its start, and ends."""
+    lacking = tmp_path / "code"
+    shutil.copytree(built / ".aws-sam/build/StreamFunction", lacking)
+    (lacking / "sync_rules/reconcile.py").unlink()
+    with start(code=lacking) as started:
+        said = started.heard()
+        assert (said.way, said.body["errorType"]) == ("init/error", "Runtime.ImportModuleError")
+        assert "sync_rules.reconcile" in said.body["errorMessage"]
+        assert started.process.wait(COLD_MAX_SECONDS) == 1
+
+
+def test_runtime_client_answers_before_its_time_is_up(running, place, queue, engine):
+    """With fan-outs that take longer than it has, a function answers in time: the rest is handed over or comes again."""
+    users = [f"u{number}" for number in range(SOURCES)]
+    place.put(*(order_item(user, f"{number:04}") for user in users for number in range(TARGETS)))
+    place.put(*(user_item(user, name=s("Ada")) for user in users))
+    event = place.event(last=SOURCES)
+    assert running.invoke({"Records": []}).way == "response"
+    began = time.time()
+    said = running.invoke(event, SHORT_SECONDS)
+    assert said.at < began + SHORT_SECONDS
+    assert said.way == "response"
+    handed_over = aws.sqs(engine).receive_message(QueueUrl=queue).get("Messages", [])
+    assert said.body["batchItemFailures"] or handed_over
+
+
+def test_runtime_client_reports_what_has_no_time(running, place):
+    """With less time than an answer needs, nothing is begun: what cannot be handed over is reported, and comes again."""
+    place.put(order_item("u", "o"), user_item("u", name=s("Ada")))
+    event = place.event()
+    began = time.time()
+    said = running.invoke(event, TIME_RESERVED_MS / 1000 - 0.5)
+    assert said.at < began + TIME_RESERVED_MS / 1000 - 0.5
+    first = event["Records"][0]["dynamodb"]["SequenceNumber"]
+    assert said.body == {"batchItemFailures": [{"itemIdentifier": first}]}
+    assert running.invoke(event).body == {"batchItemFailures": []}
+    assert place.name("u", "o") == s("Ada")

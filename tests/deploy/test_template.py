@@ -1,0 +1,156 @@
+"""The template: what linters say of it, what they miss, and that what is written down as policy would be noticed."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from infra.deployment import deployment_of
+from infra.template import written
+from tests import every_kind
+from tests.deploy import policy
+from tests.deploy.tools import ROOT, run, tool, transformed
+
+Whole = dict[str, Any]
+
+
+def test_template_is_valid_by_sam():
+    """`sam validate --lint` finds nothing."""
+    run(tool("sam", "bin", "sam"), "validate", "--lint")
+
+
+def test_template_is_valid_as_it_is_deployed(whole, tmp_path):
+    """cfn-lint finds nothing in what the template is transformed to."""
+    path = tmp_path / "template.json"
+    path.write_text(json.dumps(whole))
+    run(tool("sam", "bin", "cfn-lint"), "--template", path)
+
+
+def test_template_has_a_definition_that_step_functions_takes(tmp_path):
+    """asl-validator finds nothing in the definition of the state machines, the function filled in."""
+    validator = tool("asl", "node_modules", ".bin", "asl-validator")
+    text = (ROOT / "infra/machine.asl.json").read_text()
+    path = tmp_path / "machine.asl.json"
+    path.write_text(text.replace("${Function}", "arn:aws:lambda:us-east-1:111122223333:function:backfill"))
+    run(validator, "--json-path", path)
+
+
+def test_template_is_according_to_policy(whole):
+    """Encrypted, TLS only, not public, least actions on named resources, dead letters and retention everywhere."""
+    assert policy.offences(whole) == []
+
+
+def test_template_of_any_rules_is_according_to_policy(tmp_path):
+    """So is what is generated for rules of every kind, whatever they read, write, keep and call; cfn-lint agrees."""
+    rules, template = tmp_path / "rules.yaml", tmp_path / "template.yaml"
+    rules.write_text(every_kind.text_of(every_kind.RULES | every_kind.EFFECTS))
+    template.write_text(written((ROOT / "template.yaml").read_text(), deployment_of(rules), rules, template))
+    whole = transformed(template.read_text())
+    assert policy.offences(whole) == []
+    template.write_text(json.dumps(whole))
+    run(tool("sam", "bin", "cfn-lint"), "--template", template)
+
+
+def test_template_gives_each_function_what_it_is_for(whole):
+    """Each function is there with its handler, and the handler is in a file."""
+    found = {name: it["Handler"] for name, it in policy.Template(whole).of("AWS::Lambda::Function").items()}
+    assert found == {
+        f"{kind.title()}Function": f"handlers.{kind}.handler"
+        for kind in ("stream", "fanout", "verify", "backfill", "redrive")
+    }
+    assert all(
+        (ROOT / f"{handler.removesuffix('.handler').replace('.', '/')}.py").exists() for handler in found.values()
+    )
+
+
+# ---------------------------------------------------------------- a policy that cannot be offended is none
+def at(*road: str | int, become: object = None) -> Callable[[Whole], None]:
+    """Takes away what lies at the end of a road through the resources, or makes it something else."""
+
+    def breaking(whole: Whole) -> None:
+        place: Any = whole["Resources"]
+        for step in road[:-1]:
+            place = place[step]
+        if become is None:
+            del place[road[-1]]
+        else:
+            place[road[-1]] = become
+
+    return breaking
+
+
+def stream_mapping(name: str, become: object = None) -> Callable[[Whole], None]:
+    return at("StreamFunctionDesk", "Properties", name, become=become)
+
+
+BREAKINGS = {
+    "latest": stream_mapping("StartingPosition", "LATEST"),
+    "no partial failures": stream_mapping("FunctionResponseTypes", []),
+    "no bisect": stream_mapping("BisectBatchOnFunctionError"),
+    "tried for ever": stream_mapping("MaximumRetryAttempts"),
+    "older than the stream": stream_mapping("MaximumRecordAgeInSeconds", 86_400),
+    "given up into nothing": stream_mapping("DestinationConfig"),
+    "no window": stream_mapping("MaximumBatchingWindowInSeconds", 0),
+    "six filters": stream_mapping("FilterCriteria", {"Filters": [{"Pattern": "{}"}] * 6}),
+    "a long pattern": stream_mapping(
+        "FilterCriteria", {"Filters": [{"Pattern": json.dumps({"dynamodb": "x" * 4096})}]}
+    ),
+    "a filter by event": stream_mapping("FilterCriteria", {"Filters": [{"Pattern": '{"eventName": ["REMOVE"]}'}]}),
+    "one worker": at("FanoutFunctionQueue", "Properties", "ScalingConfig", "MaximumConcurrency", become=1),
+    "no bound": at("FanoutFunctionQueue", "Properties", "ScalingConfig"),
+    "visible too soon": at("FanoutQueue", "Properties", "VisibilityTimeout", become=900),
+    "no dead letters": at("FanoutQueue", "Properties", "RedrivePolicy"),
+    "letters forgotten": at("FanoutDeadLetters", "Properties", "MessageRetentionPeriod"),
+    "a plain queue": at("FailuresQueue", "Properties", "SqsManagedSseEnabled"),
+    "a queue without TLS": at("QueuePolicy", "Properties", "Queues", 0),
+    "a public bucket": at("Bucket", "Properties", "PublicAccessBlockConfiguration", "BlockPublicPolicy", become=False),
+    "a bucket without TLS": at("BucketPolicy", "Properties", "PolicyDocument", "Statement", become=[]),
+    "a bucket that keeps": at("Bucket", "Properties", "LifecycleConfiguration"),
+    "a plain bucket": at("Bucket", "Properties", "BucketEncryption"),
+    "a plain table": at("StateTable", "Properties", "SSESpecification"),
+    "no way back": at("StateTable", "Properties", "PointInTimeRecoverySpecification"),
+    "a log for ever": at("StreamLogs", "Properties", "RetentionInDays"),
+    "a log of nobody": at("StreamFunction", "Properties", "LoggingConfig"),
+    "a role for two": at("FanoutFunction", "Properties", "Role", become={"Fn::GetAtt": ["StreamRole", "Arn"]}),
+    "another machine": at("StreamFunction", "Properties", "Architectures", become=["x86_64"]),
+    "a number as variable": at("StreamFunction", "Properties", "Environment", "Variables", "A", become=1),
+    "numbers looked up": at(
+        "FanoutFunction",
+        "Properties",
+        "Environment",
+        "Variables",
+        "A",
+        become={
+            "Fn::FindInMap": ["FanoutPace", {"Ref": "WriteUnitsPerSecond"}, "Workers"],
+        },
+    ),
+    "a schedule without letters": at("VerifyFunctionSample", "Properties", "Target", "DeadLetterConfig"),
+    "a schedule for ever": at("VerifyFunctionSample", "Properties", "Target", "RetryPolicy"),
+    "an event without letters": at("VerifyFunctionEventInvokeConfig", "Properties", "DestinationConfig"),
+    "values in a log": at("BackfillMachine", "Properties", "LoggingConfiguration", "IncludeExecutionData", become=True),
+    "a wide action": at(
+        "StreamRole", "Properties", "Policies", 0, "PolicyDocument", "Statement", 0, "Action", become="dynamodb:*"
+    ),
+    "a wide resource": at(
+        "StreamRole", "Properties", "Policies", 0, "PolicyDocument", "Statement", 0, "Resource", become="*"
+    ),
+    "anybody's role": at(
+        "StreamRole", "Properties", "AssumeRolePolicyDocument", "Statement", 0, "Principal", become={"AWS": "*"}
+    ),
+    "AWS's own policy": at(
+        "StreamRole", "Properties", "ManagedPolicyArns", become=["arn:aws:iam::aws:policy/AdministratorAccess"]
+    ),
+    "an unknown type": at("Bucket", "Type", become="AWS::EC2::Instance"),
+}
+
+
+@pytest.mark.parametrize("name", BREAKINGS)
+def test_template_policy_notices(whole, name):
+    """Each line of the policy is offended by a template that breaks it."""
+    broken = copy.deepcopy(whole)
+    BREAKINGS[name](broken)
+    assert set(policy.offences(broken)) - set(policy.offences(whole))

@@ -1,0 +1,147 @@
+"""Tools of deployment, each in an environment of its own that `make engines` makes, and what they are run with.
+
+Law: a missing tool skips its tests, and fails them under REQUIRE_ENGINES=1. DEPLOY_TOOLS names another folder of tools.
+Tools see no setting and no credentials of this machine, and no address but the one they are given.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from sync_rules import engine as embedded
+from tests.engines import ROOT
+
+TOOLS: Final = Path(os.environ.get("DEPLOY_TOOLS", ROOT / ".engines"))
+RUN_MAX_SECONDS: Final = 180
+REGION: Final = "us-east-1"
+
+# AWS's own transform of a SAM template; code and definitions need not be uploaded to know what it comes to.
+TRANSFORM: Final = """
+import json, sys
+from samtranslator.translator.transform import transform
+from samtranslator.yaml_helper import yaml_parse
+
+class NoManagedPolicies:
+    def load(self):
+        return {}
+
+template = yaml_parse(sys.stdin.read())
+uploaded = {"AWS::Serverless::Function": "CodeUri", "AWS::Serverless::StateMachine": "DefinitionUri"}
+for made in [template.get("Globals", {}).get("Function", {}), *(
+    resource["Properties"] for resource in template["Resources"].values() if resource["Type"] in uploaded
+)]:
+    for name in uploaded.values():
+        if name in made:
+            made[name] = "s3://bucket/key"
+print(json.dumps(transform(template, {}, NoManagedPolicies())))
+"""
+
+
+def tool(*parts: str) -> Path:
+    """A file of a tool. Skips the test when it is missing, or fails it where all are required."""
+    path = TOOLS.joinpath(*parts)
+    if not path.exists():
+        said = f"no {path}: run `make engines`"
+        if os.environ.get("REQUIRE_ENGINES") == "1":
+            pytest.fail(said)
+        pytest.skip(said)
+    return path
+
+
+def environment(**given: str) -> dict[str, str]:
+    """What a tool is run with: this machine's paths and locale, credentials of nobody, and what is given."""
+    kept = {name: os.environ[name] for name in ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR") if name in os.environ}
+    fixed = {
+        "AWS_ACCESS_KEY_ID": "local",
+        "AWS_SECRET_ACCESS_KEY": "local",
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "SAM_CLI_TELEMETRY": "0",
+    }
+    return {**kept, **fixed, **given}
+
+
+def platform() -> str:
+    """This machine as `uv pip install --python-platform` calls it."""
+    system = {"Linux": "unknown-linux-gnu", "Darwin": "apple-darwin"}[os.uname().sysname]
+    machine = os.uname().machine
+    return f"{'aarch64' if machine == 'arm64' else machine}-{system}"
+
+
+def run(*command: str | Path, given: Mapping[str, str] | None = None, cwd: Path = ROOT, stdin: str = "") -> str:
+    """The output of a tool that succeeds; what it said is the message of the failure otherwise."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=environment(**(given or {})),
+        timeout=RUN_MAX_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command[0]} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def transformed(template: str) -> dict[str, Any]:
+    """A SAM template as CloudFormation deploys it."""
+    found: dict[str, Any] = json.loads(run(tool("sam", "bin", "python"), "-c", TRANSFORM, stdin=template))
+    return found
+
+
+@contextmanager
+def ministack(directory: Path) -> Iterator[str]:
+    """An emulator that knows nothing but boto3, so that a function finds only what its bundle has; gives its URL."""
+    python, port = tool("ministack", "bin", "python"), embedded.free_port()
+    inherited = embedded._environment(port, str(directory))
+    alone = {name: value for name, value in inherited.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    alone |= {"SFN_WAIT_SCALE": "0", "AWS_EC2_METADATA_DISABLED": "true"}
+    server = embedded.Server(
+        "ministack", [str(python), "-c", embedded.WATCH_AND_RUN], port, embedded.HEALTH_PATH, directory, alone
+    )
+    with embedded.running(server) as url:
+        yield url
+
+
+@contextmanager
+def held(place: Path, how: int) -> Iterator[None]:
+    """While a file is locked, with others (LOCK_SH) or alone (LOCK_EX)."""
+    with place.open("a") as file:
+        fcntl.flock(file, how)
+        yield
+
+
+@contextmanager
+def shared(place: Path, make: Callable[[], AbstractContextManager[str]]) -> Iterator[str]:
+    """What one of several processes makes for all of them, as a text: the others wait until it is there, and its maker
+    waits in the end until nobody uses it any more.
+    """
+    with (place / "used").open("a+") as used, (place / "made").open("a+") as made, ExitStack() as stack:
+        fcntl.flock(used, fcntl.LOCK_SH)
+        fcntl.flock(made, fcntl.LOCK_EX)
+        made.seek(0)
+        text = made.read()
+        maker = not text
+        if maker:
+            text = stack.enter_context(make())
+            made.write(text)
+            made.flush()
+        fcntl.flock(made, fcntl.LOCK_UN)
+        try:
+            yield text
+        finally:
+            if maker:
+                fcntl.flock(used, fcntl.LOCK_EX)
+                made.truncate(0)
