@@ -72,7 +72,7 @@ class Notes:
     def kept(self, rule: str) -> None:
         """A failure record was kept."""
         with self._lock:
-            self._noted.failures[rule] += 1
+            self._noted.failures.update(rule.split(", "))  # of what cannot be read, all that would have looked at it
 
     def sent(self, message: Message) -> None:
         """A message is in the queue."""

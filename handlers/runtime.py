@@ -18,7 +18,7 @@ from handlers.metrics import emit, emit_drift
 from sync_rules import aws
 from sync_rules.backfilling.metered import MeteredStore
 from sync_rules.backfilling.rate import Rate, writes_at_once
-from sync_rules.batch import Consumer
+from sync_rules.batch import TIME_RESERVED_MS, Consumer
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import StoreError, UserError
 from sync_rules.kinds.call import functions_of
@@ -73,6 +73,10 @@ class Deadline:
     def remaining_seconds(self) -> float:
         return self.remaining_ms() / 1000
 
+    def spare_seconds(self) -> float:
+        """How long something may be waited for, so that there is time to answer."""
+        return max(0.0, (self.remaining_ms() - TIME_RESERVED_MS) / 1000)
+
 
 # Nothing can be looked at again: a fan-out is worked to its end, and what is parked has its failure record at once.
 WITHOUT_QUEUE: Final = Limits(fan_out_inline_max_items=sys.maxsize, parked_max_looks=0)
@@ -115,7 +119,8 @@ def consumer() -> Consumer:
     queue = _queue(rules, endpoint)
     limits = Limits() if isinstance(queue, SqsQueue) else WITHOUT_QUEUE
     if units := _write_units():
-        store = MeteredStore(store, rules.tables, Rate(units).take)
+        rate = Rate(units)
+        store = MeteredStore(store, rules.tables, lambda cost: rate.take(cost, deadline.spare_seconds()))
         limits = replace(limits, apply_max_writes=writes_at_once(units))
     archive = archive_of(rules, endpoint_url=endpoint, retrying=aws.retrying(deadline.remaining_seconds))
     caller = _caller(rules, endpoint, file.absolute().parent)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from sync_rules.attributes import Item
 from sync_rules.errors import StoreError
 from sync_rules.families import Part, PartRule, TargetRule
-from sync_rules.handover import hand_over, inline_max_items, second_look
+from sync_rules.handover import chunk_message, hand_over, inline_max_items, second_look
 from sync_rules.listings import Listing, failed, list_page, told
 from sync_rules.messages import Message, PullMessage
-from sync_rules.model import Change, ItemKey
+from sync_rules.model import Change, ItemKey, Outcome
 from sync_rules.pace import Pace
 from sync_rules.parts import PartLook, message_of, settle
 from sync_rules.plan import Chunk, Pull, Push
@@ -23,6 +24,8 @@ from sync_rules.reconcile import Report, fix
 from sync_rules.rules import Rules
 from sync_rules.sources import Target, read_all
 from sync_rules.store import Later, Work
+
+OUT_OF_TIME: Final = "OutOfTime"
 
 
 def pull(pulls: Sequence[Pull], pace: Pace) -> Work[Report]:
@@ -107,17 +110,42 @@ def push(pushes: Sequence[Push], rules: Rules, pace: Pace) -> Work[Report]:
 
 
 def look_at(chunks: Sequence[Chunk], pace: Pace) -> Work[Report]:
-    """Look at exactly these targets. Nothing is listed, no rest goes on as a message: if one fails, all come again."""
-    listings = [Listing(one.push, None) for one in chunks]
+    """Look at exactly these targets; nothing is listed. If one fails, all of its chunk come again."""
+    report = Report()
+    for one in chunks:
+        report.add((yield from _look_at(one, pace)))
+    return report
+
+
+def _look_at(chunk: Chunk, pace: Pace) -> Work[Report]:
+    """Some targets at a time. When time is up after some of them, the others go on as a chunk of their own: what is
+    large and slow is not given up for having been begun too often, as long as each call gets something done.
+    """
+    report, targets = Report(), tuple(dict.fromkeys(chunk.targets))
+    step = pace.limits.chunk_step_max_items
+    for start in range(0, len(targets), step):
+        listing = Listing(chunk.push, None)
+        done = yield from _look_at_some(targets[start : start + step], listing, pace)
+        if start and not report.failed and listing.failed.startswith(OUT_OF_TIME):
+            try:
+                yield Later(chunk_message(chunk.push, targets[start:]))
+            except StoreError as error:
+                listing.failed = str(error)
+            else:
+                report.written |= done.written
+                report.outcomes.update({of: n for of, n in done.outcomes.items() if of[1] is not Outcome.FAILED})
+                return report
+        report.add(told([listing], done))
+    return report
+
+
+def _look_at_some(targets: Sequence[ItemKey], listing: Listing, pace: Pace) -> Work[Report]:
     if pace.out_of_time():
-        failed(listings, "OutOfTime")
-        return told(listings, Report())
-    looks: dict[ItemKey, Look] = {}
-    for listing, one in zip(listings, chunks, strict=True):
-        for key in dict.fromkeys(one.targets):
-            looks.setdefault(key, Look()).asked.append(listing)
+        failed([listing], OUT_OF_TIME)
+        return Report()
+    looks = {key: Look(asked=[listing]) for key in targets}
     yield from _read_images(looks, tuple(looks))
-    return told(listings, (yield from _look(looks, pace)))
+    return (yield from _look(looks, pace))
 
 
 def _list_round(active: Sequence[Listing], rules: Rules, pace: Pace) -> Work[dict[ItemKey, Look]]:

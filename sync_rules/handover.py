@@ -105,9 +105,9 @@ def _send_chunks(listing: Listing, rules: Rules, pace: Pace) -> Work[None]:
             page = yield from list_page(listing, rules, pace)
             *full, waiting = chunks([*waiting, *(key for key, _ in page)], limits)
             for keys in full:
-                yield Later(_chunk(push, keys))
+                yield Later(chunk_message(push, keys))
     if waiting and not listing.failed:
-        yield Later(_chunk(push, waiting))
+        yield Later(chunk_message(push, waiting))
     if listing.handed_over:
         yield Later(replace(push, cursor=listing.cursor).message())
 
@@ -127,5 +127,6 @@ def chunks(keys: Iterable[ItemKey], limits: Limits) -> list[list[ItemKey]]:
     return found
 
 
-def _chunk(push: Push, keys: Iterable[ItemKey]) -> ChunkMessage:
+def chunk_message(push: Push, keys: Iterable[ItemKey]) -> ChunkMessage:
+    """The message that asks for these targets of a push."""
     return ChunkMessage(push.names, push.source, tuple(keys), push.removed)

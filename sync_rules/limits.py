@@ -27,6 +27,9 @@ class Limits:
     fan_out_chunk_max_items: int = 200
     """Targets of one chunk, which one worker looks at: all of them come again if one fails."""
 
+    chunk_step_max_items: int = 50
+    """Targets of a chunk looked at together; if time is up after the first of them, the others go on as a message."""
+
     fan_out_chunk_max_bytes: int = 200_000
     """Keys of one chunk as JSON; SQS takes messages of 1 MiB, and before August 2025 a quarter of that."""
 

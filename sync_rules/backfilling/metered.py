@@ -20,18 +20,19 @@ from sync_rules.store import Apply, List, Page, Read, Scan, Store
 
 FIRST_SEEN_MAX_ITEMS: Final = 1_000  # a page and a round of a push fit in
 AT_ONCE_MAX_UNITS: Final = 100.0  # write units of the writes sent together
+OUT_OF_TIME: Final = Result(Status.FAILED, reason="OutOfTime")
 LAST_SEEN_MAX_ITEMS: Final = 4_000  # both sides of a round of parts, twice
 
 
 class MeteredStore:
     """A store in front of another one. Not for several threads: each has its own.
 
-    `before_write` is called with the write units of the writes about to be made together: it may wait. `reads` and
-    `writes` are the units spent so far, by table.
+    `before_write` is called with the write units of the writes about to be made together: it may wait, and where it
+    gives False there is no time for them. `reads` and `writes` are the units spent so far, by table.
     """
 
     def __init__(
-        self, inner: Store, tables: Mapping[str, Table], before_write: Callable[[float], None] = lambda _units: None
+        self, inner: Store, tables: Mapping[str, Table], before_write: Callable[[float], object] = lambda _units: None
     ) -> None:
         self.reads: defaultdict[str, float] = defaultdict(float)
         self.writes: Counter[str] = Counter()
@@ -76,16 +77,17 @@ class MeteredStore:
 
     def _apply_some(self, writes: Sequence[Write]) -> tuple[Result, ...]:
         """The first of these writes: as many as cost little enough, one at least."""
-        units = 0.0
+        spent: Counter[str] = Counter()
         some: list[Write] = []
         for write in writes:
             costs = self.cost(write)
-            if some and units + costs.total() > AT_ONCE_MAX_UNITS:
+            if some and spent.total() + costs.total() > AT_ONCE_MAX_UNITS:
                 break
-            units += costs.total()
-            self.writes.update(costs)
+            spent.update(costs)
             some.append(write)
-        self._before_write(units)
+        if self._before_write(float(spent.total())) is False:
+            return (OUT_OF_TIME,) * len(some)
+        self.writes.update(spent)
         results = self._inner.apply(Apply(tuple(some)))
         for write, result in zip(some, results, strict=True):
             if result.status is Status.WRITTEN:

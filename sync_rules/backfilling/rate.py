@@ -7,6 +7,7 @@ lag puts a cap on it for as long as it lasts. What is let through is in the orde
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from threading import Lock
@@ -57,12 +58,14 @@ class Rate:
             self._go_on()
             return self._rate
 
-    def take(self, units: float) -> None:
-        """Returns once these units may be written."""
+    def take(self, units: float, within_seconds: float = math.inf) -> bool:
+        """Returns once these units may be written; False, at once, when that would take longer than there is time."""
         if not self.ceiling:
-            return
+            return True
         with self._lock:
             self._go_on()
+            if self._asked + units - self._credit > self._rate * within_seconds:
+                return False
             self._asked += units
             mine = self._asked
         while True:
@@ -71,7 +74,7 @@ class Rate:
                 missing = mine - self._credit
                 wait = missing / self._rate
             if missing <= ENOUGH * mine:
-                return
+                return True
             self._sleep(min(wait, WAIT_MAX_SECONDS))
 
     def slow_down(self) -> None:

@@ -15,7 +15,7 @@ from sync_rules.commands.inaccount import Account
 from sync_rules.errors import UserError
 from sync_rules.fingerprints import of_each
 from sync_rules.model import Outcome
-from sync_rules.remote.backfill import ASKED, GO_ON, STOP, watched
+from sync_rules.remote.backfill import GO_ON, STOP, asked_of, watched
 from sync_rules.rules import Rules
 
 VERB = "backfill"
@@ -93,8 +93,7 @@ class View:
 
     def asked(self) -> Mapping[str, Any]:
         """What the function made of what was asked; nothing before it has."""
-        found = self._account.state.load(ASKED) or {}
-        return found if found.get("execution") == self._name else {}
+        return self._account.state.load(asked_of(self._name)) or {}
 
     def look(self) -> BackfillRun | None:
         """How far it is; None before it has begun."""

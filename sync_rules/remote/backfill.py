@@ -41,9 +41,6 @@ from sync_rules.remote.protocol import (
 from sync_rules.rules import Rules
 from sync_rules.store import Failures, Store
 
-ASKED: Final = (
-    "backfill-remote"  # the document of what the last execution was asked for, for who watches and for the end
-)
 STOP: Final = "backfill-stop"  # the document that names the execution that is to stop
 STOPPED: Final = "Stopped"
 LOOKED_EVERY_SECONDS: Final = 3.0  # at whether to stop
@@ -73,6 +70,13 @@ class Stopping:
             with suppress(StoreError):  # it is looked at again
                 self.told = is_to_stop(self._state, self._execution)
         return self.told or self._remaining_ms() < TIME_RESERVED_MS
+
+
+def asked_of(execution: str) -> str:
+    """The document of what an execution made of what it was asked, for who watches and for the end: each has its own,
+    so that who began at the same moment, and was refused, leaves no trace in it.
+    """
+    return f"backfill-remote/{execution}"
 
 
 def is_to_stop(state: State, execution: str) -> bool:
@@ -111,7 +115,7 @@ class BackfillWork:
         names, titles = picked(self._rules, asked["rules"], before)
         if not names:
             note_applied(self._state, self._rules, titles)
-            self._state.save(ASKED, {"execution": execution, "said": NOTHING_NEW})
+            self._state.save(asked_of(execution), {"said": NOTHING_NEW})
             return Answer()
         job = self._jobs(names, Selection(asked["segments"], asked["table"], asked["where"]))
         held = Held(self._state)
@@ -137,8 +141,10 @@ class BackfillWork:
         all_of_it = asked["table"] is None and asked["where"] is None
         effects = titles - titles_of(self._rules, names) if all_of_it else frozenset()
         body = {"applies": sorted(job.covered | effects), "items": dict(job.items), "notices": list(job.notices())}
-        self._state.save(ASKED, {"execution": execution, "said": "", **body})
+        self._state.save(asked_of(execution), {"said": "", **body})
         run.begin()
+        if not again and head:
+            self._state.remove(asked_of(head["run"]))
         token = {"execution": execution, "workers": asked["workers"], "rate": asked["rate"]}
         return self._next(run, held, held.load(HEAD) or {}, token)
 
@@ -188,7 +194,7 @@ class BackfillWork:
                     return self._left(backfill, run)
                 raise StoreError("StateTaken", "another call ends this round")  # and is asked again
         if backfill.ended:
-            asked = self._state.load(ASKED) or {}
+            asked = self._state.load(asked_of(run["execution"])) or {}
             failed = titles_of(self._rules, backfill.totals.rules_with(Outcome.FAILED))
             note_applied(self._state, self._rules, frozenset(asked.get("applies", ())) - failed)
             return Answer()

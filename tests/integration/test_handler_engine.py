@@ -114,15 +114,17 @@ def test_handler_engine_tells_the_whole_story(deployed):
 
 
 def test_handler_engine_finishes_through_the_queue(deployed):
-    """A push that has no time becomes a message on SQS, and the queue handler finishes it."""
+    """A push that has no time becomes a message on SQS; the queue handler lists it again, in chunks, and finishes them."""
     for number in range(3):
         deployed.put("books", {"book_id": s(f"b{number}"), "author_id": s("a1"), "rank": s("1")})
     deployed.deliver()
     deployed.put("authors", {"author_id": s("a1"), "name": s("Ada"), "rank": s("1")})
     assert stream.handler(event_of(deployed.rules, *deployed.new_records()), context(1_000)) == DONE
-    records = [{"messageId": str(n), "body": body} for n, body in enumerate(deployed.messages("later"))]
-    assert records
-    assert fanout.handler({"Records": records}, context()) == DONE
+    for kind in ("push", "chunk"):
+        bodies = deployed.messages("later")
+        assert {json.loads(body)["kind"] for body in bodies} == {kind}
+        records = [{"messageId": str(n), "body": body} for n, body in enumerate(bodies)]
+        assert fanout.handler({"Records": records}, context()) == DONE
     assert {deployed.book(f"b{number}")["author"]["M"]["name"]["S"] for number in range(3)} == {"Ada"}
 
 

@@ -64,6 +64,7 @@ class History:
             fan_out_inline_max_items=(10_000, 2, 4)[inline],
             fan_out_second_look_max_items=(10_000, 2, 4)[inline],
             fan_out_chunk_max_items=(3, 2, 1)[rounds],
+            chunk_step_max_items=(1, 2, 1)[rounds],
             fan_out_spread_max_items=(10_000, 1, 3)[(rounds + inline) % 3],
             apply_max_writes=(100, 1)[pick(2)],
             parked_max_looks=10**9,  # an item may stay full for as long as the history likes

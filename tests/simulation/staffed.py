@@ -224,6 +224,9 @@ class Staffed(History):
         cured = self._cured()
         if any(self.tried.get(name, -1) < cured for name, text in shelf.items() if not _is_record(text)):
             return True
+        stayed = any(self.tried.get(name) is False for name in shelf)  # as it could not be done before it was cured
+        if cured and stayed and self.cured_by_redrive:
+            return True
         helped = cured and self.redrive is not None and self.redrive.wrote
         if not self.cured_by_redrive or not (self._cares_for_what_was_left() or helped):
             return False

@@ -388,14 +388,14 @@ def test_handlers_fanout_spends_no_more_write_units_than_it_may(function):
     together.
     """
     taken = []
-    function.monkeypatch.setattr(runtime.Rate, "take", lambda _rate, units: taken.append(units))
+    function.monkeypatch.setattr(runtime.Rate, "take", lambda _rate, units, within: taken.append((units, within)))
     function.monkeypatch.setenv(runtime.WRITE_UNITS, "50")
     assert runtime.consumer().limits.apply_max_writes == 5
     function.scene.put("authors", ADA)
     at = function.scene.put("books", book())
     function.fanout(encode(PullMessage(at)))
     assert function.scene.item(at)["author"] == {"M": {"name": s(f"{MARK} Ada")}}
-    assert taken == [2.0]
+    assert taken == [(2.0, 58.0)]  # two seconds are kept for the answer
 
 
 def test_handlers_fanout_forgets_what_items_cost_between_invocations(function):

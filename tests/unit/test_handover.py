@@ -21,7 +21,7 @@ from sync_rules.model import ItemKey, Outcome, Result, Status
 from sync_rules.pace import Pace
 from sync_rules.rulefile import parse_rules
 from sync_rules.sqs import MESSAGE_MAX_BYTES
-from sync_rules.store import Apply, List, Read
+from sync_rules.store import Apply, List, Read, drive
 from tests.builders import author_item, book_item, library, s, shop
 from tests.every_kind import RULES, order, text_of, user
 from tests.worlds import Scene
@@ -33,6 +33,7 @@ SMALL = Limits(
     fan_out_inline_max_items=6,
     fan_out_spread_max_items=9,
     fan_out_chunk_max_items=4,
+    chunk_step_max_items=2,
 )
 
 
@@ -125,6 +126,7 @@ def test_handover_leaves_out_other_entities():
         fan_out_inline_max_items=st.integers(1, 8),
         fan_out_spread_max_items=st.integers(1, 12),
         fan_out_chunk_max_items=st.integers(1, 5),
+        chunk_step_max_items=st.integers(1, 3),
         fan_out_chunk_max_bytes=st.sampled_from([1, 30, 10_000]),
         fan_out_second_look_max_items=st.integers(1, 8),
     ),
@@ -417,3 +419,66 @@ def test_handover_counts_what_failed_for_its_rule():
     with suppress(StoreError):
         scene.consumer.handle_message(message)
     assert scene.consumer.telemetry.outcomes[RULE, Outcome.FAILED] == 1
+
+
+# ---------------------------------------------------------------- what takes long
+def handled(scene: Scene, message: Message, *, looks: int) -> bool:
+    """Handle a message with time for so many looks at the clock. Says whether it is done."""
+    left = [looks]
+
+    def out_of_time() -> bool:
+        left[0] -= 1
+        return left[0] < 0
+
+    pace = Pace(scene.limits, out_of_time)
+    report = drive(process_message(message, scene.rules, pace), scene.world)
+    return not report.failed
+
+
+@pytest.mark.parametrize("looks", range(12))
+def test_chunk_that_takes_long_goes_on_as_what_is_left_of_it(looks):
+    """When time is up after some targets, the others are a new message, of fewer targets each time; before the first are
+    done, it comes again whole. So what is slow ends after all, however often SQS gives a message up.
+    """
+    scene = scene_with(6)
+    message = chunk(scene, *(f"b{i:05}" for i in range(6)))
+    done = handled(scene, message, looks=looks)
+    rest = [sent for sent, _ in scene.queue.messages]
+    right = [at for at in message.targets if scene.item(at)["author_name"] == s("Eve")]
+    if not done:
+        assert (rest, len(right) < SMALL.chunk_step_max_items or looks == 0) == ([], True)
+    elif len(right) < 6:
+        (left,) = rest
+        assert isinstance(left, ChunkMessage)
+        assert set(message.targets) - set(right) <= set(left.targets) < set(message.targets)
+        assert (left.rules, left.source, left.removed) == (message.rules, message.source, message.removed)
+    else:
+        assert rest == []
+    scene.queue.messages = [] if done else [(message, 0)]
+    for sent in rest:
+        assert handled(scene, sent, looks=99)
+    if done:
+        assert names(scene) == {"Eve": 6}
+
+
+def test_chunk_that_failed_otherwise_too_comes_again_whole():
+    """What failed for another reason is not left out of the message that goes on."""
+    scene = scene_with(6)
+    message = chunk(scene, *(f"b{i:05}" for i in range(6)))
+    broken = message.targets[0]
+    scene.tap.result = lambda write: Result(Status.FAILED, reason="Throttled") if write.key == broken else None
+    assert not handled(scene, message, looks=4)
+    assert scene.queue.messages == []
+
+
+def test_chunk_whose_rest_cannot_be_sent_comes_again():
+    """The message is done only when another one stands for what is left."""
+
+    def refused(_message: Message, _delay_seconds: int) -> None:
+        raise StoreError("Throttled")
+
+    for looks in range(12):
+        scene = scene_with(6)
+        scene.queue.send = refused  # type: ignore[method-assign]
+        done = handled(scene, chunk(scene, *(f"b{i:05}" for i in range(6))), looks=looks)
+        assert done is (names(scene) == {"Eve": 6})

@@ -41,6 +41,7 @@ TINY = Limits(
     fan_out_inline_max_items=2,
     fan_out_spread_max_items=3,
     fan_out_chunk_max_items=2,
+    chunk_step_max_items=1,
     apply_max_writes=2,
 )
 STORIES = ("renamed", "collected", "removed")

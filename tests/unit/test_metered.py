@@ -6,7 +6,7 @@ import pytest
 
 from sync_rules.backfilling.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS, MeteredStore
 from sync_rules.memory import MemoryStore
-from sync_rules.model import Check, Condition, Put, Test, Transaction, Update
+from sync_rules.model import Check, Condition, Put, Status, Test, Transaction, Update
 from sync_rules.store import Apply, Read, Scan
 from tests.builders import index, key, s, table
 
@@ -127,3 +127,13 @@ def test_metered_put_of_a_new_item_costs_its_size(told):
     told.metered.apply(Apply((Put(at, {"id": s("new"), "text": s("x" * 1_100)}, absent),)))
     assert told.metered.writes == {"plain": 2}
     assert told.metered.seen(at)["text"] == s("x" * 1_100)
+
+
+def test_metered_writes_nothing_there_is_no_time_for():
+    """Such writes failed, and come again: they are not made, and not counted."""
+    memory = MemoryStore(TABLES)
+    at = memory.put("plain", {"id": s("1")})
+    metered = MeteredStore(memory, TABLES, lambda _units: False)
+    (result,) = metered.apply(Apply((Update(at, ((("a",), s("x")),), (), THERE),)))
+    assert (result.status, result.reason) == (Status.FAILED, "OutOfTime")
+    assert (metered.writes.total(), memory.items("plain")[0]) == (0, {"id": s("1")})

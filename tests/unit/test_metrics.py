@@ -6,15 +6,16 @@ from collections import Counter
 
 import pytest
 
-from handlers import logs, metrics, runtime
+from handlers import logs, metrics, runtime, stream
 from sync_rules import aws
 from sync_rules.findings import Tally
 from sync_rules.messages import KINDS, ChunkMessage, PullMessage, PushMessage
-from sync_rules.model import Outcome
+from sync_rules.model import Change, Outcome
 from sync_rules.telemetry import SENT_KINDS, Telemetry
 from tests.builders import s
 from tests.every_kind import order, rules_of, user
 from tests.operated import Operated, data_of, everything, figures, printed, quiet
+from tests.worlds import context, event_of
 
 
 @pytest.fixture(autouse=True)
@@ -127,3 +128,22 @@ def test_metrics_of_lag_can_be_read_as_percentiles(monkeypatch, capsys):
         at.stream(age_seconds=age_seconds)
     values = [d.value for d in data_of(at.lines()) if d.metric == "Lag" and ("rule", "names") in d.dimensions]
     assert [round(value / 1000) in (age, age + 1) for value, age in zip(values, (1, 5, 600), strict=True)] == [True] * 3
+
+
+def test_metrics_count_a_record_that_cannot_be_read_for_each_rule_it_concerned(monkeypatch, capsys):
+    """A record without its image is kept once; each rule that would have looked at it has a failure record, and no
+    metric has several rules in one dimension.
+    """
+    operated = Operated(rules_of(), monkeypatch, capsys)
+    at = operated.scene.put("shop", user("1", name=s("Ada"), email=s("a@x")))
+    operated.scene.records.clear()
+    record = event_of(operated.scene.rules, Change(at, None, user("1", name=s("Ada")), "7"))
+    del record["Records"][0]["dynamodb"]["NewImage"]
+    record["Records"][0]["eventName"] = "MODIFY"
+    stream.handler(record, context())
+    lines = operated.lines()
+    titles = {rule.title for rule in operated.scene.rules.rules.values()}
+    rules = {dict(datum.dimensions).get("rule") for datum in data_of(lines)} - {None}
+    assert rules <= titles
+    assert len(rules) > 1
+    assert all(figures(lines, rule=rule)["FailureRecords"] == 1 for rule in rules)

@@ -120,3 +120,14 @@ def test_rate_is_shared_by_threads():
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(rate.take, [10] * 400))
     assert clock.now - 1_000 >= (4_000 - 1_000) / 1_000 - 1e-6
+
+
+def test_rate_takes_nothing_where_there_is_no_time():
+    """What could only be written after the deadline is refused at once, and is not counted: a smaller one goes on."""
+    rate, clock = rate_of(10)
+    assert rate.take(10)
+    began = clock.now
+    assert rate.take(50, within_seconds=4) is False
+    assert clock.now == began
+    assert rate.take(30, within_seconds=4)
+    assert clock.now == pytest.approx(began + 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -17,7 +18,7 @@ from sync_rules.backfilling.state import applied
 from sync_rules.errors import StoreError, UserError
 from sync_rules.fingerprints import of_each
 from sync_rules.model import Outcome, Result, Status
-from sync_rules.remote.backfill import STOP, BackfillWork, watched
+from sync_rules.remote.backfill import STOP, BackfillWork, asked_of, watched
 from sync_rules.remote.documents import Held
 from sync_rules.store import Scan
 from tests import every_kind
@@ -386,3 +387,32 @@ def test_held_is_refused_where_another_saved():
     with pytest.raises(StoreError, match="StateTaken"):
         two.save(HEAD, {"a": 2})
     assert state.load(HEAD) == {"a": 1}
+
+
+def test_begin_that_lost_a_race_leaves_no_trace_in_the_other():
+    """Two begin at the same moment and one is refused: what it was asked for is not noted as done when the other ends."""
+    account = Account(scene_of([], 3))
+    mine, other = sorted(rule.title for rule in account.scene.rules.rules.values())[:2]
+    first, second = account.machine(execution="first"), account.machine(execution="second")
+    begun: list[bool] = []
+
+    def begin_meanwhile(name: str) -> None:
+        if name == asked_of("second") and not begun:
+            begun.append(True)
+            first.answer = first.ask({"do": "begin", "asked": account.asked(rules=[mine]), "execution": "first"})
+
+    account.state.before = begin_meanwhile
+    with suppress(StoreError):  # the head was taken meanwhile
+        second.ask({"do": "begin", "asked": account.asked(rules=[other]), "execution": "second"})
+    said = second.ask({"do": "begin", "asked": account.asked(rules=[other]), "execution": "second"})
+    assert (begun, said["error"]) == ([True], "Refused")
+    first.go_on()
+    assert set(applied(account.state)) == {mine}
+
+
+def test_begin_forgets_what_the_one_before_was_asked_for():
+    """There is one such document, however many backfills there were."""
+    account = Account(scene_of([], 3))
+    for number in range(3):
+        account.machine(execution=f"run-{number}").run(account.asked(restart=number > 0))
+    assert [name for name in account.state.documents if name.startswith("backfill-remote")] == [asked_of("run-2")]
