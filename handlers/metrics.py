@@ -56,9 +56,10 @@ def emit(telemetry: Telemetry) -> None:
     telemetry.clear()
 
 
-def emit_drift(tally: Tally, names: Collection[str]) -> None:
+def emit_drift(tally: Tally, names: Collection[str], *, whole: bool = True) -> None:
     """Write what a verify of these rules found as metrics and as a line. A rule of which nothing was seen has no share:
-    then nobody knows.
+    then nobody knows. Nor has one without drift, when not the `whole` was looked at: what was found in another part is
+    not mended by that, and the alarm stays as it is.
     """
     noted = notes.take()
     titles = sorted({_title(name) for name in names})
@@ -68,16 +69,16 @@ def emit_drift(tally: Tally, names: Collection[str]) -> None:
         seen[_title(name)] += tally.seen(name)
         drift[_title(name)] += tally.drift[name]
     for title in titles:
-        _write(_share(seen[title], drift[title]), rule=title)
-    _write(_share(seen.total(), drift.total()))
+        _write(_share(seen[title], drift[title], whole=whole), rule=title)
+    _write(_share(seen.total(), drift.total(), whole=whole))
     _write_noted(noted)
     logger.info(
         "verified", items=tally.items, drift={title: drift[title] for title in titles if drift[title]}, left=tally.left
     )
 
 
-def _share(seen: int, drift: int) -> dict[str, float]:
-    share = {DRIFT_SHARE: 100 * drift / seen} if seen else {}
+def _share(seen: int, drift: int, *, whole: bool) -> dict[str, float]:
+    share = {DRIFT_SHARE: 100 * drift / seen} if seen and (whole or drift) else {}
     return {VERIFIED: seen, DRIFT: drift, **share}
 
 

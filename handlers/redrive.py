@@ -10,25 +10,27 @@ from handlers.runtime import FAILURES_URL, QUEUE_URL, Context, consumer, deadlin
 from sync_rules import aws
 from sync_rules.pumping.streams import DynamoDBStreams
 from sync_rules.redriving.atwork import Left
-from sync_rules.redriving.failed import Place
 from sync_rules.redriving.redriver import Redriver
 from sync_rules.remote.protocol import answer
-from sync_rules.remote.redrive import RedriveWork
+from sync_rules.remote.redrive import MarkedPlace, RedriveWork
 from sync_rules.s3 import OnFailureObjects
 from sync_rules.sqs import FailedMessages, SqsQueue
 from sync_rules.telemetry import Telemetry
 
 BATCHES = "aws/lambda/"  # what Lambda begins the names of its on-failure objects with
+HIDDEN_SECONDS = 960  # as long as a call lasts at most, and a minute: then what a call that died had is there again
 
 
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
     """Answer one question of the state machine. What it raises is tried again."""
     deadline.context = context
     endpoint = inaccount.endpoint()
-    places: dict[str, Callable[[], Place]] = {
-        "batches": lambda: OnFailureObjects(aws.s3(endpoint), inaccount.setting(inaccount.BUCKET), BATCHES),
-        "dead letters": lambda: FailedMessages(aws.sqs(endpoint), inaccount.setting(inaccount.DEAD_LETTERS_URL)),
-        "failures": lambda: FailedMessages(aws.sqs(endpoint), inaccount.setting(FAILURES_URL)),
+    places: dict[str, Callable[[str], MarkedPlace]] = {
+        "batches": lambda mark: OnFailureObjects(
+            aws.s3(endpoint), inaccount.setting(inaccount.BUCKET), BATCHES, mark=mark
+        ),
+        "dead letters": lambda mark: _queue(inaccount.DEAD_LETTERS_URL, mark),
+        "failures": lambda mark: _queue(FAILURES_URL, mark),
     }
     work = RedriveWork(
         inaccount.rules(),
@@ -43,12 +45,25 @@ def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
         emit(Telemetry())  # what was noted: failure records, throttles, messages
 
 
-def _redriver(only: frozenset[str] | None) -> Redriver:
-    """Puts through what the handlers would, with second looks left to the fan-out."""
+def _queue(url: str, mark: str) -> FailedMessages:
+    client = aws.sqs(inaccount.endpoint())
+    return FailedMessages(client, inaccount.setting(url), hidden_seconds=HIDDEN_SECONDS, mark=mark)
+
+
+def _redriver(only: frozenset[str] | None, remaining_ms: Callable[[], int]) -> Redriver:
+    """Puts through what the handlers would, with second looks, and the rest of large fan-outs, left to the fan-out."""
     endpoint, pipeline = inaccount.endpoint(), consumer()
     reader = DynamoDBStreams(aws.dynamodbstreams(endpoint))
     queue = SqsQueue(aws.sqs(endpoint), inaccount.setting(QUEUE_URL))
-    return Redriver(pipeline.rules, pipeline.world, reader=reader, queue=queue, only=only, on_left=_left)
+    return Redriver(
+        pipeline.rules,
+        pipeline.world,
+        reader=reader,
+        queue=queue,
+        only=only,
+        on_left=_left,
+        remaining_ms=remaining_ms,
+    )
 
 
 def _left(left: Left) -> None:

@@ -10,6 +10,7 @@ from handlers.runtime import Context, deadline, emit_drift, logger
 from sync_rules import aws
 from sync_rules.backfilling.job import only
 from sync_rules.cascade import swept_tables
+from sync_rules.findings import Tally
 from sync_rules.preflight import describe, require
 from sync_rules.remote.protocol import answer
 from sync_rules.remote.reports import BucketReports
@@ -27,17 +28,29 @@ def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
     reports = BucketReports(aws.s3(inaccount.endpoint()), inaccount.setting(inaccount.BUCKET))
     state = inaccount.state(inaccount.KEPT_SECONDS)
     work = VerifyWork(
-        inaccount.rules(), world, state, reports, _sizes, remaining_ms=deadline.remaining_ms, on_end=emit_drift
+        inaccount.rules(), world, state, reports, _sizes, remaining_ms=deadline.remaining_ms, on_end=_ended
     )
     return answer(event, work)
 
 
+def _ended(tally: Tally, names: frozenset[str], whole: bool) -> None:  # noqa: FBT001 -- the work calls it so
+    emit_drift(tally, names, whole=whole)
+
+
 def _sample(world: World, percent: float) -> dict[str, Any]:
     """What a sample came to goes into the metrics."""
-    tally, names = sample(inaccount.rules(), world, percent, deadline.remaining_ms, SystemRandom())
-    emit_drift(tally, names)
-    logger.info("sampled", percent=percent, items=tally.items, drift=tally.drift.total(), lag=tally.lag.total())
-    return {"items": tally.items, "drift": tally.drift.total(), "lag": tally.lag.total()}
+    found = sample(inaccount.rules(), world, percent, deadline.remaining_ms, SystemRandom())
+    tally = found.tally
+    emit_drift(tally, found.names, whole=False)
+    said: dict[str, Any] = {
+        "items": tally.items,
+        "drift": tally.drift.total(),
+        "lag": tally.lag.total(),
+        "cut_short": found.cut_short,
+    }
+    tell = logger.warning if found.cut_short else logger.info
+    tell("sampled", percent=percent, **said)
+    return said
 
 
 def _sizes(names: frozenset[str]) -> dict[str, int]:

@@ -1,30 +1,42 @@
 """The alarms of a deployment, from the table of measures.
 
 Law: one metric each and no mathematics, so that every alarm can be read, and deployed, alone. Names depend on nothing
-but the rule they are for, so that a new rule never renames the alarm of another.
+but the rule they are for: a new rule renames the alarm of another only where both names come to the same id (`a-b` and
+`a_b`), which then have both digits behind them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from infra.deployment import Deployment
-from infra.measures import MEASURES, Measure, Subject, anchor, subjects
+from infra.measures import MEASURES, NEAR_MS, NEAR_TIMEOUT, Measure, Subject, anchor, subjects
 
 ACTIONS: Final = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
 
 
-def alarm_resources(deployment: Deployment) -> dict[str, Any]:
-    """Every alarm by its logical id. Needs the condition HasAlarmTopic, and the resources that measures name."""
+def alarm_resources(deployment: Deployment, timeouts_seconds: Mapping[str, int]) -> dict[str, Any]:
+    """Every alarm by its logical id, given the timeouts of the functions by theirs. Needs the condition HasAlarmTopic,
+    and the resources that measures name.
+    """
     return {
-        f"{subject.id}{measure.name}Alarm": _alarm(measure, subject)
+        alarm_id(measure, subject): _alarm(measure, subject, timeouts_seconds)
         for measure in MEASURES
         for subject in subjects(deployment, measure)
     }
 
 
-def _alarm(measure: Measure, subject: Subject) -> dict[str, Any]:
+def alarm_id(measure: Measure, subject: Subject) -> str:
+    """The logical id of an alarm."""
+    return f"{subject.id}{measure.name}Alarm"
+
+
+def _alarm(measure: Measure, subject: Subject, timeouts_seconds: Mapping[str, int]) -> dict[str, Any]:
     percentile = measure.statistic.startswith("p")
+    threshold = measure.threshold
+    if threshold == NEAR_TIMEOUT:
+        threshold = max(0, timeouts_seconds[subject.id] * 1000 - NEAR_MS)
     return {
         "Type": "AWS::CloudWatch::Alarm",
         "Properties": {
@@ -34,7 +46,7 @@ def _alarm(measure: Measure, subject: Subject) -> dict[str, Any]:
             "Dimensions": [{"Name": name, "Value": value} for name, value in subject.dimensions],
             "ExtendedStatistic" if percentile else "Statistic": measure.statistic,
             "ComparisonOperator": "GreaterThanThreshold",
-            "Threshold": measure.threshold,
+            "Threshold": threshold,
             "Period": measure.period_seconds,
             "EvaluationPeriods": measure.periods,
             "DatapointsToAlarm": measure.breaching_periods,

@@ -63,7 +63,7 @@ def inside(text: str, name: str, file: str) -> str:
 
 
 def replaced(text: str, blocks: Mapping[str, Written], file: str) -> str:
-    """The text with these blocks written anew.
+    """The text with these blocks written anew, their lines ended as that of their mark is.
 
     Raises:
         UserError: when it lacks one of them, has one that is not among them, or its marks are not in order.
@@ -73,18 +73,22 @@ def replaced(text: str, blocks: Mapping[str, Written], file: str) -> str:
         raise UserError(f"{file}: there is nothing to write into block {name}. Known: {', '.join(sorted(blocks))}")
     for name, written in sorted(blocks.items(), key=lambda one: -_found(places, one[0], file).start):
         place = places[name]  # from the last to the first, so that the places before stay where they are
-        text = text[: place.start] + written(place.indent) + text[place.end :]
+        made = written(place.indent)
+        if text.endswith("\r\n", 0, place.start):
+            made = made.replace("\n", "\r\n")
+        text = text[: place.start] + made + text[place.end :]
     return text
 
 
 def differences(old: str, new: str, file: str) -> Iterator[tuple[str, str]]:
-    """The blocks that differ between two versions of a file, each with a unified diff."""
+    """The blocks that differ between two versions of a file, but for how lines end, each with a unified diff."""
     before, after = blocks_in(old, file), blocks_in(new, file)
     for name, place in before.items():
         was, now = old[place.start : place.end], new[after[name].start : after[name].end]
-        if was != now:
+        was_lines, now_lines = was.splitlines(), now.splitlines()
+        if was_lines != now_lines:
             lines = difflib.unified_diff(
-                was.splitlines(), now.splitlines(), f"{file} ({name})", f"{file} ({name}, from the rules)", lineterm=""
+                was_lines, now_lines, f"{file} ({name})", f"{file} ({name}, from the rules)", lineterm=""
             )
             yield name, "\n".join(lines)
 

@@ -180,10 +180,12 @@ def _functions() -> list[Graph]:
 
 
 def _rest() -> list[Graph]:
-    failed = [Line("AWS/States", "ExecutionsFailed", dimension_of(one), label=f"{one}: failed") for one in MACHINES]
-    ended = [Line("AWS/States", "ExecutionsSucceeded", dimension_of(one), label=f"{one}: done") for one in MACHINES]
+    ends = (("ExecutionsFailed", "failed"), ("ExecutionsTimedOut", "timed out"), ("ExecutionsSucceeded", "done"))
+    ended = [
+        Line("AWS/States", metric, dimension_of(one), label=f"{one}: {end}") for metric, end in ends for one in MACHINES
+    ]
     setup = Line(NAMESPACE, SETUP_ERRORS, SERVICE_ONLY)
-    return [Graph("state machines", (*failed, *ended)), Graph("setup errors", (setup,))]
+    return [Graph("state machines", tuple(ended)), Graph("setup errors", (setup,))]
 
 
 def _by(dimension: str, metric: str, values: Iterable[str]) -> tuple[Line, ...]:

@@ -7,37 +7,46 @@ template. A CloudFormation function is a map with its one name, such as {"Ref": 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sync_rules.entities import Table
 from sync_rules.errors import UserError
+from sync_rules.problems import Report
 from sync_rules.rulefile import parse_rules, read_text
 from sync_rules.rules import Rules
 from sync_rules.variables import VARIABLE
+from sync_rules.yamlspots import Document, read
 
 WORD = re.compile(r"[A-Za-z0-9]+")
+OF_VARIABLE: Final = "Variable"  # no resource of ours is called so: CloudFormation has one name space for both
 
 
 @dataclass(frozen=True)
 class Variable:
     """A variable of the environment in a rules file. `mark` stands in its place in the names of the rules; `parameter`
-    is the template's, which gives it to the functions.
+    is the template's, which gives it to the functions. `line` is where it stands, with its default if it has one.
     """
 
     name: str
     default: str
     mark: str
     parameter: str
+    line: int
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """The rules of one file. Names in `rules` may hold marks: what goes into a template goes through `text`."""
+    """The rules of one file. Names in `rules` may hold marks: what goes into a template goes through `text`. `lines`
+    are those of the file where tables and rules begin: ("tables", "shop") -> 2.
+    """
 
     rules: Rules
     variables: tuple[Variable, ...] = ()
+    lines: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def text(self, text: str) -> Any:
         """A name as the template says it: with parameters where it holds marks."""
@@ -65,22 +74,35 @@ def deployment_of(path: Path) -> Deployment:
     """The deployment of a rules file.
 
     Raises:
-        UserError: when the rules are wrong, or two variables come to the same parameter.
+        UserError: when the rules are wrong, or a variable has two defaults.
     """
     text = read_text(path)
+    document = read(text, Report()) or Document()  # what is wrong with it is told below
     variables: dict[str, Variable] = {}
-    for match in VARIABLE.finditer(text):
+    for line, match in _variables(document):
         name, default = match[1], match[2] or ""
         found = variables.get(name)
         if found is None or not found.default:
             mark = found.mark if found else f"syncrulesvar{len(variables):03}x"
-            variables[name] = Variable(name, default, mark, logical(name))
-    of_parameter: dict[str, str] = {}
-    for variable in variables.values():
-        other = of_parameter.setdefault(variable.parameter, variable.name)
-        if other != variable.name:
+            variables[name] = Variable(name, default, mark, f"{logical(name)}{OF_VARIABLE}", line)
+        elif default not in ("", found.default):
             raise UserError(
-                f"{path}: variables {other} and {variable.name} would both be parameter {variable.parameter}"
+                f"{path}:{line}: variable {name} has the default {default!r}, and {found.default!r} in line"
+                f" {found.line}: it is one parameter of the template, which has one default. Write the same in both, or"
+                f" ${{{name}}} alone in one"
             )
     rules = parse_rules(text, str(path), {variable.name: variable.mark for variable in variables.values()})
-    return Deployment(rules, tuple(variables.values()))
+    lines = {
+        (section, name): document.key(section, name).line
+        for section in ("tables", "rules")
+        for name in document.names(section)
+    }
+    return Deployment(rules, tuple(variables.values()), lines)
+
+
+def _variables(document: Document) -> Iterator[tuple[int, re.Match[str]]]:
+    """The variables in the values of a file, comments left out, each with its line, from the first to the last."""
+    for road, spot in sorted(document.spots.items(), key=lambda one: (one[1].line, one[1].column)):
+        value = reduce(lambda inner, step: inner[step], road, document.data)
+        if isinstance(value, str):
+            yield from ((spot.line, match) for match in VARIABLE.finditer(value))

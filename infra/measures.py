@@ -31,7 +31,8 @@ from sync_rules.telemetry import (
 
 RULES_MAX: Final = 50  # rules with alarms of their own; of more, all have theirs together: a stack has 500 resources
 ALL_RULES: Final = "AllRules"
-TIMEOUT_MS: Final = {"StreamFunction": 120_000, "FanoutFunction": 180_000}  # as in the template
+NEAR_TIMEOUT: Final = "near its timeout"  # a threshold that the template's own `Timeout` of the function gives
+NEAR_MS: Final = TIME_RESERVED_MS // 2  # work ends this much earlier, and as much again
 CONCURRENCY_MAX: Final = 500  # half of what an account may run at once unless it asked for more
 RUNBOOK: Final = "https://github.com/sync-rules/sync-rules/blob/main/docs/runbook.md"
 
@@ -68,8 +69,8 @@ class Measure:
     """A metric, and an alarm on it: when `statistic` of a period is above the threshold in so many periods of so many.
 
     `name` ends the names of its alarms, `section` is its heading in the runbook. `only` are logical ids: which of the
-    functions, queues or machines. `meaning` says of an alarm what is the matter; {} stands for what it is of. `source`
-    is the page of AWS that has the metric; ours have none.
+    functions, queues or machines. A threshold may be NEAR_TIMEOUT. `meaning` says of an alarm what is the matter; {}
+    stands for what it is of. `source` is the page of AWS that has the metric; ours have none.
     """
 
     name: str
@@ -125,7 +126,8 @@ MEASURES: Final = (
             "Work of {} has failed, and come again, for a quarter of an hour on end.", **ALWAYS),
     Measure("FailureRecord", "Failure records", Of.RULE, FAILURE_RECORDS,
             "{} cannot make an item right as it is, and has kept a failure record."),
-    Measure("Drift", "Drift", Of.RULE, DRIFT_SHARE, "The last verify found copies of {} that nobody was at work on.",
+    Measure("Drift", "Drift", Of.RULE, DRIFT_SHARE,
+            "A verify found copies of {} that nobody was at work on, and no whole verify has found none since.",
             statistic="Maximum", period_seconds=3_600, missing=Missing.NOTHING),
     # ------------------------------------------------------------ streams
     _of_lambda("IteratorAge", "Iterator age", "IteratorAge",
@@ -145,8 +147,8 @@ MEASURES: Final = (
     _of_lambda("Throttles", "Throttled functions", "Throttles",
                "Lambda has refused to run {} for a quarter of an hour on end: the account runs too much at once.",
                ("StreamFunction", "FanoutFunction"), **ALWAYS),
-    *(_of_lambda("Duration", "Duration", "Duration", "An invocation of {} all but reached its timeout.", (function,),
-                 statistic="Maximum", threshold=most - TIME_RESERVED_MS // 2) for function, most in TIMEOUT_MS.items()),
+    _of_lambda("Duration", "Duration", "Duration", "An invocation of {} all but reached its timeout.",
+               ("StreamFunction", "FanoutFunction"), statistic="Maximum", threshold=NEAR_TIMEOUT),
     _of_lambda("Concurrency", "Concurrency", "ConcurrentExecutions",
                "{} takes more than half of what an account may run at once by default.", ("StreamFunction",),
                statistic="Maximum", threshold=CONCURRENCY_MAX, **OFTEN),
@@ -169,6 +171,8 @@ MEASURES: Final = (
             "Work fails because a table, an index, a queue or a permission is missing."),
     # ------------------------------------------------------------ state machines
     Measure("Executions", "Failed executions", Of.MACHINE, "ExecutionsFailed", "An execution of {} failed.",
+            namespace="AWS/States", only=MACHINES, source=STATES_METRICS),
+    Measure("TimedOut", "Failed executions", Of.MACHINE, "ExecutionsTimedOut", "An execution of {} had no end in time.",
             namespace="AWS/States", only=MACHINES, source=STATES_METRICS),
 )  # fmt: skip
 

@@ -15,8 +15,6 @@ from infra.tables import table_parameters
 from sync_rules.entities import Table
 
 TAGS: Final = [{"Key": "application", "Value": "sync-rules"}]
-STREAM_ARN: Final = r"^(arn:[^:]+:dynamodb:.+/stream/.+)?$"
-EXISTING_STREAM_ARN: Final = r"^arn:[^:]+:dynamodb:.+/stream/.+$"
 
 
 def is_elsewhere(table: Table) -> bool:
@@ -34,23 +32,32 @@ def parameters(deployment: Deployment) -> dict[str, Any]:
             "Description": f"The variable {variable.name} of the rules file.",
         }
     for table in deployment.rules.streamed_tables:
+        arn, said = _stream_pattern(deployment, table), f"The stream of table {table.name}."
         if is_elsewhere(table):
-            told = {"AllowedPattern": EXISTING_STREAM_ARN, "Description": f"The stream of table {table.name}."}
+            told = {"AllowedPattern": f"^{arn}$", "Description": said}
         else:
-            cure = "Empty - the table is created"
             told = {
                 "Default": "",
-                "AllowedPattern": STREAM_ARN,
-                "Description": f"The stream of table {table.name}. {cure}.",
+                "AllowedPattern": f"^({arn})?$",
+                "Description": f"{said} Empty - the table is created.",
             }
         made[stream_parameter(table)] = {"Type": "String", **told}
     return made
 
 
+def _stream_pattern(deployment: Deployment, table: Table) -> str:
+    """What the ARN of a table's stream is like: with the table's name in it where that is known."""
+    name = deployment.text(table.physical_name)
+    if not isinstance(name, str):
+        return "arn:[^:]+:dynamodb:.+/stream/.+"
+    name = name.replace(".", "[.]")
+    return f"{name}/stream/.+" if is_elsewhere(table) else f"arn:[^:]+:dynamodb:[^:]+:[0-9]+:table/{name}/stream/.+"
+
+
 def conditions(deployment: Deployment) -> dict[str, Any]:
     """Which tables are created."""
     return {
-        _condition(table): {"Fn::Equals": [{"Ref": stream_parameter(table)}, ""]}
+        condition_id(table): {"Fn::Equals": [{"Ref": stream_parameter(table)}, ""]}
         for table in deployment.rules.streamed_tables
         if not is_elsewhere(table)
     }
@@ -66,7 +73,7 @@ def tables(deployment: Deployment) -> dict[str, Any]:
     return {
         table_id(table): {
             "Type": "AWS::DynamoDB::Table",
-            "Condition": _condition(table),
+            "Condition": condition_id(table),
             "DeletionPolicy": "Retain",
             "UpdateReplacePolicy": "Retain",
             "Properties": _table(deployment, table),
@@ -91,7 +98,7 @@ def stream_arn(table: Table) -> Any:
     told = {"Ref": stream_parameter(table)}
     if is_elsewhere(table):
         return told
-    return {"Fn::If": [_condition(table), {"Fn::GetAtt": [table_id(table), "StreamArn"]}, told]}
+    return {"Fn::If": [condition_id(table), {"Fn::GetAtt": [table_id(table), "StreamArn"]}, told]}
 
 
 def _table(deployment: Deployment, table: Table) -> dict[str, Any]:
@@ -128,10 +135,16 @@ def _mapping(deployment: Deployment, table: Table) -> dict[str, Any]:
     }
 
 
+def mapping_id(table: Table) -> str:
+    """The logical id of the event source mapping of a table's stream: SAM calls it by its function and its event."""
+    return f"StreamFunction{logical(table.name)}"
+
+
 def stream_parameter(table: Table) -> str:
     """The parameter that says the stream of a table that is there already."""
     return f"{logical(table.name)}StreamArn"
 
 
-def _condition(table: Table) -> str:
+def condition_id(table: Table) -> str:
+    """The name of the condition under which a table is created."""
     return f"Creates{logical(table.name)}"

@@ -7,7 +7,7 @@ user's mistake, told before anything is written.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -16,23 +16,25 @@ from infra import resources
 from infra.alarms import alarm_resources
 from infra.blocks import Written, inside, replaced
 from infra.dashboard import dashboard_resource
-from infra.deployment import Deployment, logical
+from infra.deployment import Deployment
+from infra.handwritten import at, made_by_sam, timeouts_seconds
+from infra.names import ENVIRONMENT, require_distinct
 from infra.roles import role_resources
 from infra.yamltext import as_yaml, read_yaml
 from sync_rules.errors import UserError
 
 RULES_BLOCK: Final = "rules"
 
-# The section of the template in which each block stands, and what is written into it.
-BLOCKS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Deployment], dict[str, Any]]]]] = {
-    "parameters": (("Parameters",), resources.parameters),
-    "conditions": (("Conditions",), resources.conditions),
-    "environment": (("Globals", "Function", "Environment", "Variables"), resources.environment),
-    "streams": (("Resources", "StreamFunction", "Properties", "Events"), resources.streams),
-    "tables": (("Resources",), resources.tables),
-    "roles": (("Resources",), role_resources),
-    "dashboard": (("Resources",), lambda deployment: {"Dashboard": dashboard_resource(deployment)}),
-    "alarms": (("Resources",), alarm_resources),
+# The section of the template in which each block stands.
+BLOCKS: Final[Mapping[str, tuple[str, ...]]] = {
+    "parameters": ("Parameters",),
+    "conditions": ("Conditions",),
+    "environment": ENVIRONMENT,
+    "streams": ("Resources", "StreamFunction", "Properties", "Events"),
+    "tables": ("Resources",),
+    "roles": ("Resources",),
+    "dashboard": ("Resources",),
+    "alarms": ("Resources",),
 }
 RESOURCES_MAX: Final = 500  # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 PARAMETERS_MAX: Final = 200
@@ -44,24 +46,32 @@ def written(text: str, deployment: Deployment, rules_file: Path, template: Path)
     """The template with its blocks written anew for this rules file.
 
     Raises:
-        UserError: when a block is missing, or something generated has a name that is taken.
+        UserError: when a block is missing, something generated has a name that is taken, or numbers of the hand-written
+            part do not go together.
     """
     _require_deployable(deployment, rules_file)
     blanks: dict[str, Written] = dict.fromkeys((RULES_BLOCK, *BLOCKS), lambda _indent: "")
     fixed = read_yaml(replaced(text, blanks, str(template)), str(template))
     place = Path(os.path.relpath(rules_file.absolute(), template.absolute().parent)).as_posix()
     blocks: dict[str, Written] = {RULES_BLOCK: partial(as_yaml, {"SyncRules": {"Rules": place}})}
-    taken = {section: {*(_at(fixed, section) or {})} for section, _ in BLOCKS.values()}
-    for name, (section, generate) in BLOCKS.items():
-        made = generate(deployment)
-        if twice := taken[section] & made.keys():
-            raise UserError(
-                f"{rules_file}: {'.'.join(section)} of {template} would have {', '.join(sorted(twice))} twice: call the"
-                " table, the rule or the variable by another name (a table's name in DynamoDB stays under `name`)"
-            )
-        taken[section] |= made.keys()
-        blocks[name] = partial(as_yaml, made)
+    timeouts = timeouts_seconds(fixed, template)
+    generated = {name: _generated(name, deployment, timeouts) for name in BLOCKS}
+    resources_made = (made for name, made in generated.items() if BLOCKS[name] == ("Resources",))
+    require_distinct(fixed, (one for made in resources_made for one in made), deployment, rules_file, template)
+    blocks |= {name: partial(as_yaml, made) for name, made in generated.items()}
     return replaced(text, blocks, str(template))
+
+
+def _generated(block: str, deployment: Deployment, timeouts: Mapping[str, int]) -> dict[str, Any]:
+    match block:
+        case "roles":
+            return role_resources(deployment)
+        case "dashboard":
+            return {"Dashboard": dashboard_resource(deployment)}
+        case "alarms":
+            return alarm_resources(deployment, timeouts)
+    found: dict[str, Any] = getattr(resources, block)(deployment)
+    return found
 
 
 def rules_noted(text: str, template: Path) -> Path:
@@ -80,7 +90,7 @@ def rules_noted(text: str, template: Path) -> Path:
 def warnings(text: str, template: Path) -> Iterator[str]:
     """What comes near a limit of CloudFormation."""
     whole = read_yaml(text, str(template))
-    count = sum(map(_resources_of, whole["Resources"].values()))
+    count = sum(1 + len([*made_by_sam(*one)]) for one in whole["Resources"].items())
     for what, number, most in (
         ("resources", count, RESOURCES_MAX),
         ("parameters", len(whole["Parameters"]), PARAMETERS_MAX),
@@ -89,36 +99,54 @@ def warnings(text: str, template: Path) -> Iterator[str]:
             yield f"{template}: {number} {what}, and CloudFormation takes {most}: split the rules into several files"
 
 
-def _resources_of(resource: Mapping[str, Any]) -> int:
-    """What becomes of a resource when SAM has transformed it: functions bring their mappings, machines their role."""
-    properties = resource.get("Properties", {})
-    match resource["Type"]:
-        case "AWS::Serverless::Function":
-            return 1 + len(properties.get("Events") or {}) + ("EventInvokeConfig" in properties)
-        case "AWS::Serverless::StateMachine":
-            return 2
-    return 1
+def index_warnings(old: str, new: str, template: Path) -> Iterator[str]:
+    """What CloudFormation would do to indexes of tables that are in both versions of a template."""
+    try:
+        before, after = (read_yaml(inside(text, "tables", str(template)), str(template)) or {} for text in (old, new))
+    except UserError:
+        return  # what somebody broke is written anew
+    for name in before.keys() & after.keys():
+        was, now = _indexes(before[name]), _indexes(after[name])
+        gone, come = sorted(was.keys() - now.keys()), sorted(now.keys() - was.keys())
+        changed = sorted(index for index in was.keys() & now.keys() if was[index] != now[index])
+        if gone:
+            yield (
+                f"{template}: {name} is left without index {', '.join(gone)}: where this stack created the table, the"
+                " next deployment deletes that, whoever still reads it"
+            )
+        if changed:
+            yield (
+                f"{template}: index {', '.join(changed)} of {name} is another now, and CloudFormation changes none:"
+                " give it another name"
+            )
+        if len(gone) + len(come) > 1:
+            yield (
+                f"{template}: {name} has {len(gone) + len(come)} indexes more or less ({', '.join([*gone, *come])}),"
+                " and CloudFormation makes or deletes one in a deployment: deploy them one by one"
+            )
+
+
+def _indexes(resource: Mapping[str, Any]) -> dict[str, Any]:
+    return {at(index, "IndexName"): index for index in at(resource, "Properties", "GlobalSecondaryIndexes") or ()}
+
+
+def place_warnings(rules_file: Path, template: Path) -> Iterator[str]:
+    """What comes of a rules file that is not in the template's folder."""
+    folder = template.absolute().parent
+    if not rules_file.resolve().is_relative_to(folder.resolve()):
+        yield (
+            f"{rules_file} is outside of {folder}: `sam build` finds it only where it builds in place (build_in_source"
+            " in samconfig.toml) and the file lies there too; elsewhere, such as in a container, it copies that folder"
+            " and nothing else. Put the file, and modules that its `call` rules name, into it"
+        )
 
 
 def _require_deployable(deployment: Deployment, rules_file: Path) -> None:
     if not deployment.rules.rules:
         raise UserError(f"{rules_file} has no rules: there is nothing to deploy")
-    names: dict[str, str] = {}
-    for table in deployment.rules.streamed_tables:
-        other = names.setdefault(logical(table.name), table.name)
-        if other != table.name:
-            raise UserError(f"{rules_file}: tables {other} and {table.name} are the same to CloudFormation: rename one")
     for variable in deployment.variables:
-        if variable.parameter in {resources.stream_parameter(table) for table in deployment.rules.streamed_tables}:
-            raise UserError(f"{rules_file}: variable {variable.name} and a table's stream would be the same parameter")
         if variable.name.startswith(RESERVED):
             raise UserError(
-                f"{rules_file}: Lambda lets nobody set a variable {variable.name} (none that begins with"
-                f" {', '.join(RESERVED)}): give it another name"
+                f"{rules_file}:{variable.line}: Lambda lets nobody set a variable {variable.name} (none that begins"
+                f" with {', '.join(RESERVED)}): give it another name"
             )
-
-
-def _at(whole: Any, road: tuple[str, ...]) -> Any:
-    for name in road:
-        whole = (whole or {}).get(name)
-    return whole

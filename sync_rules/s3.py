@@ -65,22 +65,32 @@ def parse_place(text: str) -> tuple[str, str]:
 class OnFailureObjects:
     """The objects under a prefix of a bucket as a Place: each is a batch that an event source mapping gave up.
 
-    Lambda names them aws/lambda/<UUID of the mapping>/<shard>/<date>/...; any other name will do.
+    Lambda names them aws/lambda/<UUID of the mapping>/<shard>/<date>/...; any other name will do. They come in the
+    order of their names, and `mark` is the name of the last that was given: one that is given it begins behind.
     """
 
-    def __init__(self, client: Any, bucket: str, prefix: str = "", *, retrying: Retrying | None = None) -> None:
+    hidden_seconds = 0
+    held = 0
+
+    def __init__(
+        self, client: Any, bucket: str, prefix: str = "", *, mark: str = "", retrying: Retrying | None = None
+    ) -> None:
         self._client = client
         self._bucket = bucket
         self._prefix = prefix
+        self._after = self.mark = mark
         self._retrying = retrying or aws.retrying()
 
     def entries(self) -> Iterator[Entry]:
         """Each object, read when its turn comes. Raises StoreError, and UserError when there is no such bucket."""
         place = {"Bucket": self._bucket, "Prefix": self._prefix}
+        if self._after:
+            place["StartAfter"] = self._after
         while True:
             page = self._ask(self._client.list_objects_v2, **place)
             for found in page.get("Contents", ()):
                 text = self._text(found)
+                self.mark = found["Key"]
                 if text is not None:
                     yield Entry(text, f"s3://{self._bucket}/{found['Key']}", found["Key"])
             if not page.get("IsTruncated"):

@@ -8,9 +8,11 @@ is deleted when what it asks for is done, or when one that stands for it is in t
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -36,6 +38,7 @@ PEEK_SECONDS: Final = 30  # for so long a look hides a message from others
 AGAIN_FIRST_SECONDS: Final = 30  # before a message that failed comes again
 TAKEN_MAX_MESSAGES: Final = 100_000  # of one redrive; SQS has at most 120,000 messages of a queue in flight
 TAKEN_SECONDS: Final = 3_600  # for so long a redrive that was killed hides its messages
+TRIED_LETTERS: Final = 10  # of a message's identifier, as a digest, in a mark
 
 
 def utc_now() -> datetime:
@@ -119,27 +122,48 @@ def require_queue_url(url: str) -> str:
 
 
 class FailedMessages:
-    """The messages of a queue as a Place. With `peek` they are only looked at, and are soon there for others again."""
+    """The messages of a queue as a Place. With `peek` they are only looked at, and are soon there for others again.
 
-    def __init__(self, client: Any, queue_url: str, *, peek: bool = False, retrying: Retrying | None = None) -> None:
+    `hidden_seconds` is how long one that was killed hides what it had. With `mark` it is one of several that go through
+    the queue one after another, each given the mark of the one before, "" for none: a message that one of them was
+    given is given to no other, and neither is what was sent since the first of them began.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        queue_url: str,
+        *,
+        peek: bool = False,
+        hidden_seconds: int | None = None,
+        mark: str | None = None,
+        retrying: Retrying | None = None,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
         self._client = client
         self._queue_url = queue_url
         self._retrying = retrying or aws.retrying()
-        self._hidden_seconds = PEEK_SECONDS if peek else TAKEN_SECONDS
+        self.hidden_seconds = hidden_seconds or (PEEK_SECONDS if peek else TAKEN_SECONDS)
         self._max_messages = PEEKED_MAX_MESSAGES if peek else TAKEN_MAX_MESSAGES
+        since, _, tried = (mark or "").partition(":")
+        self._since_ms = None if mark is None else int(since or now_ms())
+        self._tried = {tried[at : at + TRIED_LETTERS] for at in range(0, len(tried), TRIED_LETTERS)}
         self._taken: dict[str, str] = {}  # the receipt of each message that is still there
         self._instead: dict[str, str] = {}
         self.count = 0
 
     def entries(self) -> Iterator[Entry]:
-        """Messages until none comes, or there were so many. Raises StoreError, and UserError for a missing queue."""
+        """Messages until none comes, or there were so many; with a mark those are too many. Raises StoreError, and
+        UserError for a missing queue.
+        """
         known: set[str] = set()
         while len(known) < self._max_messages:
             answer = self._ask(
                 self._client.receive_message,
                 MaxNumberOfMessages=RECEIVE_MAX_MESSAGES,
                 WaitTimeSeconds=RECEIVE_WAIT_SECONDS,
-                VisibilityTimeout=self._hidden_seconds,
+                VisibilityTimeout=self.hidden_seconds,
+                MessageSystemAttributeNames=["SentTimestamp"],
             )
             messages = answer.get("Messages", ())
             fresh = [message for message in messages if message["MessageId"] not in known]
@@ -147,37 +171,72 @@ class FailedMessages:
             known |= {message["MessageId"] for message in fresh}
             self.count = len(known)
             for message in fresh:
-                where = f"queue {self.name}, message {message['MessageId']}"
-                yield Entry(message["Body"].encode(), where, message["MessageId"])
+                if self._is_to_try(message):
+                    where = f"queue {self.name}, message {message['MessageId']}"
+                    yield Entry(message["Body"].encode(), where, message["MessageId"])
             if not fresh:
                 return
+        if self._since_ms is not None:
+            raise StoreError("OverLimit", f"queue {self.name} has more than {self._max_messages} messages")
+
+    def _is_to_try(self, message: Any) -> bool:
+        """Whether nobody was given it in this redrive. From now on somebody was."""
+        if self._since_ms is None:
+            return True
+        name = _digest(message["MessageId"])
+        if name in self._tried or int(message.get("Attributes", {}).get("SentTimestamp", 0)) > self._since_ms:
+            return False
+        self._tried.add(name)
+        return True
+
+    @property
+    def mark(self) -> str:
+        """What the next one has to know, once this one is closed."""
+        return f"{self._since_ms}:{''.join(sorted(self._tried))}"
+
+    @property
+    def held(self) -> int:
+        """How many messages `close` has to let go; after it, how many it could not: they come back by themselves."""
+        return len(self._taken)
 
     def remove(self, entry: Entry) -> None:
         self._ask(self._client.delete_message, ReceiptHandle=self._taken[entry.handle])
-        del self._taken[entry.handle]
+        self._gone(entry.handle)
 
     def replace(self, entry: Entry, text: str) -> None:
-        """By `close`: a message that was sent now would be received, and fail, once more."""
+        """By `close`: a message that was sent now would be received, and fail, once more. With a mark it would not, so
+        it is done at once if it can be.
+        """
         self._instead[entry.handle] = text
+        if self._since_ms is not None:
+            with suppress(StoreError, UserError):  # `close` tries again, and says so
+                self._replaced(entry.handle)
+
+    def _replaced(self, identifier: str) -> None:
+        _send(self._client, self._retrying, self._queue_url, self._instead[identifier], 0)
+        self._ask(self._client.delete_message, ReceiptHandle=self._taken[identifier])
+        del self._instead[identifier]
+        self._gone(identifier)
+
+    def _gone(self, identifier: str) -> None:
+        del self._taken[identifier]
+        self._tried.discard(_digest(identifier))
 
     def close(self) -> None:
         """Each message by itself: one that cannot be replaced, as it is too large by now, is there again as it was.
         Raises the first other error, after all of them.
         """
         errors: list[StoreError | UserError] = []
-        for identifier, text in self._instead.items():
+        for identifier in [*self._instead]:
             try:
-                _send(self._client, self._retrying, self._queue_url, text, 0)
-                self._ask(self._client.delete_message, ReceiptHandle=self._taken[identifier])
+                self._replaced(identifier)
             except (StoreError, UserError) as error:
                 errors += [] if isinstance(error, StoreError) and error.reason == TOO_LARGE else [error]
-            else:
-                del self._taken[identifier]
         self._instead = {}
-        for receipt in self._taken.values():
+        for identifier, receipt in [*self._taken.items()]:
             with suppress(StoreError, UserError):  # it comes back by itself, only later
                 self._ask(self._client.change_message_visibility, ReceiptHandle=receipt, VisibilityTimeout=0)
-        self._taken = {}
+                del self._taken[identifier]
         if errors:
             raise errors[0]
 
@@ -194,3 +253,7 @@ class FailedMessages:
                 message = f"queue {self._queue_url} does not exist. Correct its URL, the region or the endpoint."
                 raise UserError(message) from error
             raise StoreError(aws.reason(error), f"queue {self.name}") from error
+
+
+def _digest(identifier: str) -> str:
+    return sha256(identifier.encode()).hexdigest()[:TRIED_LETTERS]

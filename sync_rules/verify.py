@@ -12,9 +12,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from sync_rules import balance
 from sync_rules.balance import Slot, as_difference, ledgers, of_slots, slot_of, still, unbalanced
@@ -31,13 +32,12 @@ from sync_rules.compare import (
     look_again,
     sweep_page,
 )
-from sync_rules.entities import Table
 from sync_rules.errors import UserError
 from sync_rules.findings import Finding, Share, Tally
 from sync_rules.model import ItemKey
 from sync_rules.repair import mend
 from sync_rules.rules import Rules
-from sync_rules.store import Read, Scan, Work, World, drive
+from sync_rules.store import Read, Request, Scan, Work, World, drive
 
 PAGE_MAX_ITEMS: Final = 500
 CANDIDATES_MAX: Final = 10_000
@@ -48,10 +48,22 @@ Look = Callable[[frozenset[str]], Iterator[Finding]]  # at all targets asked for
 Listed = Callable[[frozenset[str]], Iterator[Difference]]  # what a report lists of the rules of these names
 
 
+@dataclass(frozen=True)
+class _Told(World):
+    """A world, of any kind, that tells of each request before it answers."""
+
+    inner: World = field(kw_only=True)
+    tell: Callable[[], object] = field(kw_only=True)
+
+    def answer(self, request: Request) -> Any:
+        self.tell()
+        return self.inner.answer(request)
+
+
 class Verifier:
     """One verify run. `share` is the part of the tables that a sweep looks at, `workers` of its segments at a time.
-    `on_progress` is called after every page and before and after every wait. Once there is `enough`, no further page is
-    scanned.
+    `on_progress` is called at every page, those of ledgers too, and before every wait; what it raises ends the run.
+    Once there is `enough`, no further page is scanned: `cut_short` says whether one was left out.
     """
 
     def __init__(
@@ -70,6 +82,7 @@ class Verifier:
         enough: Callable[[], bool] = lambda: False,
     ) -> None:
         self.tally = Tally()
+        self.cut_short = False
         self._rules = rules
         self._world = world
         self._only = only
@@ -94,15 +107,15 @@ class Verifier:
         items of the tables in `counted` were counted before. Raises StoreError.
         """
         self._scanned |= set(counted)
-        for table in swept_tables(self._rules, names):
-            for pages in self._pages(table, names):
-                for page in pages:
-                    self.tally.items += 0 if table.name in self._scanned else page.items
-                    self._note(page.comparison)
-                self._on_progress(self.tally, f"scanning {table.name}")
-                if len(self._candidates) >= CANDIDATES_MAX:
-                    yield from self._settle()
-            self._scanned.add(table.name)
+        tables = [table.name for table in swept_tables(self._rules, names)]
+        for pages in self._pages(tables, names):
+            for scan, page in pages:
+                self.tally.items += 0 if scan.table in self._scanned else page.items
+                self._note(page.comparison)
+            self._on_progress(self.tally, f"scanning {pages[0][0].table}")
+            if len(self._candidates) >= CANDIDATES_MAX:
+                yield from self._settle()
+        self._scanned |= set(tables)
         yield from self._settle()
 
     def add_up(self, names: frozenset[str]) -> Iterator[Finding]:
@@ -183,21 +196,22 @@ class Verifier:
         if not self._share.sampled:
             yield from self._balance(names)
 
-    def _pages(self, table: Table, names: frozenset[str]) -> Iterator[list[Sweep]]:
-        """The pages of a table, a page of each of several segments at a time: none is read while others are mended."""
-
-        def look(scan: Scan) -> Sweep:
-            return drive(sweep_page(scan, self._rules, names), self._world)
-
-        of = self._share
-        waiting = [Scan(table.name, PAGE_MAX_ITEMS, None, number, of.segments) for number in of.numbers]
+    def _pages(self, tables: Sequence[str], names: frozenset[str]) -> Iterator[list[tuple[Scan, Sweep]]]:
+        """The pages of the tables, a page of each of several segments at a time: none is read while others are mended.
+        A segment of every table comes before the next one of any, and each time another table is the first: where time
+        is up before the end, none is left out every time.
+        """
+        of, turns = self._share, range(len(tables))
+        places = [(tables[(number + turn) % len(tables)], number) for number in of.numbers for turn in turns]
+        waiting = [Scan(table, PAGE_MAX_ITEMS, None, number, of.segments) for table, number in places]
         with ThreadPoolExecutor(self._workers) as pool:
             while waiting and not self._enough():
                 scans, waiting = waiting[: self._workers], waiting[self._workers :]
-                pages = list(pool.map(look, scans))
+                found = pool.map(lambda scan: drive(sweep_page(scan, self._rules, names), self._world), scans)
+                pages = list(zip(scans, found, strict=True))
                 yield pages
-                read = zip(scans, pages, strict=True)
-                waiting = [replace(s, cursor=page.cursor) for s, page in read if page.cursor is not None] + waiting
+                waiting = [replace(s, cursor=page.cursor) for s, page in pages if page.cursor is not None] + waiting
+        self.cut_short |= bool(waiting)
 
     def _balance(
         self, names: frozenset[str], listed: dict[Slot, Difference] | None = None, *, first: bool = True
@@ -207,14 +221,15 @@ class Verifier:
             asked = {slot: one for slot, one in (listed or {}).items() if slot[0].table == table.name}
             if listed is not None and not asked:
                 continue
-            self._on_progress(self.tally, f"adding up {table.name}")
+            of, tell = self._world, partial(self._on_progress, self.tally, f"adding up {table.name}")
+            world = _Told(of.store, of.queue, of.failures, inner=of, tell=tell)
             look = unbalanced(table, tallies) if listed is None else of_slots(table, tallies, asked)
-            found = drive(look, self._world)
+            found = drive(look, world)
             right = [self.tally.came_right(one) for slot, one in asked.items() if slot not in found]
             yield from right if first else ()
             if found:
                 self._wait(self._grace_seconds, f"{len(found)} differ")
-            for slot, books in drive(still(table, tallies, found), self._world).items() if found else ():
+            for slot, books in drive(still(table, tallies, found), world).items() if found else ():
                 mended = self._repair and drive(balance.mend(slot, books), self._world)
                 yield self.tally.found(as_difference(slot, books), repaired=mended)
 

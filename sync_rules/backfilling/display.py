@@ -53,9 +53,12 @@ class Meter:
         """Since it began."""
         return self._clock() - self._began
 
-    def begin(self, totals: Totals) -> None:
-        """What a run that is gone on with had done already; later calls change nothing."""
-        self._first = self._first or totals
+    def begin(self, totals: Totals, seconds_ago: float = 0.0) -> None:
+        """What a run that is gone on with had done already, and how long before this meter it was gone on with; later
+        calls change nothing.
+        """
+        if self._first is None:
+            self._first, self._began = totals, self._began - seconds_ago
 
     def figures(self, run: BackfillRun, totals: Totals) -> dict[str, Any]:
         """Everything there is to show. `of_items` and `seconds_left` are estimates, None when there is none."""

@@ -32,6 +32,7 @@ from sync_rules.backfilling.totals import Totals
 from sync_rules.backfilling.waits import slowing, until
 from sync_rules.batch import KeptOnce
 from sync_rules.commands.inaccount import (
+    RULES_FILE,
     STACK,
     Detach,
     Remote,
@@ -39,8 +40,9 @@ from sync_rules.commands.inaccount import (
     account_of,
     require_local,
     require_remote,
+    typed,
 )
-from sync_rules.commands.inaccount_backfill import backfill_in_account, stop_in_account
+from sync_rules.commands.inaccount_backfill import Asked, backfill_in_account, stop_in_account
 from sync_rules.commands.run import stop_signals
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import UserError
@@ -69,7 +71,8 @@ WRITERS: Final = 8  # with these workers as many calls at once as the client has
 
 
 def backfill(
-    rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules file.")] = Path("rules.yaml"),
+    context: typer.Context,
+    rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules file.")] = RULES_FILE,
     *,
     rule: Annotated[list[str] | None, typer.Option(help="Only this rule; may be given again.")] = None,
     changed: Annotated[
@@ -124,19 +127,24 @@ def backfill(
     _require_sense("--changed", changed, {"--rule": rule})
     _require_sense("--key", key, of_items | of_state)
     _require_sense("--forget", forget, of_items | of_state | {"--key": key, "--rule": rule, "--table": table})
-    if (max_lag is None) != (function is None) or (max_lag is not None and not rate):
-        raise UserError("--max-lag and --function belong together, and need a --rate that can be lowered")
     if remote:
-        require_local({"--key": key, "--from-export": from_export, "--max-lag": max_lag, "--forget": forget})
+        require_local({"--key": key, "--from-export": from_export, "--forget": forget})
+        require_local({"--max-lag": max_lag is not None, "--function": function})
         require_local({"--state": state != STATE, "--failures": failures != Files.failures}, "the stack has its own")
+        require_local({"--state-table": typed(context, "state_table")}, "the stack has its own")
         _require_sense("--stop", stop, of_items | of_state | {"--rule": rule, "--table": table, "--detach": detach})
         account = account_of(stack_name, "BackfillMachineArn", endpoint_url, region)
         if stop:
-            return stop_in_account(account)
+            return stop_in_account(account, rules_file)
         asked = {"rules": rule or [], "changed": changed, "table": table, "where": where, "segments": segments}
         asked |= {"workers": workers, "rate": rate, "resume": resume, "restart": restart}
-        return backfill_in_account(account, load_rules(rules_file), asked, detach=detach, as_json=as_json)
-    require_remote({"--detach": detach, "--stop": stop})
+        words = {"rules": "rule", **{word: word for word in asked if word not in ("rules", "resume", "restart")}}
+        said = frozenset(word for word, parameter in words.items() if typed(context, parameter))
+        what = Asked(asked, said, rules_file)
+        return backfill_in_account(account, load_rules(rules_file), what, detach=detach, as_json=as_json)
+    require_remote({"--detach": detach, "--stop": stop, "--stack": typed(context, "stack_name")})
+    if (max_lag is None) != (function is None) or (max_lag is not None and not rate):
+        raise UserError("--max-lag and --function belong together, and need a --rate that can be lowered")
     if workers > WORKERS_MAX:
         raise UserError(f"--workers {workers}: expected at most {WORKERS_MAX} on one machine; --remote takes more")
     rules = load_rules(rules_file)

@@ -8,9 +8,9 @@ from dataclasses import asdict
 
 from rich.console import Console
 
-from sync_rules.commands.inaccount import Account
-from sync_rules.fingerprints import of_each
+from sync_rules.commands.inaccount import Account, left_alone
 from sync_rules.redriving.atwork import Tally
+from sync_rules.remote.protocol import as_here
 from sync_rules.remote.redrive import UNITS, told, total
 from sync_rules.rules import Rules
 
@@ -27,10 +27,9 @@ def redrive_in_account(
     summary: Callable[[Tally, str], str],
 ) -> int:
     """Start it and watch it to its end; then what became of the entries. Exit codes as the command's."""
-    name = account.machine.start(VERB, {"rules": sorted(titles or ()), "prints": of_each(rules)})
+    name = account.machine.start(VERB, {"rules": sorted(titles or ()), **as_here(rules)})
     if detach:
-        print(f"started {name}")
-        return 0
+        return left_alone(account, name, lambda: told(account.state, name, UNITS))
     console = Console(stderr=True)
     with console.status("redriving", spinner="dots") as status:
 
@@ -47,5 +46,6 @@ def redrive_in_account(
         console.print(ended.cause or ended.status, markup=False, highlight=False, soft_wrap=True)
     elif (tally.again or tally.unreadable) and not as_json:
         letters, bucket = account.stack.output("FanoutDeadLettersUrl"), account.stack.output("BucketName")
-        print(f"What stays, and why: sync-rules failures --queue {queue} --queue {letters} --bucket s3://{bucket}/aws/")
+        where = account.failures_command("--queue", letters, "--bucket", f"s3://{bucket}/aws/")
+        print(f"What stays, and why: {where}")
     return 1 if tally.again or tally.unreadable or not done else 0

@@ -10,13 +10,13 @@ from typing import Any
 from rich.console import Console
 
 from sync_rules import aws
-from sync_rules.commands.inaccount import Account
+from sync_rules.commands.inaccount import Account, left_alone
 from sync_rules.errors import UserError
 from sync_rules.findings import Finding, Share, Tally
-from sync_rules.fingerprints import of_each
 from sync_rules.remote.figures import tally_of
+from sync_rules.remote.oneunit import Stage, head_of, unit_of, units_of
+from sync_rules.remote.protocol import as_here
 from sync_rules.remote.reports import BucketReports
-from sync_rules.remote.verify import head_of, unit_of, units_of
 from sync_rules.reports.drift_report import finding_of
 from sync_rules.rules import Rules
 
@@ -24,23 +24,32 @@ VERB = "verify"
 
 
 def verify_in_account(account: Account, rules: Rules, asked: Mapping[str, Any], *, detach: bool) -> Verdict | None:
-    """Start it and watch it to its end. What was found; None when it is left to itself. Raises UserError when not all
-    of it could be looked at, StoreError.
+    """Start it and watch it to its end. What was found, and a word on stderr where that is not all; None when it is
+    left to itself. Raises UserError when there are no figures, for what could not be looked at, StoreError.
     """
-    name = account.machine.start(VERB, {**asked, "prints": of_each(rules)})
+    name = account.machine.start(VERB, {**asked, **as_here(rules)})
     reports = BucketReports(aws.s3(account.endpoint_url, account.region), account.stack.output("BucketName"))
+    place = f"s3://{account.stack.output('BucketName')}/{reports.key(f'{name}/report')}"
+    later = f"Its report will be {place}; get it with: {account.copy_command(place, 'report.jsonl')}"
     if detach:
-        where = reports.key(f"{name}/report")
-        print(f"started {name}\nIts report will be s3://{account.stack.output('BucketName')}/{where}")
+        left_alone(account, name, lambda: account.state.load(head_of(name)), later)
         return None
-    with Console(stderr=True).status("verifying", spinner="dots") as status:
-        ended = account.machine.watch(name, lambda: status.update(_progress(account, name)))
-    if not ended.well():
-        raise UserError(f"{name} did not look at everything: {ended.cause or ended.status}")
+    print(f"{name} in stack {account.stack.name}; Ctrl-C leaves it running", file=sys.stderr)
+    try:
+        with Console(stderr=True).status("verifying", spinner="dots") as status:
+            ended = account.machine.watch(name, lambda: status.update(_progress(account, name)))
+    except KeyboardInterrupt as stopped:
+        raise KeyboardInterrupt(f"{stopped}\n{later}") from None
+    well = ended.well()
     found = account.state.load(head_of(name))
+    if not well and not (found and found["report"]):
+        raise UserError(f"{name} did not look at everything: {ended.cause or ended.status}")
     if found is None:
         raise UserError(f"{name} has ended, and nothing is known of it")
-    return Verdict(rules, reports, found)
+    verdict = Verdict(rules, reports, found)
+    for line in verdict.notices():
+        print(f"sync-rules: {line}", file=sys.stderr)
+    return verdict
 
 
 def _progress(account: Account, name: str) -> str:
@@ -48,21 +57,24 @@ def _progress(account: Account, name: str) -> str:
     found = account.state.load(head_of(name))
     if found is None or found["report"]:
         return name
-    units = units_of(found)
-    seen = account.state.load_many(unit_of(name, unit) for unit in units)
-    done = [one for one in seen.values() if one["done"] and one["stage"] == found["stage"]]
+    units, stage = units_of(found), Stage(**found["stage"])
+    seen = account.state.load_many(unit_of(name, stage, unit) for unit in units)
+    done = [one for one in seen.values() if one.get("done")]
     items = found["tally"]["items"] + sum(one["tally"]["items"] for one in done)
-    step = found["stage"]["step"] + 1
-    return f"step {step} of {len(found['steps'])}: {len(done)} of {len(units)} segments, {items:,} items"
+    return f"step {stage.step + 1} of {len(found['steps'])}: {len(done)} of {len(units)} segments, {items:,} items"
 
 
 class Verdict:
-    """What a verify in the account found: the figures, and the rows of its report."""
+    """What a verify in the account found: the figures, and the rows of its report. `whole` when it could look at all
+    that was asked for.
+    """
 
     def __init__(self, rules: Rules, reports: BucketReports, found: Mapping[str, Any]) -> None:
         self.tally: Tally = tally_of(found["tally"])
         self.names = frozenset(found["names"])
         self.share = Share(found["share"]["segments"], tuple(found["share"]["numbers"]))
+        self.whole = not found["unlooked"]
+        self._found = found
         self._rules = rules
         self._reports = reports
         self._report: str = found["report"]
@@ -73,6 +85,16 @@ class Verdict:
             body = json.loads(line)
             if "drift" in body:
                 yield finding_of(body, f"{self._reports.key(self._report)}:{number}", self._rules)
+
+    def notices(self) -> Iterator[str]:
+        """What the figures do not tell; the report says it in its last line."""
+        if broken := self._found["broken"]:
+            calls = "1 call died while it repaired" if broken == 1 else f"{broken} calls died while they repaired"
+            yield f"figures are at least these: {calls}"
+        for name, reason in self._found["unlooked"].items():
+            yield f"rule {name} was not looked at as a whole: {reason}"
+        if not self.whole:
+            yield self._found["cure"]
 
     def print_report(self) -> None:
         """The report as it is, for machines. Raises StoreError."""

@@ -6,6 +6,7 @@ whole or not at all.
 
 from __future__ import annotations
 
+import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -16,7 +17,7 @@ import typer
 from infra import explain_iam
 from infra.blocks import differences
 from infra.deployment import deployment_of
-from infra.template import rules_noted, warnings, written
+from infra.template import index_warnings, place_warnings, rules_noted, warnings, written
 from sync_rules.errors import UserError
 from sync_rules.ownfile import replacing
 
@@ -53,11 +54,12 @@ def infra(
     text = _read(template)
     rules_file = rules or rules_noted(text, template)
     new = written(text, deployment_of(rules_file), rules_file, template)
-    for warning in warnings(new, template):
+    told = (*warnings(new, template), *place_warnings(rules_file, template), *index_warnings(text, new, template))
+    for warning in told:
         print(warning, file=sys.stderr)
     if check:
         return _checked(text, new, template)
-    if new == text:
+    if not _changed(text, new, template):
         print(f"{template} is up to date with {rules_file}")
         return 0
     _write(template, new)
@@ -91,8 +93,11 @@ def _read(template: Path) -> str:
 
 
 def _write(template: Path, text: str) -> None:
-    """Raises UserError when it cannot be written; then it is as it was."""
+    """Raises UserError when it cannot be written; then it is as it was. What a link leads to is written."""
+    template = template.resolve()
     mode = template.stat().st_mode & 0o777
+    if not mode & 0o222 or not os.access(template, os.W_OK):
+        raise UserError(f"{template} is read-only: nothing is written. Make it writable first")
 
     def told(error: OSError) -> UserError:
         return UserError(f"{template} cannot be written: {error.strerror}")

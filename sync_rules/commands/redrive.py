@@ -29,6 +29,7 @@ from sync_rules.commands.inaccount import (
     account_of,
     require_local,
     require_remote,
+    typed,
 )
 from sync_rules.commands.inaccount_redrive import redrive_in_account
 from sync_rules.dynamodb import DynamoStore
@@ -51,6 +52,7 @@ from sync_rules.store import NobodyLooksAgain, World
 
 
 def redrive(
+    context: typer.Context,
     rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules file.")] = Path("rules.yaml"),
     *,
     rule: Annotated[list[str] | None, typer.Option(help="Only for this rule; may be given again.")] = None,
@@ -95,7 +97,7 @@ def redrive(
         require_local({"--function": function, "--dry-run": dry_run, "--failures": failures != Files.failures})
         account = account_of(stack_name, "RedriveMachineArn", endpoint_url, region)
         return redrive_in_account(account, rules, only, detach=detach, as_json=as_json, summary=summary)
-    require_remote({"--detach": detach})
+    require_remote({"--detach": detach, "--stack": typed(context, "stack_name")})
     span = _span(stream, shard, first, last)
     given = Given([*(file or ()), *(batches or ())], queue or [], bucket or [], endpoint_url, region)
     elsewhere = bool(file or batches or queue or bucket)

@@ -27,6 +27,7 @@ from sync_rules.commands.inaccount import (
     account_of,
     require_local,
     require_remote,
+    typed,
 )
 from sync_rules.commands.inaccount_verify import Verdict, verify_in_account
 from sync_rules.dynamodb import DynamoStore
@@ -37,6 +38,8 @@ from sync_rules.givenkey import parse_key
 from sync_rules.model import ItemKey
 from sync_rules.preflight import require
 from sync_rules.pumping.local_run import Files, wall_clock_ms
+from sync_rules.remote.oneunit import require_grace
+from sync_rules.remote.protocol import CALL_MAX_MS
 from sync_rules.remote.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.remote.verify import SEGMENT_ITEMS, SEGMENTS_MAX
 from sync_rules.reports.drift_display import as_line, grid, sampled, summary, unseen
@@ -100,13 +103,15 @@ def verify(
         require_local({"--key": key, "--table": table, "--from": from_report, "--report": page_file})
         require_local({"--failures": failures != Files.failures}, "the stack has its own")
         rules = load_rules(rules_file)
+        _require_possible(rules, rule or [], grace_seconds)
         share, seed = share_of(sample, seed, 1)
         asked: dict[str, Any] = {"rules": rule or [], "repair": repair, "grace_seconds": grace_seconds, "seed": seed}
         asked |= {"numbers": list(share.numbers) if share.sampled else None, "segments": segments}
         account = account_of(stack_name, "VerifyMachineArn", endpoint_url, region)
         verdict = verify_in_account(account, rules, asked | {"workers": workers or REMOTE_WORKERS}, detach=detach)
-        return 0 if verdict is None else _told(verdict, rules, seed, repair=repair, as_json=as_json)
-    require_remote({"--detach": detach, "--segments": segments})
+        kept = f"the failures queue ({account.failures_command()})"
+        return 0 if verdict is None else _told(verdict, rules, seed, kept, repair=repair, as_json=as_json)
+    require_remote({"--detach": detach, "--segments": segments, "--stack": typed(context, "stack_name")})
     workers = _at_most(workers or 1)
     _require_outputs(rules_file, from_report, failures, page_file, repair=repair)
     rules = load_rules(rules_file)
@@ -178,16 +183,23 @@ def _at_most(workers: int) -> int:
     return workers
 
 
-def _told(verdict: Verdict, rules: Rules, seed: int | None, *, repair: bool, as_json: bool) -> int:
+def _require_possible(rules: Rules, names: list[str], grace_seconds: float) -> None:
+    """See to what can be seen from here, before anything is started in the account. Raises UserError."""
+    if not chosen(rules, names):
+        raise UserError("all rules are of kinds that act on changes: nothing could be verified")
+    require_grace(grace_seconds, CALL_MAX_MS)
+
+
+def _told(verdict: Verdict, rules: Rules, seed: int | None, kept: str, *, repair: bool, as_json: bool) -> int:
     """Show what was found in the account, as if it had been here."""
     tally, only, share = verdict.tally, verdict.names, verdict.share
     if as_json:
         verdict.print_report()
     else:
-        show(verdict.findings(), tally, only, repair=repair)
+        show(verdict.findings(), tally, only, repair=repair, kept=kept)
         for line in (*sampled(share, seed, rules, only), *unseen(rules, tally, only, share)):
             print(line)
-    return 1 if tally.left else 0
+    return 1 if tally.left or not verdict.whole else 0
 
 
 def _require_outputs(
@@ -219,10 +231,11 @@ def show(
     head: Mapping[str, Any] | None = None,
     whole: bool = True,
     repair: bool = False,
+    kept: str = "the failures file",
 ) -> None:
     """Each drift as it is found, the totals at the end: as a report when there is a `head` for one, else for people,
     who are shown the first of each rule. Where not the `whole` is looked at, the totals are those of the rules that had
-    something to look at.
+    something to look at. `kept` is where what could not be repaired says why.
     """
 
     def looked_at() -> frozenset[str]:
@@ -242,4 +255,4 @@ def show(
         if count > SHOWN_PER_RULE_MAX:
             print(f"and {count - SHOWN_PER_RULE_MAX} more of rule {rule}; --json prints them all")
     Console().print(grid(tally, looked_at()))
-    print(summary(tally, repair=repair))
+    print(summary(tally, repair=repair, kept=kept))

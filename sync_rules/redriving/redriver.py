@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sync_rules.batch import Consumer
+from sync_rules.batch import TIME_RESERVED_MS, Consumer
 from sync_rules.errors import RecordError, StoreError
 from sync_rules.failures import FailureRecord
 from sync_rules.limits import Limits
@@ -40,7 +40,8 @@ class Redriver:
 
     `only` are titles of rules, None for all; `function` is a Lambda function, by its name or ARN, whose batches alone
     are put through, "" for any. `on_left` is told of each entry that stays, `on_entry` where
-    each lies that is begun, `on_wait` of each wait, in words.
+    each lies that is begun, `on_wait` of each wait, in words. When `remaining_ms` comes to its end, what is at work
+    fails, and its entry stays.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Redriver:
         on_wait: Callable[[str], object] = lambda _words: None,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], object] = time.sleep,
+        remaining_ms: Callable[[], int] = lambda: NO_DEADLINE_MS,
     ) -> None:
         self.tally = Tally()
         self._all = self._rules = rules
@@ -69,6 +71,7 @@ class Redriver:
         self._reader = reader
         self._on_left, self._on_entry, self._on_wait = on_left, on_entry, on_wait
         self._clock, self._sleep = clock, sleep
+        self._remaining_ms = remaining_ms
         self._waiting: dict[str, Waiting] = {}
         self._at_work: Sequence[Open] = ()
         self._held_bytes = 0
@@ -104,7 +107,7 @@ class Redriver:
             self._at_work, self._looks = one.opens, one.looks
             reason = ""
             try:
-                self._consumer.handle_message(one.message)
+                self._consumer.handle_message(one.message, self._remaining_ms)
             except StoreError as error:
                 reason = error.reason
             self._count()
@@ -174,7 +177,8 @@ class Redriver:
         if isinstance(body, GivenUp):
             return self._batch(body)
         pushes = isinstance(body, PushMessage | ChunkMessage)
-        work = work_of(body, self._rules, Pace(self._consumer.limits if pushes else AT_ONCE))
+        limits = self._consumer.limits if pushes else AT_ONCE
+        work = work_of(body, self._rules, Pace(limits, lambda: self._remaining_ms() < TIME_RESERVED_MS))
         try:
             report = drive(work, self._world if pushes else self._strict)
         except StoreError as error:
@@ -198,7 +202,7 @@ class Redriver:
     def _records(self, records: Iterable[Any]) -> str:
         """Records, as the handler would be given them."""
         readable, unreadable = legible(records, self._all)
-        answer = self._consumer.handle_event({"Records": readable}, lambda: NO_DEADLINE_MS) if readable else {}
+        answer = self._consumer.handle_event({"Records": readable}, self._remaining_ms) if readable else {}
         self.tally.records += len(readable)
         failed = list(self._consumer.telemetry.failed.values())
         self._count()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
 
@@ -22,6 +23,7 @@ from sync_rules.backfilling.run import BackfillRun
 from sync_rules.backfilling.scope import require_beginning
 from sync_rules.backfilling.segment import segments
 from sync_rules.backfilling.state import State, applied
+from sync_rules.backfilling.totals import Totals
 from sync_rules.backfilling.waits import slowing, until
 from sync_rules.errors import StoreError, UserError
 from sync_rules.families import EffectRule
@@ -44,7 +46,12 @@ from sync_rules.store import Failures, Store
 STOP: Final = "backfill-stop"  # the document that names the execution that is to stop
 STOPPED: Final = "Stopped"
 LOOKED_EVERY_SECONDS: Final = 3.0  # at whether to stop
-GO_ON: Final = "Go on with: sync-rules backfill --remote --resume"
+ASKED: Final = (
+    "backfill-asked"  # the document of what the one that was begun last was asked for, and by which execution
+)
+TOLD: Final = ("rules", "changed", "table", "where", "segments", "workers", "rate")  # of what is asked: for who goes on
+GO_ON: Final = "Go on with backfill --remote --resume"
+OF_EXPORT: Final = "the backfill that is unfinished goes over an export: go on where it was begun, or --restart"
 
 Stores = Callable[[Callable[[float], None]], Store]  # a store that waits so before it tries a call again
 Jobs = Callable[[frozenset[str], Selection], Job]
@@ -110,7 +117,7 @@ class BackfillWork:
 
     # ------------------------------------------------------------ the machine's questions
     def begin(self, asked: Body, execution: str) -> Answer:
-        require_deployed(asked["prints"], self._rules)
+        require_deployed(asked, self._rules)
         before = applied(self._state) if asked["changed"] else None
         names, titles = picked(self._rules, asked["rules"], before)
         if not names:
@@ -141,10 +148,13 @@ class BackfillWork:
         all_of_it = asked["table"] is None and asked["where"] is None
         effects = titles - titles_of(self._rules, names) if all_of_it else frozenset()
         body = {"applies": sorted(job.covered | effects), "items": dict(job.items), "notices": list(job.notices())}
-        self._state.save(asked_of(execution), {"said": "", **body})
+        if self._state.load(asked_of(execution)) is None:  # or its answer was lost
+            stopped = watched(self._state, self._rules) if asked["resume"] else None
+            done = Totals() if stopped is None else stopped.totals
+            body |= {"before": done.body(), "at": datetime.now(UTC).isoformat()}
+            self._state.save(asked_of(execution), {"said": "", **body})
         run.begin()
-        if not again and head:
-            self._state.remove(asked_of(head["run"]))
+        self._note_asked(asked, execution, (held.load(HEAD) or {})["run"])
         token = {"execution": execution, "workers": asked["workers"], "rate": asked["rate"]}
         return self._next(run, held, held.load(HEAD) or {}, token)
 
@@ -200,6 +210,14 @@ class BackfillWork:
             return Answer()
         return self._next(backfill, held, held.load(HEAD) or {}, run)
 
+    def _note_asked(self, asked: Body, execution: str, run: str) -> None:
+        """Once it is begun, and nobody else: what it is, for who goes on with it; and what the one before was goes."""
+        before = self._state.load(ASKED) or {}
+        told = {"execution": execution, "run": run, "asked": {name: asked[name] for name in TOLD}}
+        self._state.save(ASKED, told)
+        if before.get("execution", execution) != execution:
+            self._state.remove(asked_of(before["execution"]))
+
     # ------------------------------------------------------------ how they are answered
     def _next(self, backfill: BackfillRun, held: Held, head: Mapping[str, Any], run: Body) -> Answer:
         """The supplies of this round that are not done."""
@@ -236,7 +254,7 @@ def of_head(
         message = f"the rules say something else than when the backfill was begun: {', '.join(changed)}."
         raise UserError(f"{message} Deploy them as they were, or begin anew with --restart")
     if scope["segments"] is None:
-        raise UserError("the backfill that is unfinished goes over an export: go on where it was begun, or --restart")
+        raise UserError(OF_EXPORT)
     kept = (name for name, rule in rules.rules.items() if not isinstance(rule, EffectRule))
     names = frozenset(name for name in kept if rules.rules[name].title in scope["rules"])
     where = everything if scope["where"] is None else wanted(scope["where"], rules)
@@ -246,6 +264,19 @@ def of_head(
     run = BackfillRun(chosen, store, failures, state, scope, supplies=supplies, **options)
     run.attach(head)
     return run
+
+
+def asked_before(state: State, head: Mapping[str, Any]) -> dict[str, Any]:
+    """What the unfinished backfill was asked for, as far as that is known: of one that was begun on a machine, what it
+    is about. Raises StoreError, and UserError for one that cannot be gone on with here.
+    """
+    scope, told = head["scope"], state.load(ASKED) or {}
+    if scope["segments"] is None:
+        raise UserError(OF_EXPORT)
+    if told.get("run") == head["run"]:
+        return dict(told["asked"])
+    about = {name: scope[name] for name in ("table", "where", "segments")}
+    return {"rules": sorted(scope["rules"]), "changed": False, **about}
 
 
 def watched(state: SharedState, rules: Rules) -> BackfillRun | None:

@@ -16,11 +16,12 @@ from sync_rules.errors import UserError
 from sync_rules.rules import Rules
 
 TIME_RESERVED_MS: Final = 30_000  # of a call: for the writes in hand, the checkpoint and the answer
+CALL_MAX_MS: Final = 900_000  # Lambda's: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 TIME_LEAST_MS: Final = 60_000  # a call that has less than this from the start would come to nothing, for ever
 UNITS_MAX: Final = 1_000  # of a round: a state has at most 256 KiB, and whoever watches reads a document of each
 WORKERS_MAX: Final = 1_000  # as many functions as an account may run at a time, unless it asked for more
 LEFT_SHOWN_MAX: Final = 20
-REFUSED: Final = "Refused"  # the error of what cannot be begun: its cause is for the user
+REFUSED: Final = "Refused"  # the error of what cannot be begun: its cause is for the user, and the machine ends well
 LEFT: Final = "NotAllDone"  # the error of what came to its end with something left
 
 Body = Mapping[str, Any]  # JSON-ready
@@ -29,7 +30,8 @@ Body = Mapping[str, Any]  # JSON-ready
 @dataclass(frozen=True)
 class Answer:
     """To "begin" and "end": the units to work on next, `workers` of them at a time, if there is `more`; else it is
-    over, well if `error` is empty. `run` is given back with each unit and at the end.
+    over, well if `error` is empty, or by the user's mistake if it is REFUSED. `run` is given back with each unit and at
+    the end.
     """
 
     more: bool = False
@@ -98,9 +100,17 @@ def prints_of(rules: Rules, names: frozenset[str]) -> dict[str, str]:
     return {title: digest for title, digest in fingerprints.of_each(rules).items() if title in titles}
 
 
-def require_deployed(asked: Mapping[str, str], rules: Rules) -> None:
-    """See that the rules that a user has are those that are deployed. Raises UserError with each that is not."""
-    deployed = fingerprints.of_each(rules)
+def as_here(rules: Rules) -> dict[str, Any]:
+    """What is sent of the rules with what is asked: what they say, as digests, and which tables they mean."""
+    tables = {name: table.physical_name for name, table in rules.tables.items()}
+    return {"prints": fingerprints.of_each(rules), "tables": tables}
+
+
+def require_deployed(body: Body, rules: Rules) -> None:
+    """See that the rules and the tables that a user has, `as_here`, are those that are deployed. Raises UserError with
+    each that is not.
+    """
+    asked, deployed = body["prints"], fingerprints.of_each(rules)
     lines = [
         f"\n  {title}: {'says something else' if title in deployed else 'is not there'}"
         for title, digest in sorted(asked.items())
@@ -110,6 +120,14 @@ def require_deployed(asked: Mapping[str, str], rules: Rules) -> None:
     if lines:
         message = "the rules that are deployed are not those of your rules file: deploy first (sam build, sam deploy)."
         raise UserError(f"{message}{''.join(lines)}")
+    lines = [
+        f"\n  table {name}: the stack has {rules.tables[name].physical_name}, your rules file {physical}"
+        for name, physical in sorted(body.get("tables", {}).items())
+        if name in rules.tables and rules.tables[name].physical_name != physical
+    ]
+    if lines:
+        message = "the stack is one of other tables: set the environment variables of their names as it has them"
+        raise UserError(f"{message}, or name its stack with --stack.{''.join(lines)}")
 
 
 def left_of(lines: Sequence[tuple[str, str]], cure: str) -> Answer:

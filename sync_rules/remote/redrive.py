@@ -1,16 +1,17 @@
 """A redrive in the account: each place where failures lie is a unit, worked through in as many calls as it takes.
 
-Law: what succeeds is removed, and what fails again stays; so a call that took nothing out, or came to the end of its
-place, is the last. Messages that a call which died had in hand come back by themselves.
+Law: what lay there when it began is tried once. What succeeds is removed; what fails again stays, and is left out by
+the calls that follow, which know it by the mark of their place; so the last is the one that comes to the end of it.
+A call that dies leaves word of that: what it had in hand is hidden for a while, and nobody says that all is done.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from sync_rules.errors import UserError
+from sync_rules.errors import StoreError, UserError
 from sync_rules.redriving.atwork import Tally
 from sync_rules.redriving.failed import Entry, Place
 from sync_rules.redriving.redriver import Redriver
@@ -20,15 +21,38 @@ from sync_rules.rules import Rules
 
 CURE: Final = "Run it again"
 UNITS: Final = ("batches", "dead letters", "failures")  # the places of a deployed stack
-ADDED: Final = ("done", "records", "written", "parked")  # over all calls; the others are of the last
+ENTRY_LEAST_MS: Final = 120_000  # no entry but the first is begun with less: it would only fail for want of time
+LET_GO_MS: Final = 20  # for each message that a place has to let go of at the end
+MARK_MAX_CHARS: Final = 250_000  # of a document, which has at most 400 KB: 25,000 messages that stay
+TOO_MANY_STAY: Final = "TooManyStay: remove what nobody needs any more, or name other rules"
 
-Redrivers = Callable[[frozenset[str] | None], Redriver]  # for the rules of these titles, None for all
+Redrivers = Callable[[frozenset[str] | None, Callable[[], int]], Redriver]
+"""For the rules of these titles, None for all; with the milliseconds that are left for what is at work."""
+
+
+class MarkedPlace(Place, Protocol):
+    """A Place that goes on where another one, of an earlier call, was."""
+
+    @property
+    def mark(self) -> str:
+        """What the place of the next call is made with, once this one is closed."""
+        ...
+
+    @property
+    def hidden_seconds(self) -> int:
+        """How long entries are hidden that it gave, if it is never closed; 0 for not at all."""
+        ...
+
+    @property
+    def held(self) -> int:
+        """How many entries `close` has to let go; after it, how many it could not."""
+        ...
 
 
 class InTime:
     """A Place, as far as time goes. `ended`: whether all of it was given."""
 
-    def __init__(self, place: Place, remaining_ms: Callable[[], int]) -> None:
+    def __init__(self, place: MarkedPlace, remaining_ms: Callable[[], int]) -> None:
         self.ended = False
         self._place = place
         self._remaining_ms = remaining_ms
@@ -36,7 +60,7 @@ class InTime:
     def entries(self) -> Iterator[Entry]:
         for entry in self._place.entries():
             yield entry
-            if self._remaining_ms() < TIME_RESERVED_MS:
+            if self._remaining_ms() < ENTRY_LEAST_MS + LET_GO_MS * self._place.held:
                 return
         self.ended = True
 
@@ -51,13 +75,13 @@ class InTime:
 
 
 class RedriveWork:
-    """A Work. `places` are where failures lie, by name, each made anew for each call."""
+    """A Work. `places` are where failures lie, by name, each made anew for each call with the mark of the last."""
 
     def __init__(
         self,
         rules: Rules,
         redrivers: Redrivers,
-        places: Mapping[str, Callable[[], Place]],
+        places: Mapping[str, Callable[[str], MarkedPlace]],
         state: SharedState,
         *,
         remaining_ms: Callable[[], int],
@@ -69,7 +93,7 @@ class RedriveWork:
         self._remaining_ms = remaining_ms
 
     def begin(self, asked: Body, execution: str) -> Answer:
-        require_deployed(asked["prints"], self._rules)
+        require_deployed(asked, self._rules)
         known = {rule.title for rule in self._rules.rules.values()}
         if strange := sorted(set(asked["rules"]) - known):
             raise UserError(f"there is no rule {strange[0]}")
@@ -81,26 +105,54 @@ class RedriveWork:
         require_time(self._remaining_ms())
         held = Held(self._state)
         name = document_of(run["execution"], unit)
-        before = held.load(name) or {"done": False, "tally": asdict(Tally())}
+        before = held.load(name) or {"done": False, "lost": False, "mark": "", "tally": asdict(Tally())}
         if before["done"]:
             return True
-        redriver = self._redrivers(frozenset(run["rules"]) or None)
-        place = InTime(self._places[unit](), self._remaining_ms)
+        there = self._places[unit](before["mark"])
+        died = died_of(there)
+        # A call that began and did not end has died, and what it had in hand is hidden where this one looks.
+        lost = before["lost"] or (bool(there.hidden_seconds) and before.get("begun", False))
+        held.save(name, {**before, "lost": lost, "begun": True, "reason": died})
+        place = InTime(there, self._remaining_ms)
+        redriver = self._redrivers(frozenset(run["rules"]) or None, self._left_ms)
         try:
-            redriver.take(place)
-            redriver.rest()
-        finally:
-            place.close()
-        tally = asdict(redriver.tally)
-        done = place.ended or not tally["done"]
-        added = {word: count + (before["tally"][word] if word in ADDED else 0) for word, count in tally.items()}
-        held.save(name, {"done": done, "tally": added})
+            try:
+                redriver.take(place)
+                redriver.rest()
+            finally:
+                place.close()
+        except (StoreError, UserError) as error:
+            held.save(name, {**before, "lost": lost or there.held > 0, "begun": False, "reason": str(error)})
+            raise
+        lost = lost or there.held > 0
+        reason = died if lost and place.ended else ""
+        if not place.ended and len(there.mark) > MARK_MAX_CHARS:
+            reason = TOO_MANY_STAY
+        tally = {word: count + before["tally"][word] for word, count in asdict(redriver.tally).items()}
+        done = place.ended or bool(reason)
+        body = {"done": done, "lost": lost, "begun": False, "reason": reason, "mark": "" if done else there.mark}
+        held.save(name, {**body, "tally": tally})
         return done
+
+    def _left_ms(self) -> int:
+        return self._remaining_ms() - TIME_RESERVED_MS
 
     def end(self, run: Body) -> Answer:
         found = told(self._state, run["execution"], self._places)
-        left = [(unit, "NotFinished") for unit in sorted(self._places) if not found.get(unit, {}).get("done")]
+        left = [
+            (unit, of_unit.get("reason") or "NotFinished")
+            for unit in sorted(self._places)
+            if not (of_unit := found.get(unit, {})).get("done") or of_unit["reason"]
+        ]
         return left_of(left, CURE) if left else Answer()
+
+
+def died_of(place: MarkedPlace) -> str:
+    """Why a place is left of which a call died, or could not let go of what it held."""
+    if not place.hidden_seconds:
+        return "a call died"
+    minutes = -(-place.hidden_seconds // 60)
+    return f"a call died with messages in hand; they come back within {minutes} minutes: run it again then"
 
 
 def document_of(execution: str, unit: str) -> str:

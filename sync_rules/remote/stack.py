@@ -18,6 +18,7 @@ from sync_rules.errors import StoreError, UserError
 from sync_rules.remote.protocol import LEFT, REFUSED, Body
 
 POLL_SECONDS: Final = 2.0
+BEGUN_LOOKS: Final = 30  # a minute: a function that is called for the first time takes seconds
 RUNNING: Final = "RUNNING"
 WELL: Final = "SUCCEEDED"
 BROKEN_OFF: Final = ("ABORTED", "TIMED_OUT")
@@ -54,7 +55,7 @@ def stack_of(client: Any, name: str) -> Stack:
 
 @dataclass(frozen=True)
 class Execution:
-    """How a run of a state machine stands."""
+    """How a run of a state machine stands; `error` and `cause` also of one that ended well with such an answer."""
 
     name: str
     status: str
@@ -72,10 +73,10 @@ class Execution:
             UserError: when it could not begin, by the user's doing.
             StoreError: when it broke.
         """
-        if self.status == WELL:
-            return True
         if self.error == REFUSED:
             raise UserError(self.cause)
+        if self.status == WELL:
+            return True
         if self.status in BROKEN_OFF or self.error in (LEFT, STOPPED):
             return False
         raise StoreError(self.error or self.status, f"{self.name}: {_message(self.cause)}")
@@ -102,11 +103,28 @@ class Machine:
     def execution(self, name: str) -> Execution:
         """How an execution stands."""
         found = self._ask("describe_execution", executionArn=self._execution_arn(name))
-        return Execution(name, found["status"], found.get("error", ""), found.get("cause", ""))
+        said = found if found["status"] != WELL else _answer(found.get("output", ""))
+        return Execution(name, found["status"], said.get("error", ""), said.get("cause", ""))
 
     def stop(self, name: str) -> None:
         """End an execution; what its functions are at they still finish."""
         self._ask("stop_execution", executionArn=self._execution_arn(name), error=STOPPED, cause="by the user")
+
+    def begun(
+        self, name: str, there: Callable[[], object], sleep: Callable[[float], None] = time.sleep
+    ) -> Execution | None:
+        """Wait until `there` finds what is there once it has begun, or it has ended, for about a minute. None when
+        neither was seen.
+        """
+        try:
+            for _ in range(BEGUN_LOOKS):
+                found, now = there(), self.execution(name)
+                if found or not now.runs:
+                    return now
+                sleep(POLL_SECONDS)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"{name} goes on in the account; whether it could begin was not seen") from None
+        return None
 
     def watch(self, name: str, look: Callable[[], object], sleep: Callable[[float], None] = time.sleep) -> Execution:
         """Look again and again, until it has ended; and once more then. Ctrl-C leaves it running, and says so."""
@@ -131,8 +149,13 @@ class Machine:
 
 def _message(cause: str) -> str:
     """What a function said; Step Functions gives it as JSON."""
+    return str(_answer(cause).get("errorMessage", cause))
+
+
+def _answer(text: str) -> dict[str, Any]:
+    """What a function answered; nothing where that is not JSON."""
     try:
-        body = json.loads(cause)
+        body = json.loads(text)
     except ValueError:
-        return cause
-    return str(body.get("errorMessage", cause)) if isinstance(body, dict) else cause
+        return {}
+    return body if isinstance(body, dict) else {}

@@ -19,8 +19,8 @@ from sync_rules.reports.drift_report import totals
 from sync_rules.rules import Rules
 
 
-def summary(tally: Tally, *, repair: bool) -> str:
-    """The last word, for people: how much is left of what kind, and what to do about each."""
+def summary(tally: Tally, *, repair: bool, kept: str = "the failures file") -> str:
+    """The last word, for people: how much is left of what kind, and what to do about each. `kept` says why."""
     checked = f"{tally.items} items checked, "
     if not tally.left:
         return f"{checked}no drift left" if tally.drift.total() else f"{checked}no drift"
@@ -29,7 +29,7 @@ def summary(tally: Tally, *, repair: bool) -> str:
     mendable = kinds | {Drift.ORPHAN: kinds[Drift.ORPHAN] - lost, Drift.STUCK: 0}
     advice = []
     if names := ", ".join(drift.value for drift, count in mendable.items() if count):
-        again = "could not be mended now: run it again, and see the failures file for why"
+        again = f"could not be mended now: run it again, and see {kept} for why"
         advice.append(f"What is {names} {again}." if repair else f"--repair mends what is {names}.")
     if kinds[Drift.STUCK]:
         advice.append("What is stuck says why: nothing mends it but you.")

@@ -99,7 +99,7 @@ def deployed(project: Path, place: Path) -> Iterator[str]:
     """Deploy a project that was built; gives the stack as JSON."""
     sam = tool("sam", "bin", "sam")
     with ministack(place) as url:
-        overrides = [f"Stage={STAGE}", "WriteUnitsPerSecond=1000"]
+        overrides = [f"StageVariable={STAGE}", "WriteUnitsPerSecond=1000"]
         options = [
             "--no-progressbar",
             "--no-confirm-changeset",

@@ -40,7 +40,7 @@ def test_mappings_of_the_queue_bounds_its_workers(resources: Resources):
     workers = {"Fn::FindInMap": ["FanoutPace", {"Ref": "WriteUnitsPerSecond"}, "Workers"]}
     assert mapping["ScalingConfig"] == {"MaximumConcurrency": workers}
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    assert mapping["BatchSize"] == 5
+    assert mapping["BatchSize"] == 1
     assert mapping["MetricsConfig"] == {"Metrics": ["EventCount"]}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from infra.template import written
 from tests import every_kind
 from tests.deploy import policy
 from tests.deploy.tools import ROOT, run, tool, transformed
+from tests.unit.test_infra_template import first_rules
 
 Whole = dict[str, Any]
 
@@ -21,6 +23,15 @@ Whole = dict[str, Any]
 def test_template_is_valid_by_sam():
     """`sam validate --lint` finds nothing."""
     run(tool("sam", "bin", "sam"), "validate", "--lint")
+
+
+def test_template_of_the_readme_is_valid_by_sam(tmp_path):
+    """So it is for the rules that the README begins with, whatever their variables and tables are called."""
+    rules, template = tmp_path / "rules.yaml", tmp_path / "template.yaml"
+    rules.write_text(first_rules((ROOT / "README.md").read_text()))
+    template.write_text(written((ROOT / "template.yaml").read_text(), deployment_of(rules), rules, template))
+    shutil.copytree(ROOT / "infra", tmp_path / "infra", ignore=shutil.ignore_patterns("__pycache__"))
+    run(tool("sam", "bin", "sam"), "validate", "--lint", cwd=tmp_path)
 
 
 def test_template_is_valid_as_it_is_deployed(whole, tmp_path):

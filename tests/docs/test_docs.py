@@ -367,11 +367,12 @@ def test_docs_mention_only_examples_that_exist():
 
 
 def test_docs_mention_only_options_that_exist():
-    """Every --option is one of ours, or of pip or SAM in a command above."""
+    """Every --option is one of ours, of pip or SAM in a command above, or of the AWS CLI in its own lines."""
     ours = "\n".join(help_text(*verb) for verb in [(), *((verb,) for verb in cli.VERBS)])
-    known = set(re.findall(r"--[a-z][a-z-]*", ours)) | {"--target", "--guided"}
+    known = set(re.findall(r"--[a-z][a-z-]*", ours)) | {"--target", "--guided", "--use-container"}
     known |= {f"--sync-rules{option}" for option in ("", "-variant", "-seed")}  # of pytest, by our plugin
-    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", ALL)) <= known
+    text = re.sub(r"^aws (?:.*\\\n)*.*$", "", ALL, flags=re.MULTILINE)
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) <= known
 
 
 def test_docs_mention_only_codes_that_exist():

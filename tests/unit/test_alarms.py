@@ -16,7 +16,8 @@ from handlers import runtime
 from infra import resources
 from infra.alarms import ACTIONS, alarm_resources
 from infra.deployment import Deployment, deployment_of
-from infra.measures import LAMBDA_METRICS, MEASURES, NAMESPACE, RULES_MAX, TIMEOUT_MS, distinct
+from infra.handwritten import timeouts_seconds
+from infra.measures import LAMBDA_METRICS, MEASURES, NAMESPACE, RULES_MAX, distinct
 from infra.yamltext import read_yaml
 from sync_rules.errors import StoreError
 from sync_rules.findings import Tally
@@ -28,6 +29,7 @@ from tests.operated import STACK, STACK_NAME, Datum, Operated, data_of, everythi
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE = read_yaml((ROOT / "template.yaml").read_text(), "template.yaml")
+TIMEOUTS = timeouts_seconds(TEMPLATE, "template.yaml")
 LAG_ALARM_SECONDS = 300
 
 
@@ -40,6 +42,11 @@ def of(folder: Path, rules: dict[str, str], entities: str | None = None) -> Depl
     file = folder / "rules.yaml"
     file.write_text(text_of(rules) if entities is None else text_of(rules, entities=entities))
     return deployment_of(file)
+
+
+def alarms_of(deployment: Deployment) -> dict[str, Any]:
+    """With the timeouts of the template."""
+    return alarm_resources(deployment, TIMEOUTS)
 
 
 @cache
@@ -56,7 +63,7 @@ def properties(alarms: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_alarms_are_sound(deployment):
     """Each is what CloudWatch takes: one metric, within a day of evaluation, with a sentence and a way to the runbook."""
     model = botocore.session.get_session().get_service_model("cloudwatch").operation_model("PutMetricAlarm")
-    for name, given in properties(alarm_resources(deployment)).items():
+    for name, given in properties(alarms_of(deployment)).items():
         assert given["AlarmActions"] == given["OKActions"] == ACTIONS
         resolved = {
             **given, "AlarmName": name, "Threshold": 1.0, "AlarmActions": [], "OKActions": [],
@@ -73,7 +80,7 @@ def test_alarms_are_sound(deployment):
 
 def test_alarms_are_of_every_rule(deployment):
     """Each rule of the file has its four, by its name."""
-    names = alarm_resources(deployment).keys()
+    names = alarms_of(deployment).keys()
     for rule in (*RULES, *EFFECTS):
         for measure in ("Lag", "Failed", "FailureRecord", "Drift"):
             assert f"{rule.title()}{measure}Alarm" in names
@@ -109,21 +116,33 @@ def there(deployment: Deployment) -> set[str]:
 
 def test_alarms_refer_to_what_the_template_has(deployment):
     """Every function, queue, state machine and mapping is there under this name."""
-    asked = {name for name in named_in(alarm_resources(deployment)) if not name.startswith("AWS::")}
+    asked = {name for name in named_in(alarms_of(deployment)) if not name.startswith("AWS::")}
     assert asked <= there(deployment)
     assert {"StreamFunctionShop", "FanoutDeadLetters", "VerifyMachine"} <= asked
 
 
-def test_alarms_know_the_timeouts_of_the_template():
-    """An invocation is near its timeout by the timeout that it has."""
-    assert {name: TEMPLATE["Resources"][name]["Properties"]["Timeout"] * 1000 for name in TIMEOUT_MS} == TIMEOUT_MS
+def test_alarms_know_the_timeouts_they_are_given(deployment):
+    """An invocation is near its timeout by the timeout that it has, a second before it."""
+    alarms = alarm_resources(deployment, TIMEOUTS | {"StreamFunction": 600, "FanoutFunction": 1})
+    assert alarms["StreamFunctionDurationAlarm"]["Properties"]["Threshold"] == 599_000
+    assert alarms["FanoutFunctionDurationAlarm"]["Properties"]["Threshold"] == 0
+
+
+def test_alarms_ring_for_executions_that_fail_and_that_never_end(deployment):
+    """Each state machine has an alarm for either; who stops one wants no alarm."""
+    asked = {
+        given["MetricName"]
+        for given in properties(alarms_of(deployment)).values()
+        if given["Namespace"] == "AWS/States"
+    }
+    assert asked == {"ExecutionsFailed", "ExecutionsTimedOut"}
 
 
 def test_alarms_are_on_metrics_that_somebody_writes(deployment, monkeypatch, capsys):
     """Of our namespace the handlers write each, with these dimensions; of AWS's each measure names the page."""
     quiet(monkeypatch)
     written = {(d.metric, d.dimensions) for d in data_of(everything(deployment.rules, capsys))}
-    ours = [given for given in properties(alarm_resources(deployment)).values() if given["Namespace"] == NAMESPACE]
+    ours = [given for given in properties(alarms_of(deployment)).values() if given["Namespace"] == NAMESPACE]
     asked = {(g["MetricName"], dimensions_of(g)) for g in ours}
     assert asked <= written
     for measure in MEASURES:
@@ -135,7 +154,7 @@ def test_alarms_are_on_metrics_that_somebody_writes(deployment, monkeypatch, cap
 def test_alarms_have_names_that_differ(tmp_path):
     """Rules whose names come to the same have alarms of their own."""
     rules = dict(zip(("user-name", "user_name", "UserName", "userName-", "plain"), copies(5).values(), strict=True))
-    alarms = alarm_resources(of(tmp_path, rules))
+    alarms = alarms_of(of(tmp_path, rules))
     assert len([name for name in alarms if name.endswith("LagAlarm")]) == 5
     assert all(re.fullmatch(r"[A-Za-z0-9]{1,255}", name) for name in alarms)
     assert "PlainLagAlarm" in alarms
@@ -154,8 +173,8 @@ def test_alarms_keep_their_names_when_a_rule_comes():
 def test_alarms_are_of_all_rules_together_where_they_are_many(tmp_path):
     """Up to fifty rules have alarms of their own; of more, all of them together have them, by metrics that are written."""
     (tmp_path / "most").mkdir()
-    most = alarm_resources(of(tmp_path / "most", copies(RULES_MAX)))
-    more = alarm_resources(of(tmp_path, copies(RULES_MAX + 1)))
+    most = alarms_of(of(tmp_path / "most", copies(RULES_MAX)))
+    more = alarms_of(of(tmp_path, copies(RULES_MAX + 1)))
     assert len([name for name in most if name.endswith("LagAlarm")]) == RULES_MAX
     assert [name for name in more if name.endswith("LagAlarm")] == ["AllRulesLagAlarm"]
     assert more["AllRulesLagAlarm"]["Properties"]["Dimensions"] == [
@@ -165,7 +184,7 @@ def test_alarms_are_of_all_rules_together_where_they_are_many(tmp_path):
 
 def test_alarms_leave_room_in_the_stack(tmp_path):
     """Fifty rules in forty tables have no more alarms than a stack of 500 resources has room for beside the rest."""
-    alarms = alarm_resources(of(tmp_path, copies(RULES_MAX)))
+    alarms = alarms_of(of(tmp_path, copies(RULES_MAX)))
     per_table = 2 + sum(measure.of.value == "event source mapping" for measure in MEASURES)  # itself and its mapping
     others = [one for one in TEMPLATE["Resources"].values() if one["Type"] != "AWS::CloudWatch::Alarm"]
     assert len(alarms) + len(others) + 15 + 40 * per_table <= 500  # SAM adds mappings, roles of machines, a schedule
@@ -219,7 +238,7 @@ def test_alarms_are_silent_while_all_is_well(at, deployment):
         at.fanout()
         periods.append(period(at))
     assert any(datum.metric == "Copied" for datum in periods[-1])
-    assert ringing(alarm_resources(deployment), periods) == set()
+    assert ringing(alarms_of(deployment), periods) == set()
 
 
 def test_alarms_ring_for_a_failure_record(at, deployment):
@@ -227,9 +246,9 @@ def test_alarms_ring_for_a_failure_record(at, deployment):
     at.scene.there("shop", {"PK": s("EMAIL#a@x"), "SK": s("EMAIL"), "user_id": s("somebody else")})
     at.scene.put("shop", user("1", email=s("a@x"), name=s("Ann")))
     at.stream()
-    assert ringing(alarm_resources(deployment), [period(at)]) == set()  # it may pass by itself
+    assert ringing(alarms_of(deployment), [period(at)]) == set()  # it may pass by itself
     at.fanout()
-    assert ringing(alarm_resources(deployment), [period(at)]) == {"MailsFailureRecordAlarm"}
+    assert ringing(alarms_of(deployment), [period(at)]) == {"MailsFailureRecordAlarm"}
 
 
 def test_alarms_ring_for_lag_when_it_lasts(at, deployment):
@@ -240,7 +259,7 @@ def test_alarms_ring_for_lag_when_it_lasts(at, deployment):
         at.scene.put("parts", {"part_id": s("a"), "parent_id": s(str(minute))})
         at.stream(age_seconds=LAG_ALARM_SECONDS + 5)
         periods.append(period(at))
-        rung.append(ringing(alarm_resources(deployment), periods))
+        rung.append(ringing(alarms_of(deployment), periods))
     assert rung == [set(), set(), {"PathsLagAlarm"}]
 
 
@@ -261,8 +280,8 @@ def test_alarms_ring_for_work_that_keeps_failing(at, deployment):
         at.scene.records.clear()
         at.stream()
         periods.append(period(at))
-    assert ringing(alarm_resources(deployment), periods[:2]) == set()
-    assert ringing(alarm_resources(deployment), periods) == {
+    assert ringing(alarms_of(deployment), periods[:2]) == set()
+    assert ringing(alarms_of(deployment), periods) == {
         "PathsFailedAlarm",
         "KeyRangeThroughputExceededThrottledAlarm",
     }
@@ -277,25 +296,31 @@ def test_alarms_ring_for_throttles_by_their_cause(kind, at, deployment):
         at.stream()
         periods.append(period(at))
     cause = re.sub(r"^(Table|Index)(Read|Write)", "", kind)
-    assert ringing(alarm_resources(deployment), periods) == {f"{cause}ThrottledAlarm"}
+    assert ringing(alarms_of(deployment), periods) == {f"{cause}ThrottledAlarm"}
 
 
 def test_alarms_ring_for_drift(at, deployment):
-    """One copy in a thousand that drifted, mended or not, rings for its rule; a verify that finds none does not."""
+    """One copy in a thousand that drifted, mended or not, rings for its rule; a whole verify that finds none does
+    not, and a sample that finds none changes nothing.
+    """
     tally = Tally(
         right=Counter({"names": 999, "heads": 10}), drift=Counter({"names": 1}), repaired=Counter({"names": 1})
     )
     runtime.emit_drift(tally, ["names", "heads"])
-    assert ringing(alarm_resources(deployment), [period(at)]) == {"NamesDriftAlarm"}
+    assert ringing(alarms_of(deployment), [period(at)]) == {"NamesDriftAlarm"}
+    runtime.emit_drift(Tally(right=Counter({"names": 1000})), ["names", "heads"], whole=False)
+    assert not [datum for datum in period(at) if datum.metric == "DriftShare"]  # it says nothing about the rest
+    runtime.emit_drift(tally, ["names", "heads"], whole=False)
+    assert ringing(alarms_of(deployment), [period(at)]) == {"NamesDriftAlarm"}
     runtime.emit_drift(Tally(right=Counter({"names": 1000})), ["names", "heads"])
-    assert ringing(alarm_resources(deployment), [period(at)]) == set()
+    assert ringing(alarms_of(deployment), [period(at)]) == set()
 
 
 def test_alarms_ring_for_unreadable_records_and_for_what_is_missing(at, deployment):
     """A record that nobody can read, and a table that is not there, ring at once."""
     at.consumer.telemetry.unreadable_records = 1
     at.stream()
-    assert ringing(alarm_resources(deployment), [period(at)]) == {"UnreadableRecordsAlarm"}
+    assert ringing(alarms_of(deployment), [period(at)]) == {"UnreadableRecordsAlarm"}
 
     def before(request):
         if isinstance(request, Read):
@@ -304,4 +329,4 @@ def test_alarms_ring_for_unreadable_records_and_for_what_is_missing(at, deployme
     at.scene.tap.before = before
     at.scene.put("parts", {"part_id": s("a"), "parent_id": s("b")})
     at.stream()
-    assert ringing(alarm_resources(deployment), [period(at)]) == {"SetupErrorsAlarm"}
+    assert ringing(alarms_of(deployment), [period(at)]) == {"SetupErrorsAlarm"}

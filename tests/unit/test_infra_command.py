@@ -91,3 +91,60 @@ def test_infra_with_a_block_missing_writes_nothing(template, capsys):
     assert cli.main(["infra"]) == 2
     assert "template.yaml: no block alarms. Put `# >>> sync-rules: alarms`" in capsys.readouterr().err
     assert template.read_text() == text
+
+
+def test_infra_keeps_the_ends_of_lines(template, capsys):
+    """A template with CRLF is up to date as one without, and has them everywhere when it was written."""
+    windows = template.read_bytes().replace(b"\n", b"\r\n")
+    template.write_bytes(windows)
+    assert cli.main(["infra", "--check"]) == 0
+    assert cli.main(["infra"]) == 0
+    assert "up to date" in capsys.readouterr().out
+    assert template.read_bytes() == windows
+    assert cli.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 0
+    assert cli.main(["infra", "--rules", "examples/organisations-users-tickets/rules.yaml"]) == 0
+    assert template.read_bytes() == windows
+
+
+def test_infra_writes_what_a_link_leads_to(template):
+    """The link stays one."""
+    kept = template.rename(template.with_name("kept.yaml"))
+    template.symlink_to(kept.name)
+    assert cli.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 0
+    assert template.is_symlink()
+    assert "game-players" in kept.read_text()
+
+
+def test_infra_leaves_a_template_that_is_read_only(template, capsys):
+    """Somebody does not want it written; --check does not mind."""
+    before = template.read_bytes()
+    template.chmod(0o444)
+    assert cli.main(["infra", "--check"]) == 0
+    assert cli.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 2
+    assert "template.yaml is read-only" in capsys.readouterr().err
+    assert template.read_bytes() == before
+
+
+def test_infra_warns_of_rules_that_are_elsewhere(template, tmp_path_factory, capsys):
+    """What `sam build` does with them is said; it is written nevertheless."""
+    rules = tmp_path_factory.mktemp("elsewhere") / "rules.yaml"
+    shutil.copy(template.parent / "examples/game-players/rules.yaml", rules)
+    assert cli.main(["infra", "--rules", str(rules)]) == 0
+    assert f"{rules} is outside of {template.parent}: `sam build` finds it only where" in capsys.readouterr().err
+    assert cli.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_infra_warns_of_an_index_that_the_next_deployment_deletes(template, capsys):
+    """On stderr, with --check as well; the exit code is as without it."""
+    rules = template.parent / "rules.yaml"
+    text = (ROOT / "tests/deploy/rules.yaml").read_text()
+    one_more = text.replace("indexes: {by_author", "indexes: {other: {o: S}, by_author")
+    rules.write_text(one_more)
+    assert cli.main(["infra", "--rules", "rules.yaml"]) == 0
+    capsys.readouterr()
+    rules.write_text(text)
+    assert one_more != text
+    assert cli.main(["infra", "--check"]) == 1
+    assert cli.main(["infra"]) == 0
+    assert capsys.readouterr().err.count("BooksTable is left without index other") == 2

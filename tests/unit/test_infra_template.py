@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 import pytest
 
 from infra import template as templates
 from infra.deployment import deployment_of
-from infra.template import rules_noted, warnings, written
+from infra.handwritten import made_by_sam
+from infra.template import index_warnings, rules_noted, warnings, written
 from infra.yamltext import read_yaml
 from sync_rules.errors import UserError
 from tests.every_kind import EFFECTS, RULES, text_of
@@ -26,19 +30,26 @@ rules:
 """
 
 
-def template_of(path):
+def template_of(path, text=TEXT):
     """The template for a rules file, read."""
-    return read_yaml(written(TEXT, deployment_of(path), path, TEMPLATE), "template.yaml")
+    return read_yaml(written(text, deployment_of(path), path, TEMPLATE), "template.yaml")
+
+
+def first_rules(page):
+    """The first whole rules file of a page."""
+    return next(
+        block for block in re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL) if "\ntables:" in block
+    )
 
 
 @pytest.fixture
 def made(tmp_path):
-    """The template for a text of rules."""
+    """The template for a text of rules, and for a template before it was written."""
 
-    def of(text):
+    def of(text, template=TEXT):
         path = tmp_path / "rules.yaml"
         path.write_text(text)
-        return template_of(path)
+        return template_of(path, template)
 
     return of
 
@@ -110,7 +121,7 @@ def test_template_creates_tables_that_outlive_it(small):
     assert table["Condition"] == "CreatesShop"
     assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"
     properties = table["Properties"]
-    assert properties["TableName"] == {"Fn::Sub": "${Stage}-shop"}
+    assert properties["TableName"] == {"Fn::Sub": "${StageVariable}-shop"}
     assert properties["BillingMode"] == "PAY_PER_REQUEST"
     assert properties["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
     assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
@@ -120,10 +131,78 @@ def test_template_creates_tables_that_outlive_it(small):
 def test_template_has_a_parameter_for_each_variable_and_gives_it_to_the_functions(small):
     """The functions load the same rules file, and find its variables set."""
     whole = small('shop: {name: "${STAGE:-dev}-${TEAM}", key: {PK: S, SK: S}}')
-    assert whole["Parameters"]["Stage"]["Default"] == "dev"
-    assert "Default" not in whole["Parameters"]["Team"]
+    assert whole["Parameters"]["StageVariable"]["Default"] == "dev"
+    assert "Default" not in whole["Parameters"]["TeamVariable"]
     variables = whole["Globals"]["Function"]["Environment"]["Variables"]
-    assert (variables["STAGE"], variables["TEAM"]) == ({"Ref": "Stage"}, {"Ref": "Team"})
+    assert (variables["STAGE"], variables["TEAM"]) == ({"Ref": "StageVariable"}, {"Ref": "TeamVariable"})
+
+
+def test_template_has_no_parameter_for_a_variable_in_a_comment(made):
+    """What is not read when the rules are loaded is no variable of theirs, and has no default that counts."""
+    whole = made(SMALL.format(name='shop: {name: "${STAGE:-dev}-shop", key: {PK: S, SK: S}}  # not ${STAGE:-a} ${B}'))
+    assert [name for name in whole["Parameters"] if name.endswith("Variable")] == ["StageVariable"]
+
+
+def test_template_refuses_two_defaults_of_one_variable(made):
+    """A parameter has one default; the other would be lost without a word. None beside one is none too many."""
+    one = """shop:  {name: "users-${STAGE:-a}", key: {PK: S, SK: S}}
+  other: {name: "orders-${STAGE}", key: {id: S}}"""
+    assert made(SMALL.format(name=one))["Parameters"]["StageVariable"]["Default"] == "a"
+    with pytest.raises(UserError, match=r"rules.yaml:4: variable STAGE has the default 'b', and 'a' in line 3"):
+        made(SMALL.format(name=one.replace("${STAGE}", "${STAGE:-b}")))
+
+
+def ids_of(whole):
+    """Every logical id that CloudFormation will see."""
+    made = (one for name, resource in whole["Resources"].items() for one in made_by_sam(name, resource))
+    return Counter([*whole["Parameters"], *whole["Resources"], *made])
+
+
+def test_template_of_the_readme_has_no_name_twice(made):
+    """A variable SHOP_TABLE and a table shop are neither the same parameter nor parameter and resource of one name."""
+    text = first_rules((ROOT / "README.md").read_text())
+    assert "${SHOP_TABLE" in text
+    whole = made(text)
+    assert {"ShopTable", "ShopTableVariable"} <= ids_of(whole).keys()
+    assert ids_of(whole).most_common(1)[0][1] == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["BUCKET", "STREAM_ROLE", "FANOUT_FUNCTION_QUEUE", "SHOP_TABLE", "STREAM_FUNCTION_SHOP"]
+)
+def test_template_has_a_variable_of_any_name(small, name):
+    """None of them is a resource of ours, nor of SAM's, nor another parameter."""
+    whole = small(f'shop: {{name: "${{{name}:-shop}}", key: {{PK: S, SK: S}}}}')
+    assert ids_of(whole).most_common(1)[0][1] == 1
+
+
+def test_template_names_what_sam_makes():
+    """A mapping for each event, the role of a machine, what an invocation that fails leads to."""
+    resources = read_yaml(TEXT, "template.yaml")["Resources"]
+    made = {one for name, resource in resources.items() for one in made_by_sam(name, resource)}
+    assert {
+        "StreamFunctionDesk",
+        "FanoutFunctionQueue",
+        "BackfillMachineRole",
+        "VerifyFunctionEventInvokeConfig",
+    } <= made
+    assert "StreamFunctionRole" not in made
+
+
+def test_template_takes_the_stream_of_its_table_alone(small, made):
+    """The ARN of another table's stream is refused before anything is deployed, where the table's name is known."""
+    fixed = small("shop: {name: my.shop, key: {PK: S, SK: S}}")["Parameters"]["ShopStreamArn"]["AllowedPattern"]
+    begun = "arn:aws:dynamodb:eu-west-1:123456789012:table"
+    assert re.fullmatch(fixed, f"{begun}/my.shop/stream/2026-01-01T00:00:00.000")
+    assert re.fullmatch(fixed, "")
+    for other in ("myxshop", "my.shops", "orders"):
+        assert not re.fullmatch(fixed, f"{begun}/{other}/stream/2026-01-01T00:00:00.000")
+    varied = small('shop: {name: "${STAGE}-shop", key: {PK: S, SK: S}}')["Parameters"]["ShopStreamArn"]
+    assert re.fullmatch(varied["AllowedPattern"], f"{begun}/dev-shop/stream/2026-01-01T00:00:00.000")
+    known = small(f'shop: {{name: "{begun}/shop", key: {{PK: S, SK: S}}}}')["Parameters"]["ShopStreamArn"]
+    assert re.fullmatch(known["AllowedPattern"], f"{begun}/shop/stream/1")
+    assert not re.fullmatch(known["AllowedPattern"], f"{begun}/shops/stream/1")
+    assert not re.fullmatch(known["AllowedPattern"], "")
 
 
 def test_template_creates_no_table_that_is_named_by_its_arn(small):
@@ -139,12 +218,18 @@ def test_template_creates_no_table_that_is_named_by_its_arn(small):
 @pytest.mark.parametrize(
     ("table", "told"),
     [
-        ('shop: {name: "${LOG_RETENTION_DAYS}", key: {PK: S, SK: S}}', "would have LogRetentionDays twice"),
-        ('shop: {name: "${SHOP_STREAM_ARN}", key: {PK: S, SK: S}}', "SHOP_STREAM_ARN and a table's stream"),
+        (
+            'shop: {name: "${SYNC_RULES_FILE}", key: {PK: S, SK: S}}',
+            "rules.yaml:3: variable SYNC_RULES_FILE would be given to the functions of .*, and the template itself has",
+        ),
+        (
+            'shop: {name: "${stage}-${STAGE}", key: {PK: S, SK: S}}',
+            r"rules.yaml:3: variable STAGE would be StageVariable in .*, and variable stage \(line 3\) has that name",
+        ),
         ('shop: {name: "${AWS_REGION}-shop", key: {PK: S, SK: S}}', "Lambda lets nobody set a variable AWS_REGION"),
-        ('shop: {name: "${_STAGE}-shop", key: {PK: S, SK: S}}', "Lambda lets nobody set a variable _STAGE"),
+        ('shop: {name: "${_STAGE}-shop", key: {PK: S, SK: S}}', "yaml:3: Lambda lets nobody set a variable _STAGE"),
     ],
-    ids=["of-the-template", "of-a-table", "lambdas", "underscore"],
+    ids=["of-the-template", "of-another", "lambdas", "underscore"],
 )
 def test_template_refuses_names_that_are_taken(small, table, told):
     """A parameter is never two things at once, and no deployment fails for the name of a variable."""
@@ -155,13 +240,24 @@ def test_template_refuses_names_that_are_taken(small, table, told):
 def test_template_refuses_two_tables_of_one_name_and_a_table_like_its_own(made):
     """Names that CloudFormation cannot tell apart are told before anything is written."""
     text = SMALL.format(name="shop: {key: {PK: S, SK: S}}")
-    with pytest.raises(UserError, match="StateTable twice"):
+    with pytest.raises(
+        UserError, match=r"rules.yaml:3: table state would be StateTable in .*, and the template itself"
+    ):
         made(text.replace("table: shop", "table: state").replace("  shop:", "  state:"))
     two = text.replace("  shop:", "  Shop: {key: {PK: S, SK: S}}\n  shop:").replace(
         "user:  {table: shop", "user: {table: Shop"
     )
-    with pytest.raises(UserError, match="tables Shop and shop are the same"):
+    with pytest.raises(
+        UserError, match=r"rules.yaml:4: table shop would be .*, and table Shop \(line 3\) has that name"
+    ):
         made(two)
+
+
+def test_template_refuses_a_rule_whose_alarm_is_the_mapping_of_a_table(made):
+    """Also what SAM makes is a name, and a rule may come to it; both are told with their lines."""
+    text = SMALL.format(name="shop: {key: {PK: S, SK: S}}").replace("shop", "lagAlarm")
+    with pytest.raises(UserError, match=r"yaml:8: rule stream-function would be .*, and table lagAlarm \(line 3\)"):
+        made(text.replace("names:", "stream-function:"))
 
 
 def test_template_of_rules_that_say_nothing_is_refused(made):
@@ -187,6 +283,68 @@ def test_template_hides_a_message_for_six_times_as_long_as_it_may_take():
     resources = read_yaml(TEXT, "template.yaml")["Resources"]
     timeout = resources["FanoutFunction"]["Properties"]["Timeout"]
     assert resources["FanoutQueue"]["Properties"]["VisibilityTimeout"] >= 6 * timeout
+
+
+def test_template_refuses_a_queue_that_gives_out_what_is_worked_on(made):
+    """Whoever raises the timeout of the fan-out is told to raise the visibility with it, and by how much."""
+    text = SMALL.format(name="shop: {key: {PK: S, SK: S}}")
+    raised = TEXT.replace("Timeout: 180 ", "Timeout: 300 ")
+    with pytest.raises(UserError, match=r"FanoutFunction may take 300 seconds .* for 1080 .*: make that 1800 or more"):
+        made(text, raised)
+    made(text, raised.replace("VisibilityTimeout: 1080", "VisibilityTimeout: 1800"))
+
+
+def test_template_rings_near_the_timeout_that_it_has(made):
+    """The alarm of a function's duration follows its Timeout; one that nobody can know is refused."""
+    text = SMALL.format(name="shop: {key: {PK: S, SK: S}}")
+    assert made(text)["Resources"]["StreamFunctionDurationAlarm"]["Properties"]["Threshold"] == 119_000
+    raised = TEXT.replace("Timeout: 120 ", "Timeout: 300 ")
+    assert made(text, raised)["Resources"]["StreamFunctionDurationAlarm"]["Properties"]["Threshold"] == 299_000
+    assert made(text, raised)["Resources"]["FanoutFunctionDurationAlarm"]["Properties"]["Threshold"] == 179_000
+    with pytest.raises(UserError, match="Timeout of StreamFunction is to be a number"):
+        made(text, TEXT.replace("Timeout: 120 ", "Timeout: !Ref LagAlarmSeconds "))
+
+
+INDEXED = "shop: {{key: {{PK: S, SK: S}}, indexes: {{{}}}}}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("by_a: {a: S}", "by_a: {a: S}", []),
+        ("by_a: {a: S}", "by_a: {a: S}, by_b: {b: S}", []),
+        ("by_a: {a: S}, by_b: {b: S}", "by_a: {a: S}", ["ShopTable is left without index by_b"]),
+        ("by_a: {a: S}", "by_a: {c: S}", ["index by_a of ShopTable is another now"]),
+        ("by_a: {a: S}", "by_b: {b: S}", ["left without index by_a", r"2 indexes more or less \(by_a, by_b\)"]),
+    ],
+    ids=["same", "one-more", "gone", "changed", "two-at-once"],
+)
+def test_template_warns_of_what_becomes_of_indexes(before, after, told, tmp_path):
+    """An index that the rules no longer have is deleted by the next deployment, and two are more than one makes."""
+    path = tmp_path / "rules.yaml"
+
+    def text_with(indexes):
+        path.write_text(SMALL.format(name=INDEXED.format(indexes)))
+        return written(TEXT, deployment_of(path), path, TEMPLATE)
+
+    found = list(index_warnings(text_with(before), text_with(after), TEMPLATE))
+    assert len(found) == len(told)
+    assert all(re.search(one, warning) for one, warning in zip(told, found, strict=True))
+
+
+def test_template_tells_what_each_of_its_outputs_is():
+    """Every queue is there for the commands that read it, and each output has a description."""
+    whole = read_yaml(TEXT, "template.yaml")
+    queues = {name for name, resource in whole["Resources"].items() if resource["Type"] == "AWS::SQS::Queue"}
+    assert {f"{name}Url" for name in queues} <= whole["Outputs"].keys()
+    assert all(output["Description"].endswith(".") for output in whole["Outputs"].values())
+
+
+def test_template_keeps_the_policy_of_the_bucket_that_it_keeps():
+    """What stays when the stack goes stays closed to whoever does not encrypt."""
+    resources = read_yaml(TEXT, "template.yaml")["Resources"]
+    for name in ("Bucket", "BucketPolicy"):
+        assert resources[name]["DeletionPolicy"] == resources[name]["UpdateReplacePolicy"] == "Retain"
 
 
 def test_template_warns_near_the_limits_of_cloudformation(monkeypatch):

@@ -91,7 +91,7 @@ def writes(deployment, function=STREAM):
 )
 def test_permissions_write_only_what_a_rule_asks_for(deploy, rule, expected):
     """Which writes there are follows from the rule: a check, a put or a delete only where it makes them."""
-    found = {(table.replace("${Stage}", "${STAGE}"), action) for table, action in writes(deploy(rule))}
+    found = {(table.replace("${StageVariable}", "${STAGE}"), action) for table, action in writes(deploy(rule))}
     assert found == expected
 
 

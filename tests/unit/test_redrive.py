@@ -33,7 +33,7 @@ from tests.fake_stream import ARN, NOON_MS, FakeShard, FakeStream, failed, recor
 from tests.shared import case
 from tests.unit.test_pump import Harness
 from tests.unit.test_records import real_events, rules_for
-from tests.worlds import Parked, Scene, event_of
+from tests.worlds import Inbox, Parked, Scene, event_of
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 NO_LOOKS = Limits(parked_max_looks=0, failure_again_seconds=0)
@@ -144,6 +144,43 @@ def batch_of(event: dict) -> dict:
 
 def plain(record: dict) -> tuple:
     return record["rule"], record["reason"]
+
+
+# ---------------------------------------------------------------- in time
+@pytest.mark.parametrize("sort", ["batch", "failure record", "message"])
+def test_redrive_that_runs_out_of_time_leaves_what_was_at_work(sort):
+    """Nothing more of it is begun, and it stays with that reason."""
+    bench = Bench()
+    items = [order("1", str(number), 1, user_name=s("old")) for number in range(3)]
+    bench.scene.there("shop", user("1", name=s("Ada")), *items)
+    at = bench.scene.at("shop", "USER#1", "ORDER#0")
+    shelf = {
+        "batch": lambda: Shelf(bench.given_up([Change(bench.scene.at("shop", "USER#1", "PROFILE"), None, user("1"))])),
+        "failure record": lambda: Shelf(failure_record(Failure("names", at, "X"), AT)),
+        "message": lambda: Shelf(encode(PullMessage(at))),
+    }[sort]()
+    redriver = bench.redrive(shelf, remaining_ms=lambda: 0)
+    assert (redriver.tally.again, redriver.tally.done) == (1, 0)
+    assert [one.reason for one in bench.left] == ["OutOfTime"]
+    assert len(shelf.texts) == 1
+    assert bench.scene.tap.writes == []
+    assert bench.redrive(shelf).tally.done == 1
+    assert shelf.texts == {}
+
+
+def test_redrive_with_a_queue_leaves_the_rest_of_a_large_fan_out_to_it():
+    """As in the stream handler: so many targets inline, the rest as a message, and the batch is done."""
+    bench = Bench(shop(), queue=(queue := Inbox()))
+    count = Limits().fan_out_inline_max_items + 150
+    bench.scene.there("shop", user_item("1", name=s("Ada")), *(order_item("1", str(i)) for i in range(count)))
+    renamed = Change(
+        bench.scene.at("shop", "USER#1", "PROFILE"), user_item("1", name=s("Bob")), user_item("1", name=s("Ada"))
+    )
+    shelf = Shelf(bench.given_up([renamed]))
+    assert bench.redrive(shelf).tally.done == 1
+    assert shelf.texts == {}
+    assert 0 < len(bench.scene.tap.writes) < count
+    assert [type(message) for message, _ in queue.messages] == [PushMessage]
 
 
 # ---------------------------------------------------------------- failure records

@@ -235,6 +235,20 @@ def test_remote_backfill_refuses_rules_that_are_not_deployed():
     assert account.state.documents == {}
 
 
+def test_remote_backfill_refuses_tables_that_are_not_its_own():
+    """The same rules on the tables of another stage are another stack's, by name or by ARN."""
+    account = Account(orders())
+    tables = {name: table.physical_name for name, table in account.scene.rules.tables.items()}
+    said = account.machine().run(account.asked(tables=tables | {"shop": "arn:aws:dynamodb:x:1:table/dev-shop"}))
+    assert said["error"] == "Refused"
+    assert (
+        f"table shop: the stack has {tables['shop']}, your rules file arn:aws:dynamodb:x:1:table/dev-shop"
+        in said["cause"]
+    )
+    assert account.state.documents == {}
+    assert account.machine().run(account.asked(tables=tables))["error"] == ""
+
+
 def test_remote_backfill_stops_when_told_and_goes_on():
     """Told to stop, workers stop after the writes in hand; the machine ends; going on writes the rest and no more."""
     scene = orders()

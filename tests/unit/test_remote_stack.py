@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -74,6 +75,56 @@ def test_execution_that_broke_says_why():
     cause = json.dumps({"errorMessage": "TableNotFound: state", "errorType": "StoreError", "stackTrace": []})
     with pytest.raises(StoreError, match=r"^StoreError: x: TableNotFound: state$"):
         Execution("x", "FAILED", "StoreError", cause).well()
+
+
+def test_execution_that_was_refused_ends_well_and_is_the_users_mistake():
+    """No alarm rings for what could not begin: it is in the answer of an execution that succeeded."""
+    output = json.dumps({"more": False, "units": [], "error": "Refused", "cause": "no such rule"})
+    machine = Machine(Client(describe_execution={"status": "SUCCEEDED", "output": output}), ARN)
+    with pytest.raises(UserError, match=r"^no such rule$"):
+        machine.execution("x").well()
+    for text in ("", "[]", json.dumps({"error": "", "cause": ""})):
+        machine = Machine(Client(describe_execution={"status": "SUCCEEDED", "output": text}), ARN)
+        assert machine.execution("x").well()
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [
+        ({"more": True, "error": ""}, "Map"),
+        ({"more": False, "error": ""}, "Succeed"),
+        ({"more": False, "error": "Refused"}, "Succeed"),
+        ({"more": False, "error": "NotAllDone"}, "Fail"),
+        ({"more": False, "error": "Stopped"}, "Fail"),
+    ],
+    ids=["more", "done", "refused", "left", "stopped"],
+)
+def test_machine_fails_for_what_is_left_and_not_for_what_is_refused(answer, state):
+    """Failed executions raise an alarm, so only what somebody has to look at is one."""
+    states = json.loads((Path(__file__).parents[2] / "infra/machine.asl.json").read_text())["States"]
+
+    def holds(choice: dict) -> bool:
+        if "Not" in choice:
+            return not holds(choice["Not"])
+        (expected,) = (choice[name] for name in ("BooleanEquals", "StringEquals") if name in choice)
+        return answer[choice["Variable"].removeprefix("$.")] == expected
+
+    there = next((one["Next"] for one in states["Look"]["Choices"] if holds(one)), states["Look"]["Default"])
+    assert states[there]["Type"] == state
+
+
+def test_machine_waits_until_it_has_begun_or_ended():
+    """It looks again until what is there once it has begun is there, or it has ended; and not for ever."""
+    waits: list[float] = []
+    runs = {"status": "RUNNING"}
+    found = iter([None, {}, {"said": ""}])
+    now = Machine(Client(describe_execution=runs), ARN).begun("one", lambda: next(found), sleep=waits.append)
+    assert (now, len(waits)) == (Execution("one", "RUNNING"), 2)
+    ended = Machine(Client(describe_execution=[runs, {"status": "ABORTED"}]), ARN)
+    assert ended.begun("one", lambda: None, sleep=waits.append) == Execution("one", "ABORTED")
+    waits.clear()
+    assert Machine(Client(describe_execution=runs), ARN).begun("one", lambda: None, sleep=waits.append) is None
+    assert 50 <= sum(waits) <= 70
 
 
 def test_machine_watches_until_the_end():

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from handlers import logs, metrics
 from infra.alarms import alarm_resources
 from infra.dashboard import rows
 from infra.deployment import deployment_of
+from infra.handwritten import timeouts_seconds
 from infra.measures import anchor, sections
+from infra.yamltext import read_yaml
 from sync_rules import aws
-from sync_rules.model import ItemKey
+from sync_rules.findings import Tally
+from sync_rules.messages import ChunkMessage
+from sync_rules.model import ItemKey, Outcome
+from sync_rules.telemetry import Telemetry
+from tests.worlds import Stdout
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/runbook.md").read_text()
@@ -20,6 +29,7 @@ SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | 
 QUERIES = [body for body in re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL) if "filter" in body]
 SOURCE = "\n".join(path.read_text() for path in (ROOT / "handlers").glob("*.py"))
 DEPLOYMENT = deployment_of(ROOT / "examples/organisations-users-tickets/rules.yaml")
+TIMEOUTS = timeouts_seconds(read_yaml((ROOT / "template.yaml").read_text(), "template.yaml"), "template.yaml")
 WORDS = {
     "fields", "filter", "sort", "stats", "count", "by", "desc", "and", "or", "not", "like", "timestamp", "message", "i",
 }  # fmt: skip
@@ -28,7 +38,9 @@ WORDS = {
 def test_runbook_has_a_section_for_each_alarm_and_no_other():
     """Every alarm leads to a section, and every section is led to."""
     assert list(SECTIONS) == list(sections())
-    led_to = {alarm["Properties"]["AlarmDescription"].split()[-1] for alarm in alarm_resources(DEPLOYMENT).values()}
+    led_to = {
+        alarm["Properties"]["AlarmDescription"].split()[-1] for alarm in alarm_resources(DEPLOYMENT, TIMEOUTS).values()
+    }
     assert led_to == {anchor(section) for section in SECTIONS}
 
 
@@ -44,17 +56,41 @@ def test_runbook_queries_ask_for_fields_that_are_logged(query):
     """Each field of a query, and each message it filters by, is one that the handlers log."""
     for message in re.findall(r'message = "([^"]+)"', query):
         assert f'"{message}"' in SOURCE
-    fields = set(re.findall(r"[a-z_]+", re.sub(r'"[^"]*"|/[^/]+/', "", query))) - WORDS
+    fields = set(re.findall(r"(?<![.a-z_])[a-z_]+", re.sub(r'"[^"]*"|/[^/]+/', "", query))) - WORDS
     assert fields or "@message" in query
     assert not {
         field for field in fields if not re.search(rf'"{field}"|\b{field}=|^    {field}:', SOURCE, re.MULTILINE)
     }
 
 
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.splitlines()[0][:40])
+def test_runbook_queries_ask_for_no_field_that_logs_insights_has_only_in_parts(query, nested):
+    """A list or a map in a line has fields of its parts, such as `rules.0`, and none of its own."""
+    assert nested >= {"rules", "outcomes", "drift", "throttles"}
+    asked = re.findall(rf"\b({'|'.join(nested)})\b(?!\.\w)", re.sub(r'"[^"]*"|/[^/]+/', "", query))
+    assert not asked
+
+
+@pytest.fixture
+def nested(monkeypatch, capsys):
+    """The fields of our log lines that are lists or maps, as handlers write them."""
+    monkeypatch.setattr(logs.logger.registered_handler, "stream", Stdout())
+    source, telemetry = ItemKey("shop", (("PK", "S", "USER#7"),)), Telemetry()
+    telemetry.outcomes["names", Outcome.COPIED] = 1
+    logs.notes.throttled("Other")
+    logs.notes.sent(ChunkMessage(("names",), source, (source,)))
+    metrics.emit(telemetry)
+    metrics.emit_drift(Tally(drift=Counter({"names": 1})), ["names"])
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return {
+        name for line in lines if "_aws" not in line for name, value in line.items() if isinstance(value, list | dict)
+    }
+
+
 def test_runbook_explains_each_log_line():
     """The table of lines has every message of the handlers' log."""
     said = set(re.findall(r"^\| `([a-z, ]+)` \|", PAGE, re.MULTILINE))
-    logged = set(re.findall(r'logger\.(?:info|warning|error)[,(]\s*"([^"]+)"', SOURCE))
+    logged = set(re.findall(r'(?:logger\.(?:info|warning|error)[,(]|\btell\()\s*"([^"]+)"', SOURCE))
     assert said == logged
 
 

@@ -103,6 +103,20 @@ def test_on_failure_objects_are_found_under_their_prefix(client):
     assert entries[0].where == "s3://kept/aws/lambda/u/0"
 
 
+def test_on_failure_objects_go_on_behind_the_mark(client):
+    """One place goes on where another was, also when what that one was given last is gone."""
+    for number in range(5):
+        client.put_object(Bucket="kept", Key=f"aws/{number}", Body=b"x")
+    first = OnFailureObjects(client, "kept", "aws/")
+    entries = first.entries()
+    given = [next(entries) for _ in range(2)]
+    first.remove(given[1])
+    assert first.mark == "aws/1"
+    second = OnFailureObjects(client, "kept", "aws/", mark=first.mark)
+    assert [entry.handle for entry in second.entries()] == ["aws/2", "aws/3", "aws/4"]
+    assert [*OnFailureObjects(client, "kept", "aws/", mark=second.mark).entries()] == []
+
+
 def test_on_failure_objects_are_removed_and_never_written(client):
     """One that is done is deleted; one that failed again stays as it is, as a put would look like a new failure."""
     for name in ("done", "again"):

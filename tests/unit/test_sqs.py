@@ -212,6 +212,78 @@ def test_failed_messages_are_sampled_where_there_are_many(place, monkeypatch):
     assert len([*place(peek=True).entries()]) == 10
 
 
+def test_failed_messages_with_a_mark_are_each_given_once(place):
+    """Of places one after another, none is given what another was, nor what was sent since the first began: what failed
+    again is sent at once, and left alone.
+    """
+    first = place(mark="")
+    some = first.entries()
+    given = [next(some) for _ in range(12)]
+    first.remove(given[0])
+    first.replace(given[1], "m99")
+    assert first.held == 20 - 2  # two pages were received
+    first.close()
+    assert first.held == 0
+    second = place(mark=first.mark)
+    rest = [*second.entries()]
+    assert texts([*given, *rest]) == [f"m{number}" for number in range(25)]
+    assert second.count == 24
+    second.close()
+    third = place(mark=second.mark)
+    assert [*third.entries()] == []
+    third.close()
+    assert texts(place(mark="").entries()) == [*(f"m{number}" for number in range(2, 25)), "m99"]
+
+
+def test_failed_messages_with_a_mark_that_became_too_large_are_given_once(place):
+    """They stay as they were, and the mark knows them."""
+    first = place(mark="")
+    entries = {entry.text.decode(): entry for entry in first.entries()}
+    first.replace(entries["m1"], "x" * (MESSAGE_MAX_BYTES + 1))
+    first.close()
+    second = place(mark=first.mark)
+    assert [*second.entries()] == []
+    second.close()
+    assert len([*place().entries()]) == 25
+
+
+def test_failed_messages_that_cannot_be_let_go_are_counted(client, queue_url, place):
+    """They come back by themselves, and whoever closed the place knows that some are hidden."""
+
+    class Stubborn:
+        def __getattr__(self, name):
+            return getattr(client, name)
+
+        def change_message_visibility(self, **_):
+            raise aws.ClientError({"Error": {"Code": "AccessDenied"}}, "ChangeMessageVisibility")
+
+    taken = FailedMessages(Stubborn(), queue_url, mark="")
+    assert len([*taken.entries()]) == 25
+    taken.close()
+    assert taken.held == 25
+
+
+def test_failed_messages_are_hidden_for_as_long_as_told():
+    """A call that dies hides what it had no longer than that."""
+    asked = []
+
+    class Client:
+        def receive_message(self, **parameters):
+            asked.append(parameters["VisibilityTimeout"])
+            return {}
+
+    for options in ({"hidden_seconds": 960}, {}, {"peek": True}):
+        assert [*FailedMessages(Client(), "http://127.0.0.1/failed", **options).entries()] == []
+    assert asked == [960, 3600, 30]
+
+
+def test_failed_messages_with_a_mark_are_never_cut_short_in_silence(place, monkeypatch):
+    """Where there are more than can be taken at a time it is an error: an end would be the end of the queue."""
+    monkeypatch.setattr(sqs, "TAKEN_MAX_MESSAGES", 10)
+    with pytest.raises(StoreError, match="OverLimit"):
+        list(place(mark="").entries())
+
+
 def test_failed_messages_that_come_twice_are_shown_once():
     """A queue may deliver a message twice; the last receipt is the one that deletes it."""
     answers = [["a", "b"], ["b", "c"], ["c"], []]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -15,7 +15,7 @@ from sync_rules.findings import Share
 from sync_rules.limits import Limits
 from sync_rules.model import Change, ItemKey, Result, Status, Write
 from sync_rules.rulefile import parse_rules
-from sync_rules.store import Apply, List, Read, Scan
+from sync_rules.store import Apply, List, Read, Scan, World
 from sync_rules.verify import LOOK_AGAIN_MAX_ITEMS, PAGE_MAX_ITEMS, Verifier
 from tests import every_kind
 from tests.builders import author_item, book_item, key, library, m, mapping, n, rules_of, s
@@ -503,6 +503,22 @@ def test_verify_adds_up_the_ledger():
     assert rules_found(moved) == []
 
 
+def test_verify_asks_at_every_page_of_a_ledger_whether_to_go_on(monkeypatch):
+    """Whoever looks at a clock while it works can end it between any two pages, those of ledgers too."""
+    monkeypatch.setattr("sync_rules.balance.PAGE_MAX_ITEMS", 1)
+    scene = every_kind_scene()
+
+    def up(_tally, _doing):
+        if len(scene.tap.seen(Scan)) == 3:
+            raise StoreError("OutOfTime")
+
+    scene.tap.requests.clear()
+    run = Run(scene, on_progress=up)
+    with pytest.raises(StoreError, match="OutOfTime"):
+        list(run.verifier.add_up(frozenset(scene.rules.rules)))
+    assert len(scene.tap.seen(Scan)) == 3
+
+
 def test_verify_goes_from_the_ledger_down_to_the_copies_of_a_total():
     """An entry that is wrong is mended first, the total with it, then the parent's attribute, then what copies that."""
     scene = every_kind_scene()
@@ -734,6 +750,20 @@ def test_verify_of_a_share_reads_only_its_segments():
     scans = scene.tap.seen(Scan)
     assert {(scan.segment, scan.total_segments) for scan in scans} == {(3, 10), (7, 10)}
     assert Counter(scan.table for scan in scans) == {"shop": 2, "parts": 2, "ledger": 2}
+
+
+def test_verify_looks_at_a_segment_of_each_table_before_the_next():
+    """Of several segments none of a table waits for all of another's; what is left out for lack of time is told."""
+    scene = every_kind_scene()
+    run = Run(scene, share=Share(10, (3, 7)), enough=lambda: len(scene.tap.seen(Scan)) == 4)
+    scene.tap.requests.clear()
+    run.sweep()
+    assert [scan.segment for scan in scene.tap.seen(Scan)] == [3, 3, 3, 7]
+    assert {scan.table for scan in scene.tap.seen(Scan)[:3]} == {"shop", "parts", "ledger"}
+    assert run.verifier.cut_short
+    whole = Run(scene)
+    whole.sweep()
+    assert not whole.verifier.cut_short
 
 
 def test_verify_bounds_what_several_workers_gather(monkeypatch):
@@ -979,3 +1009,22 @@ def test_verify_a_repair_that_failed_is_left_whatever_else_moved():
     verifier = Verifier(scene.rules, scene.world, frozenset({"mails"}), repair=True, grace_seconds=0)
     assert [found.repaired for found in verifier.sweep()] == [False]
     assert verifier.tally.left == 1
+
+
+def test_verify_adds_up_the_ledgers_of_any_world():
+    """Ledgers are asked of the world that was given, whatever it makes of requests, as everything else is."""
+    scene = every_kind_scene()
+    asked: list[object] = []
+
+    @dataclass(frozen=True)
+    class Noting(World):
+        notes: list[object] = field(kw_only=True)
+
+        def answer(self, request):
+            self.notes.append(request)
+            return super().answer(request)
+
+    world = Noting(scene.tap, scene.queue, scene.parked, notes=asked)
+    verifier = Verifier(scene.rules, world, frozenset(scene.rules.rules), grace_seconds=0)
+    assert list(verifier.add_up(frozenset(scene.rules.rules))) == []
+    assert {one.table for one in asked} == {"ledger"}

@@ -1,0 +1,73 @@
+"""What of the template's hand-written part matters to what is generated: timeouts, and the names that SAM will make.
+
+Law: read, never assumed: whoever changes a number in the template has what follows from it after `sync-rules infra`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from sync_rules.errors import UserError
+
+FUNCTION: Final = "AWS::Serverless::Function"
+MACHINE: Final = "AWS::Serverless::StateMachine"
+TIMEOUT_SECONDS: Final = 3  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
+VISIBILITY_SECONDS: Final = 30  # SQS's own default
+VISIBILITY_FACTOR: Final = 6  # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+
+Whole = Mapping[str, Any]
+
+
+def timeouts_seconds(whole: Whole, template: object) -> dict[str, int]:
+    """The timeout of each function by its logical id.
+
+    Raises:
+        UserError: when one is no number: then nobody knows when to ring; or when the fan-out's queue gives out a
+            message again while the fan-out may still be at work on it.
+    """
+    fallback = at(whole, "Globals", "Function", "Timeout")
+    found: dict[str, int] = {}
+    for name, resource in (whole.get("Resources") or {}).items():
+        if resource.get("Type") == FUNCTION:
+            timeout = at(resource, "Properties", "Timeout") or fallback or TIMEOUT_SECONDS
+            if not isinstance(timeout, int):
+                raise UserError(
+                    f"{template}: Timeout of {name} is to be a number of seconds: its alarm is made from it"
+                )
+            found[name] = timeout
+    _require_hidden(whole, found.get("FanoutFunction", 0), template)
+    return found
+
+
+def _require_hidden(whole: Whole, timeout: int, template: object) -> None:
+    queue = at(whole, "Resources", "FanoutQueue")
+    hidden = at(queue, "Properties", "VisibilityTimeout") or VISIBILITY_SECONDS
+    if queue is not None and isinstance(hidden, int) and hidden < VISIBILITY_FACTOR * timeout:
+        raise UserError(
+            f"{template}: FanoutFunction may take {timeout} seconds (Timeout), and FanoutQueue hides its message for"
+            f" {hidden} (VisibilityTimeout): make that {VISIBILITY_FACTOR * timeout} or more, six times as long, as"
+            " Lambda asks for, or a message is given out again while it is worked on"
+        )
+
+
+def made_by_sam(name: str, resource: Whole) -> Iterator[str]:
+    """The logical ids of what SAM makes of a resource beside itself: mappings of a function, roles, the schedule.
+
+    https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-specification-generated-resources.html
+    """
+    properties = resource.get("Properties") or {}
+    if resource.get("Type") not in (FUNCTION, MACHINE):
+        return
+    yield from (f"{name}{event}" for event in properties.get("Events") or {})
+    if "EventInvokeConfig" in properties:
+        yield f"{name}EventInvokeConfig"
+    if "Role" not in properties:
+        yield f"{name}Role"
+
+
+def at(whole: Any, *road: str) -> Any:
+    """What lies at the end of a road; None where there is nothing."""
+    for name in road:
+        whole = whole.get(name) if isinstance(whole, Mapping) else None
+    return whole

@@ -1,0 +1,76 @@
+"""Logical ids: whatever the rules file asks for has one of its own among all that the template has.
+
+Law: parameters, resources and what SAM makes of them have one name space, as CloudFormation has it: nothing is in it
+twice. Who would be is told with its line, and what has the name already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from infra import resources
+from infra.alarms import alarm_id
+from infra.deployment import Deployment
+from infra.handwritten import at, made_by_sam
+from infra.measures import MEASURES, Of, subjects
+from sync_rules.errors import UserError
+
+ENVIRONMENT = ("Globals", "Function", "Environment", "Variables")
+ITSELF = "the template itself"
+
+
+def require_distinct(
+    whole: Mapping[str, Any], generated: Iterable[str], deployment: Deployment, rules_file: Path, template: Path
+) -> None:
+    """Refuse names that come twice, given the hand-written part and the ids of what is generated into it.
+
+    Raises:
+        UserError: which names the table, the rule or the variable, its line, and what has that name.
+    """
+    asked = [*asked_for(deployment)]
+    theirs = {name for name, _, _ in asked}
+    own = chain(
+        whole.get("Parameters") or {},
+        whole.get("Conditions") or {},
+        *((name, *made_by_sam(name, resource)) for name, resource in (whole.get("Resources") or {}).items()),
+        (name for name in generated if name not in theirs),
+    )
+    holders = dict.fromkeys(own, (ITSELF, 0))
+    for name, who, line in asked:
+        other, other_line = holders.setdefault(name, (who, line))
+        if (other, other_line) != (who, line):
+            raise _clash(f"{rules_file}:{line}: {who} would be {name} in {template}", other, other_line)
+    for variable in deployment.variables:
+        if variable.name in (at(whole, *ENVIRONMENT) or {}):
+            begun = (
+                f"{rules_file}:{variable.line}: variable {variable.name} would be given to the functions of {template}"
+            )
+            raise _clash(begun, ITSELF, 0)
+
+
+def asked_for(deployment: Deployment) -> Iterator[tuple[str, str, int]]:
+    """The ids that the rules file asks for: each with who does, and in which line (0: not known)."""
+    for variable in deployment.variables:
+        yield variable.parameter, f"variable {variable.name}", variable.line
+    for table in deployment.rules.streamed_tables:
+        who, line = f"table {table.name}", deployment.lines.get(("tables", table.name), 0)
+        yield resources.stream_parameter(table), who, line
+        yield resources.mapping_id(table), who, line
+        if not resources.is_elsewhere(table):
+            yield resources.table_id(table), who, line
+            yield resources.condition_id(table), who, line
+    for measure in MEASURES:
+        if measure.of in (Of.RULE, Of.MAPPING):
+            for subject in subjects(deployment, measure):
+                kind, _, name = subject.title.partition(" ")
+                yield alarm_id(measure, subject), subject.title, deployment.lines.get((f"{kind}s", name), 0)
+
+
+def _clash(begun: str, other: str, line: int) -> UserError:
+    known = f"{other} (line {line})" if line else other
+    return UserError(
+        f"{begun}, and {known} has that name: call it otherwise (what DynamoDB calls a table stays under its `name`)"
+    )
