@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from handlers import inaccount
-from handlers.runtime import Context, deadline, emit
+from handlers.runtime import Context, deadline, emit, endpoint, rules, tables
 from sync_rules import aws
 from sync_rules.backfilling.job import job_of
 from sync_rules.remote.backfill import BackfillWork
@@ -17,10 +17,10 @@ from sync_rules.telemetry import Telemetry
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
     """Answer one question of the state machine. What it raises is tried again."""
     deadline.context = context
-    jobs = partial(job_of, aws.dynamodb(inaccount.endpoint()), inaccount.rules())
+    jobs = partial(job_of, aws.dynamodb(endpoint()), rules())
     work = BackfillWork(
-        inaccount.rules(),
-        inaccount.store,
+        rules(),
+        tables,
         inaccount.failures(),
         inaccount.state(),
         jobs,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from handlers import inaccount
-from handlers.runtime import FAILURES_URL, QUEUE_URL, Context, consumer, deadline, emit, logger, notes
+from handlers.runtime import FAILURES_URL, QUEUE_URL, Context, consumer, deadline, emit, endpoint, logger, notes, rules
 from sync_rules import aws
 from sync_rules.pumping.streams import DynamoDBStreams
 from sync_rules.redriving.atwork import Left
@@ -24,16 +24,15 @@ HIDDEN_SECONDS = 960  # as long as a call lasts at most, and a minute: then what
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
     """Answer one question of the state machine. What it raises is tried again."""
     deadline.context = context
-    endpoint = inaccount.endpoint()
     places: dict[str, Callable[[str], MarkedPlace]] = {
         "batches": lambda mark: OnFailureObjects(
-            aws.s3(endpoint), inaccount.setting(inaccount.BUCKET), BATCHES, mark=mark
+            aws.s3(endpoint()), inaccount.setting(inaccount.BUCKET), BATCHES, mark=mark
         ),
         "dead letters": lambda mark: _queue(inaccount.DEAD_LETTERS_URL, mark),
         "failures": lambda mark: _queue(FAILURES_URL, mark),
     }
     work = RedriveWork(
-        inaccount.rules(),
+        rules(),
         _redriver,
         places,
         inaccount.state(inaccount.KEPT_SECONDS),
@@ -46,15 +45,15 @@ def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
 
 
 def _queue(url: str, mark: str) -> FailedMessages:
-    client = aws.sqs(inaccount.endpoint())
+    client = aws.sqs(endpoint())
     return FailedMessages(client, inaccount.setting(url), hidden_seconds=HIDDEN_SECONDS, mark=mark)
 
 
 def _redriver(only: frozenset[str] | None, remaining_ms: Callable[[], int]) -> Redriver:
     """Puts through what the handlers would, with second looks, and the rest of large fan-outs, left to the fan-out."""
-    endpoint, pipeline = inaccount.endpoint(), consumer()
-    reader = DynamoDBStreams(aws.dynamodbstreams(endpoint))
-    queue = SqsQueue(aws.sqs(endpoint), inaccount.setting(QUEUE_URL))
+    pipeline = consumer()
+    reader = DynamoDBStreams(aws.dynamodbstreams(endpoint()))
+    queue = SqsQueue(aws.sqs(endpoint()), inaccount.setting(QUEUE_URL))
     return Redriver(
         pipeline.rules,
         pipeline.world,

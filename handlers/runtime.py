@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 import os
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -100,6 +102,39 @@ class NoQueue:
 deadline = Deadline()
 
 
+def endpoint() -> str | None:
+    """An emulator's address; None for AWS."""
+    return os.environ.get(ENDPOINT_URL)
+
+
+def rules_file() -> Path:
+    """Where the rules are."""
+    return Path(os.environ.get(RULES_FILE, "rules.yaml"))
+
+
+@cache
+def rules() -> Rules:
+    """The rules that are deployed. Raises UserError when they are wrong."""
+    return load_rules(rules_file())
+
+
+def tables(sleep: Callable[[float], None] = time.sleep) -> DynamoStore:
+    """The tables of the rules; `sleep` waits before a call is tried again. Raises UserError."""
+    return DynamoStore(
+        aws.dynamodb(endpoint()),
+        rules().tables,
+        sleep=sleep,
+        remaining_seconds=deadline.remaining_seconds,
+        on_throttle=notes.throttled,
+    )
+
+
+def failures() -> Failures:
+    """Where failure records go. Raises UserError."""
+    url = os.environ.get(FAILURES_URL)
+    return LoggedFailures(SqsFailures(aws.sqs(endpoint()), url) if url else None)
+
+
 @cache
 def consumer() -> Consumer:
     """The pipeline of this process.
@@ -107,24 +142,15 @@ def consumer() -> Consumer:
     Raises:
         UserError: when the rules file is wrong, or needs a queue, a table or a function that is not there.
     """
-    file = Path(os.environ.get(RULES_FILE, "rules.yaml"))
-    rules = load_rules(file)
-    endpoint = os.environ.get(ENDPOINT_URL)
-    store: Store = DynamoStore(
-        aws.dynamodb(endpoint),
-        rules.tables,
-        remaining_seconds=deadline.remaining_seconds,
-        on_throttle=notes.throttled,
-    )
-    queue = _queue(rules, endpoint)
+    store: Store = tables()
+    queue = _queue()
     limits = Limits() if isinstance(queue, SqsQueue) else WITHOUT_QUEUE
     if units := _write_units():
         rate = Rate(units)
-        store = MeteredStore(store, rules.tables, lambda cost: rate.take(cost, deadline.spare_seconds()))
+        store = MeteredStore(store, rules().tables, lambda cost: rate.take(cost, deadline.spare_seconds()))
         limits = replace(limits, apply_max_writes=writes_at_once(units))
-    archive = archive_of(rules, endpoint_url=endpoint, retrying=aws.retrying(deadline.remaining_seconds))
-    caller = _caller(rules, endpoint, file.absolute().parent)
-    return Consumer(rules, World(store, CountedQueue(queue), _failures(endpoint), archive, caller), limits=limits)
+    archive = archive_of(rules(), endpoint_url=endpoint(), retrying=aws.retrying(deadline.remaining_seconds))
+    return Consumer(rules(), World(store, CountedQueue(queue), failures(), archive, _caller()), limits=limits)
 
 
 def _write_units() -> float:
@@ -138,13 +164,13 @@ def _write_units() -> float:
     return units
 
 
-def _queue(rules: Rules, endpoint: str | None) -> Queue:
+def _queue() -> Queue:
     url = os.environ.get(QUEUE_URL)
     if url:
-        return SqsQueue(aws.sqs(endpoint), url)
+        return SqsQueue(aws.sqs(endpoint()), url)
     looks_twice = [
         rule.name
-        for rule in rules.rules.values()
+        for rule in rules().rules.values()
         if rule.find is not None and rule.find.index is not None and rule.settle_seconds
     ]
     if looks_twice:
@@ -152,7 +178,7 @@ def _queue(rules: Rules, endpoint: str | None) -> Queue:
             f"{QUEUE_URL} is not set, but rules that find their targets through an index need a queue for the second"
             f" look ({', '.join(looks_twice)}): set it to the URL of a standard SQS queue"
         )
-    if calls := functions_of(rules.rules.values()):
+    if calls := functions_of(rules().rules.values()):
         raise UserError(
             f"{QUEUE_URL} is not set, but rules that call a function need a queue for calls that fail"
             f" ({', '.join(calls)}): set it to the URL of a standard SQS queue"
@@ -166,30 +192,25 @@ def receipts() -> Receipts | None:
     url = os.environ.get(QUEUE_URL)
     if not url:
         return None
-    return Receipts(aws.sqs(os.environ.get(ENDPOINT_URL)), url, retrying=aws.retrying(deadline.remaining_seconds))
+    return Receipts(aws.sqs(endpoint()), url, retrying=aws.retrying(deadline.remaining_seconds))
 
 
-def _caller(rules: Rules, endpoint: str | None, folder: Path) -> Caller:
+def _caller() -> Caller:
     table = os.environ.get(CALLS_TABLE)
-    if not table and (calls := functions_of(rules.rules.values())):
+    if not table and (calls := functions_of(rules().rules.values())):
         raise UserError(
             f"{CALLS_TABLE} is not set, but a rule that calls a function once per change needs a table to remember that"
             f" ({', '.join(calls)}): set it to the name of a table with the string key 'id', and Time to Live on"
             " 'expiration'"
         )
     return caller_of(
-        rules,
-        aws.dynamodb(endpoint),
+        rules(),
+        aws.dynamodb(endpoint()),
         table,
-        folder=folder,
+        folder=rules_file().absolute().parent,
         retrying=aws.retrying(deadline.remaining_seconds),
         remaining_ms=deadline.remaining_ms,
     )
-
-
-def _failures(endpoint: str | None) -> Failures:
-    url = os.environ.get(FAILURES_URL)
-    return LoggedFailures(SqsFailures(aws.sqs(endpoint), url) if url else None)
 
 
 def answer(failed: list[str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from random import SystemRandom
 from typing import Any
 
 from handlers import inaccount
-from handlers.runtime import Context, deadline, emit_drift, logger
+from handlers.runtime import Context, deadline, emit, emit_drift, endpoint, logger, rules, tables
 from sync_rules import aws
 from sync_rules.backfilling.job import only
 from sync_rules.cascade import swept_tables
@@ -17,20 +17,22 @@ from sync_rules.remote.reports import BucketReports
 from sync_rules.remote.sample import sample
 from sync_rules.remote.verify import VerifyWork
 from sync_rules.store import NobodyLooksAgain, World
+from sync_rules.telemetry import Telemetry
 
 
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
     """Answer one question of the state machine, or of the schedule: {"do": "sample", "percent": 1}."""
     deadline.context = context
-    world = World(inaccount.store(), NobodyLooksAgain(), inaccount.failures())
+    world = World(tables(), NobodyLooksAgain(), inaccount.failures())
     if event["do"] == "sample":
         return _sample(world, float(event["percent"]))
-    reports = BucketReports(aws.s3(inaccount.endpoint()), inaccount.setting(inaccount.BUCKET))
+    reports = BucketReports(aws.s3(endpoint()), inaccount.setting(inaccount.BUCKET))
     state = inaccount.state(inaccount.KEPT_SECONDS)
-    work = VerifyWork(
-        inaccount.rules(), world, state, reports, _sizes, remaining_ms=deadline.remaining_ms, on_end=_ended
-    )
-    return answer(event, work)
+    work = VerifyWork(rules(), world, state, reports, _sizes, remaining_ms=deadline.remaining_ms, on_end=_ended)
+    try:
+        return answer(event, work)
+    finally:
+        emit(Telemetry())  # what was noted: failure records of repairs, throttles
 
 
 def _ended(tally: Tally, names: frozenset[str], whole: bool) -> None:  # noqa: FBT001 -- the work calls it so
@@ -39,7 +41,7 @@ def _ended(tally: Tally, names: frozenset[str], whole: bool) -> None:  # noqa: F
 
 def _sample(world: World, percent: float) -> dict[str, Any]:
     """What a sample came to goes into the metrics."""
-    found = sample(inaccount.rules(), world, percent, deadline.remaining_ms, SystemRandom())
+    found = sample(rules(), world, percent, deadline.remaining_ms, SystemRandom())
     tally = found.tally
     emit_drift(tally, found.names, whole=False)
     said: dict[str, Any] = {
@@ -55,7 +57,7 @@ def _sample(world: World, percent: float) -> dict[str, Any]:
 
 def _sizes(names: frozenset[str]) -> dict[str, int]:
     """How many items there are to look at, by DynamoDB's own count. Raises UserError, StoreError."""
-    client, rules = aws.dynamodb(inaccount.endpoint()), inaccount.rules()
-    require(client, only(rules, names), streams=False)
-    tables = swept_tables(rules, names)
-    return {table.name: int((describe(client, table, aws.retrying()) or {}).get("ItemCount", 0)) for table in tables}
+    client = aws.dynamodb(endpoint())
+    require(client, only(rules(), names), streams=False)
+    swept = swept_tables(rules(), names)
+    return {table.name: int((describe(client, table, aws.retrying()) or {}).get("ItemCount", 0)) for table in swept}

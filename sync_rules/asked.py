@@ -25,9 +25,14 @@ def share_of(percent: float | None, seed: int | None, workers: int) -> tuple[Sha
             raise UserError("--seed is for a sample: give --sample PERCENT too")
         return Share(workers, tuple(range(workers))), None
     seed = randbelow(SEEDS) if seed is None else seed
-    count = max(1, round(SAMPLE_SEGMENTS * percent / 100))
-    numbers = Random(seed).sample(range(SAMPLE_SEGMENTS), count)  # noqa: S311 - nobody gains by guessing it
+    numbers = drawn(percent, Random(seed))  # noqa: S311 - nobody gains by guessing it
     return Share(SAMPLE_SEGMENTS, tuple(sorted(numbers))), seed
+
+
+def drawn(percent: float, random: Random) -> tuple[int, ...]:
+    """The segments of a sample, one at least, in the order in which they were drawn."""
+    count = min(SAMPLE_SEGMENTS, max(1, round(SAMPLE_SEGMENTS * percent / 100)))
+    return tuple(random.sample(range(SAMPLE_SEGMENTS), count))
 
 
 def chosen(rules: Rules, names: list[str]) -> frozenset[str]:

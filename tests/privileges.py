@@ -213,7 +213,7 @@ def group_of(function: str) -> str:
 
 def start_cold() -> None:
     """Forget what the functions made when they were first called."""
-    for made in (runtime.consumer, runtime.receipts, inaccount.rules, inaccount.failures):
+    for made in (runtime.consumer, runtime.receipts, runtime.rules, inaccount.failures):
         made.cache_clear()
     runtime.deadline.context = None
 

@@ -12,9 +12,9 @@ from rich.console import Console
 from sync_rules import aws
 from sync_rules.commands.inaccount import Account, left_alone
 from sync_rules.errors import UserError
-from sync_rules.findings import Finding, Share, Tally
+from sync_rules.findings import Finding, Tally
 from sync_rules.remote.figures import tally_of
-from sync_rules.remote.oneunit import Stage, head_of, unit_of, units_of
+from sync_rules.remote.oneunit import Stage, head_of, share_of, unit_of, units_of
 from sync_rules.remote.protocol import as_here
 from sync_rules.remote.reports import BucketReports
 from sync_rules.reports.drift_report import finding_of
@@ -72,7 +72,7 @@ class Verdict:
     def __init__(self, rules: Rules, reports: BucketReports, found: Mapping[str, Any]) -> None:
         self.tally: Tally = tally_of(found["tally"])
         self.names = frozenset(found["names"])
-        self.share = Share(found["share"]["segments"], tuple(found["share"]["numbers"]))
+        self.share = share_of(found)
         self.whole = not found["unlooked"]
         self._found = found
         self._rules = rules

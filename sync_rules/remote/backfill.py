@@ -46,9 +46,7 @@ from sync_rules.store import Failures, Store
 STOP: Final = "backfill-stop"  # the document that names the execution that is to stop
 STOPPED: Final = "Stopped"
 LOOKED_EVERY_SECONDS: Final = 3.0  # at whether to stop
-ASKED: Final = (
-    "backfill-asked"  # the document of what the one that was begun last was asked for, and by which execution
-)
+ASKED: Final = "backfill-asked"  # the document of what the last one was asked for, and by which execution
 TOLD: Final = ("rules", "changed", "table", "where", "segments", "workers", "rate")  # of what is asked: for who goes on
 GO_ON: Final = "Go on with backfill --remote --resume"
 OF_EXPORT: Final = "the backfill that is unfinished goes over an export: go on where it was begun, or --restart"

@@ -49,6 +49,11 @@ def units_of(found: Body) -> list[str]:
     return [LEDGERS] if found["stage"]["adding_up"] else [str(number) for number in found["share"]["numbers"]]
 
 
+def share_of(found: Body) -> Share:
+    """The part of the tables that a verify looks at."""
+    return Share(found["share"]["segments"], tuple(found["share"]["numbers"]))
+
+
 def needed_ms(grace_seconds: float) -> int:
     """What a call needs to look at anything at all, with all its waits and the work between them."""
     return round(WAITS_MAX * (grace_seconds * 1000 + TIME_RESERVED_MS))
@@ -80,7 +85,7 @@ class Looker:
         """
         stage, asked = Stage(**found["stage"]), found["asked"]
         names = frozenset(found["steps"][stage.step][0])
-        share = Share(found["share"]["segments"], tuple(found["share"]["numbers"]))
+        share = share_of(found)
 
         def require(wait_seconds: float) -> None:
             if self.remaining_ms() < wait_seconds * 1000 + TIME_RESERVED_MS:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from sync_rules.asked import chosen
+from sync_rules.asked import chosen, drawn
 from sync_rules.findings import SAMPLE_SEGMENTS, Share, Tally
 from sync_rules.remote.oneunit import needed_ms
 from sync_rules.rules import Rules
@@ -32,15 +32,13 @@ def sample(
 ) -> Sampled:
     """Look at so much of each table, at random, as far as one call goes; and at nothing but that. Raises StoreError."""
     names = chosen(rules, [])
-    count = min(SAMPLE_SEGMENTS, max(1, round(SAMPLE_SEGMENTS * percent / 100)))
-    numbers = tuple(random.sample(range(SAMPLE_SEGMENTS), count))
     grace_seconds = options.pop("grace_seconds", GRACE_SECONDS)
     needed = needed_ms(grace_seconds)
     verifier = Verifier(
         rules,
         world,
         names,
-        share=Share(SAMPLE_SEGMENTS, numbers),
+        share=Share(SAMPLE_SEGMENTS, drawn(percent, random)),  # whatever is cut off is not always the same
         grace_seconds=grace_seconds,
         enough=lambda: remaining_ms() < needed,
         **options,

@@ -24,7 +24,7 @@ from sync_rules.errors import StoreError, UserError
 from sync_rules.findings import SAMPLE_SEGMENTS, Share, Tally
 from sync_rules.remote.documents import Held, SharedState
 from sync_rules.remote.figures import add, tally_body, tally_of
-from sync_rules.remote.oneunit import OUT_OF_TIME, Looker, Stage, head_of, require_grace, unit_of, units_of
+from sync_rules.remote.oneunit import OUT_OF_TIME, Looker, Stage, head_of, require_grace, share_of, unit_of, units_of
 from sync_rules.remote.protocol import Answer, Body, left_of, require_deployed, require_time, require_units
 from sync_rules.remote.wholereport import Reports, merge, write_whole
 from sync_rules.reports.drift_report import ending, header
@@ -153,8 +153,7 @@ class VerifyWork:
             found["report"] = self._whole(execution, found)
         held.save(head_of(execution), found)
         if found["over"]:
-            share = Share(found["share"]["segments"], tuple(found["share"]["numbers"]))
-            whole = not (share.sampled or found["broken"] or found["unlooked"])
+            whole = not (share_of(found).sampled or found["broken"] or found["unlooked"])
             self._on_end(tally_of(found["tally"]), frozenset(found["names"]), whole)
         for name in names.values():
             self._state.remove(name)
@@ -185,7 +184,7 @@ class VerifyWork:
         mended = found["mended"] + here.repaired.total() + ended.broken
         add(tally, here)
         counted = sorted({*found["counted"], *(table.name for table in swept_tables(self._rules, frozenset(names)))})
-        adds_up = not _share_of(found).sampled and any(True for _ in ledgers(self._rules, frozenset(names)))
+        adds_up = not share_of(found).sampled and any(True for _ in ledgers(self._rules, frozenset(names)))
         if ended.reason:  # nothing that is made from those totals is mended before they are
             there: Stage | None = None
         elif not stage.adding_up and adds_up:
@@ -223,7 +222,7 @@ class VerifyWork:
     def _whole(self, execution: str, found: Body) -> str:
         """The report of everything. Gives its name."""
         names, name = frozenset(found["names"]), f"{execution}/report"
-        head = header(self._rules, names, datetime.fromisoformat(found["at"]), _share_of(found))
+        head = header(self._rules, names, datetime.fromisoformat(found["at"]), share_of(found))
         end = ending(tally_of(found["tally"]), names, datetime.now(UTC))
         not_in_it = {"broken": found["broken"], "not_looked_at": found["unlooked"]}
         write_whole(self._reports, found["reports"], name, head | {"seed": found["asked"]["seed"]}, end | not_in_it)
@@ -235,10 +234,6 @@ class VerifyWork:
             return Share(SAMPLE_SEGMENTS, tuple(asked["numbers"]))
         segments = asked["segments"] or min(SEGMENTS_MAX, max(1, -(-items // SEGMENT_ITEMS)))
         return Share(segments, tuple(range(segments)))
-
-
-def _share_of(found: Body) -> Share:
-    return Share(found["share"]["segments"], tuple(found["share"]["numbers"]))
 
 
 def _is_done(unit: Body | None) -> bool:

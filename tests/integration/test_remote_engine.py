@@ -97,7 +97,7 @@ class Deployed:
         }
         for name, value in settings.items():
             monkeypatch.setenv(name, value)
-        for made in (inaccount.rules, inaccount.failures, runtime.consumer):
+        for made in (runtime.rules, inaccount.failures, runtime.consumer):
             made.cache_clear()
         self.state = SharedTable(self.client, state)
         urls = {"FailuresQueueUrl": queues["f"], "FanoutDeadLettersUrl": queues["d"]}
@@ -126,7 +126,7 @@ class Deployed:
 @pytest.fixture
 def deployed(ministack, tmp_path, capsys, monkeypatch):
     yield Deployed(ministack, tmp_path, capsys, monkeypatch)
-    for made in (inaccount.rules, inaccount.failures, runtime.consumer):
+    for made in (runtime.rules, inaccount.failures, runtime.consumer):
         made.cache_clear()
 
 
@@ -182,7 +182,7 @@ def test_remote_engine_what_cannot_begin_is_the_users_mistake(deployed):
     code, _, err = deployed.run("backfill", "--rule", "nobody")
     assert code == 2
     assert "nobody" in err
-    inaccount.rules()  # as they are deployed
+    runtime.rules()  # as they are deployed
     deployed.file.write_text(deployed.file.read_text().replace("copy user.name into", "copy user.rank into"))
     code, _, err = deployed.run("verify")
     assert code == 2

@@ -91,7 +91,7 @@ class Function:
 
 
 def cold() -> None:
-    for made in (runtime.consumer, runtime.receipts, aws._client):
+    for made in (runtime.consumer, runtime.rules, runtime.receipts, aws._client):
         made.cache_clear()
 
 

@@ -1,0 +1,56 @@
+"""The functions of the state machines: what they noted on the way is written out, whatever became of the question."""
+
+from __future__ import annotations
+
+import pytest
+
+from handlers import backfill, inaccount, redrive, runtime, verify
+from handlers.logs import notes
+from sync_rules import aws
+from sync_rules.errors import StoreError
+from tests.operated import figures, printed, quiet
+from tests.unit.test_handlers import BASE_RULES
+from tests.worlds import context
+
+
+@pytest.fixture(autouse=True)
+def deployed(monkeypatch, tmp_path):
+    """A function of a stack whose services nobody asks."""
+    (tmp_path / "rules.yaml").write_text(BASE_RULES)
+    monkeypatch.setenv(runtime.RULES_FILE, str(tmp_path / "rules.yaml"))
+    monkeypatch.setenv(runtime.ENDPOINT_URL, "http://127.0.0.1:9")
+    for name in (inaccount.STATE_TABLE, inaccount.BUCKET):
+        monkeypatch.setenv(name, "some")
+    quiet(monkeypatch)
+    made = (runtime.rules, runtime.consumer, inaccount.failures, aws._client)
+    for one in made:
+        one.cache_clear()
+    yield
+    for one in made:
+        one.cache_clear()
+    runtime.deadline.context = None
+
+
+@pytest.mark.parametrize("module", [backfill, verify, redrive], ids=["backfill", "verify", "redrive"])
+@pytest.mark.parametrize("fails", [False, True], ids=["answers", "fails"])
+def test_machine_handlers_write_out_what_was_noted(module, fails, monkeypatch, capsys):
+    """Failure records and throttles of each call are metrics, also of one that failed, and none waits for the next."""
+
+    def answer(_event: object, _work: object) -> dict[str, bool]:
+        notes.kept("names")
+        notes.throttled("TableWriteKeyRangeThroughputExceeded")
+        if fails:
+            raise StoreError("Throttled")
+        return {"done": True}
+
+    monkeypatch.setattr(module, "answer", answer)
+    question = {"do": "unit", "unit": "0", "run": {}}
+    if fails:
+        with pytest.raises(StoreError):
+            module.handler(question, context())
+    else:
+        assert module.handler(question, context()) == {"done": True}
+    lines = printed(capsys)
+    assert figures(lines, rule="names")["FailureRecords"] == 1
+    assert figures(lines, kind="TableWriteKeyRangeThroughputExceeded") == {"Throttled": 1}
+    assert not notes.take().failures
