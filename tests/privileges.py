@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from botocore.exceptions import ClientError
 
-from handlers import backfill, fanout, inaccount, redrive, runtime, stream, verify
+from handlers import backfill, fanout, redrive, runtime, stream, verify
 from infra.deployment import deployment_of, logical
 from infra.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY
 from infra.roles import role_of, role_resources
@@ -40,6 +40,7 @@ from sync_rules.rules import Rules
 from sync_rules.yamlspots import read
 from tests import engines
 from tests.builders import n, s
+from tests.cold import start_cold
 from tests.policy import ACCOUNT, REGION, Guard, Pair, arn, pairs_of
 from tests.worlds import context
 
@@ -209,13 +210,6 @@ class Stack:
 def group_of(function: str) -> str:
     """The name of a function's log group."""
     return f"/aws/lambda/stack/{function.removesuffix('Function').lower()}"
-
-
-def start_cold() -> None:
-    """Forget what the functions made when they were first called."""
-    for made in (runtime.consumer, runtime.receipts, runtime.rules, inaccount.failures):
-        made.cache_clear()
-    runtime.deadline.context = None
 
 
 class Account:

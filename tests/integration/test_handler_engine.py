@@ -13,6 +13,7 @@ from sync_rules.model import Change
 from sync_rules.rulefile import parse_rules
 from tests import engines
 from tests.builders import s
+from tests.cold import start_cold
 from tests.worlds import Stdout, context, event_of
 
 RULES = """
@@ -79,10 +80,9 @@ class Deployed:
 @pytest.fixture
 def deployed(engine, monkeypatch, tmp_path):
     monkeypatch.setattr(runtime.logger.registered_handler, "stream", Stdout())
-    runtime.consumer.cache_clear()
+    start_cold()
     yield Deployed(engine, monkeypatch, tmp_path)
-    runtime.consumer.cache_clear()
-    runtime.deadline.context = None
+    start_cold()
 
 
 DONE = {"batchItemFailures": []}

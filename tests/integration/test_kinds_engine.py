@@ -13,6 +13,7 @@ from sync_rules.model import Change
 from sync_rules.rulefile import parse_rules
 from tests import engines, every_kind
 from tests.builders import key, m, n, s
+from tests.cold import start_cold
 from tests.every_kind import EFFECTS, RULES, order, part, post, text_of, user
 from tests.worlds import Stdout, context, event_of
 
@@ -119,7 +120,7 @@ def shop(engine, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(runtime.logger.registered_handler, "stream", Stdout())
     monkeypatch.setattr(every_kind, "told", CALLED.append)
     CALLED.clear()
-    runtime.consumer.cache_clear()
+    start_cold()
     made = Shop(engine, monkeypatch, tmp_path, capsys)
     made.put("shop", order("1", "a", 10), order("1", "b", 5, status=s("VOID")))
     made.put("shop", user("1", name=s("Ada"), rank=n(1), email=s("a@x")))
@@ -127,8 +128,7 @@ def shop(engine, monkeypatch, tmp_path, capsys):
     made.put("parts", part("c", "b"), part("b", "a"), part("a"))
     made.deliver()
     yield made
-    runtime.consumer.cache_clear()
-    runtime.deadline.context = None
+    start_cold()
 
 
 EXPECTED = {

@@ -15,8 +15,9 @@ from sync_rules.backfilling import page
 from sync_rules.remote import sample
 from tests import engines, every_kind
 from tests.builders import n, s
+from tests.cold import start_cold
 from tests.policy import Pair, matches, together
-from tests.privileges import PLAYED, STORIES, USER, Account, Stack, start_cold, whole_story
+from tests.privileges import PLAYED, STORIES, USER, Account, Stack, whole_story
 from tests.worlds import Stdout
 
 

@@ -25,6 +25,7 @@ from sync_rules.pumping.streams import DynamoDBStreams
 from sync_rules.rulefile import parse_rules
 from tests import engines
 from tests.builders import order_item, s, user_item
+from tests.cold import start_cold
 from tests.worlds import context
 
 RULES = """
@@ -125,10 +126,9 @@ class Shop:
 
 @pytest.fixture
 def deployed(engine, monkeypatch, tmp_path):
-    runtime.consumer.cache_clear()
+    start_cold()
     yield Shop(engine, monkeypatch, tmp_path)
-    runtime.consumer.cache_clear()
-    runtime.deadline.context = None
+    start_cold()
 
 
 LAST = {user: f"{user}{VERSIONS - 1}" for user in USERS}

@@ -24,6 +24,7 @@ from sync_rules.rulefile import parse_rules
 from sync_rules.rules import Rules
 from tests import engines
 from tests.builders import author_item, book_item, order_item, s, user_item
+from tests.cold import start_cold
 from tests.worlds import context
 
 TARGETS = 20
@@ -68,7 +69,7 @@ def deployed(engine, tmp_path, monkeypatch):
         monkeypatch.setenv(runtime.RULES_FILE, str(tmp_path / "rules.yaml"))
         monkeypatch.setenv(runtime.ENDPOINT_URL, engine)
         monkeypatch.setenv(runtime.QUEUE_URL, queue)
-        runtime.consumer.cache_clear()
+        start_cold()
         pump = pump_of(engine, rules)
         threads.append(threading.Thread(target=run, args=(pump, stop), daemon=True))
         threads[-1].start()
@@ -78,8 +79,7 @@ def deployed(engine, tmp_path, monkeypatch):
     stop.set()
     for thread in threads:
         thread.join(ASSERTED_SECONDS)
-    runtime.consumer.cache_clear()
-    runtime.deadline.context = None
+    start_cold()
 
 
 def pump_of(endpoint_url: str, rules: Rules) -> Pump:

@@ -23,6 +23,7 @@ from sync_rules.rulefile import load_rules
 from sync_rules.sqs import utc_now
 from tests import engines
 from tests.builders import n, s
+from tests.cold import start_cold
 from tests.every_kind import RULES, order, part, post, text_of, user
 from tests.inaccount import Machine
 from tests.unit.test_remote_backfill import InPeace
@@ -97,8 +98,7 @@ class Deployed:
         }
         for name, value in settings.items():
             monkeypatch.setenv(name, value)
-        for made in (runtime.rules, inaccount.failures, runtime.consumer):
-            made.cache_clear()
+        start_cold()
         self.state = SharedTable(self.client, state)
         urls = {"FailuresQueueUrl": queues["f"], "FanoutDeadLettersUrl": queues["d"]}
         stack = Stack("sync-rules", "us-east-1", {"StateTableName": state, "BucketName": bucket, **urls})
@@ -126,8 +126,7 @@ class Deployed:
 @pytest.fixture
 def deployed(ministack, tmp_path, capsys, monkeypatch):
     yield Deployed(ministack, tmp_path, capsys, monkeypatch)
-    for made in (runtime.rules, inaccount.failures, runtime.consumer):
-        made.cache_clear()
+    start_cold()
 
 
 def test_remote_engine_backfill_brings_every_kind_in_line(deployed):

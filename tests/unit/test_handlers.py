@@ -18,6 +18,7 @@ from sync_rules.model import Result, Status
 from sync_rules.rulefile import parse_rules
 from sync_rules.store import List, Read
 from tests.builders import s
+from tests.cold import start_cold
 from tests.worlds import Scene, Stdout, context, event_of
 
 RULES = """
@@ -90,11 +91,6 @@ class Function:
         return [json.loads(line) for line in self.capsys.readouterr().out.splitlines()]
 
 
-def cold() -> None:
-    for made in (runtime.consumer, runtime.rules, runtime.receipts, aws._client):
-        made.cache_clear()
-
-
 @pytest.fixture(autouse=True)
 def cold_start(monkeypatch):
     """Each test is a process of its own: nothing loaded, no credentials but false ones, no endpoint."""
@@ -105,10 +101,11 @@ def cold_start(monkeypatch):
     for name in ("AWS_DEFAULT_REGION", "AWS_REGION"):
         monkeypatch.setenv(name, "us-east-1")
     with mock_aws():
-        cold()
+        start_cold()
+        aws._client.cache_clear()
         yield
-    cold()
-    runtime.deadline.context = None
+    start_cold()
+    aws._client.cache_clear()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from handlers import backfill, inaccount, redrive, runtime, verify
 from handlers.logs import notes
 from sync_rules import aws
 from sync_rules.errors import StoreError
+from tests.cold import start_cold
 from tests.operated import figures, printed, quiet
 from tests.unit.test_handlers import BASE_RULES
 from tests.worlds import context
@@ -22,13 +23,11 @@ def deployed(monkeypatch, tmp_path):
     for name in (inaccount.STATE_TABLE, inaccount.BUCKET):
         monkeypatch.setenv(name, "some")
     quiet(monkeypatch)
-    made = (runtime.rules, runtime.consumer, inaccount.failures, aws._client)
-    for one in made:
-        one.cache_clear()
+    start_cold()
+    aws._client.cache_clear()
     yield
-    for one in made:
-        one.cache_clear()
-    runtime.deadline.context = None
+    start_cold()
+    aws._client.cache_clear()
 
 
 @pytest.mark.parametrize("module", [backfill, verify, redrive], ids=["backfill", "verify", "redrive"])

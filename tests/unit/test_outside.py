@@ -29,6 +29,7 @@ from sync_rules.rules import Rules
 from sync_rules.s3 import S3Archive
 from sync_rules.store import World
 from tests.builders import entity, key, n, rules_of, s, shop, table
+from tests.cold import start_cold
 from tests.worlds import Inbox, Parked, Untouchable, record_of
 
 GAMES = table("games", {"PK": "S"})
@@ -48,13 +49,13 @@ def world(monkeypatch):
     for name in (runtime.QUEUE_URL, runtime.FAILURES_URL, runtime.CALLS_TABLE, runtime.ENDPOINT_URL, "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     with mock_aws():
+        start_cold()
         aws._client.cache_clear()
-        runtime.consumer.cache_clear()
         boto3.client("s3", "us-east-1").create_bucket(Bucket="kept")
         create("calls", id="S")
         yield monkeypatch
+    start_cold()
     aws._client.cache_clear()
-    runtime.consumer.cache_clear()
 
 
 @pytest.fixture

@@ -1,0 +1,14 @@
+"""A function's cold start, for tests that call handlers: nothing is left of what an earlier call made and kept."""
+
+from __future__ import annotations
+
+from handlers import inaccount, runtime
+
+KEPT = (runtime.rules, runtime.consumer, runtime.receipts, inaccount.failures)
+
+
+def start_cold() -> None:
+    """Forget rules and pipeline, and the invocation that was last."""
+    for made in KEPT:
+        made.cache_clear()
+    runtime.deadline.context = None
