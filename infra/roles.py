@@ -31,7 +31,8 @@ MARK: Final = re.compile(r"\$\{([^}]+)\}")
 SORTS: Final = ("Tables", "Indexes", "Streams", "Queues", "Objects", "Buckets", "Log")
 WORDS: Final[Mapping[str, str]] = {
     "BatchGetItem": "Read", "GetItem": "Read", "Query": "Query", "Scan": "Scan", "PutItem": "Put",
-    "UpdateItem": "Update", "DeleteItem": "Delete", "ConditionCheckItem": "Check", "DescribeTable": "Describe",
+    "UpdateItem": "Update", "PartiQLUpdate": "Update",
+    "DeleteItem": "Delete", "ConditionCheckItem": "Check", "DescribeTable": "Describe",
     "DescribeStream": "Read",
     "GetRecords": "Read", "GetShardIterator": "Read", "ListStreams": "List", "SendMessage": "Send",
     "ReceiveMessage": "Receive", "DeleteMessage": "Receive", "GetQueueAttributes": "Receive",

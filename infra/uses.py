@@ -32,6 +32,7 @@ CHECK: Final = ("dynamodb:ConditionCheckItem",)
 DELETE: Final = ("dynamodb:DeleteItem",)
 PUT: Final = ("dynamodb:PutItem",)
 UPDATE: Final = ("dynamodb:UpdateItem",)
+UPDATES: Final = ("dynamodb:PartiQLUpdate", "dynamodb:UpdateItem")  # many at a time as statements, or one
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def written(rule: Rule) -> Uses:
         case CopyRule(mapping=()) | EffectRule():
             pass  # about deletes alone; outside the tables
         case TargetRule():
-            yield Use(UPDATE, on, f"copies on {name_of(rule.target)}")
+            yield Use(UPDATE if rule.strict else UPDATES, on, f"copies on {name_of(rule.target)}")
             if rule.strict:
                 yield Use(CHECK, made_from, f"strict: {name_of(rule.source)} still is as it was read")
         case CollectRule():

@@ -32,6 +32,7 @@ from tenacity.stop import stop_base
 
 from sync_rules import __version__
 from sync_rules.errors import UserError
+from sync_rules.quickparse import read_by_json
 
 if TYPE_CHECKING:  # the stubs are a development dependency
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -46,15 +47,19 @@ READ_TIMEOUT_SECONDS: Final = 10
 ATTEMPTS_MAX: Final = 8
 FIRST_WAIT_SECONDS: Final = 0.025  # what the AWS SDKs start with for DynamoDB
 WAIT_MAX_SECONDS: Final = 2.0
+BATCH_WAIT: Final = wait_random_exponential(multiplier=0.1, max=WAIT_MAX_SECONDS)  # 25 writes wait for one of them
 FIRST_ATTEMPTS_MAX: Final = 2  # at something that has not answered yet
 FIRST_MAX_SECONDS: Final = 5
+# Not looked over by botocore before they are sent: that is a third of the work, and the service says the same. And some
+# emulators' shard ids are shorter than botocore allows.
+UNVALIDATED: Final = frozenset({"dynamodb", "dynamodbstreams"})
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 # ---------------------------------------------------------------- clients
 def dynamodb(endpoint_url: str | None = None, region: str | None = None) -> DynamoDBClient:
     """The DynamoDB client of this process. Raises UserError when no region or profile can be found."""
-    client: DynamoDBClient = _client("dynamodb", endpoint_url, region)
+    client: DynamoDBClient = _dynamodb(endpoint_url, region)
     return client
 
 
@@ -90,6 +95,19 @@ def stepfunctions(endpoint_url: str | None = None, region: str | None = None) ->
     return _client("stepfunctions", endpoint_url, region)
 
 
+def is_aws(client: Any) -> bool:
+    """Whether a client speaks to AWS itself, and not to something that answers like it."""
+    host = urlsplit(client.meta.endpoint_url).hostname or ""
+    return host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
+
+
+@cache
+def _dynamodb(endpoint_url: str | None, region: str | None) -> Any:
+    client = _client("dynamodb", endpoint_url, region)
+    read_by_json(client)
+    return client
+
+
 @cache
 def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
     config = Config(
@@ -99,9 +117,9 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
         tcp_keepalive=True,
         max_pool_connections=CONNECTIONS_MAX,
         account_id_endpoint_mode="disabled",  # emulators do not know hosts that begin with an account
-        parameter_validation=service != "dynamodbstreams",  # some emulators' shard ids are shorter than botocore allows
+        parameter_validation=service not in UNVALIDATED,
         s3={"addressing_style": "path" if endpoint_url else "auto"},  # no emulator has a host name for each bucket
-        user_agent_extra=f"sync-rules/{__version__}",
+        user_agent=f"sync-rules/{__version__}",  # botocore works its own out for each request
     )
     credentials: tuple[str, str] | tuple[None, None] = (None, None)  # found where AWS's tools find them
     region = region or os.environ.get("AWS_REGION")  # which Lambda sets, and boto3 does not read

@@ -17,7 +17,7 @@ from sync_rules.entities import Table
 from sync_rules.errors import StoreError
 from sync_rules.model import ItemKey, Result
 from sync_rules.store import Apply, List, Page, Read, Scan
-from sync_rules.writer import Writer
+from sync_rules.writer import Mode, Writer
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -37,8 +37,9 @@ Place = tuple[str, tuple[Any, ...]]
 class DynamoStore:
     """A store on one DynamoDB client.
 
-    `remaining_seconds` tells how long retries may still wait; `workers` is how many writes go out at once;
-    `on_throttle` is told of each throttle, by kind.
+    `remaining_seconds` tells how long retries may still wait; `workers` is how many requests that write go out at
+    once; `on_throttle` is told of each throttle, by kind. `write_mode` says whether updates may share a request: by
+    default on AWS alone, as many engines that answer like DynamoDB have another PartiQL.
     """
 
     def __init__(
@@ -49,13 +50,15 @@ class DynamoStore:
         remaining_seconds: aws.RemainingSeconds = aws.no_deadline,
         attempts_max: int = aws.ATTEMPTS_MAX,
         workers: int = WORKERS,
+        write_mode: Mode | None = None,
         sleep: Callable[[float], None] = time.sleep,
         on_throttle: Callable[[str], None] = aws.uncounted,
     ) -> None:
         self._client = client
         self._tables = tables
         self._retrying = aws.retrying(remaining_seconds, attempts_max, sleep, on_throttle=on_throttle)
-        self._writer = Writer(client, tables, self._retrying, workers)
+        mode = write_mode or ("batch" if aws.is_aws(client) else "update")
+        self._writer = Writer(client, tables, self._retrying, workers, mode)
 
     # ------------------------------------------------------------ reads
     def read(self, request: Read) -> tuple[Item | None, ...]:

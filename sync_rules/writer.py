@@ -1,15 +1,17 @@
-"""Guarded writes to DynamoDB, each on its own: UpdateItem, PutItem, or TransactWriteItems where it takes several.
+"""Guarded writes to DynamoDB: 25 updates at a time by BatchExecuteStatement, or each on its own by UpdateItem, PutItem,
+or TransactWriteItems where it takes several.
 
-Law: a refused guard is an answer and is never tried again; a write that fails, whatever the reason, stops no other.
-This module is the seam for a faster writer: `Writer.write_all` takes writes and gives one result for each, in order.
+Law: a refused guard is an answer and is never tried again; a write that fails, whatever the reason, stops no other. Of
+a batch only two answers are taken: written, and refused with the item as it stands. What was throttled is asked again,
+together; all else is tried alone, and that answer counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from uuid import uuid4
 
 from tenacity import Retrying
@@ -30,6 +32,7 @@ from sync_rules.model import (
     Update,
     Write,
 )
+from sync_rules.statements import Statement, statement_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -37,6 +40,19 @@ if TYPE_CHECKING:
 VERBS: Final[Mapping[type[Action], str]] = {
     Check: "ConditionCheck", Update: "Update", Increment: "Update", Delete: "Delete", Put: "Put",
 }  # fmt: skip
+Mode = Literal["batch", "update"]
+T = TypeVar("T")
+S = TypeVar("S")
+BATCH_MAX_STATEMENTS: Final = 25  # quota of BatchExecuteStatement
+BATCH_MIN_STATEMENTS: Final = 2
+# What a statement in a batch may meet that passes, by BatchStatementError's code; the SDKs do not try these again.
+THROTTLED: Final[Mapping[str, str]] = {
+    "ProvisionedThroughputExceeded": "ProvisionedThroughputExceededException",
+    "ThrottlingError": "ThrottlingException",
+    "RequestLimitExceeded": "RequestLimitExceeded",
+    "TransactionConflict": "TransactionConflict",
+    "InternalServerError": "InternalServerError",
+}
 RETURN_ITEM: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 REJECTED: Final = frozenset({
     "ItemCollectionSizeLimitExceeded", "ItemCollectionSizeLimitExceededException", "ParamValidationError",
@@ -46,19 +62,68 @@ TOO_LARGE: Final = "exceeded the maximum allowed size"  # the end of each of the
 
 
 class Writer:
-    """Sends writes with a few workers. botocore clients may be shared by threads."""
+    """Sends writes with a few workers. botocore clients may be shared by threads.
 
-    def __init__(self, client: DynamoDBClient, tables: Mapping[str, Table], retrying: Retrying, workers: int) -> None:
+    `mode`: "batch" sends several plain updates as statements, "update" sends each alone, as transactions and puts
+    always are. Not for engines whose PartiQL is not DynamoDB's: moto answers success to a write that it did not make.
+    """
+
+    def __init__(
+        self,
+        client: DynamoDBClient,
+        tables: Mapping[str, Table],
+        retrying: Retrying,
+        workers: int,
+        mode: Mode = "update",
+    ) -> None:
         self._client = client
         self._tables = tables
         self._retrying = retrying
+        self._batches = retrying.copy(wait=aws.BATCH_WAIT)
         self._workers = workers
+        self._mode = mode
 
     def write_all(self, writes: Sequence[Write]) -> tuple[Result, ...]:
         """One result per write, in order. Raises nothing of the world's."""
-        if len(writes) < 2 or self._workers < 2:  # noqa: PLR2004 -- nothing to share out
-            return tuple(map(self._write, writes))
-        return tuple(self._pool.map(self._write, writes))
+        statements = self._statements(writes) if self._mode == "batch" else {}
+        places = tuple(statements) if len(statements) >= BATCH_MIN_STATEMENTS else ()
+        batches = [
+            places[start : start + BATCH_MAX_STATEMENTS] for start in range(0, len(places), BATCH_MAX_STATEMENTS)
+        ]
+        results: dict[int, Result] = {}
+        for found in self._share(lambda batch: self._batch({place: statements[place] for place in batch}), batches):
+            results |= found
+        alone = [place for place in range(len(writes)) if place not in results]
+        results |= zip(alone, self._share(lambda place: self._write(writes[place]), alone), strict=True)
+        return tuple(results[place] for place in range(len(writes)))
+
+    def _share(self, work: Callable[[T], S], things: Sequence[T]) -> Iterable[S]:
+        """Work on each thing, several at a time, in order."""
+        if len(things) < 2 or self._workers < 2:  # noqa: PLR2004 -- nothing to share out
+            return map(work, things)
+        return self._pool.map(work, things)
+
+    def _statements(self, writes: Sequence[Write]) -> dict[int, Statement]:
+        """The writes that are updates and can be said as statements, by their place."""
+        found = {
+            place: statement_of(write, self._tables[write.key.table])
+            for place, write in enumerate(writes)
+            if isinstance(write, Update)
+        }
+        return {place: statement for place, statement in found.items() if statement is not None}
+
+    def _batch(self, statements: dict[int, Statement]) -> dict[int, Result]:
+        """The results of a batch that count; those of others are found by writing alone."""
+        batch = _Batch(self._client, statements)
+        try:
+            self._batches(batch)
+        except aws.UnprocessedError:  # throttled each time
+            return batch.results | {place: Result(Status.FAILED, reason=batch.reason) for place in batch.pending}
+        except aws.ERRORS as error:
+            if aws.transient(error):
+                failed = Result(Status.FAILED, reason=aws.reason(error))
+                return batch.results | dict.fromkeys(batch.pending, failed)
+        return batch.results
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
@@ -91,6 +156,35 @@ class Writer:
         if isinstance(action, Update | Increment):
             parameters["UpdateExpression"] = expressions.update(as_update(action))
         return {**parameters, **expressions.parameters()}
+
+
+class _Batch:
+    """Statements, called until none is left that was throttled. `results` are those to count on, by place."""
+
+    def __init__(self, client: DynamoDBClient, statements: Mapping[int, Statement]) -> None:
+        self._client = client
+        self.pending = dict(statements)
+        self.results: dict[int, Result] = {}
+        self.reason = ""
+
+    def __call__(self) -> None:
+        """Raises UnprocessedError when some of it must be asked again."""
+        asked = list(self.pending)
+        requests: Any = [self.pending[place].request() for place in asked]
+        answers = self._client.batch_execute_statement(Statements=requests)["Responses"]
+        for place, answer in zip(asked, answers, strict=True):
+            error: Mapping[str, Any] = answer.get("Error") or {}
+            code = error.get("Code", "")
+            if code in THROTTLED:
+                self.reason = THROTTLED[code]
+                continue
+            del self.pending[place]
+            if not error:
+                self.results[place] = WRITTEN
+            elif code == "ConditionalCheckFailed" and error.get("Item"):
+                self.results[place] = Result(Status.REFUSED, error["Item"])
+        if self.pending:
+            raise aws.UnprocessedError
 
 
 class _Transact:

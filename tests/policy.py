@@ -203,10 +203,14 @@ class Guard:
                     self._iterators[parsed[name]] = self._stream
 
 
+SAME = {f"dynamodb:{name}": "read" for name in ("GetItem", "BatchGetItem")}
+SAME |= {f"dynamodb:{name}": "update" for name in ("UpdateItem", "PartiQLUpdate")}
+
+
 def together(pairs: Iterable[Pair]) -> dict[frozenset[Pair], Pair]:
-    """Pairs by what they permit: to read an item by its key is one permission, whether one or several are asked for."""
+    """Pairs by what they permit: to read an item by its key is one permission, whether one or several are asked for, and so is to update one."""
     found: dict[tuple[str, str], set[Pair]] = {}
     for action, resource in pairs:
-        name = "read" if action in ("dynamodb:GetItem", "dynamodb:BatchGetItem") else action
+        name = SAME.get(action, action)
         found.setdefault((name, resource), set()).add((action, resource))
     return {frozenset(some): min(some) for some in found.values()}

@@ -65,7 +65,7 @@ class Client:
 
 def store_on(client, **options):
     waits = []
-    store = DynamoStore(client, TABLES, sleep=waits.append, **{"workers": 1, **options})
+    store = DynamoStore(client, TABLES, sleep=waits.append, **{"workers": 1, "write_mode": "update", **options})
     return store, waits
 
 
@@ -373,7 +373,7 @@ def test_client_is_made_once_and_tries_once():
     client = aws.dynamodb("http://127.0.0.1:1")
     assert client is aws.dynamodb("http://127.0.0.1:1")
     assert client.meta.config.retries["total_max_attempts"] == 1
-    assert "sync-rules/" in client.meta.config.user_agent_extra
+    assert client.meta.config.user_agent.startswith("sync-rules/")
 
 
 def test_client_on_this_machine_is_shown_no_real_credentials(monkeypatch):
