@@ -83,12 +83,12 @@ class Breaker:
 
     limits: Limits
     clock: Callable[[], float] = time.monotonic
-    _windows: OrderedDict[tuple[ItemKey, int], tuple[float, int]] = field(default_factory=OrderedDict)
+    _windows: OrderedDict[int, tuple[float, int]] = field(default_factory=OrderedDict)
 
     def may_write(self, target: ItemKey, what: object = None) -> bool:
         """Count a write of this on a target; False when it has had its share of this window."""
         now = self.clock()
-        key = (target, hash(repr(what)))  # a number stands for values that are not to be kept
+        key = hash((target, repr(what)))  # a number stands for what is not to be kept, and is small
         since, count = self._windows.pop(key, (now, 0))
         if now - since >= self.limits.fixes_window_seconds:
             since, count = now, 0
@@ -156,7 +156,7 @@ class Consumer:
         An empty identifier, which Lambda takes for a failure of the whole batch, stands for a record without a number.
         https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html
         """
-        changes, unreadable = changes_of(read_event(event, self.rules))
+        changes, unreadable = changes_of(read_event(event, self.rules, sifted=True))
         unkept = self._park(unreadable)
         report = drive(process(changes, self.rules, self._pace(remaining_ms)), self.world)
         self._count(report, len(changes), len(unreadable))

@@ -90,7 +90,10 @@ class Ref:
     template: Template | None = None
 
     def read(self, item: Item) -> AttributeValue | None:
-        value = get(item, self.path)
+        return self.within(get(item, self.path))
+
+    def within(self, value: AttributeValue | None) -> AttributeValue | None:
+        """The field in what an item holds at the path."""
         if self.template is None:
             return value
         bound = self.template.parse(value)

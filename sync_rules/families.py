@@ -80,6 +80,12 @@ class Rule(ABC):
         """Each attribute it writes, with what decides it."""
         return ()
 
+    def watches(self, entity: Entity) -> tuple[Path, ...] | None:  # noqa: ARG002
+        """The paths of which one must change for a record of this entity to be a reason to look at anything, where the
+        item was there before and after; None: that cannot be said by paths.
+        """
+        return None
+
     @property
     def streamed(self) -> tuple[Table, ...]:
         """The tables whose records it must see, both images of them."""
@@ -179,6 +185,16 @@ class TargetRule(Rule):
     @abstractmethod
     def relevant_paths(self) -> tuple[Path, ...]:
         """A change of any of these on a target is a reason to look at it: what guards compare or a listing goes by."""
+
+    @property
+    def watches_in_source(self) -> tuple[Path, ...] | None:
+        """What it watches of a source."""
+        return None
+
+    def watches(self, entity: Entity) -> tuple[Path, ...] | None:
+        of_target = (*self.relevant_paths, *self.copies) if entity is self.target else ()
+        of_source = self.watches_in_source if entity is self.source else ()
+        return None if of_source is None else (*of_target, *of_source)
 
     def pulls(self, change: Change) -> bool:
         """Whether this record of a target is a reason to look at it: whoever wrote it, this pipeline included. It came,

@@ -7,11 +7,16 @@ nobody, and a Query for it is not asked.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
 
-from sync_rules.attributes import AttributeValue, Item
+from sync_rules.attributes import AttributeValue, Item, get
 from sync_rules.entities import Entity, KeyAttribute, Ref
 from sync_rules.keys import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Fields, Template, possible
 from sync_rules.model import ItemKey
+
+KEY_TYPES: Final = frozenset({"S", "N", "B"})
+LINKS_KEPT_MAX: Final = 1_024  # a page of targets and more; each is some hundred bytes
 
 Link = tuple[tuple[str, Ref], ...]  # an identity field of the item pointed to, and where the pointing item carries it
 
@@ -59,9 +64,24 @@ class KeyConditions:
 
 def linked(link: Link, entity: Entity, item: Item) -> ItemKey | None:
     """The key of the item of `entity` that this item points to; None when it points to none."""
+    places = tuple([_place(get(item, ref.path)) for _, ref in link])
+    return None if None in places else _named(link, entity, places)
+
+
+def _place(value: AttributeValue | None) -> tuple[str, Any] | None:
+    """A value that a key may be made of; None for any other."""
+    if value is None:
+        return None
+    ((kind, content),) = value.items()
+    return (kind, content) if kind in KEY_TYPES else None
+
+
+@lru_cache(maxsize=LINKS_KEPT_MAX)
+def _named(link: Link, entity: Entity, places: tuple[tuple[str, Any], ...]) -> ItemKey | None:
+    """The targets of one source point to it with the same values, and each is asked several times."""
     fields: dict[str, AttributeValue] = {}
-    for field, ref in link:
-        value = ref.read(item)
+    for (field, ref), (kind, content) in zip(link, places, strict=True):
+        value = ref.within({kind: content})
         if value is None:
             return None
         fields[field] = value

@@ -12,8 +12,8 @@ DELAY_MAX_SECONDS: Final = 900  # the longest delay of an SQS message (DelaySeco
 class Limits:
     """How much is done at once and how often something is tried."""
 
-    fan_out_page_max_items: int = 100
-    """Targets listed by one Query page; also what one consistent BatchGetItem can read (AWS limit: 100 keys)."""
+    fan_out_page_max_items: int = 1_000
+    """Items listed by one Query page, which ends at 1 MB whatever the limit."""
 
     fan_out_round_max_items: int = 1_000
     """Targets of all pushes of a batch held in memory at once; several rules for one of them become one update."""

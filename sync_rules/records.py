@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 from sync_rules.attributes import AttributeValue, Item
@@ -20,22 +21,29 @@ from sync_rules.entities import Table
 from sync_rules.errors import RecordError
 from sync_rules.model import Change, Failure, ItemKey
 from sync_rules.rules import Rules
+from sync_rules.sieve import Sieve
 
 STREAM_ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/([^/]+)/stream/")
 SECONDS_MAX = 10**11  # a later number of seconds is the year 5138: it is milliseconds
 MILLISECONDS_MAX = 10**14  # and beyond that microseconds, which Kinesis Data Streams can be set to
 DATES = range(253_402_300_800_000)  # the milliseconds that are a date: the years 1970 to 9999
+STREAMS_KEPT_MAX = 1_024
 BOTH_IMAGES = "NEW_AND_OLD_IMAGES"
 TIME_TO_LIVE = ("Service", "dynamodb.amazonaws.com")  # who deletes what has expired: its type and its principal
 
 
-def read_event(event: Mapping[str, Any], rules: Rules) -> Iterator[Change | Failure]:
-    """Each record of a Lambda event that is of a table of the rules, in order; a Failure where one is unreadable."""
+def read_event(event: Mapping[str, Any], rules: Rules, *, sifted: bool = False) -> Iterator[Change | Failure]:
+    """Each record of a Lambda event that is of a table of the rules, in order; a Failure where one is unreadable.
+
+    With `sifted` those are left out, unread, that are sure to be no reason for anything.
+    """
     records = event.get("Records") if isinstance(event, Mapping) else None
     if not isinstance(records, list):
         yield Failure("", None, "the event has no list of Records: expected what a stream's event source mapping sends")
         return
     for record in records:
+        if sifted and _concerns_nobody(record, rules.sieves):
+            continue
         position = position_of(record)
         try:
             change = _read_record(record, position, rules)
@@ -44,6 +52,22 @@ def read_event(event: Mapping[str, Any], rules: Rules) -> Iterator[Change | Fail
         else:
             if change is not None:
                 yield change
+
+
+def _concerns_nobody(record: Any, sieves: Mapping[str, Sieve]) -> bool:
+    """Whether a record of a stream, straight from Lambda, is sure to be no reason for anything."""
+    try:
+        sieve = sieves.get(_table_in(record["eventSourceARN"]))
+        return sieve is not None and not sieve.passes(record["dynamodb"])
+    except (KeyError, TypeError, AttributeError, ValueError):  # it is read in full, and what is wrong is told
+        return False
+
+
+@lru_cache(maxsize=STREAMS_KEPT_MAX)
+def _table_in(arn: str) -> str:
+    """The name of the table in the ARN of its stream."""
+    match = STREAM_ARN.match(arn)
+    return match[1] if match else ""
 
 
 def position_of(record: object) -> str:
@@ -149,7 +173,13 @@ def _milliseconds(stamp: object) -> int | None:
 def _read_image(image: object) -> dict[str, AttributeValue]:
     if not isinstance(image, Mapping):
         raise RecordError("an image of a record is not a map")
-    return {str(name): _read_value(value) for name, value in image.items()}
+    read: dict[str, AttributeValue] = {}
+    for name, value in image.items():
+        if type(value) is dict and len(value) == 1 and type(value.get("S")) is str:  # most are: spare them the rest
+            read[name] = value
+        else:
+            read[str(name)] = _read_value(value)
+    return read
 
 
 def _read_value(value: object) -> AttributeValue:

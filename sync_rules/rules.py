@@ -5,13 +5,40 @@ Law: an item is of one entity by its key, and what must be looked at follows fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from sync_rules.entities import Entity, Table
 from sync_rules.families import PartRule, Rule, TargetRule
 from sync_rules.model import ItemKey
+from sync_rules.sieve import Sieve
+
+
+@dataclass(frozen=True)
+class Beginnings:
+    """The entities of a table by what their partition keys begin with; `others` by nothing. A key is of one at most."""
+
+    entities: Mapping[str, tuple[Entity, ...]]
+    lengths: tuple[int, ...]
+    others: tuple[Entity, ...]
+
+    def of_key(self, key: ItemKey) -> Iterator[Entity]:
+        """Those that a key may be of."""
+        value = key.values[0][2]
+        if isinstance(value, str):
+            for length in self.lengths:
+                yield from self.entities.get(value[:length], ())
+        yield from self.others
+
+    @classmethod
+    def of(cls, entities: Iterable[Entity]) -> Beginnings:
+        found: dict[str, tuple[Entity, ...]] = {}
+        for entity in entities:
+            begins = entity.templates[entity.table.partition.name].literals[0]
+            found[begins] = (*found.get(begins, ()), entity)
+        others = found.pop("", ())
+        return cls(found, tuple(sorted({len(begins) for begins in found})), others)
 
 
 @dataclass(frozen=True)
@@ -34,6 +61,10 @@ class Rules:
             name: tuple(entity for entity in self.entities.values() if entity.table.name == name)
             for name in self.tables
         }
+
+    @cached_property
+    def _by_beginning(self) -> Mapping[str, Beginnings]:
+        return {name: Beginnings.of(entities) for name, entities in self._by_table.items()}
 
     @cached_property
     def _as_source(self) -> Mapping[str, tuple[Rule, ...]]:
@@ -61,7 +92,7 @@ class Rules:
             return None
         if any(a.name != name or a.type != kind for a, (name, kind, _) in zip(table.key, key.values, strict=True)):
             return None
-        for entity in self._by_table.get(key.table, ()):
+        for entity in self._by_beginning[key.table].of_key(key):
             if entity.fields(key) is not None:
                 return entity
         return None
@@ -81,6 +112,17 @@ class Rules:
     def anchored(self, entity: Entity) -> tuple[Rule, ...]:
         """The rules for which an item of this entity may start a listing."""
         return self._as_anchor[entity.name]
+
+    @cached_property
+    def sieves(self) -> Mapping[str, Sieve]:
+        """Which records of each table may concern a rule, by the table's name in DynamoDB."""
+        return {name: Sieve(table, self._concerned(table)) for name, table in self.by_physical_name.items()}
+
+    def _concerned(self, table: Table) -> Mapping[Entity, tuple[Rule, ...]]:
+        return {
+            one: (*self.from_source(one), *self.into_target(one), *self.parts_of(one), *self.anchored(one))
+            for one in self._by_table[table.name]
+        }
 
     @cached_property
     def streamed_tables(self) -> tuple[Table, ...]:

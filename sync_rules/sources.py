@@ -41,6 +41,8 @@ class Target:
     def only(self, rules: Iterable[Rule]) -> Target:
         """The same target for some of its rules."""
         some = tuple(rules)
+        if some == self.rules:
+            return self
         mine = tuple(rule for rule in self.rules if rule in some)
         return replace(self, rules=mine, removed=tuple(rule for rule in self.removed if rule in some))
 

@@ -24,6 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("kinds.gathered", "kinds.embed", "kinds.recount", "kinds.tally", "kinds.total", "kinds.rank"),
     ("kinds.collect", "kinds.mirror", "kinds.archive", "kinds.call"),
     # the road
+    ("sieve",),
     ("rules", "store"),
     ("sources",),
     ("decide",),
@@ -61,7 +62,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("compiling.mirroring", "compiling.counting", "compiling.effects"),
     ("compiling", "lint", "rulefile", "asked"),
     # the world
-    ("aws", "conditions", "ownfile", "failures", "redriving.failed", "backfilling.rate"),
+    ("quickparse",),
+    ("aws", "conditions", "statements", "ownfile", "failures", "redriving.failed", "backfilling.rate"),
     (
         "rows",
         "memory",

@@ -61,6 +61,10 @@ class DeriveRule(TargetRule):
     def relevant_paths(self) -> tuple[Path, ...]:
         return (*self.goes_by, self.path)
 
+    @property
+    def watches_in_source(self) -> tuple[Path, ...]:
+        return ()  # the target itself
+
     def nodes(self) -> tuple[Node, ...]:
         reads = tuple((self.target, path) for path in self.inputs)
         return (Node(self, (self.target, self.path), reads, tuple((self.target, path) for path in self.goes_by)),)

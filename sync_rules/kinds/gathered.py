@@ -113,6 +113,10 @@ class GatheredRule(ListingRule, TargetRule):
         places = (*(ref.path for _, ref in self.link), *((attribute.name,) for attribute in self._indexed))
         return tuple(dict.fromkeys((*stored, *places)))
 
+    @property
+    def watches_in_source(self) -> tuple[Path, ...] | None:
+        return None if WHOLE in self.read_paths else self.read_paths
+
     def hints(self, change: Change) -> Iterable[Hint]:
         """The target that a member points to and the one it pointed to, whatever `where` says of either image."""
         old, new = change.old, change.new

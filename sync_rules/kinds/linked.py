@@ -91,6 +91,10 @@ class LinkedRule(TargetRule):
     def source_paths(self) -> tuple[Path, ...]:
         """What the rule reads of a source: a change of any of these pushes."""
 
+    @property
+    def watches_in_source(self) -> tuple[Path, ...]:
+        return self.source_paths
+
     # ---------------------------------------------------------------- what is true
     def where_holds(self, source: Item, target: Item) -> bool:
         """Whether the rule speaks of this pair."""

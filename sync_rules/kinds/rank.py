@@ -52,6 +52,9 @@ class RankRule(PartRule):
         """What decides the place of a child."""
         return ledger.watched(self.source, self.link, self.where, (self.of,))
 
+    def watches(self, entity: Entity) -> tuple[Path, ...] | None:
+        return self.source_paths if entity is self.source else None
+
     def nodes(self) -> tuple[Node, ...]:
         return (Node(self, (self.target, (AMOUNT,)), tuple((self.source, path) for path in self.source_paths)),)
 

@@ -52,6 +52,9 @@ class TallyRule(PartRule):
         paths = (self.of, self.weights and self.weights[0], self.per)
         return ledger.watched(self.source, self.link, self.where, (path for path in paths if path is not None))
 
+    def watches(self, entity: Entity) -> tuple[Path, ...] | None:
+        return self.source_paths if entity is self.source else None
+
     def nodes(self) -> tuple[Node, ...]:
         reads = tuple((self.source, path) for path in self.source_paths)
         return tuple(Node(self, (entity, (AMOUNT,)), reads) for entity in (self.target, self.totals))

@@ -48,11 +48,11 @@ def test_fanout_works_page_by_page():
     assert names(scene, 25) == {"Eve"}
 
 
-def test_fanout_pages_are_as_large_as_one_batch_read():
-    """By default a page is 100 targets, whose images one request reads, and whose source is read once."""
+def test_fanout_pages_are_as_large_as_a_round():
+    """By default a page is all that is held at once: the images are read together, and the source once for all."""
     scene = scene_with(250)
     scene.deliver()
-    assert [len(r.keys) for r in scene.tap.seen(Read)] == [100, 1, 100, 1, 50, 1]
+    assert [len(r.keys) for r in scene.tap.seen(Read)] == [250, 1]
 
 
 def test_fanout_through_rounds_reaches_every_target_of_every_source():
@@ -347,7 +347,7 @@ def peak_bytes(targets: int) -> int:
         tracemalloc.stop()
     assert not report.failed
     assert store.written == targets
-    assert store.pages == {100}
+    assert store.pages == {1_000}
     return peak - before
 
 

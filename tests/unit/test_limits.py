@@ -26,8 +26,7 @@ def test_limits_end_in_their_unit_and_say_what_they_bound(field):
 
 
 def test_limits_fit_what_aws_allows():
-    """A page is what one BatchGetItem reads, no delay is longer than SQS allows, a round holds a page."""
+    """No delay is longer than SQS allows, a round holds a page."""
     defaults = Limits()
-    assert defaults.fan_out_page_max_items <= 100
     assert defaults.settle_max_seconds <= 900
     assert defaults.fan_out_page_max_items <= defaults.fan_out_round_max_items <= defaults.fan_out_inline_max_items

@@ -110,7 +110,7 @@ def test_sources_that_are_not_enough_go_on_in_whole_pages():
     at = scene.there("shop", *(order("1", f"{i:03}", i) for i in range(150)), ADA)
     scene.there("shop", *(order("1", f"9{i}", i, status=s("OPEN")) for i in range(9)))
     assert len(found(scene, at)["few"]) == 9
-    assert [request.limit for request in scene.tap.seen(List)] == [4, 100, 100]
+    assert [request.limit for request in scene.tap.seen(List)] == [4, 1000]
 
 
 def test_sources_of_least_and_greatest_are_one_row():
