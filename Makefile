@@ -26,6 +26,10 @@ lint: .venv/installed  ## ruff and mypy --strict
 soak: .venv/installed  ## The simulator for 20,000 histories and more: make soak HISTORIES=100000
 	$(BIN)/python -m tests.simulation --histories $(or $(HISTORIES),20000)
 
+.PHONY: bench
+bench: .venv/installed  ## What copies cost beside the loop people write by hand, in some minutes: make bench BENCH=--quick
+	@$(BIN)/python -m benchmarks $(BENCH)
+
 .PHONY: engines
 engines: $(DEPLOY_TOOLS:%=.engines/%/installed)  ## What tests need beside .venv: engines, tools of deployment, a browser where none is; some need npm
 	@test -x $(VALIDATOR) || ! command -v npm >/dev/null || \

@@ -1,0 +1,79 @@
+"""`python -m benchmarks`: run the measures, print their table, write results.json; `--check` fails on a gated goal."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import platform
+import sys
+import sysconfig
+import time
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.bench import Bench
+from benchmarks.counters import Counters
+from benchmarks.figures import Figure, table
+from benchmarks.measures import MEASURES
+from benchmarks.running import ENVIRONMENT, answering
+
+RESULTS: Final = Path(__file__).parent / "results.json"
+PACKAGES: Final = ("boto3", "botocore", "urllib3", "aws-lambda-powertools", "pydantic", "ruamel.yaml", "tenacity")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit code: 1 when a gated goal is missed and `--check` was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", metavar="NAME", action="append", choices=MEASURES, help=", ".join(MEASURES))
+    parser.add_argument("--quick", action="store_true", help="smaller and fewer: rough figures in a minute")
+    parser.add_argument("--check", action="store_true", help="exit 1 when a count or a ratio misses its goal")
+    parser.add_argument("--results", metavar="FILE", type=Path, default=RESULTS, help="where the figures go")
+    asked = parser.parse_args(arguments)
+    figures, kind = measure(asked.only or tuple(MEASURES), quick=asked.quick)
+    made = made_with(kind)
+    print(table(figures))
+    print("\n" + "\n".join(f"{name}: {told}" for name, told in made.items()))
+    body = {"made_with": made, "quick": asked.quick, "figures": [figure.body() for figure in figures]}
+    asked.results.write_text(json.dumps(body, indent=1) + "\n")
+    missed = [figure for figure in figures if not figure.passes]
+    for figure in missed:
+        print(f"missed: {figure.measure}: {figure.goal}, measured {figure.value:.4g}", file=sys.stderr)
+    return 1 if missed and asked.check else 0
+
+
+def measure(names: Sequence[str], *, quick: bool) -> tuple[list[Figure], str]:
+    """The figures of these measures, and what work was counted by."""
+    os.environ.update(ENVIRONMENT)
+    figures: list[Figure] = []
+    with answering() as engine:
+        counters = Counters()  # after the engine: its work is none of ours
+        for name in names:
+            began = time.monotonic()
+            figures += MEASURES[name](Bench(engine, counters, quick))
+            print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+        counters.close()
+    return figures, counters.kind
+
+
+def made_with(kind: str) -> Mapping[str, Any]:
+    """What the figures depend on."""
+    flags = sysconfig.get_config_var("CONFIG_ARGS") or ""
+    optimised = "--enable-optimizations" in flags
+    return {
+        "work counted by": kind,
+        "Python": f"{platform.python_version()}, {'with' if optimised else 'without'} profile-guided optimisation",
+        "build flags": flags,
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "packages": ", ".join(f"{name} {version(name)}" for name in PACKAGES),
+        "awscrt": "installed: every import of boto3 is slower"
+        if importlib.util.find_spec("awscrt")
+        else "not installed",
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

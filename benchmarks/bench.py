@@ -1,0 +1,53 @@
+"""How contenders are measured beside each other.
+
+Law: contenders run in one process (or in fresh ones, in turns), in every round each once, in an order that turns round;
+a ratio is of one round. The first round warms up and is not counted.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.counters import Cost, Counters
+from benchmarks.running import Answering
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a measure is given. `quick`: smaller and fewer, for whoever works on it."""
+
+    engine: Answering
+    counters: Counters
+    quick: bool = False
+
+    def rounds(self, wanted: int) -> int:
+        return min(wanted, 3) if self.quick else wanted
+
+    def size(self, wanted: int) -> int:
+        return max(wanted // 5, 1_000) if self.quick else wanted
+
+    def in_turns(self, contenders: Mapping[str, Callable[[], Cost]], rounds: int) -> dict[str, list[Cost]]:
+        """The costs of each contender, round by round."""
+        found: dict[str, list[Cost]] = {name: [] for name in contenders}
+        for number in range(self.rounds(rounds) + 1):
+            for name in list(contenders)[:: 1 if number % 2 else -1]:
+                gc.collect()
+                cost = contenders[name]()
+                if number:
+                    found[name].append(cost)
+        return found
+
+    def copying(self, targets: int, work: Callable[[], object], **settings: Any) -> Cost:
+        """The cost of each copy when so many are to be made; all of them were."""
+        self.engine.set(targets=targets, **settings)
+        cost = self.counters.cost(work)
+        written = self.engine.counts()["written"]
+        assert written == targets, f"{written} of {targets} copies were written"
+        return cost.per(targets)
+
+
+def works(costs: list[Cost]) -> list[float]:
+    return [cost.work for cost in costs]

@@ -1,0 +1,25 @@
+"""The measures by name, in the order of their table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from benchmarks.bench import Bench
+from benchmarks.fanouts import base, index, latency, limited, memory, sent
+from benchmarks.figures import Figure
+from benchmarks.reading import scan, start
+from benchmarks.records import irrelevant, own
+
+MEASURES: Final[Mapping[str, Callable[[Bench], Iterator[Figure]]]] = {
+    "base": base,
+    "sent": sent,
+    "index": index,
+    "latency": latency,
+    "limited": limited,
+    "irrelevant": irrelevant,
+    "own": own,
+    "start": start,
+    "scan": scan,
+    "memory": memory,
+}

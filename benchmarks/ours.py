@@ -1,0 +1,107 @@
+"""The pipeline as it runs in Lambda, in front of the engine: events in, copies out.
+
+Law: it is the very code of production with production's settings, writes in batches; only that one event is worked to
+its end, where in Lambda the rest of a large fan-out goes on elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+from unittest import mock
+
+from benchmarks.answering import AFTER, BEFORE, SOURCE, target
+from sync_rules import aws
+from sync_rules.batch import Consumer
+from sync_rules.dynamodb import WORKERS, DynamoStore
+from sync_rules.errors import StoreError
+from sync_rules.limits import Limits
+from sync_rules.model import Failure
+from sync_rules.rulefile import load_rules
+from sync_rules.rules import Rules
+from sync_rules.store import NobodyLooksAgain, World
+
+RULES_FILE: Final = Path(__file__).parent / "rules.yaml"
+INLINE: Final = Limits(fan_out_inline_max_items=10**12)
+MINUTE_MS: Final = 60_000
+
+
+class NoFailures:
+    """Nothing may fail here."""
+
+    def park(self, failure: Failure) -> None:
+        raise AssertionError(failure)
+
+
+class NoStore:
+    """A store for records that ask for nothing: whoever calls it is wrong."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise StoreError("NoStore", name)
+
+
+def store_of(url: str, rules: Rules, workers: int = WORKERS) -> DynamoStore:
+    """The store of production, with credentials as long as Lambda's although it asks an address on loopback."""
+    with mock.patch.object(aws, "LOOPBACK", frozenset()):
+        client = aws.dynamodb(url)
+    return DynamoStore(client, rules.tables, write_mode="batch", workers=workers)
+
+
+def consumer_of(url: str, workers: int = WORKERS) -> Consumer:
+    """The pipeline of a process."""
+    rules = load_rules(RULES_FILE)
+    return Consumer(rules, World(store_of(url, rules, workers), NobodyLooksAgain(), NoFailures()), limits=INLINE)
+
+
+def idle_consumer(rules: Rules) -> Consumer:
+    """A pipeline that must not make any request."""
+    return Consumer(rules, World(NoStore(), NobodyLooksAgain(), NoFailures()), limits=INLINE)
+
+
+def handled(consumer: Consumer, event: dict[str, Any]) -> None:
+    """Handle an event, all of it."""
+    answer = consumer.handle_event(event, lambda: MINUTE_MS)
+    assert answer == {"batchItemFailures": []}, answer
+
+
+# ---------------------------------------------------------------- events
+def event_of(table: str, images: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, Any]:
+    """The event that Lambda makes of changes, given by old and new image: nothing in it is shared."""
+    arn = f"arn:aws:dynamodb:us-east-1:000000000000:table/{table}/stream/2026-01-01T00:00:00.000"
+    records = [
+        {
+            "eventID": f"{number:032x}",
+            "eventName": "MODIFY",
+            "eventVersion": "1.1",
+            "eventSource": "aws:dynamodb",
+            "awsRegion": "us-east-1",
+            "eventSourceARN": arn,
+            "dynamodb": {
+                "ApproximateCreationDateTime": 1767225600.0,
+                "Keys": {"PK": new["PK"], "SK": new["SK"]},
+                "OldImage": old,
+                "NewImage": new,
+                "SequenceNumber": f"{number + 1:021}",
+                "SizeBytes": 2_000,
+                "StreamViewType": "NEW_AND_OLD_IMAGES",
+            },
+        }
+        for number, (old, new) in enumerate(images)
+    ]
+    event: dict[str, Any] = json.loads(json.dumps({"Records": records}))
+    return event
+
+
+def renamed(table: str, times: int = 1) -> dict[str, Any]:
+    """The user got another name, so often in a row."""
+    names = [BEFORE, *(f"Grace {number}" for number in range(1, times)), AFTER]
+    user = [{**SOURCE, "name": {"S": name}} for name in names]
+    return event_of(table, pairwise(user))
+
+
+def copied(table: str, count: int) -> dict[str, Any]:
+    """What our own writes on the first targets come back as."""
+    return event_of(table, ((target(table, n), target(table, n, AFTER)) for n in range(count)))

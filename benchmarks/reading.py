@@ -1,0 +1,71 @@
+"""What is read before anything is copied: a process that starts, and a table that is scanned.
+
+Law: both sides read the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import boto3
+
+from benchmarks import fresh
+from benchmarks.bench import Bench, works
+from benchmarks.counters import Cost
+from benchmarks.figures import Figure, ratios
+from benchmarks.ours import RULES_FILE, NoFailures, store_of
+from sync_rules.backfill import Chosen, bring_page
+from sync_rules.pace import Pace
+from sync_rules.rulefile import load_rules
+from sync_rules.store import NobodyLooksAgain, Scan, World, drive
+
+
+def start(bench: Bench) -> Iterator[Figure]:
+    """What a fresh process does before its first record."""
+    costs = bench.in_turns(
+        {name: partial(bench.counters.cost, partial(fresh.run, code)) for name, code in fresh.STARTS.items()}, rounds=7
+    )
+    client = works(costs["client"])
+    for name, words, gated in (("import", "handler import", True), ("ready", "handler ready: rules, clients", False)):
+        yield Figure(
+            f"{words}, against boto3.client alone", ratios(works(costs[name]), client), "x", bench.counters.kind,
+            at_most=1.25, gated=gated,
+        )  # fmt: skip
+
+
+def scan(bench: Bench) -> Iterator[Figure]:
+    """Scanning 1 KB items, as backfill does it and as boto3 does."""
+    url, items = bench.engine.url, bench.size(4_000)
+    rules = load_rules(RULES_FILE)
+    client, store = boto3.client("dynamodb", endpoint_url=url), store_of(url, rules)
+    world, chosen = World(store, NobodyLooksAgain(), NoFailures()), Chosen(rules, frozenset(rules.rules))
+
+    def pages(page: Callable[[Any], Any]) -> None:
+        cursor = page(None)
+        while cursor:
+            cursor = page(cursor)
+
+    def stock(cursor: Any) -> Any:
+        more = {"ExclusiveStartKey": cursor} if cursor else {}
+        return client.scan(TableName="together", Limit=500, **more).get("LastEvaluatedKey")
+
+    def of(page: Callable[[Any], Any]) -> Cost:
+        bench.engine.set(targets=items, right=True)
+        return bench.counters.cost(lambda: pages(page)).per(items)
+
+    costs = bench.in_turns(
+        {
+            "stock": lambda: of(stock),
+            "ours": lambda: of(lambda at: store.scan(Scan("together", 500, at, consistent=True)).cursor),
+            "whole": lambda: of(lambda at: drive(bring_page(Scan("together", 500, at), chosen, Pace()), world).cursor),
+        },
+        rounds=7,
+    )
+    theirs = works(costs["stock"])
+    yield Figure(
+        "scan in backfill, per 1 KB item, against client.scan",
+        ratios(works(costs["ours"]), theirs), "%", bench.counters.kind, at_most=0.2, gated=True,
+    )  # fmt: skip
+    yield Figure("the same with each copy looked at", ratios(works(costs["whole"]), theirs), "%", bench.counters.kind)

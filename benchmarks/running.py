@@ -1,0 +1,80 @@
+"""The engine in a process of its own, and what the measured clients find in their environment.
+
+Law: nothing of the machine's own AWS settings reaches a measured client, and no address but loopback is ever asked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parent.parent
+LOOPBACK: Final = "127.0.0.1"
+STOP_MAX_SECONDS: Final = 10
+# As long as in Lambda: the token is most of what the hand-written loop sends.
+ENVIRONMENT: Final = {
+    "AWS_ACCESS_KEY_ID": "ASIA" + "X" * 16,
+    "AWS_SECRET_ACCESS_KEY": "x" * 40,
+    "AWS_SESSION_TOKEN": "t" * 717,
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    "NO_PROXY": LOOPBACK,
+    "no_proxy": LOOPBACK,
+}
+
+
+class Answering:
+    """The engine that runs on a port."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://{LOOPBACK}:{port}"
+        self._port = port
+
+    def set(self, **settings: Any) -> None:
+        """Begin anew: counts are 0. The settings are those of `Engine.set`."""
+        self._call("POST", "/settings", json.dumps(settings))
+
+    def counts(self) -> Counter[str]:
+        """What was counted since."""
+        return Counter(json.loads(self._call("GET", "/counts")))
+
+    def _call(self, method: str, path: str, body: str = "") -> bytes:
+        connection = HTTPConnection(LOOPBACK, self._port, timeout=30)
+        try:
+            connection.request(method, path, body)
+            return connection.getresponse().read()
+        finally:
+            connection.close()
+
+
+@contextmanager
+def answering() -> Iterator[Answering]:
+    """Run the engine. Counters opened before would count its work too: open them inside."""
+    command = [sys.executable, "-m", "benchmarks.answering"]
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None, "started with pipes"
+    assert process.stdout is not None, "started with pipes"
+    try:
+        yield Answering(int(process.stdout.readline()))
+    finally:
+        process.stdin.close()
+        process.wait(STOP_MAX_SECONDS)
+        process.stdout.close()
+
+
+def child(*arguments: str, **environment: str) -> str:
+    """Run a fresh interpreter, and give what it printed."""
+    found = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(ROOT), **ENVIRONMENT, **environment}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=ROOT, env=found, stdout=subprocess.PIPE, text=True, check=True).stdout

@@ -1,0 +1,298 @@
+"""How long a fan-out takes on AWS, what it costs and which limit binds, for a thousand to a billion copies: the tables
+of docs/scale.md. `python -m benchmarks.scale` writes them there.
+
+Law: nothing here was run on AWS. Every number is an assumption or a documented limit, named below, and all else is
+computed from these; what one process writes a second is measured by `make bench`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from textwrap import fill
+from typing import Final
+
+from sync_rules.planning.prices import MILLION, on_demand, own_prices
+
+PAGE: Final = Path(__file__).parent.parent / "docs" / "scale.md"
+BEGIN, END = "<!-- generated: scale -->\n", "<!-- end -->"
+LINE_MAX: Final = 118
+COPIES: Final = tuple(10**power for power in range(3, 10))
+REGION: Final = "us-east-1"
+
+# ---------------------------------------------------------------- DynamoDB: limits, units per second
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput-scenarios.html
+PARTITION_WRITES: Final = 1_000
+PARTITION_READS: Final = 3_000
+NEW_TABLE_WRITES: Final = 4_000
+NEW_TABLE_READS: Final = 12_000
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
+TABLE_WRITES: Final = 40_000
+TABLE_READS: Final = 40_000
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html
+DOUBLES_SECONDS: Final = 30 * 60  # after which an on-demand table takes twice its peak
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+WRITE_UNIT_BYTES: Final = 1_024
+READ_UNIT_BYTES: Final = 4_096  # consistent; twice as much where it may lag
+
+# ---------------------------------------------------------------- Lambda and SQS
+WORKERS_MAX: Final = 1_000  # MaximumConcurrency of an SQS event source mapping, and Lambda's default for an account
+WORKERS_MIN: Final = 2  # the least MaximumConcurrency there is
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+WORKERS_FIRST: Final = 5
+WORKERS_MORE_SECOND: Final = 5.0  # 300 a minute
+LAMBDA_MAX_SECONDS: Final = 900
+GIGABYTE_SECOND: Final = Decimal("0.0000133334")  # arm64
+INVOCATIONS_MILLION: Final = Decimal("0.20")
+MESSAGES_MILLION: Final = Decimal("0.40")  # requests of SQS, standard queue, of up to 64 KB
+REQUESTS_OF_A_MESSAGE: Final = 3  # sent, received, deleted
+
+# ---------------------------------------------------------------- assumptions
+TARGET_BYTES: Final = 1_024
+INDEX_ROW_BYTES: Final = 128  # keys only
+INLINE_COPIES: Final = 1_000  # made where the record arrives; the rest goes to workers
+CHUNK_COPIES: Final = 200  # of one message to a worker
+STREAM_BATCH_RECORDS: Final = 100  # of our own writes, which come back
+WORKER_COPIES_SECOND: Final = 2_500  # one process, 5 ms for each answer: what `make bench` measured on a busy machine
+RECORD_SECONDS: Final = 0.0001  # for a record of our own write, with reading it as JSON
+WORKER_GIGABYTES: Final = 1.769  # a whole core
+LOOP_COPIES_SECOND: Final = 130  # the hand-written loop, measured beside
+
+
+@dataclass(frozen=True)
+class Limit:
+    """So many copies a second, and no more."""
+
+    name: str
+    copies_second: float
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the targets are, and how warm their table is. `write_units` are those a second in the first half hour, in
+    the next, and so on; the last stay. `listed_bytes`: what a listing reads for each target.
+    """
+
+    title: str
+    words: str
+    name: str
+    write_units: Sequence[int]
+    read_units: float
+    listed_bytes: int
+    consistent: bool
+
+
+LAYOUTS: Final = (
+    Layout(
+        "In one partition",
+        "The targets share a partition key, as when they lie beside their source. They are written in the order of"
+        " their keys, so that one partition takes all writes of a moment, however many the table has.",
+        "partition",
+        (PARTITION_WRITES,),
+        PARTITION_READS,
+        TARGET_BYTES,
+        consistent=True,
+    ),
+    Layout(
+        "Spread, in a new on-demand table",
+        "Each target has a partition key of its own and is found through an index that projects keys only. The table"
+        " takes twice as much after each half hour, up to the quota.",
+        "new table",
+        (*(NEW_TABLE_WRITES << half_hours for half_hours in range(4)), TABLE_WRITES),
+        NEW_TABLE_READS,
+        INDEX_ROW_BYTES,
+        consistent=False,
+    ),
+    Layout(
+        "Spread, in a warm table",
+        "The same, in a table that has had such traffic, or was warmed for it.",
+        "table quota",
+        (TABLE_WRITES,),
+        TABLE_READS,
+        INDEX_ROW_BYTES,
+        consistent=False,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Of one fan-out. Money is in dollars; `workers` are those that the fastest rate needs."""
+
+    copies: int
+    seconds: float
+    binds: str
+    workers: int
+    writes: Decimal
+    reads: Decimal
+    compute: Decimal
+
+    @property
+    def money(self) -> Decimal:
+        return self.writes + self.reads + self.compute
+
+
+# ---------------------------------------------------------------- time
+def estimate(copies: int, layout: Layout) -> Estimate:
+    """Time and money for so many copies."""
+    seconds, binds, fastest = _duration(copies, layout)
+    writes, reads = write_units(copies), read_units(copies, layout)
+    prices = own_prices().regions[REGION]
+    workers = max(WORKERS_MIN, math.ceil(fastest / WORKER_COPIES_SECOND)) if copies > INLINE_COPIES else 1
+    return Estimate(
+        copies, seconds, binds, workers, on_demand(prices, 0, writes), on_demand(prices, reads, 0), compute(copies)
+    )
+
+
+def _duration(copies: int, layout: Layout) -> tuple[float, str, float]:
+    """Seconds, the limit that most of them are due to, and the fastest rate."""
+    left, seconds, fastest = float(copies), 0.0, 0.0
+    due: dict[str, float] = {}
+    for stage, units in enumerate(layout.write_units):
+        limit = min(_limits(copies, layout, stage, units), key=lambda one: one.copies_second)
+        last = stage == len(layout.write_units) - 1
+        spent = left / limit.copies_second if last else min(left / limit.copies_second, DOUBLES_SECONDS)
+        left -= spent * limit.copies_second
+        seconds += spent
+        due[limit.name] = due.get(limit.name, 0) + spent
+        fastest = limit.copies_second
+        if left <= 0:
+            break
+    return seconds, max(due, key=lambda name: due[name]), fastest
+
+
+def _limits(copies: int, layout: Layout, stage: int, units: int) -> Iterable[Limit]:
+    name = "table quota" if units == TABLE_WRITES else layout.name
+    reads = min(layout.read_units * 2**stage, TABLE_READS)  # warms up as writes do
+    writing, reading = units / write_units(1), reads * copies / read_units(copies, layout)
+    yield Limit(f"{name}, writes", writing)
+    yield Limit(f"{name}, reads", reading)
+    if copies <= INLINE_COPIES:
+        yield Limit("one process", WORKER_COPIES_SECOND)
+        return
+    meanwhile = WORKERS_FIRST + WORKERS_MORE_SECOND / 2 * copies / min(writing, reading)
+    workers = min(WORKERS_MAX, meanwhile)
+    yield Limit("workers, few at first" if workers < WORKERS_MAX else "workers", workers * WORKER_COPIES_SECOND)
+
+
+# ---------------------------------------------------------------- units and money
+def write_units(copies: int) -> int:
+    """One for each KB of a target, however little of it changes."""
+    return copies * math.ceil(TARGET_BYTES / WRITE_UNIT_BYTES)
+
+
+def read_units(copies: int, layout: Layout) -> float:
+    """The listing; the images, which a worker reads again and an index does not have; the source, once for each page,
+    chunk, and batch of our own records.
+    """
+    listing = copies * layout.listed_bytes / READ_UNIT_BYTES * (1 if layout.consistent else 0.5)
+    seen_by_listing = min(copies, INLINE_COPIES) if layout.consistent else 0
+    images = (copies - seen_by_listing) * math.ceil(TARGET_BYTES / READ_UNIT_BYTES)
+    sources = math.ceil(copies / CHUNK_COPIES) + math.ceil(copies / STREAM_BATCH_RECORDS)
+    return listing + images + sources
+
+
+def compute(copies: int) -> Decimal:
+    """Lambda and SQS: the workers, and the stream handler that sees each write come back."""
+    chunks = math.ceil(max(copies - INLINE_COPIES, 0) / CHUNK_COPIES)
+    invocations = 1 + chunks + math.ceil(copies / STREAM_BATCH_RECORDS)
+    seconds = copies / WORKER_COPIES_SECOND + copies * RECORD_SECONDS
+    return (
+        Decimal(seconds * WORKER_GIGABYTES) * GIGABYTE_SECOND
+        + invocations * INVOCATIONS_MILLION / MILLION
+        + chunks * REQUESTS_OF_A_MESSAGE * MESSAGES_MILLION / MILLION
+    )
+
+
+def loop_invocations(copies: int) -> int:
+    """How often the hand-written loop would be stopped by Lambda's limit and begun again, if it knew where to go on."""
+    return math.ceil(copies / (LOOP_COPIES_SECOND * LAMBDA_MAX_SECONDS))
+
+
+# ---------------------------------------------------------------- shown
+def duration(seconds: float) -> str:
+    """In the largest unit of which there is one at least."""
+    for size, unit in ((86_400, "days"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.2g} s"
+
+
+def dollars(money: Decimal) -> str:
+    """To three digits, and a hundredth of a cent at least."""
+    if money < Decimal("0.0001"):
+        return "under $0.0001"
+    digits = max(0, 2 - math.floor(math.log10(money)))
+    return f"${float(f'{money:.3g}'):,.{min(digits, 4)}f}"
+
+
+def assumed() -> Iterable[tuple[str, str]]:
+    """What the estimates are made from."""
+    prices = own_prices().regions[REGION].on_demand
+    more = f"{WORKERS_MORE_SECOND * 60:.0f}"
+    yield "a target, no index with what is copied", f"{TARGET_BYTES:,} bytes"
+    yield "its row in an index that projects keys only", f"{INDEX_ROW_BYTES} bytes"
+    yield "copies a second of one process, each answer after 5 ms", f"{WORKER_COPIES_SECOND:,}"
+    yield "the same of the hand-written loop", f"{LOOP_COPIES_SECOND}"
+    yield "copies made where the record arrives, before workers are asked", f"{INLINE_COPIES:,}"
+    yield "copies of one message to a worker", f"{CHUNK_COPIES}"
+    yield "records of our own writes in a batch", f"{STREAM_BATCH_RECORDS}"
+    yield "what each of them takes", f"{RECORD_SECONDS * 1e6:.0f} us"
+    yield "a worker's memory, which gives it a whole core", f"{WORKER_GIGABYTES} GB"
+    yield "writes and reads a second of one partition", f"{PARTITION_WRITES:,}, {PARTITION_READS:,}"
+    yield "of a new on-demand table", f"{NEW_TABLE_WRITES:,}, {NEW_TABLE_READS:,}"
+    yield "of a table by default quota", f"{TABLE_WRITES:,}, {TABLE_READS:,}"
+    yield "workers at first, more in a minute, at most", f"{WORKERS_FIRST}, {more}, {WORKERS_MAX:,}"
+    yield "a million write units, read units", f"${prices.write_units_million}, ${prices.read_units_million}"
+    yield "Lambda (arm64): a gigabyte-second, a million invocations", f"${GIGABYTE_SECOND}, ${INVOCATIONS_MILLION}"
+    yield "SQS: a million requests, three for each message", f"${MESSAGES_MILLION}"
+
+
+def generated() -> str:
+    """What docs/scale.md has between its marks."""
+    prices = own_prices()
+    parts = [
+        "## What is assumed\n",
+        _table("assumption | value", "|---|---:|", (f"| {words} | {value} |" for words, value in assumed())),
+        f"Prices are of {REGION}, on demand, {prices.date}: {prices.source}.\n",
+        "## What comes of it\n",
+    ]  # fmt: skip
+    for layout in LAYOUTS:
+        rows = [_row(estimate(copies, layout)) for copies in COPIES]
+        head = "copies | time | what binds | workers | writes | reads | Lambda, SQS | in all"
+        parts += [f"### {layout.title}\n", f"{fill(layout.words, LINE_MAX)}\n"]
+        parts.append(_table(head, "|---:|---:|---|---:|---:|---:|---:|---:|", rows))
+    rows = [
+        f"| {copies:,} | {duration(copies / LOOP_COPIES_SECOND)} | {loop_invocations(copies):,} |" for copies in COPIES
+    ]
+    parts += [
+        "### The loop by hand, in one Lambda\n",
+        f"At {LOOP_COPIES_SECOND} copies a second, if the table takes them.\n",
+    ]
+    parts.append(_table("copies | time | invocations of 15 minutes", "|---:|---:|---:|", rows))
+    return "\n".join(parts)
+
+
+def _table(head: str, line: str, rows: Iterable[str]) -> str:
+    return "\n".join([f"| {head} |", line, *rows, ""])
+
+
+def _row(one: Estimate) -> str:
+    cells = (
+        f"{one.copies:,}", duration(one.seconds), one.binds, f"{one.workers:,}",
+        *map(dollars, (one.writes, one.reads, one.compute, one.money)),
+    )  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def page_with(page: str) -> str:
+    """The page with its generated part as it is by now."""
+    before, _, rest = page.partition(BEGIN)
+    return f"{before}{BEGIN}\n{generated()}\n{END}{rest.partition(END)[2]}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page_with(PAGE.read_text()))

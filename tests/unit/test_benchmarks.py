@@ -1,0 +1,333 @@
+"""The benchmarks: what they compare is comparable, and what gates is what must. Nothing here is timed."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from decimal import Decimal
+from unittest import mock
+
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import baselines, scale
+from benchmarks.answering import AFTER, BEFORE, Bucket, Engine, target
+from benchmarks.bench import Bench
+from benchmarks.counters import CPU_TIME, Cost, Counters
+from benchmarks.figures import ENGINE, WALL, Figure, ratios, table
+from benchmarks.ours import consumer_of, copied, handled, idle_consumer, renamed
+from benchmarks.records import _records, _rules
+from benchmarks.running import ENVIRONMENT, answering, child
+from sync_rules.rulefile import parse_rules
+
+TARGETS = 60  # more than two batches of statements
+TABLES = ("together", "apart")
+
+
+# ---------------------------------------------------------------- the engine
+@pytest.fixture
+def engine():
+    """An engine with a few targets, in this process."""
+    found = Engine()
+    found.set(targets=TARGETS)
+    return found
+
+
+def ask(engine, operation, **parameters):
+    status, body = engine.answer(operation, json.dumps(parameters).encode())
+    return status, json.loads(body)
+
+
+def key_of(table, number):
+    item = target(table, number)
+    return {"PK": item["PK"], "SK": item["SK"]}
+
+
+def statement(number):
+    values = [{"S": AFTER}, *key_of("together", number).values()]
+    return {"Statement": 'UPDATE "together" SET "user_name"=? WHERE "PK"=? AND "SK"=?', "Parameters": values}
+
+
+@pytest.mark.parametrize("operation", ["Query", "Scan"])
+def test_engine_gives_each_target_once_page_by_page(engine, operation):
+    """Pages go on where the last ended, and the last has no cursor."""
+    found, cursor = [], {}
+    while True:
+        _, page = ask(engine, operation, TableName="together", Limit=7, **cursor)
+        assert page["Count"] == len(page["Items"]) <= 7
+        found += page["Items"]
+        if "LastEvaluatedKey" not in page:
+            break
+        cursor = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+        assert page["LastEvaluatedKey"].keys() == {"PK", "SK"}
+    assert found == [target("together", number) for number in range(TARGETS)]
+
+
+def test_engine_pages_end_at_a_megabyte(engine):
+    """As DynamoDB's do, where no limit is given."""
+    engine.set(targets=2_000)
+    _, page = ask(engine, "Query", TableName="together")
+    assert 900 < page["Count"] < 1_200
+
+
+def test_engine_lists_keys_alone_through_the_index(engine):
+    """The row of a keys-only index has the keys of the table and its own."""
+    _, page = ask(engine, "Query", TableName="apart", IndexName="GSI1", Limit=1)
+    assert page["Items"][0].keys() == {"PK", "SK", "GSI1PK", "GSI1SK"} == page["LastEvaluatedKey"].keys()
+
+
+def test_engine_gives_what_a_projection_asks_for(engine):
+    """Named by placeholders or not."""
+    asked = {"ProjectionExpression": "PK, #n", "ExpressionAttributeNames": {"#n": "user_name"}}
+    _, page = ask(engine, "Query", TableName="together", Limit=1, **asked)
+    assert page["Items"] == [{"PK": {"S": "U#1"}, "user_name": {"S": BEFORE}}]
+
+
+def test_engine_reads_by_key(engine):
+    """Targets and their source, one or many."""
+    _, one = ask(engine, "GetItem", TableName="apart", Key=key_of("apart", 5))
+    assert one["Item"] == target("apart", 5)
+    keys = [key_of("apart", 5), {"PK": {"S": "U#1"}, "SK": {"S": "USER"}}]
+    _, many = ask(engine, "BatchGetItem", RequestItems={"apart": {"Keys": keys}})
+    assert [item.get("name", {}).get("S") for item in many["Responses"]["apart"]] == [None, AFTER]
+    assert many["UnprocessedKeys"] == {}
+
+
+def test_engine_refuses_what_dynamodb_refuses(engine):
+    """More statements than fit, the same item twice, an operation it has not."""
+    for statements in ([statement(n) for n in range(26)], [statement(1), statement(1)]):
+        status, error = ask(engine, "BatchExecuteStatement", Statements=statements)
+        assert (status, error["__type"].rpartition("#")[2]) == (400, "ValidationException")
+    assert ask(engine, "DeleteTable")[0] == 400
+    assert engine.told()["distinct"] == 0
+
+
+def test_engine_throttles_each_statement_by_itself(engine):
+    """A batch is answered with 200, and says of each statement whether it was written."""
+    engine.set(targets=TARGETS, writes_per_second=3)
+    status, answer = ask(engine, "BatchExecuteStatement", Statements=[statement(n) for n in range(5)])
+    codes = [one.get("Error", {}).get("Code") for one in answer["Responses"]]
+    assert (status, codes) == (200, [None] * 3 + ["ProvisionedThroughputExceeded"] * 2)
+    assert ask(engine, "UpdateItem", TableName="together", Key=key_of("together", 9))[0] == 400
+    assert {name: engine.told()[name] for name in ("written", "throttled", "distinct")} == {
+        "written": 3, "throttled": 3, "distinct": 3,
+    }  # fmt: skip
+
+
+def test_bucket_fills_with_time_and_holds_a_second(monkeypatch):
+    """As many as the rate at first, then as time brings them."""
+    now = [0.0]
+    bucket = Bucket(2, lambda: now[0])
+    assert [bucket.take() for _ in range(3)] == [True, True, False]
+    now[0] = 0.5
+    assert [bucket.take() for _ in range(2)] == [True, False]
+    now[0] = 100
+    assert [bucket.take() for _ in range(3)] == [True, True, False]
+
+
+# ---------------------------------------------------------------- contenders
+@pytest.fixture(scope="module")
+def running():
+    """The engine in its own process, with the environment of the measured clients."""
+    with mock.patch.dict(os.environ, ENVIRONMENT), answering() as engine:
+        yield engine
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_contenders_make_the_same_copies(running, name):
+    """Loop, thread pool and pipeline write each target once, and all send a session token."""
+    by_hand = baselines.table_of(running.url, name)
+    for work in (
+        lambda: baselines.loop(by_hand, "1", AFTER),
+        lambda: baselines.pool(by_hand, "1", AFTER),
+        lambda: handled(consumer_of(running.url), renamed(name)),
+    ):
+        running.set(targets=TARGETS)
+        work()
+        counts = running.counts()
+        assert (counts["written"], counts["distinct"]) == (TARGETS, TARGETS)
+        assert counts["with_token"] == counts["requests"]
+
+
+def test_contenders_are_throttled_alike_and_lose_nothing(running):
+    """What was throttled is asked again, by either."""
+    by_hand = baselines.table_of(running.url, "together")
+    for work in (
+        lambda: baselines.loop(by_hand, "1", AFTER),
+        lambda: handled(consumer_of(running.url), renamed("together")),
+    ):
+        running.set(targets=TARGETS, writes_per_second=TARGETS - 10)
+        work()
+        assert running.counts()["distinct"] == TARGETS
+
+
+def test_ours_writes_nothing_that_is_right(running):
+    """And looks at all of it."""
+    running.set(targets=TARGETS, right=True)
+    handled(consumer_of(running.url), renamed("together"))
+    assert (running.counts()["written"], running.counts()["fan_outs"]) == (0, 1)
+
+
+def test_ours_reads_the_source_of_its_own_copies(running):
+    """Records of copies that are right write nothing: they would begin anew for ever."""
+    running.set(targets=TARGETS)
+    handled(consumer_of(running.url), copied("together", TARGETS))
+    assert running.counts()["written"] == running.counts()["fan_outs"] == 0
+    assert running.counts()["requests"] > 0
+
+
+@pytest.mark.parametrize("sort_key", ["LOG#{}", "S3"], ids=["of no entity", "of a source"])
+def test_records_that_ask_for_nothing_ask_for_nothing(sort_key):
+    """No request, by the pipeline; and what the handler by hand finds is what it should."""
+    event = _records(sort_key)
+    handled(idle_consumer(parse_rules(_rules(5))), event)
+    assert baselines.handle(event, ["S3"]) == (["S3"] * len(event["Records"]) if sort_key == "S3" else [])
+
+
+# ---------------------------------------------------------------- counting
+def test_cost_is_subtracted_and_shared_out():
+    """Each of its counts."""
+    cost = Cost(900, 9.0, 12.0) - Cost(300, 3.0, 6.0)
+    assert cost.per(3) == Cost(200, 2.0, 2.0)
+    assert (cost.work, Cost(0, 2.0, 3.0).work) == (600, 2.0)
+
+
+def test_counters_count_this_process_and_its_children():
+    """Whatever is counted here, there is some of it."""
+    counters = Counters()
+    here = counters.cost(lambda: sum(range(100_000)))
+    there = counters.cost(lambda: child("-c", "import time\nwhile time.process_time() < 0.2: pass"))
+    assert min(here.work, here.cpu_seconds) > 0
+    assert there.cpu_seconds >= 0.2
+    assert (here.instructions > 0) == (counters.kind != CPU_TIME)
+    counters.close()
+
+
+def test_bench_runs_contenders_in_turns_and_forgets_the_first_round():
+    """In an order that turns round."""
+    order = []
+    contenders = {name: lambda name=name: order.append(name) or Cost(len(order), 0, 0) for name in "ab"}
+    costs = Bench(None, None).in_turns(contenders, rounds=2)
+    assert "".join(order) == "baabba"
+    assert [cost.instructions for cost in costs["a"]] == [3, 6]
+
+
+# ---------------------------------------------------------------- figures
+def figure(value, counted_by=ENGINE, *, gated=True, **goal):
+    return Figure("a measure", (value,) * 3, "%", counted_by, gated=gated, **(goal or {"at_most": 0.06}))
+
+
+@pytest.mark.parametrize(
+    ("shown", "reached", "passes"),
+    [
+        (figure(0.06), True, True),
+        (figure(0.061), False, False),
+        (figure(0.061, gated=False), False, True),
+        (figure(0.061, CPU_TIME), False, True),
+        (figure(0.08, CPU_TIME), False, False),
+        (figure(0.9, WALL, at_least=0.95), False, False),
+        (figure(2.0, at_most=1, at_least=1), False, False),
+        (figure(0.0, at_most=1, at_least=1), False, False),
+        (figure(0.061, "instructions"), False, False),
+    ],
+)
+def test_figure_gates_by_what_its_counter_can_tell(shown, reached, passes):
+    """CPU time is allowed for, counts and instructions are not; what is only told stops nobody."""
+    assert (shown.reached, shown.passes) == (reached, passes)
+
+
+def test_figure_is_the_median_with_quartiles():
+    """Round by round, so that what slows both down slows neither figure."""
+    rounds = ratios([1.0, 4.0, 3.0, 10.0, 5.0], [1.0, 2.0, 1.0, 2.0, 1.0])
+    assert rounds == (1.0, 2.0, 3.0, 5.0, 5.0)
+    one = Figure("m", rounds, "x", WALL, at_most=4, note="n")
+    assert (one.value, one.quartiles) == (3.0, (2.0, 5.0))
+    assert one.row() == "| m (n) | at most 4.00x | 3.00x | 2.00x to 5.00x | yes | the clock |"
+
+
+@pytest.fixture
+def measured(monkeypatch, tmp_path):
+    """Runs the command on figures that are given; its exit code and what it wrote."""
+
+    def run(*figures, arguments=()):
+        monkeypatch.setattr(command, "MEASURES", {"mine": lambda _bench: iter(figures)})
+        with mock.patch.dict(os.environ):
+            code = command.main(["--results", str(tmp_path / "results.json"), *arguments])
+        return code, json.loads((tmp_path / "results.json").read_text())
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("figures", "arguments", "code"),
+    [
+        ([figure(0.05)], ["--check"], 0),
+        ([figure(0.05), figure(0.07)], ["--check"], 1),
+        ([figure(0.07)], [], 0),
+        ([figure(0.07, gated=False)], ["--check"], 0),
+    ],
+    ids=["reached", "missed", "not checked", "told only"],
+)
+def test_check_fails_when_a_gated_figure_is_out(measured, capsys, figures, arguments, code):
+    """And says which; without --check it only says so."""
+    assert measured(*figures, arguments=arguments)[0] == code
+    shown = capsys.readouterr()
+    assert table(figures) in shown.out
+    assert ("missed: a measure: at most 6.0%" in shown.err) == any(not one.passes for one in figures)
+
+
+def test_results_say_what_they_were_made_with(measured):
+    """Python and its build, versions, and what counted."""
+    _, body = measured(figure(0.05))
+    assert body["made_with"].keys() >= {"work counted by", "Python", "build flags", "packages", "awscrt"}
+    assert body["figures"][0]["rounds"] == [0.05] * 3
+
+
+# ---------------------------------------------------------------- scale
+PAGE = scale.PAGE.read_text()
+ESTIMATES = {layout.title: [scale.estimate(copies, layout) for copies in scale.COPIES] for layout in scale.LAYOUTS}
+
+
+def test_scale_page_has_the_tables_of_the_code():
+    """`python -m benchmarks.scale` writes them."""
+    assert scale.page_with(PAGE) == PAGE
+
+
+@pytest.mark.parametrize("layout", scale.LAYOUTS, ids=lambda layout: layout.name)
+def test_scale_no_limit_is_passed(layout):
+    """Neither by the writes nor by the reads of any estimate, and more copies never take less time or money."""
+    estimates = ESTIMATES[layout.title]
+    for one in estimates:
+        assert scale.write_units(one.copies) / one.seconds <= max(layout.write_units) * 1.001
+        assert scale.read_units(one.copies, layout) / one.seconds <= scale.TABLE_READS * 1.001
+    assert [one.seconds for one in estimates] == sorted(one.seconds for one in estimates)
+    assert [one.money for one in estimates] == sorted(one.money for one in estimates)
+
+
+def test_scale_a_million_copies_by_hand():
+    """Computed on paper: 16.7 minutes in a partition, 4.2 in a new table; 62.5 cents of writes wherever."""
+    million = scale.COPIES.index(10**6)
+    partition, new, warm = (ESTIMATES[layout.title][million] for layout in scale.LAYOUTS)
+    assert (round(partition.seconds), round(new.seconds), round(warm.seconds)) == (1_000, 250, 26)
+    assert {one.writes for one in (partition, new, warm)} == {Decimal("0.625")}
+    assert (partition.binds, new.binds) == ("partition, writes", "new table, writes")
+
+
+def test_scale_page_says_what_the_numbers_say():
+    """The sentences above the tables."""
+    billion = ESTIMATES["Spread, in a warm table"][-1]
+    new = ESTIMATES["Spread, in a new on-demand table"][scale.COPIES.index(10**6)]
+    assert (new.workers, billion.workers) == (2, 16)
+    assert "Two processes fill a new table, sixteen a table at its quota" in PAGE
+    assert math.floor(scale.TABLE_WRITES / scale.LOOP_COPIES_SECOND / 100) == 3
+    assert 0.75 < billion.writes / billion.money < 0.85
+    assert scale.NEW_TABLE_WRITES * scale.DOUBLES_SECONDS // 10**6 == 7
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.26, "0.26 s"), (90, "1.5 min"), (7_200, "2.0 h"), (10**6, "11.6 days")]
+)
+def test_scale_durations_read_well(seconds, words):
+    """In the largest unit of which there is one."""
+    assert scale.duration(seconds) == words
