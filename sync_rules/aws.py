@@ -59,7 +59,7 @@ LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 # ---------------------------------------------------------------- clients
 def dynamodb(endpoint_url: str | None = None, region: str | None = None) -> DynamoDBClient:
     """The DynamoDB client of this process. Raises UserError when no region or profile can be found."""
-    client: DynamoDBClient = _dynamodb(endpoint_url, region)
+    client: DynamoDBClient = _client("dynamodb", endpoint_url, region)
     return client
 
 
@@ -102,13 +102,6 @@ def is_aws(client: Any) -> bool:
 
 
 @cache
-def _dynamodb(endpoint_url: str | None, region: str | None) -> Any:
-    client = _client("dynamodb", endpoint_url, region)
-    read_by_json(client)
-    return client
-
-
-@cache
 def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
     config = Config(
         retries={"mode": "standard", "total_max_attempts": 1},
@@ -133,12 +126,15 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
         make: Callable[..., Any] = boto3.session.Session(
             aws_access_key_id=credentials[0], aws_secret_access_key=credentials[1], region_name=region
         ).client
-        return make(service, endpoint_url=endpoint_url, config=config)
+        client = make(service, endpoint_url=endpoint_url, config=config)
     except (BotoCoreError, ValueError) as error:
         raise UserError(
             f"no {service} client could be made: {error} Set AWS_REGION and credentials (an emulator takes any), "
             "or give the endpoint of an emulator on this machine."
         ) from error
+    if service == "dynamodb":
+        read_by_json(client)
+    return client
 
 
 # ---------------------------------------------------------------- errors

@@ -1,0 +1,110 @@
+"""Answers read by json alone are what botocore makes of them, whatever is in them; errors and binaries are botocore's."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import boto3
+import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.config import Config
+from botocore.exceptions import ClientError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sync_rules.quickparse import OPERATIONS, read_by_json
+
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "Query": {"TableName": "t", "KeyConditionExpression": "x"},
+    "Scan": {"TableName": "t"},
+    "GetItem": {"TableName": "t", "Key": {}},
+    "BatchGetItem": {"RequestItems": {}},
+    "BatchExecuteStatement": {"Statements": []},
+}
+METHODS = {name: "".join(f"_{c.lower()}" if c.isupper() else c for c in name).strip("_") for name in OPERATIONS}
+SCALARS = (
+    st.builds(lambda text: {"S": text}, st.text(max_size=5))
+    | st.builds(lambda number: {"N": str(number)}, st.integers())
+    | st.sampled_from(
+        [{"BOOL": True}, {"NULL": True}, {"SS": ["a", "b"]}, {"NS": ["1"]}, {"B": "AP8="}, {"BS": ["AA=="]}]
+    )
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.builds(lambda some: {"L": some}, st.lists(inner, max_size=3))
+        | st.builds(lambda some: {"M": some}, st.dictionaries(st.sampled_from(["a", "B", "S"]), inner, max_size=3))
+    ),
+    max_leaves=6,
+)
+ITEMS = st.dictionaries(st.sampled_from(["PK", "B", "BS", "name", "x.y"]), VALUES, max_size=4)
+
+
+class Wire:
+    """A client without a network: it is answered what it is told."""
+
+    def __init__(self, *, by_json: bool) -> None:
+        self.client = boto3.session.Session("x", "y", region_name="us-east-1").client(
+            "dynamodb", config=Config(parameter_validation=False, retries={"total_max_attempts": 1})
+        )
+        if by_json:
+            read_by_json(self.client)
+        self.client.meta.events.register("before-send.dynamodb", self._answer)
+        self.status, self.body = 200, b"{}"
+
+    def _answer(self, request: Any, **_: Any) -> AWSResponse:
+        class Raw:
+            def stream(_self) -> list[bytes]:  # noqa: N805 -- an urllib3 response, as far as it is asked
+                return [self.body]
+
+        return AWSResponse(request.url, self.status, {"x-amzn-RequestId": "1"}, Raw())
+
+    def ask(self, operation: str, status: int, body: bytes) -> Any:
+        self.status, self.body = status, body
+        answer = getattr(self.client, METHODS[operation])(**PARAMETERS[operation])
+        del answer["ResponseMetadata"]
+        return answer
+
+
+@pytest.fixture(scope="module")
+def wires() -> tuple[Wire, Wire]:
+    return Wire(by_json=False), Wire(by_json=True)
+
+
+def answers(items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What each operation may answer with these items."""
+    listed = {"Items": items, "Count": len(items), "ScannedCount": len(items)}
+    error = {"Code": "ConditionalCheckFailed", "Message": "no", **({"Item": items[0]} if items else {})}
+    return {
+        "Query": listed,
+        "Scan": {**listed, **({"LastEvaluatedKey": items[0]} if items else {})},
+        "GetItem": {"Item": items[0]} if items else {},
+        "BatchGetItem": {"Responses": {"t": items}, "UnprocessedKeys": {}},
+        "BatchExecuteStatement": {"Responses": [{"TableName": "t"}, {"Error": error, "TableName": "t"}]},
+    }
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_quickparse_reads_what_botocore_reads(wires, operation):
+    """Whatever the values are, and whatever attributes are called."""
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(ITEMS, max_size=3))
+    def check(items):
+        body = json.dumps(answers(items)[operation]).encode()
+        slow, quick = (wire.ask(operation, 200, body) for wire in wires)
+        assert quick == slow
+
+    check()
+
+
+def test_quickparse_leaves_errors_to_botocore(wires):
+    """They are raised as they always were, and nothing of the answer before is left."""
+    _, quick = wires
+    assert quick.ask("Query", 200, b'{"Items": [{"a": {"S": "x"}}]}')["Items"]
+    with pytest.raises(ClientError) as raised:
+        quick.ask("Query", 400, b'{"__type": "x#ValidationException", "message": "no"}')
+    assert raised.value.response["Error"]["Code"] == "ValidationException"
+    assert "Items" not in raised.value.response
+    assert quick.ask("Scan", 200, b"{}") == Wire(by_json=False).ask("Scan", 200, b"{}")
