@@ -32,7 +32,7 @@ from tenacity.stop import stop_base
 
 from sync_rules import __version__
 from sync_rules.errors import UserError
-from sync_rules.quickparse import read_by_json
+from sync_rules.quickjson import use_json
 
 if TYPE_CHECKING:  # the stubs are a development dependency
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -133,7 +133,7 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
             "or give the endpoint of an emulator on this machine."
         ) from error
     if service == "dynamodb":
-        read_by_json(client)
+        use_json(client)
     return client
 
 

@@ -62,7 +62,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("compiling.mirroring", "compiling.counting", "compiling.effects"),
     ("compiling", "lint", "rulefile", "asked"),
     # the world
-    ("quickparse",),
+    ("quickjson",),
     ("aws", "conditions", "statements", "ownfile", "failures", "redriving.failed", "backfilling.rate"),
     (
         "rows",
