@@ -119,6 +119,30 @@ class Entity:
         names = [field for attribute in self.table.key for field in self.templates[attribute.name].fields]
         return tuple(dict.fromkeys(names))
 
+    def has(self, key: ItemKey) -> bool:
+        """Whether an item of this key is one of this entity."""
+        if self._simple is None or len(key.values) != len(self._simple):
+            return self.fields(key) is not None
+        for (expected, begins, open_end), (name, kind, text) in zip(self._simple, key.values, strict=True):
+            if name != expected or kind != "S" or not isinstance(text, str):
+                return self.fields(key) is not None
+            if not (text.startswith(begins) and len(text) > len(begins) if open_end else text == begins):
+                return False
+        return True
+
+    @cached_property
+    def _simple(self) -> tuple[tuple[str, str, bool], ...] | None:
+        """The key's attributes where each is text with at most one field, at its end, as most are: what it begins with,
+        and whether there is a field. None for other keys.
+        """
+        templates = [(attribute.name, self.templates[attribute.name]) for attribute in self.table.key]
+        fields = [field for _, template in templates for field in template.fields]
+        if self.first or len(set(fields)) < len(fields):
+            return None
+        if any(template.whole or template.literals[1:] not in ((), ("",)) for _, template in templates):
+            return None
+        return tuple((name, template.literals[0], bool(template.fields)) for name, template in templates)
+
     def fields(self, key: ItemKey) -> dict[str, AttributeValue] | None:
         """The identity fields bound by a key; None when the item is another entity's, or it is no key of the table."""
         if len(key.values) != len(self.table.key):

@@ -11,10 +11,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from sync_rules.attributes import AttributeValue, Item, Path, changed, get, overlaps
 from sync_rules.entities import Entity, Table
-from sync_rules.finding import Find, KeyConditions, Link
+from sync_rules.finding import Find, KeyConditions, Link, Pointer
 from sync_rules.model import Change, Condition, Effect, ItemKey, Write
 
 Place = tuple[Entity, Path]
@@ -131,6 +132,11 @@ class ListingRule(Rule):
     """
 
     link: Link = field(kw_only=True)
+
+    @cached_property
+    def pointer(self) -> Pointer:
+        """From a source to its target."""
+        return Pointer(self.link, self.target)
 
     @property
     def anchor(self) -> Entity:

@@ -7,7 +7,6 @@ nobody, and a Query for it is not asked.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 from sync_rules.attributes import AttributeValue, Item, get
@@ -18,6 +17,7 @@ from sync_rules.model import ItemKey
 KEY_TYPES: Final = frozenset({"S", "N", "B"})
 LINKS_KEPT_MAX: Final = 1_024  # a page of targets and more; each is some hundred bytes
 
+Place = tuple[str, Any]
 Link = tuple[tuple[str, Ref], ...]  # an identity field of the item pointed to, and where the pointing item carries it
 
 
@@ -62,30 +62,46 @@ class KeyConditions:
     begins_with: tuple[str, str] | None = None
 
 
-def linked(link: Link, entity: Entity, item: Item) -> ItemKey | None:
-    """The key of the item of `entity` that this item points to; None when it points to none."""
-    places = tuple([_place(get(item, ref.path)) for _, ref in link])
-    return None if None in places else _named(link, entity, places)
+class Pointer:
+    """Gives the key of the item of `entity` that an item points to by `link`; None for one that points to none.
 
+    Some keys are remembered: the targets of one source point to it with the same values, and each is asked more often.
+    """
 
-def _place(value: AttributeValue | None) -> tuple[str, Any] | None:
-    """A value that a key may be made of; None for any other."""
-    if value is None:
-        return None
-    ((kind, content),) = value.items()
-    return (kind, content) if kind in KEY_TYPES else None
+    def __init__(self, link: Link, entity: Entity) -> None:
+        self._link = link
+        self._entity = entity
+        self._paths = tuple(ref.path for _, ref in link)
+        self._known: dict[tuple[Place, ...], ItemKey | None] = {}
 
+    def __call__(self, item: Item) -> ItemKey | None:
+        places: list[Place] = []
+        for path in self._paths:
+            value = item.get(path[0]) if len(path) == 1 else get(item, path)
+            if value is None:
+                return None
+            ((kind, content),) = value.items()
+            if kind not in KEY_TYPES:
+                return None
+            places.append((kind, content))
+        asked = tuple(places)
+        try:
+            return self._known[asked]
+        except KeyError:
+            key = self._named(asked)
+        if len(self._known) >= LINKS_KEPT_MAX:
+            self._known.clear()
+        self._known[asked] = key
+        return key
 
-@lru_cache(maxsize=LINKS_KEPT_MAX)
-def _named(link: Link, entity: Entity, places: tuple[tuple[str, Any], ...]) -> ItemKey | None:
-    """The targets of one source point to it with the same values, and each is asked several times."""
-    fields: dict[str, AttributeValue] = {}
-    for (field, ref), (kind, content) in zip(link, places, strict=True):
-        value = ref.within({kind: content})
-        if value is None:
-            return None
-        fields[field] = value
-    return entity.key_of(fields)
+    def _named(self, places: tuple[Place, ...]) -> ItemKey | None:
+        fields: dict[str, AttributeValue] = {}
+        for (field, ref), (kind, content) in zip(self._link, places, strict=True):
+            value = ref.within({kind: content})
+            if value is None:
+                return None
+            fields[field] = value
+        return self._entity.key_of(fields)
 
 
 def named_fields(link: Link, entity: Entity, key: ItemKey) -> Fields:

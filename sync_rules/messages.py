@@ -105,7 +105,14 @@ def key_bytes(key: ItemKey) -> int:
 
 
 def _text(body: object) -> str:
-    return json.dumps(body, default=encode_bytes, separators=(",", ":"), sort_keys=True)
+    return json.dumps(_spelt(body), default=encode_bytes, separators=(",", ":"), sort_keys=True)
+
+
+def _spelt(body: Any) -> Any:
+    """Keys as JSON has them, which would take them for lists."""
+    if isinstance(body, ItemKey):
+        return body._asdict()
+    return {name: _spelt(value) for name, value in body.items()} if isinstance(body, dict) else body
 
 
 def _folded(keys: Iterable[ItemKey]) -> list[dict[str, Any]]:

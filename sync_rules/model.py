@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from sync_rules.attributes import AttributeValue, Item, Path
 
 
-@dataclass(frozen=True, slots=True)
-class ItemKey:
+class ItemKey(NamedTuple):  # a tuple, because dictionaries of keys are looked into all the time
     """The primary key of an item: its table in the rules, then (attribute, type, value), partition key first."""
 
     table: str
@@ -65,8 +64,7 @@ class Test(Enum):
     __test__ = False  # not a test case, whatever pytest thinks of the name
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(NamedTuple):
     """One part of a guard, as data. `value` is given for EQUALS only."""
 
     test: Test
@@ -172,6 +170,8 @@ WRITTEN: Final = Result(Status.WRITTEN)
 
 class Outcome(Enum):
     """What one reconcile of one rule on one target came to."""
+
+    __hash__ = object.__hash__  # each is one object; Enum's own is asked for at every count
 
     COPIED = "copied"
     DELETED = "deleted"  # on_delete: delete

@@ -7,7 +7,7 @@ seen, item by item; whoever writes meanwhile wins. Snapshots are left alone unle
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from sync_rules.attributes import Item, Path, get, overlaps
@@ -98,7 +98,7 @@ class Past:
     def _here(self, key: ItemKey) -> ItemKey:
         """The key as the rules of today have it, who may know the table by another name, or not at all."""
         physical = self._before.tables[key.table].physical_name
-        return replace(key, table=self._names.get(physical, ""))
+        return key._replace(table=self._names.get(physical, ""))
 
     def _kept(self, today: Entity | None) -> tuple[Path, ...]:
         """What rules of today write on items of an entity. The empty path is a whole mirror: all others lie in it."""

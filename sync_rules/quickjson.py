@@ -3,7 +3,7 @@ a tenth of the work.
 
 Law: what goes out and what comes in is what botocore makes of it, or botocore makes it. Its events are asked to set an
 answer aside before it is parsed and to put it into the result after; where an event is missing, nothing is set aside.
-Of the requests of an operation the first is written in both ways; only if they agree are the next written by json alone.
+The first request of an operation is written in both ways; only if they agree are the next written by json alone.
 Answers with binary values, which have to be decoded, and errors are left to botocore.
 """
 

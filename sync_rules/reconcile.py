@@ -119,12 +119,15 @@ def _fix(targets: Sequence[Target], pace: Pace) -> Work[Report]:
         if not waiting:
             return report
         sources = yield from read_sources(waiting, pace)
-        intents: list[Intent] = []
-        deferred: list[Target] = []
+        judged = Judged()
         for target in waiting:
-            intents += yield from _decide(target, sources, pace, report, deferred)
-        waiting = yield from _apply(intents, pace, report)
-        for target in deferred:
+            _decide(target, sources, pace, report, judged)
+        for target, rules, trouble in judged.stuck:
+            yield from _park(target, rules, trouble, pace, report)
+        for target, rule in judged.restricted:
+            yield from _report_restricted(target, rule, report)
+        waiting = yield from _apply(judged.intents, pace, report)
+        for target in judged.deferred:
             if target.key in report.written:  # the other rule's write brings this one here again
                 report.tally(target.rules, Outcome.SUPERSEDED)
             else:
@@ -135,50 +138,62 @@ def _fix(targets: Sequence[Target], pace: Pace) -> Work[Report]:
 
 
 # ------------------------------------------------------------------ what should happen
-def _decide(
-    target: Target, sources: Sources, pace: Pace, report: Report, deferred: list[Target]
-) -> Work[Sequence[Intent]]:
+@dataclass
+class Judged:
+    """What was decided of a round: writes, targets that wait for another rule, what is to be parked, and the rules that
+    restrict a delete that has happened.
+    """
+
+    intents: list[Intent] = field(default_factory=list)
+    deferred: list[Target] = field(default_factory=list)
+    stuck: list[tuple[Target, Iterable[TargetRule], Trouble]] = field(default_factory=list)
+    restricted: list[tuple[Target, TargetRule]] = field(default_factory=list)
+
+
+def _decide(target: Target, sources: Sources, pace: Pace, report: Report, judged: Judged) -> None:
     """The write this target needs, if any; rules that have nothing to write are tallied at once. Rules that another one
     undermines are deferred: they are judged when it is known what became of the other.
     """
     deletion = deletion_of(target, sources)
     if deletion is not None:
-        return [deletion]
+        judged.intents.append(deletion)
+        return
     wanted: dict[TargetRule, Changes] = {}
     for rule in target.rules:
-        changes = yield from _changes_by(rule, target, sources, pace, report)
+        changes = _changes_by(rule, target, sources, report, judged)
         if changes:
             wanted[rule] = changes
     if not wanted:
-        return []
+        return
     if not pace.may_write(target.key, [*wanted.values()]):
-        yield from _park(target, wanted, Trouble("Contended"), pace, report)
-        return []
+        judged.stuck.append((target, wanted, Trouble("Contended")))
+        return
     later = undermined(wanted)
     if later:
-        deferred.append(target.only(later))
-    return [intent_of(target, {rule: wanted[rule] for rule in wanted if rule not in later}, sources)]
+        judged.deferred.append(target.only(later))
+        wanted = {rule: wanted[rule] for rule in wanted if rule not in later}
+    judged.intents.append(intent_of(target, wanted, sources))
 
 
-def _changes_by(rule: TargetRule, target: Target, sources: Sources, pace: Pace, report: Report) -> Work[Changes]:
+def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Report, judged: Judged) -> Changes:
     """What one rule would have written. What keeps it from saying so is parked alone: it holds up no other rule."""
     found = sources.of(rule, target)
     if isinstance(found, StoreError):
         report.fail(target.only([rule]), str(found))
         return {}
     if rule in target.removed and rule.restricts(target.image) and lost_source(rule, target, sources):
-        yield from _report_restricted(target, rule, report)
+        judged.restricted.append((target, rule))
         return {}
     desired = found if isinstance(found, Trouble) else rule.desired(found, target.image)
     if desired is None:
         report.tally([rule], Outcome.KEPT)
         return {}
     if isinstance(desired, Trouble):
-        yield from _park(target, [rule], desired, pace, report)
+        judged.stuck.append((target, [rule], desired))
         return {}
     changes = differences(target.image, desired)
     if reason := misfit(target.image, changes):
-        yield from _park(target, [rule], Trouble(reason), pace, report)
+        judged.stuck.append((target, [rule], Trouble(reason)))
         return {}
     if not changes:
         report.tally([rule], Outcome.RIGHT)
@@ -197,6 +212,10 @@ def _apply(intents: Sequence[Intent], pace: Pace, report: Report) -> Work[list[T
             continue
         results = yield Apply(tuple(intent.write for intent in some))
         for intent, result in zip(some, results, strict=True):
+            if result.status is Status.WRITTEN:
+                report.tally(intent.rules, Outcome.DELETED if intent.deletes else Outcome.COPIED)
+                report.written.add(intent.target.key)
+                continue
             target = yield from _take(intent, result, pace, report)
             if target is not None:
                 again.append(target)
@@ -204,12 +223,9 @@ def _apply(intents: Sequence[Intent], pace: Pace, report: Report) -> Work[list[T
 
 
 def _take(intent: Intent, result: Result, pace: Pace, report: Report) -> Work[Target | None]:
-    """Take the store's answer to one write. Returns the target if it must be judged anew right now."""
+    """Take the store's answer to a write it did not make. Returns the target if it must be judged anew right now."""
     target = intent.target.only(intent.rules)
-    if result.status is Status.WRITTEN:
-        report.tally(intent.rules, Outcome.DELETED if intent.deletes else Outcome.COPIED)
-        report.written.add(target.key)
-    elif result.status is Status.FAILED:
+    if result.status is Status.FAILED:
         report.fail(target, result.reason)
     elif result.status is Status.REJECTED:
         yield from _rejected(intent, result, pace, report)

@@ -93,7 +93,7 @@ class Rules:
         if any(a.name != name or a.type != kind for a, (name, kind, _) in zip(table.key, key.values, strict=True)):
             return None
         for entity in self._by_beginning[key.table].of_key(key):
-            if entity.fields(key) is not None:
+            if entity.has(key):
                 return entity
         return None
 

@@ -16,7 +16,7 @@ from sync_rules.element import Element
 from sync_rules.entities import Entity, Ref
 from sync_rules.expressions import Where
 from sync_rules.families import ListingRule, Node, Part, PartRule, Trouble
-from sync_rules.finding import KeyConditions, linked, named_fields
+from sync_rules.finding import KeyConditions, named_fields
 from sync_rules.keys import Fields, as_text
 from sync_rules.model import Change, Check, Condition, ItemKey, Test, Transaction, Update, Write, equals_seen
 from sync_rules.numbers import respelt
@@ -103,7 +103,7 @@ class CollectRule(ListingRule, PartRule):
 
     def claim(self, key: ItemKey, edge: Item | None) -> Claim | None:
         """What an edge asks for; None when it is not there, points nowhere, is left out, or has no element."""
-        node = None if edge is None else linked(self.link, self.target, edge)
+        node = None if edge is None else self.pointer(edge)
         if edge is None or node is None or _is_same(node, key) or not self._lets_in(edge):
             return None
 

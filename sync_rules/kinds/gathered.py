@@ -15,7 +15,7 @@ from sync_rules.attributes import Item, Path, changed, same
 from sync_rules.entities import KeyAttribute
 from sync_rules.expressions import Where
 from sync_rules.families import Hint, ListingRule, Members, Node, TargetRule
-from sync_rules.finding import KeyConditions, linked, named_fields
+from sync_rules.finding import KeyConditions, named_fields
 from sync_rules.model import Change, Condition, ItemKey
 
 MEMBERS_MAX_ITEMS: Final = 1000  # listed for one look at a target: of 1 KB each, one page of a Query
@@ -72,7 +72,7 @@ class GatheredRule(ListingRule, TargetRule):
         at = self.source.table.key_of(member)
         if at is None or self.source.fields(at) is None:
             return False  # another entity's item among them
-        if linked(self.link, self.target, member) != key or not self._shown(key, member):
+        if self.pointer(member) != key or not self._shown(key, member):
             return False
         view = self.source.view(member, self._where_paths)
         return self.where is None or self.where.holds(view, view)
@@ -122,7 +122,7 @@ class GatheredRule(ListingRule, TargetRule):
         old, new = change.old, change.new
         if old is not None and new is not None and not self._touches(old, new):
             return ()
-        targets = dict.fromkeys(linked(self.link, self.target, image) for image in (old, new) if image is not None)
+        targets = dict.fromkeys(self.pointer(image) for image in (old, new) if image is not None)
         return tuple(Hint(target, change.key) for target in targets if target is not None)
 
     def _touches(self, old: Item, new: Item) -> bool:

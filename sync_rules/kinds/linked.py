@@ -16,7 +16,7 @@ from typing import Final, Literal
 from sync_rules.attributes import Item, Path, get
 from sync_rules.expressions import Where
 from sync_rules.families import TargetRule
-from sync_rules.finding import KeyConditions, Link, linked, named_fields
+from sync_rules.finding import KeyConditions, Link, Pointer, named_fields
 from sync_rules.model import Condition, ItemKey, Test, equals_seen
 
 OnDelete = Literal["keep", "clear", "delete", "restrict"]
@@ -51,9 +51,14 @@ class LinkedRule(TargetRule):
         """The Query for the targets of a source."""
         return None if self.find is None else self.find.conditions(named_fields(self.link, self.source, anchor))
 
+    @cached_property
+    def pointer(self) -> Pointer:
+        """From a target to its source."""
+        return Pointer(self.link, self.source)
+
     def source_key(self, target: Item) -> ItemKey | None:
         """The key of the source that a target points to; None when it points to none."""
-        return linked(self.link, self.source, target)
+        return self.pointer(target)
 
     def source_keys(self, target: Item) -> tuple[ItemKey, ...]:
         key = self.source_key(target)

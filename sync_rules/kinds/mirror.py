@@ -17,7 +17,7 @@ from sync_rules.attributes import AttributeValue, Item, Path, changed, get
 from sync_rules.entities import Entity, KeyType, Ref
 from sync_rules.expressions import Where
 from sync_rules.families import Node, Part, PartRule, Trouble
-from sync_rules.finding import Link, linked
+from sync_rules.finding import Link, Pointer
 from sync_rules.keys import Fields, Template
 from sync_rules.kinds.indexkeys import asked_by_indexes, fitting
 from sync_rules.model import (
@@ -63,6 +63,11 @@ class MirrorRule(PartRule):
         }
 
     # ---------------------------------------------------------------- what a mirror holds
+    @cached_property
+    def pointer(self) -> Pointer:
+        """From a mirror to its source."""
+        return Pointer(self.names, self.source)
+
     @cached_property
     def names(self) -> Link:
         """Where a mirror holds the identity of its source: in its key, if that binds it, else in an attribute."""
@@ -174,7 +179,7 @@ class MirrorRule(PartRule):
         if entity is self.target and (
             came_or_went or changed(change.old, change.new, self._owned(change.old, change.new))
         ):
-            named = (linked(self.names, self.source, image) for image in (change.old, change.new) if image is not None)
+            named = (self.pointer(image) for image in (change.old, change.new) if image is not None)
             found += (Part(self, change.key, source) for source in named if source is not None)
         return dict.fromkeys(found)
 
@@ -190,7 +195,7 @@ class MirrorRule(PartRule):
         if part.source is None:
             return None
         named = self.mirrors(source) if source is not None and self._lets_in(source) else {}
-        owner = None if target is None else linked(self.names, self.source, target)
+        owner = None if target is None else self.pointer(target)
         if part.target not in named:
             if part.target == part.source:  # the source itself, which is never written
                 unnamed = source is not None and self._lets_in(source) and self._unnamed(source)

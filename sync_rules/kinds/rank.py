@@ -17,7 +17,7 @@ from sync_rules.attributes import Item, Path, changed, get, same
 from sync_rules.entities import Entity
 from sync_rules.expressions import Where
 from sync_rules.families import Node, Part, PartRule, Trouble
-from sync_rules.finding import Link, linked
+from sync_rules.finding import Link, Pointer
 from sync_rules.ledger import AMOUNT, RANK
 from sync_rules.model import Change, Check, Condition, Delete, ItemKey, Put, Test, Transaction, equals_seen
 from sync_rules.numbers import number_of, spelt
@@ -46,6 +46,11 @@ class RankRule(PartRule):
     @property
     def kind(self) -> str:
         return self.function
+
+    @cached_property
+    def pointer(self) -> Pointer:
+        """From a child to its parent."""
+        return Pointer(self.link, self.parent)
 
     @cached_property
     def source_paths(self) -> tuple[Path, ...]:
@@ -105,7 +110,7 @@ class RankRule(PartRule):
         """Where a child belongs; None when it belongs nowhere."""
         if child is None or not ledger.holds(self.where, self.source, child):
             return None
-        parent = linked(self.link, self.parent, child)
+        parent = self.pointer(child)
         value = ledger.read(self.source, child, self.of)
         if parent is None or value is None:
             return None

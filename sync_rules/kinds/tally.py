@@ -18,7 +18,7 @@ from sync_rules.attributes import Item, Path, changed
 from sync_rules.entities import Entity
 from sync_rules.expressions import Where
 from sync_rules.families import Node, Part, PartRule, Trouble
-from sync_rules.finding import Link, linked
+from sync_rules.finding import Link, Pointer
 from sync_rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSION, Contribution
 from sync_rules.model import Change, Delete, Increment, ItemKey, Put, Transaction
 from sync_rules.numbers import holdable, number_of, spelt, text_of, total_of
@@ -45,6 +45,11 @@ class TallyRule(PartRule):
     @property
     def kind(self) -> str:
         return self.function
+
+    @cached_property
+    def pointer(self) -> Pointer:
+        """From a child to its parent."""
+        return Pointer(self.link, self.parent)
 
     @cached_property
     def source_paths(self) -> tuple[Path, ...]:
@@ -124,7 +129,7 @@ class TallyRule(PartRule):
 
     def _contribution(self, entry: ItemKey | None, child: Item) -> Contribution | Trouble | None:
         """What a child adds to its parent's total; None when it adds nothing."""
-        parent = linked(self.link, self.parent, child)
+        parent = self.pointer(child)
         if parent is None or not ledger.holds(self.where, self.source, child):
             return None
         amount, at = self._amount(child), self._at(child)

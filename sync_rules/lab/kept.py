@@ -12,7 +12,6 @@ from functools import cached_property
 from sync_rules.attributes import AttributeValue, Item, Path, overlaps, same
 from sync_rules.entities import Entity
 from sync_rules.families import Rule
-from sync_rules.finding import linked
 from sync_rules.kinds.linked import LinkedRule
 from sync_rules.kinds.mirror import MirrorRule
 from sync_rules.kinds.rank import RankRule
@@ -59,7 +58,7 @@ class Kept:
         entity = self._rules.entity_of(key)
         names = {attribute.name for attribute in self._rules.tables[key.table].key}
         for rule in self.mirrors(entity) if entity is not None else ():
-            if linked(rule.names, rule.source, item) is None:
+            if rule.pointer(item) is None:
                 continue
             if rule.attributes is None or bare(item, rule.copies).keys() <= names:
                 return rule

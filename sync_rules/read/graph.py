@@ -13,7 +13,7 @@ from typing import Any
 from sync_rules.element import parse_element
 from sync_rules.entities import Entity, KeyType
 from sync_rules.errors import UserError
-from sync_rules.finding import Find, KeyConditions, linked
+from sync_rules.finding import Find, KeyConditions
 from sync_rules.kinds.collect import CollectRule
 from sync_rules.read.declared import Templates, entity_on, rule_of, table_on
 from sync_rules.read.listing import Listing
@@ -192,7 +192,7 @@ class Graph:
             raise UserError("a cursor goes with the limit of the pages it came from")
         around = self._around()  # else its lack would be told after two steps only
         rows, after = (list(edges.rows()), None) if limit is None else edges.page_of_rows(limit, cursor)
-        keys = [linked(self._rule.link, self._rule.target, row) for row in rows]
+        keys = [self._rule.pointer(row) for row in rows]
         nodes = self._reader.get(self._rule.target.table, keys)
         return ThreeSteps(
             [self._reader.shown(row) for row in rows],

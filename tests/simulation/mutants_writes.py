@@ -160,8 +160,9 @@ def deferred_forgotten() -> Any:
     """A rule that waits for another one is not judged any more, whatever became of the other."""
     original = reconcile._decide
 
-    def _decide(target: Any, sources: Any, pace: Any, report: Any, _deferred: Any) -> Work:
-        return (yield from original(target, sources, pace, report, []))
+    def _decide(target: Any, sources: Any, pace: Any, report: Any, judged: Any) -> None:
+        original(target, sources, pace, report, judged)
+        judged.deferred.clear()
 
     return patch.object(reconcile, "_decide", _decide)
 

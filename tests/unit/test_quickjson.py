@@ -1,4 +1,4 @@
-"""Answers read by json alone are what botocore makes of them, whatever is in them; errors and binaries are botocore's."""
+"""What json alone writes and reads is what botocore does, whatever is in it; errors and binaries are botocore's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.quickparse import OPERATIONS, read_by_json
+from sync_rules.quickjson import READ, WRITTEN, use_json
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "Query": {"TableName": "t", "KeyConditionExpression": "x"},
@@ -22,7 +22,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "BatchGetItem": {"RequestItems": {}},
     "BatchExecuteStatement": {"Statements": []},
 }
-METHODS = {name: "".join(f"_{c.lower()}" if c.isupper() else c for c in name).strip("_") for name in OPERATIONS}
+METHODS = {name: "".join(f"_{c.lower()}" if c.isupper() else c for c in name).strip("_") for name in READ}
 SCALARS = (
     st.builds(lambda text: {"S": text}, st.text(max_size=5))
     | st.builds(lambda number: {"N": str(number)}, st.integers())
@@ -49,11 +49,14 @@ class Wire:
             "dynamodb", config=Config(parameter_validation=False, retries={"total_max_attempts": 1})
         )
         if by_json:
-            read_by_json(self.client)
+            use_json(self.client)
         self.client.meta.events.register("before-send.dynamodb", self._answer)
         self.status, self.body = 200, b"{}"
+        self.sent: dict[str, Any] = {}
 
     def _answer(self, request: Any, **_: Any) -> AWSResponse:
+        self.sent = json.loads(request.body)
+
         class Raw:
             def stream(_self) -> list[bytes]:  # noqa: N805 -- an urllib3 response, as far as it is asked
                 return [self.body]
@@ -85,8 +88,8 @@ def answers(items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     }
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_quickparse_reads_what_botocore_reads(wires, operation):
+@pytest.mark.parametrize("operation", READ)
+def test_quickjson_reads_what_botocore_reads(wires, operation):
     """Whatever the values are, and whatever attributes are called."""
 
     @settings(max_examples=60, deadline=None)
@@ -99,7 +102,7 @@ def test_quickparse_reads_what_botocore_reads(wires, operation):
     check()
 
 
-def test_quickparse_leaves_errors_to_botocore(wires):
+def test_quickjson_leaves_errors_to_botocore(wires):
     """They are raised as they always were, and nothing of the answer before is left."""
     _, quick = wires
     assert quick.ask("Query", 200, b'{"Items": [{"a": {"S": "x"}}]}')["Items"]
@@ -108,3 +111,62 @@ def test_quickparse_leaves_errors_to_botocore(wires):
     assert raised.value.response["Error"]["Code"] == "ValidationException"
     assert "Items" not in raised.value.response
     assert quick.ask("Scan", 200, b"{}") == Wire(by_json=False).ask("Scan", 200, b"{}")
+
+
+# ---------------------------------------------------------------- requests
+BYTES = st.binary(min_size=1, max_size=4)
+SENT = st.recursive(
+    st.builds(lambda text: {"S": text}, st.text(max_size=5))
+    | st.builds(lambda content: {"B": content}, BYTES)
+    | st.builds(lambda some: {"BS": some}, st.lists(BYTES, min_size=1, max_size=3))
+    | st.sampled_from([{"BOOL": False}, {"NULL": True}, {"N": "1.50"}, {"NS": ["1", "2"]}, {"SS": ["\u00e9"]}]),
+    lambda inner: (
+        st.builds(lambda some: {"L": some}, st.lists(inner, max_size=3))
+        | st.builds(lambda some: {"M": some}, st.dictionaries(st.text(max_size=3), inner, max_size=3))
+    ),
+    max_leaves=6,
+)
+REQUESTS: dict[str, Any] = {
+    "BatchGetItem": lambda values: {"RequestItems": {"t": {"Keys": [{"PK": one} for one in values]}}},
+    "BatchExecuteStatement": lambda values: {
+        "Statements": [{"Statement": 'UPDATE "t" SET "a"=?', "Parameters": values}, {"Statement": "x"}]
+    },
+}
+
+
+@pytest.mark.parametrize("operation", WRITTEN)
+def test_quickjson_sends_what_botocore_sends(wires, operation):
+    """Whatever the values are, from the first request on."""
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(SENT, min_size=1, max_size=3))
+    def check(values):
+        for wire in wires:
+            getattr(wire.client, METHODS[operation])(**REQUESTS[operation](values))
+        slow, quick = wires
+        assert quick.sent == slow.sent
+
+    check()
+
+
+def test_quickjson_writes_by_json_once_it_was_seen_to_be_the_same():
+    """botocore writes the first request of an operation, and is given nothing to write from the second on."""
+    wire, given_to_write = Wire(by_json=True), []
+    wire.client.meta.events.register(
+        "before-parameter-build.dynamodb.BatchGetItem", lambda params, **_: given_to_write.append(dict(params))
+    )
+    request = REQUESTS["BatchGetItem"]([{"S": "a"}])
+    for _ in range(3):
+        wire.client.batch_get_item(**request)
+        assert wire.sent == request
+    assert given_to_write == [request, {}, {}]
+
+
+def test_quickjson_leaves_requests_to_a_botocore_that_writes_otherwise(monkeypatch):
+    """What it sends is then what botocore makes of it, each time."""
+    monkeypatch.setattr("sync_rules.quickjson._in_json", lambda value: value.hex())
+    wire, usual = Wire(by_json=True), Wire(by_json=False)
+    for _ in range(2):
+        for one in (wire, usual):
+            one.client.batch_get_item(**REQUESTS["BatchGetItem"]([{"B": b"\xff"}]))
+        assert wire.sent == usual.sent
