@@ -16,6 +16,7 @@ from sync_rules.errors import UserError
 AttributeValue = Mapping[str, Any]
 Item = Mapping[str, AttributeValue]
 Path = tuple[str, ...]
+Names = frozenset[str] | None  # of attributes; None: all of them
 
 TYPES = {
     "S": "string", "N": "number", "B": "binary", "BOOL": "boolean", "NULL": "null",

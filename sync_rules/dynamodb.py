@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from sync_rules import aws
-from sync_rules.attributes import Item
+from sync_rules.attributes import Item, Names
 from sync_rules.conditions import Expressions, identity
 from sync_rules.entities import Table
 from sync_rules.errors import StoreError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 BATCH_GET_MAX_KEYS: Final = 100  # quota of BatchGetItem
+PROJECTED_MAX_ATTRIBUTES: Final = 100  # so that the expression stays far under the 4 KB that it may have
 WORKERS: Final = 4
 CURES: Final = {
     "IndexNotFound": "create the index, or correct it in the rules file",
@@ -67,22 +68,26 @@ class DynamoStore:
         distinct = list(wanted.values())
         found: dict[Place, Item] = {}
         if len(distinct) == 1:
-            found = self._get(distinct[0])
+            found = self._get(distinct[0], request.attributes)
         else:
             for start in range(0, len(distinct), BATCH_GET_MAX_KEYS):
-                found |= self._batch_get(distinct[start : start + BATCH_GET_MAX_KEYS])
+                found |= self._batch_get(distinct[start : start + BATCH_GET_MAX_KEYS], request.attributes)
         return tuple(found.get((key.table, identity(key))) for key in request.keys)
 
-    def _get(self, key: ItemKey) -> dict[Place, Item]:
+    def _get(self, key: ItemKey, attributes: Mapping[str, Names]) -> dict[Place, Item]:
         parameters = {"TableName": self._physical(key.table), "Key": key.attributes(), "ConsistentRead": True}
+        parameters |= self._projection(key.table, attributes.get(key.table))
         item = self._ask(self._client.get_item, f"table {self._physical(key.table)}", parameters).get("Item")
         return {(key.table, identity(key)): item} if item else {}
 
-    def _batch_get(self, keys: Sequence[ItemKey]) -> dict[Place, Item]:
+    def _batch_get(self, keys: Sequence[ItemKey], attributes: Mapping[str, Names]) -> dict[Place, Item]:
         pending: dict[str, Any] = {}
         for key in keys:
-            entry = pending.setdefault(self._physical(key.table), {"Keys": [], "ConsistentRead": True})
-            entry["Keys"].append(key.attributes())
+            physical = self._physical(key.table)
+            if physical not in pending:
+                projection = self._projection(key.table, attributes.get(key.table))
+                pending[physical] = {"Keys": [], "ConsistentRead": True, **projection}
+            pending[physical]["Keys"].append(key.attributes())
         names = {self._physical(key.table): self._tables[key.table] for key in keys}
         found: dict[Place, Item] = {}
 
@@ -112,7 +117,9 @@ class DynamoStore:
             name, prefix = request.conditions.begins_with
             terms.append(f"begins_with({expressions.path((name,))}, {expressions.value({'S': prefix})})")
         where = f"table {self._physical(request.table)}"
-        parameters: dict[str, Any] = {"KeyConditionExpression": " AND ".join(terms), **expressions.parameters()}
+        projection = self._projection(request.table, request.attributes, expressions)
+        parameters: dict[str, Any] = {"KeyConditionExpression": " AND ".join(terms), **projection}
+        parameters |= expressions.parameters()
         if request.index is None:
             parameters["ConsistentRead"] = True
         else:
@@ -121,6 +128,17 @@ class DynamoStore:
         if request.backward:
             parameters["ScanIndexForward"] = False
         return self._page(self._client.query, where, request, parameters)
+
+    def _projection(self, table: str, attributes: Names, expressions: Expressions | None = None) -> dict[str, Any]:
+        """The parameters by which only these attributes and the key are answered. What is left out costs as much to
+        read, but is neither sent nor taken apart. Where there are `expressions`, they go out with theirs.
+        """
+        if attributes is None or len(attributes) > PROJECTED_MAX_ATTRIBUTES:
+            return {}
+        names = sorted(attributes.union(attribute.name for attribute in self._tables[table].key))
+        places = Expressions() if expressions is None else expressions
+        projection = {"ProjectionExpression": ", ".join(places.path((name,)) for name in names)}
+        return projection if expressions is not None else {**projection, **places.parameters()}
 
     def scan(self, request: Scan) -> Page:
         """One page of one segment of a Scan."""

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sync_rules.attributes import Item
+from sync_rules.attributes import Item, Names
 from sync_rules.errors import StoreError
-from sync_rules.families import Part, PartRule, TargetRule
+from sync_rules.families import Part, PartRule, TargetRule, attributes_read
 from sync_rules.handover import chunk_message, hand_over, inline_max_items, second_look
 from sync_rules.listings import Listing, failed, list_page, told
 from sync_rules.messages import Message, PullMessage
@@ -43,7 +43,9 @@ def _pull_some(pulls: Sequence[Pull], pace: Pace) -> Work[Report]:
         for one in pulls:
             report.fail(Target(one.key, {}, one.rules), "OutOfTime")
         return report
-    unseen = yield from read_all(one.key for one in pulls if one.image is None)
+    unread = [one for one in pulls if one.image is None]
+    attributes = attributes_read((rule, rule.target) for one in unread for rule in one.rules)
+    unseen = yield from read_all((one.key for one in unread), attributes)
     targets = []
     for one in pulls:
         image = unseen[one.key] if one.image is None else one.image
@@ -144,7 +146,7 @@ def _look_at_some(targets: Sequence[ItemKey], listing: Listing, pace: Pace) -> W
         failed([listing], OUT_OF_TIME)
         return Report()
     looks = {key: Look(asked=[listing]) for key in targets}
-    yield from _read_images(looks, tuple(looks))
+    yield from _read_images(looks, tuple(looks), _looked_at([listing]))
     return (yield from _look(looks, pace))
 
 
@@ -152,6 +154,7 @@ def _list_round(active: Sequence[Listing], rules: Rules, pace: Pace) -> Work[dic
     """A page of each push, until the round is full; images of index rows come from a consistent read after the last."""
     looks: dict[ItemKey, Look] = {}
     unseen: dict[ItemKey, None] = {}
+    attributes = _looked_at(active)
     room = pace.limits.fan_out_round_max_items
     for listing in active:
         if room <= 0:
@@ -159,7 +162,8 @@ def _list_round(active: Sequence[Listing], rules: Rules, pace: Pace) -> Work[dic
         if pace.out_of_time() or listing.listed_items >= inline_max_items(listing.push, pace.limits):
             yield from hand_over(listing, pace)
             continue
-        for key, image in (yield from list_page(listing, rules, pace)):
+        table = listing.push.rules[0].listed.table.name
+        for key, image in (yield from list_page(listing, rules, pace, attributes[table])):
             look = looks.setdefault(key, Look())
             look.asked.append(listing)
             if image is None:
@@ -168,13 +172,18 @@ def _list_round(active: Sequence[Listing], rules: Rules, pace: Pace) -> Work[dic
                 look.image = image
             room -= 1
     if unseen:
-        yield from _read_images(looks, tuple(unseen))
+        yield from _read_images(looks, tuple(unseen), attributes)
     return looks
 
 
-def _read_images(looks: dict[ItemKey, Look], keys: tuple[ItemKey, ...]) -> Work[None]:
+def _looked_at(listings: Iterable[Listing]) -> Mapping[str, Names]:
+    """What the rules of all of these look at of what they list: an item may be listed by several."""
+    return attributes_read((rule, rule.listed) for one in listings for rule in one.push.rules)
+
+
+def _read_images(looks: dict[ItemKey, Look], keys: tuple[ItemKey, ...], attributes: Mapping[str, Names]) -> Work[None]:
     """The images of index rows, strongly consistent."""
-    for key, image in (yield from read_all(keys)).items():
+    for key, image in (yield from read_all(keys, attributes)).items():
         if isinstance(image, StoreError):
             asked = looks.pop(key).asked
             failed(asked, str(image))

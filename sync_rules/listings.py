@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sync_rules.attributes import Item
+from sync_rules.attributes import Item, Names
 from sync_rules.errors import StoreError
 from sync_rules.messages import Message
 from sync_rules.model import ItemKey, Outcome
@@ -16,6 +16,7 @@ from sync_rules.pace import Pace
 from sync_rules.plan import Push
 from sync_rules.reconcile import Report, Unfinished
 from sync_rules.rules import Rules
+from sync_rules.sources import NO_NAMES
 from sync_rules.store import List, Work
 
 
@@ -41,8 +42,12 @@ class Listing:
         return self.push.found or self.wrote
 
 
-def list_page(listing: Listing, rules: Rules, pace: Pace) -> Work[list[tuple[ItemKey, Item | None]]]:
-    """One page of a push: the keys of its targets, with their images if they may be used as such."""
+def list_page(
+    listing: Listing, rules: Rules, pace: Pace, looked_at: Names = NO_NAMES
+) -> Work[list[tuple[ItemKey, Item | None]]]:
+    """One page of a push: the keys of its targets, with their images if they may be used as such; of these, the
+    attributes that are looked at.
+    """
     rule = listing.push.rules[0]  # all rules of a push list alike
     table, index = rule.listed.table, rule.find.index if rule.find is not None else None
     conditions = rule.conditions(listing.push.source)
@@ -50,7 +55,9 @@ def list_page(listing: Listing, rules: Rules, pace: Pace) -> Work[list[tuple[Ite
         listing.done = True
         return []
     try:
-        page = yield List(table.name, index, conditions, pace.limits.fan_out_page_max_items, listing.cursor)
+        names = looked_at if index is None else NO_NAMES
+        limit = pace.limits.fan_out_page_max_items
+        page = yield List(table.name, index, conditions, limit, listing.cursor, attributes=names)
     except StoreError as error:
         given = listing.cursor is not None and listing.cursor is listing.push.cursor
         if given and error.reason == "ValidationException":

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 
-from sync_rules.attributes import AttributeValue, Item, Path, same
+from sync_rules.attributes import AttributeValue, Item, Names, Path, same
 from sync_rules.conditions import (
     InvalidUpdateError,
     as_update,
@@ -85,7 +85,7 @@ class MemoryStore:
     def read(self, request: Read) -> tuple[Item | None, ...]:
         if not all(map(possible_key, request.keys)):
             raise StoreError("ValidationException", "a key that no item can have")
-        return tuple(self.item(key) for key in request.keys)
+        return tuple(self._seen(self.item(key), key.table, request.attributes.get(key.table)) for key in request.keys)
 
     def list(self, request: List) -> Page:
         stored = self._stored(request.table)
@@ -97,7 +97,16 @@ class MemoryStore:
         names = dict.fromkeys((*rows.partition, *rows.sort, *stored.table.key))
         place = None if request.cursor is None else rows.sort + stored.table.key
         cursor = None if place is None else key_values(request.cursor or {}, place)
-        return self._page(rows.query(request.conditions, cursor, backward=request.backward), request, names)
+        page = self._page(rows.query(request.conditions, cursor, backward=request.backward), request, names)
+        items = (self._seen(item, request.table, request.attributes) for item in page.items)
+        return Page(tuple(item for item in items if item is not None), page.cursor)
+
+    def _seen(self, item: Item | None, table: str, attributes: Names) -> Item | None:
+        """The item as whoever asks for some attributes is shown it."""
+        if item is None or attributes is None:
+            return item
+        names = attributes.union(attribute.name for attribute in self._stored(table).table.key)
+        return {name: value for name, value in item.items() if name in names}
 
     def scan(self, request: Scan) -> Page:
         stored = self._stored(request.table)

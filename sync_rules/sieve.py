@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from sync_rules.entities import Entity, Table
-from sync_rules.families import Rule
+from sync_rules.families import Rule, attributes_read
 
 T = TypeVar("T")
 Watched = frozenset[str] | None  # None: any change may concern a rule
@@ -81,13 +81,7 @@ def _touches(watched: Watched, data: Mapping[str, Any]) -> bool:
 
 def _watched(entity: Entity, rules: Iterable[Rule]) -> Watched:
     """All that any of the rules watches; nothing where no rule speaks of the entity."""
-    names: set[str] = set()
-    for rule in rules:
-        paths = rule.watches(entity)
-        if paths is None:
-            return None
-        names |= {path[0] for path in paths}
-    return frozenset(names)
+    return attributes_read((rule, entity) for rule in rules).get(entity.table.name, frozenset())
 
 
 def _begins(entity: Entity, attribute: str | None) -> str:

@@ -6,13 +6,13 @@ not be read fails the rule and the target that need it, and nobody else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from sync_rules.attributes import Item
+from sync_rules.attributes import Item, Names
 from sync_rules.errors import StoreError
-from sync_rules.families import Members, Rule, TargetRule, Trouble
+from sync_rules.families import Members, Rule, TargetRule, Trouble, attributes_read
 from sync_rules.limits import Limits
 from sync_rules.model import ItemKey
 from sync_rules.pace import Pace
@@ -22,6 +22,8 @@ Found = Item | StoreError | None  # an error stands for an item that could not b
 Keys = tuple[ItemKey, ...] | StoreError | Trouble
 
 
+ALL: Final[Mapping[str, Names]] = {}
+NO_NAMES: Final[Names] = frozenset()
 TOO_MANY: Final = Trouble("TooManyMembers")
 
 
@@ -51,6 +53,7 @@ class Target:
 class Sources:
     """What was read for a round of targets."""
 
+    attributes: Mapping[str, Names] = field(default_factory=dict)
     items: dict[ItemKey, Found] = field(default_factory=dict)
     members: dict[tuple[ItemKey, str], Keys] = field(default_factory=dict)
 
@@ -90,7 +93,7 @@ def rounds_of(targets: Sequence[Target], limits: Limits) -> Iterator[Sequence[Ta
 
 def read_sources(targets: Sequence[Target], pace: Pace) -> Work[Sources]:
     """The sources of these targets, each read once."""
-    sources = Sources()
+    sources = Sources(attributes_read((rule, rule.source) for target in targets for rule in target.rules))
     wanted: dict[ItemKey, None] = {}
     for target in targets:
         for rule in target.rules:
@@ -100,7 +103,7 @@ def read_sources(targets: Sequence[Target], pace: Pace) -> Work[Sources]:
                 keys = yield from _list_members(rule, target, members, sources, pace)
                 sources.members[target.key, rule.name] = keys
                 wanted |= {} if isinstance(keys, StoreError | Trouble) else dict.fromkeys(keys)
-    sources.items |= yield from read_all(key for key in wanted if key not in sources.items)
+    sources.items |= yield from read_all((key for key in wanted if key not in sources.items), sources.attributes)
     return sources
 
 
@@ -112,7 +115,7 @@ def _list_members(rule: TargetRule, target: Target, members: Members, sources: S
     rows = 0
     keys: dict[ItemKey, None] = {} if members.index is None else dict.fromkeys((*members.named, *target.members))
     while True:
-        page = yield from _page(members, cursor, pace)
+        page = yield from _page(members, cursor, sources.attributes, pace)
         if isinstance(page, StoreError):
             return page
         rows += len(page.items)
@@ -131,14 +134,19 @@ def _list_members(rule: TargetRule, target: Target, members: Members, sources: S
             return TOO_MANY
 
 
-def _page(members: Members, cursor: Item | None, pace: Pace) -> Work[Page | StoreError]:
+def _page(
+    members: Members, cursor: Item | None, attributes: Mapping[str, Names], pace: Pace
+) -> Work[Page | StoreError]:
+    names = attributes[members.table] if members.index is None else NO_NAMES
     limit = pace.limits.fan_out_page_max_items
     if members.enough and cursor is None:  # most likely one page will do; if its rows are not all members, go on
         limit = min(limit, members.max_items)
     if pace.out_of_time():
         return StoreError("OutOfTime")
     try:
-        page: Page = yield List(members.table, members.index, members.conditions, limit, cursor, members.backward)
+        page: Page = yield List(
+            members.table, members.index, members.conditions, limit, cursor, members.backward, names
+        )
     except StoreError as error:
         return error
     return page
@@ -149,7 +157,7 @@ def _belonging(
 ) -> Work[dict[ItemKey, None] | StoreError]:
     """Those of the keys whose items are members."""
     unread = [key for key in keys if key not in sources.items]
-    sources.items |= yield from read_all(unread)
+    sources.items |= yield from read_all(unread, sources.attributes)
     kept: dict[ItemKey, None] = {}
     for key in keys:
         item = sources.items[key]
@@ -160,15 +168,17 @@ def _belonging(
     return kept
 
 
-def read_all(keys: Iterable[ItemKey]) -> Work[dict[ItemKey, Found]]:
-    """Items by key, each once, strongly consistent, table by table: one that fails holds up no other."""
+def read_all(keys: Iterable[ItemKey], attributes: Mapping[str, Names] = ALL) -> Work[dict[ItemKey, Found]]:
+    """Items by key, each once, strongly consistent, table by table: one that fails holds up no other. `attributes` are
+    those that are looked at, by table, as in `Read`.
+    """
     tables: dict[str, dict[ItemKey, None]] = {}
     for key in keys:
         tables.setdefault(key.table, {})[key] = None
     found: dict[ItemKey, Found] = {}
     for wanted in map(tuple, tables.values()):
         try:
-            found.update(zip(wanted, (yield Read(wanted)), strict=True))
+            found.update(zip(wanted, (yield Read(wanted, attributes)), strict=True))
         except StoreError as error:
             found.update(dict.fromkeys(wanted, error))
     return found

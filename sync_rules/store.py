@@ -6,11 +6,11 @@ so that production, the tests and the simulator drive the very same code and can
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
-from sync_rules.attributes import Item
+from sync_rules.attributes import Item, Names
 from sync_rules.errors import StoreError
 from sync_rules.finding import KeyConditions
 from sync_rules.messages import Message
@@ -19,9 +19,14 @@ from sync_rules.model import Call, Failure, ItemKey, Keep, Result, Write
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Items by key, strongly consistent, any number. Answer: tuple[Item | None, ...] in the order of the keys."""
+    """Items by key, strongly consistent, any number. Answer: tuple[Item | None, ...] in the order of the keys.
+
+    `attributes` are those looked at, beside the key, by table; all are where a table is not named there, or with None.
+    The answer may have more.
+    """
 
     keys: tuple[ItemKey, ...]
+    attributes: Mapping[str, Names] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +34,8 @@ class List:
     """One page of a Query. Answer: Page.
 
     Of the base table (`index` None) it is strongly consistent and its items are images. Of an index it may lag and only
-    the keys of its rows may be used. `backward`: from the last sort key to the first.
+    the keys of its rows may be used. `backward`: from the last sort key to the first. `attributes` are those looked at,
+    beside the key; None: all of them. The answer may have more.
     """
 
     table: str
@@ -38,6 +44,7 @@ class List:
     limit: int
     cursor: Item | None = None
     backward: bool = False
+    attributes: Names = None
 
 
 @dataclass(frozen=True, slots=True)

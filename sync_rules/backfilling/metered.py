@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from sync_rules.attributes import Item
@@ -48,14 +49,14 @@ class MeteredStore:
         self._last.clear()
 
     def read(self, request: Read) -> tuple[Item | None, ...]:
-        items = self._inner.read(request)
+        items = self._inner.read(Read(request.keys))  # whole: what a write costs is for the whole item
         for key, item in dict(zip(request.keys, items, strict=True)).items():
             self._count(key.table, read_units(item_bytes(item or {}), consistent=True))
             self._note(key, item)
         return items
 
     def list(self, request: List) -> Page:
-        page = self._inner.list(request)
+        page = self._inner.list(replace(request, attributes=None) if request.index is None else request)
         self._page(request.table, page.items, consistent=request.index is None)
         if request.index is None:
             self._see(request.table, page.items)

@@ -105,17 +105,18 @@ def in_both(**functions: Any) -> Iterator[None]:
 def index_row_as_image() -> Iterator[None]:
     original = fanout.list_page
 
-    def list_page(listing: Any, rules: Any, pace: Any) -> Work:
+    def list_page(listing: Any, *args: Any) -> Work:
         rows: dict[Any, Any] = {}
         table = listing.push.rules[0].listed.table
 
         def ask(request: Request) -> Work:
-            answer = yield request
+            whole = replace(request, attributes=None) if isinstance(request, List) else request
+            answer = yield whole
             if isinstance(request, List):
                 rows.update({table.key_of(item): item for item in answer.items})
             return answer
 
-        found = yield from answered(original(listing, rules, pace), ask)
+        found = yield from answered(original(listing, *args), ask)
         return [(key, rows[key]) for key, _ in found]
 
     with patch.object(fanout, "list_page", list_page):
@@ -126,8 +127,8 @@ def index_row_as_image() -> Iterator[None]:
 def first_page_only() -> Iterator[None]:
     original = fanout.list_page
 
-    def list_page(listing: Any, rules: Any, pace: Any) -> Work:
-        found = yield from original(listing, rules, pace)
+    def list_page(listing: Any, *args: Any) -> Work:
+        found = yield from original(listing, *args)
         listing.done = True
         return found
 
@@ -156,11 +157,11 @@ def second_look_too_early() -> Iterator[None]:
     """The second look is asked for after the first page, while the others are still to be listed."""
     original, original_page = fanout.second_look, fanout.list_page
 
-    def list_page(listing: Any, rules: Any, pace: Any) -> Work:
+    def list_page(listing: Any, *args: Any) -> Work:
         first = listing.cursor is None
-        found = yield from original_page(listing, rules, pace)
+        found = yield from original_page(listing, *args)
         if first and not listing.failed:
-            yield from original(listing, pace)
+            yield from original(listing, args[1])
         return found
 
     def second_look(_listing: Any, _pace: Any) -> Work:
