@@ -100,15 +100,19 @@ def push(pushes: Sequence[Push], rules: Rules, pace: Pace) -> Work[Report]:
     while active:
         for listing in active:
             listing.round_began = listing.cursor
-        looks = yield from _list_round(active, rules, pace)
-        done = yield from _look(looks, pace)
-        report.outcomes.update(done.outcomes)
+        report.outcomes.update((yield from _list_and_look(active, rules, pace)).outcomes)
         for listing in active:
             if listing.done and not listing.failed:
                 yield from second_look(listing, pace)
         # those that had no turn this time come first in the next round
         active = sorted((one for one in active if not one.done), key=lambda one: one.listed_items)
     return told(listings, report)
+
+
+def _list_and_look(active: Sequence[Listing], rules: Rules, pace: Pace) -> Work[Report]:
+    """A round. Nothing of it is held any more when the next one is listed."""
+    looks = yield from _list_round(active, rules, pace)
+    return (yield from _look(looks, pace))
 
 
 def look_at(chunks: Sequence[Chunk], pace: Pace) -> Work[Report]:

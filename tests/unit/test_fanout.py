@@ -352,8 +352,8 @@ def peak_bytes(targets: int) -> int:
 
 
 def test_fanout_memory_does_not_grow_with_the_targets():
-    """Ten times the targets, 10,000 of them, take no more memory than 1,000 do: there are only pages, of 100 each."""
-    peak_bytes(100)  # what is made once, on first use
+    """Ten times the targets, 10,000 of them, take no more memory than 1,000 do: there are only rounds, of a page each."""
+    peak_bytes(1_000)  # what is made once, on first use
     assert peak_bytes(10_000) < 1.5 * peak_bytes(1_000)
 
 
