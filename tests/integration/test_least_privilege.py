@@ -10,13 +10,13 @@ from botocore.exceptions import ClientError
 from handlers import runtime
 from infra.permissions import BACKFILL, FANOUT, REDRIVE, STREAM, VERIFY
 from infra.roles import role_of
-from sync_rules import sqs
+from sync_rules import aws, sqs
 from sync_rules.backfilling import page
 from sync_rules.remote import sample
 from tests import engines, every_kind
 from tests.builders import n, s
 from tests.cold import start_cold
-from tests.policy import Pair, matches, together
+from tests.policy import Pair, arn, matches, together
 from tests.privileges import PLAYED, STORIES, USER, Account, Stack, whole_story
 from tests.worlds import Stdout
 
@@ -147,6 +147,22 @@ def test_least_privilege_is_enough_for_every_kind_at_once(account, function):
     assert "StoppedError" not in said, said
 
 
+@pytest.mark.parametrize("function", PLAYED)
+def test_least_privilege_is_enough_for_updates_in_batches(account, monkeypatch, function):
+    """Where several updates share a request, as on AWS, they are statements, and the roles allow just these."""
+    monkeypatch.setattr(aws, "is_aws", lambda _client: True)
+    made = account(STORIES["copy"])
+    said = made.run(function)
+    assert made.guard.denied == [], said
+    assert "StoppedError" not in said, said
+    used = {made.named(pair) for _, pair in made.guard.used}
+    assert ("dynamodb:PartiQLUpdate", arn("dynamodb", "table/orders")) in used
+
+
+def by_statement(made: Account, statement: str) -> None:
+    made.stack.dynamodb.execute_statement(Statement=statement)
+
+
 FOREIGN = {
     "delete the table": lambda a: a.stack.dynamodb.delete_table(TableName=a.prefix + "users"),
     "scan": lambda a: a.stack.dynamodb.scan(TableName=a.prefix + "posts"),
@@ -162,7 +178,11 @@ FOREIGN = {
     "check in a transaction": lambda a: a.stack.dynamodb.transact_write_items(
         TransactItems=[{"ConditionCheck": {"TableName": a.prefix + "posts", "Key": USER, "ConditionExpression": "x"}}]
     ),
-    "write by statement": lambda a: a.stack.dynamodb.execute_statement(Statement=f'UPDATE "{a.prefix}posts" SET a=1'),
+    "update the source by statement": lambda a: by_statement(a, f'UPDATE "{a.prefix}users" SET a=1 {ONE}'),
+    "update another table by statement": lambda a: by_statement(a, f'UPDATE "{a.prefix}orders" SET a=1 {ONE}'),
+    "insert by statement": lambda a: by_statement(a, f"""INSERT INTO "{a.prefix}posts" VALUE {{'post_id': 'p'}}"""),
+    "delete by statement": lambda a: by_statement(a, f'DELETE FROM "{a.prefix}posts" {ONE}'),
+    "read by statement": lambda a: by_statement(a, f'SELECT * FROM "{a.prefix}posts" {ONE}'),
     "the memory of calls": lambda a: a.stack.dynamodb.put_item(TableName=a.stack.state, Item={"id": s("x")}),
     "purge the queue": lambda a: a.stack.sqs.purge_queue(QueueUrl=a.stack.queues["FanoutQueue"]),
     "take a failure": lambda a: a.stack.sqs.receive_message(QueueUrl=a.stack.queues["FailuresQueue"]),
@@ -170,6 +190,7 @@ FOREIGN = {
     "write elsewhere in the bucket": lambda a: a.stack.s3.put_object(Bucket=a.stack.bucket, Key="reports/x", Body=b""),
     "write to another bucket": lambda a: a.stack.s3.put_object(Bucket="another", Key="aws/lambda/x", Body=b""),
 }  # fmt: skip
+ONE = "WHERE post_id='p'"
 BY_POST = {"KeyConditionExpression": "post_id = :p", "ExpressionAttributeValues": {":p": s("p")}}
 
 
