@@ -81,7 +81,18 @@ def writes_without_a_difference(patch: pytest.MonkeyPatch) -> None:
 
 
 def last_record_only(patch: pytest.MonkeyPatch) -> None:
-    """Only the last record of an item in a batch counts."""
+    """Only the last record of an item in a batch counts, even if it can concern no rule."""
+    true_handle = Consumer.handle_event
+
+    def handle_event(self: Consumer, event: Mapping[str, Any], remaining_ms: Callable[[], int]) -> dict[str, Any]:
+        last = {(r["eventSourceARN"], repr(r["dynamodb"]["Keys"])): r for r in event["Records"]}
+        return true_handle(self, {"Records": [*last.values()]}, remaining_ms)
+
+    patch.setattr(Consumer, "handle_event", handle_event)
+
+
+def last_relevant_record_only(patch: pytest.MonkeyPatch) -> None:
+    """The same among those that may concern a rule: what an item pointed to in between is forgotten."""
     true_plan = plan.plan_batch
     patch.setattr(batch, "plan_batch", lambda changes, rules: true_plan({c.key: c for c in changes}.values(), rules))
 
@@ -179,6 +190,7 @@ GATHERING_MUTILATIONS: dict[Patch, set[int]] = {
     old_images_are_not_read: ALL,
     every_member_belongs: ALL,
     entries_are_not_kept: ALL,
+    last_relevant_record_only: {2},
 }
 
 
