@@ -7,13 +7,15 @@ back into the same fields is not built. What does not parse is another entity's 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from sync_rules.attributes import AttributeValue
 from sync_rules.errors import UserError
 from sync_rules.numbers import parsed
 
+T = TypeVar("T")
 Fields = Mapping[str, AttributeValue]
 PIECE = re.compile(r"\{([^{}]*)\}|([^{}]+)")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -152,3 +154,20 @@ def may_overlap(left: Template, right: Template) -> bool:
     return (starts[0].startswith(starts[1]) or starts[1].startswith(starts[0])) and (
         ends[0].endswith(ends[1]) or ends[1].endswith(ends[0])
     )
+
+
+class Beginnings(Generic[T]):
+    """Values by what a key begins with, "" for any: a look into a dictionary for each length there is, however many
+    beginnings there are. The longest comes first.
+    """
+
+    def __init__(self, values: Mapping[str, T]) -> None:
+        self.values = values
+        self.lengths = tuple(sorted({len(begins) for begins in values}, reverse=True))
+
+    def of(self, text: str) -> Iterator[T]:
+        """The values of all that a text begins with; what is shorter than a length may come more than once."""
+        for length in self.lengths:
+            found = self.values.get(text[:length])
+            if found is not None:
+                yield found

@@ -5,40 +5,15 @@ Law: an item is of one entity by its key, and what must be looked at follows fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from sync_rules.entities import Entity, Table
 from sync_rules.families import PartRule, Rule, TargetRule
+from sync_rules.keys import Beginnings
 from sync_rules.model import ItemKey
 from sync_rules.sieve import Sieve
-
-
-@dataclass(frozen=True)
-class Beginnings:
-    """The entities of a table by what their partition keys begin with; `others` by nothing. A key is of one at most."""
-
-    entities: Mapping[str, tuple[Entity, ...]]
-    lengths: tuple[int, ...]
-    others: tuple[Entity, ...]
-
-    def of_key(self, key: ItemKey) -> Iterator[Entity]:
-        """Those that a key may be of."""
-        value = key.values[0][2]
-        if isinstance(value, str):
-            for length in self.lengths:
-                yield from self.entities.get(value[:length], ())
-        yield from self.others
-
-    @classmethod
-    def of(cls, entities: Iterable[Entity]) -> Beginnings:
-        found: dict[str, tuple[Entity, ...]] = {}
-        for entity in entities:
-            begins = entity.templates[entity.table.partition.name].literals[0]
-            found[begins] = (*found.get(begins, ()), entity)
-        others = found.pop("", ())
-        return cls(found, tuple(sorted({len(begins) for begins in found})), others)
 
 
 @dataclass(frozen=True)
@@ -63,8 +38,9 @@ class Rules:
         }
 
     @cached_property
-    def _by_beginning(self) -> Mapping[str, Beginnings]:
-        return {name: Beginnings.of(entities) for name, entities in self._by_table.items()}
+    def _by_beginning(self) -> Mapping[str, Beginnings[tuple[Entity, ...]]]:
+        """The entities of each table by what their partition keys begin with."""
+        return {name: Beginnings(_by_literal(entities)) for name, entities in self._by_table.items()}
 
     @cached_property
     def _as_source(self) -> Mapping[str, tuple[Rule, ...]]:
@@ -92,9 +68,11 @@ class Rules:
             return None
         if any(a.name != name or a.type != kind for a, (name, kind, _) in zip(table.key, key.values, strict=True)):
             return None
-        for entity in self._by_beginning[key.table].of_key(key):
-            if entity.has(key):
-                return entity
+        partition = key.values[0][2]
+        for entities in self._by_beginning[key.table].of(partition if isinstance(partition, str) else ""):
+            for entity in entities:
+                if entity.has(key):
+                    return entity
         return None
 
     def from_source(self, entity: Entity) -> tuple[Rule, ...]:
@@ -129,3 +107,11 @@ class Rules:
         """The tables whose records the rules must see: each needs a stream with both images."""
         names = {table.name for rule in self.rules.values() for table in rule.streamed}
         return tuple(table for name, table in self.tables.items() if name in names)
+
+
+def _by_literal(entities: Iterable[Entity]) -> Mapping[str, tuple[Entity, ...]]:
+    found: dict[str, tuple[Entity, ...]] = {}
+    for entity in entities:
+        begins = entity.templates[entity.table.partition.name].literals[0]
+        found[begins] = (*found.get(begins, ()), entity)
+    return found

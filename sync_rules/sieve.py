@@ -8,13 +8,12 @@ Our own writes come back on the stream, so this is what most records meet.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from sync_rules.entities import Entity, Table
 from sync_rules.families import Rule, attributes_read
+from sync_rules.keys import Beginnings
 
-T = TypeVar("T")
 Watched = frozenset[str] | None  # None: any change may concern a rule
 
 
@@ -52,17 +51,6 @@ class Sieve:
                     if begins in of_sort.values and _touches(of_sort.values[begins], data):
                         return True
         return False
-
-
-@dataclass(frozen=True, slots=True)
-class Beginnings(Generic[T]):
-    """Values by what a text begins with: a look into a dictionary for each length there is, however many they are."""
-
-    values: Mapping[str, T]
-    lengths: tuple[int, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "lengths", tuple(sorted({len(begins) for begins in self.values})))
 
 
 def _touches(watched: Watched, data: Mapping[str, Any]) -> bool:
