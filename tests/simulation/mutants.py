@@ -17,6 +17,7 @@ from tests.simulation import (
     mutants_gathered,
     mutants_own,
     mutants_parts,
+    mutants_sieve,
 )
 from tests.simulation import mutants_reads as reads
 from tests.simulation import mutants_work as work
@@ -70,6 +71,7 @@ LAWS: Mapping[str, Mutation] = {
     "one rule re-checked": Mutation(lambda: work.planned(work.one_rule), among("O1", "two", "two-index")),
     "no push": Mutation(lambda: work.planned(work.no_push)),
     "REMOVE ignored": Mutation(lambda: work.planned(work.ignore_remove)),
+    **mutants_sieve.MUTANTS,
     # listing
     "index row as image": Mutation(work.index_row_as_image, among("O3", *INDEX)),
     "first page only": Mutation(work.first_page_only),

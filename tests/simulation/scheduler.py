@@ -7,13 +7,16 @@ happen. Faults come from a finite budget; then the world heals, and everything m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from sync_rules import batch
 from sync_rules.attributes import Item
 from sync_rules.limits import Limits
 from sync_rules.messages import decode
+from sync_rules.model import Change
 from sync_rules.pace import Pace
+from sync_rules.reconcile import Report
+from sync_rules.store import Work
 from tests.simulation import words
 from tests.simulation.application import Application, beginning
 from tests.simulation.choices import Choices
@@ -163,7 +166,7 @@ class History:
         changes.sort(key=lambda change: int(change.position))
         for table in self.rules.tables:
             again = [change for change in changes if change.key.table == table]
-            self.workers.begin(batch.process(again, self.rules, self.pace), Batch(again, first=False))
+            self.workers.begin(self._process(again), Batch(again, first=False))
         self._play(CALM_MAX_STEPS)
         if self.world.writes != before:
             raise DivergenceError(f"{self.world.writes - before} writes when everything was delivered again")
@@ -221,8 +224,17 @@ class History:
             for change in self.world.streams.take(place, 1 + pick(len(self.world.streams.waiting[place])))
         ]
         changes.sort(key=lambda change: int(change.position))
-        self.workers.begin(batch.process(changes, self.rules, self.pace), Batch(changes))
+        self.workers.begin(self._process(changes), Batch(changes))
         return True
+
+    def _process(self, changes: Iterable[Change]) -> Work[Report]:
+        """An invocation with these records: those of a stream are sifted, as they are where Lambda hands them over."""
+        passed = [change for change in changes if not change.in_order or self._passes(change)]
+        return batch.process(passed, self.rules, self.pace)
+
+    def _passes(self, change: Change) -> bool:
+        sieve = self.rules.sieves[self.rules.tables[change.key.table].physical_name]
+        return sieve.passes({"Keys": change.key.attributes(), "OldImage": change.old, "NewImage": change.new})
 
     def _deliver(self) -> bool:
         """A message is delivered, any that may be."""
@@ -272,7 +284,7 @@ class History:
             return False
         dead = self.world.streams.dead.pop(self.choices.schedule.pick(len(self.world.streams.dead)))
         self.seen["action", "redrive"] += 1
-        self.workers.begin(batch.process(dead.changes, self.rules, self.pace), dead)
+        self.workers.begin(self._process(dead.changes), dead)
         return True
 
     def _again(self) -> bool:
@@ -284,7 +296,7 @@ class History:
         ):
             return False
         old = self.world.streams.finished[self.choices.faults.pick(len(self.world.streams.finished))]
-        self.workers.begin(batch.process(old.changes, self.rules, self.pace), Batch(old.changes, first=False))
+        self.workers.begin(self._process(old.changes), Batch(old.changes, first=False))
         return True
 
     def tell(self, text: str) -> None:

@@ -1,0 +1,54 @@
+"""Mutants of the sieve: what a rule goes by, left out of what it watches, so that records are dropped unread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from sync_rules.families import Rule, TargetRule
+from sync_rules.kinds.collect import CollectRule
+from sync_rules.kinds.derive import DeriveRule
+from sync_rules.kinds.gathered import GatheredRule
+from sync_rules.kinds.linked import LinkedRule
+from sync_rules.kinds.mirror import MirrorRule
+from sync_rules.kinds.rank import RankRule
+from sync_rules.kinds.tally import TallyRule
+from tests.simulation.breaking import Mutant, Mutation, among
+from tests.simulation.configurations import rules_of
+
+
+def unwatched(kind: type[Rule], *, source: bool = False) -> Mutant:
+    """Rules of a kind watch nothing of their source, or nothing of any other item. What sieves are made of is kept with
+    the rules: these are made anew, and once more for whoever comes next.
+    """
+    original = kind.watches
+
+    def watches(rule: Any, entity: Any) -> Any:
+        return () if (entity is rule.source) is source else original(rule, entity)
+
+    @contextmanager
+    def mutant() -> Iterator[None]:
+        with ExitStack() as stack:
+            stack.callback(rules_of.cache_clear)
+            stack.enter_context(patch.object(kind, "watches", watches))
+            rules_of.cache_clear()
+            yield
+
+    return mutant
+
+
+MUTANTS: Mapping[str, Mutation] = {
+    "source not watched": Mutation(unwatched(LinkedRule, source=True)),
+    "target not watched": Mutation(unwatched(TargetRule)),
+    "derived item not watched": Mutation(unwatched(DeriveRule, source=True), among("O1", "derive")),
+    "member not watched": Mutation(unwatched(GatheredRule, source=True), among("O1", "embed", "recount")),
+    "parent not watched": Mutation(unwatched(GatheredRule), among("O1", "embed", "recount")),
+    "counted child not watched": Mutation(unwatched(TallyRule, source=True), among("O1", "booked", "booked-groups")),
+    "ranked child not watched": Mutation(unwatched(RankRule, source=True), among("O1", "ranked")),
+    "edge not watched": Mutation(unwatched(CollectRule, source=True), among("O1", "collect")),
+    "node not watched": Mutation(unwatched(CollectRule), among("O1", "collect")),
+    "mirrored item not watched": Mutation(unwatched(MirrorRule, source=True), among("O1", "mirror")),
+    "mirror not watched": Mutation(unwatched(MirrorRule), among("O1", "mirror")),
+}
