@@ -149,7 +149,9 @@ class Entity:
             return None
         bound: dict[str, AttributeValue] = {}
         for attribute, (name, kind, value) in zip(self.table.key, key.values, strict=True):
-            found = self.templates[name].parse({kind: value}) if name == attribute.name else None
+            if name != attribute.name or kind != attribute.type:
+                return None
+            found = self.templates[name].parse({kind: value})
             if found is None:
                 return None
             for field, content in found.items():

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from sync_rules.attributes import AttributeValue, Item, Names, Path, changed, get, overlaps
+from sync_rules.attributes import AttributeValue, Item, Path, changed, get, overlaps
 from sync_rules.entities import Entity, Table
 from sync_rules.finding import Find, KeyConditions, Link, Pointer
 from sync_rules.model import Change, Condition, Effect, ItemKey, Write
@@ -123,16 +123,6 @@ class Rule(ABC):
     def pushes(self, change: Change) -> bool:  # noqa: ARG002
         """Whether this record of the anchor is a reason to look at everything it lists."""
         return False
-
-
-def attributes_read(asked: Iterable[tuple[Rule, Entity]]) -> dict[str, Names]:
-    """The attributes that rules look at of items of an entity, by table: together, for one item may concern several."""
-    found: dict[str, Names] = {}
-    for rule, entity in dict.fromkeys(asked):
-        table, paths = entity.table.name, rule.watches(entity)
-        before = found.get(table, frozenset())
-        found[table] = None if paths is None or before is None else before.union(path[0] for path in paths)
-    return found
 
 
 @dataclass(frozen=True, eq=False)

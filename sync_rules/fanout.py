@@ -12,9 +12,10 @@ from typing import Final
 
 from sync_rules.attributes import Item, Names
 from sync_rules.errors import StoreError
-from sync_rules.families import Part, PartRule, TargetRule, attributes_read
+from sync_rules.families import Part, PartRule, TargetRule
 from sync_rules.handover import chunk_message, hand_over, inline_max_items, second_look
 from sync_rules.listings import Listing, failed, list_page, told
+from sync_rules.lookedat import attributes_read
 from sync_rules.messages import Message, PullMessage
 from sync_rules.model import Change, ItemKey, Outcome
 from sync_rules.pace import Pace

@@ -36,7 +36,7 @@ class Limits:
     fan_out_second_look_max_items: int = 10_000
     """Targets one invocation looks at of a second look, which holds up nobody, before the rest goes on as a message."""
 
-    apply_max_writes: int = 100
+    apply_max_writes: int = 200
     """Writes handed to the store at once, between two looks at the clock."""
 
     source_reads_max_tries: int = 4

@@ -43,9 +43,9 @@ class _Requests:
         self.proven = False
 
     def set_aside(self, params: dict[str, Any], context: dict[str, Any], **_: Any) -> dict[str, Any] | None:
-        """The parameters botocore is left to write: none, or, for None, those given."""
+        """The parameters botocore is left to write: those given, for None, or their shapes, with nothing in them."""
         context[BODY] = json.dumps(params, separators=(",", ":"), default=_in_json).encode()
-        return {} if self.proven else None
+        return {name: type(value)() for name, value in params.items()} if self.proven else None
 
     def put_back(self, params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
         """`params` is the request by now, with its body."""

@@ -14,9 +14,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
-from sync_rules.attributes import AttributeValue, Item
+from sync_rules.attributes import AttributeValue, Item, Names
 from sync_rules.entities import Table
 from sync_rules.errors import RecordError
 from sync_rules.model import Change, Failure, ItemKey
@@ -35,18 +35,20 @@ TIME_TO_LIVE = ("Service", "dynamodb.amazonaws.com")  # who deletes what has exp
 def read_event(event: Mapping[str, Any], rules: Rules, *, sifted: bool = False) -> Iterator[Change | Failure]:
     """Each record of a Lambda event that is of a table of the rules, in order; a Failure where one is unreadable.
 
-    With `sifted` those are left out, unread, that are sure to be no reason for anything.
+    With `sifted` those are left out, unread, that are sure to be no reason for anything, and images of the others only
+    have what a rule looks at.
     """
     records = event.get("Records") if isinstance(event, Mapping) else None
     if not isinstance(records, list):
         yield Failure("", None, "the event has no list of Records: expected what a stream's event source mapping sends")
         return
     for record in records:
-        if sifted and _concerns_nobody(record, rules.sieves):
+        names = _looked_at(record, rules.sieves) if sifted else None
+        if names is False:
             continue
         position = position_of(record)
         try:
-            change = _read_record(record, position, rules)
+            change = _read_record(record, position, rules, names)
         except RecordError as error:
             yield Failure("", None, str(error), position)
         else:
@@ -54,13 +56,15 @@ def read_event(event: Mapping[str, Any], rules: Rules, *, sifted: bool = False) 
                 yield change
 
 
-def _concerns_nobody(record: Any, sieves: Mapping[str, Sieve]) -> bool:
-    """Whether a record of a stream, straight from Lambda, is sure to be no reason for anything."""
+def _looked_at(record: Any, sieves: Mapping[str, Sieve]) -> Names | Literal[False]:
+    """The attributes by which a record of a stream, straight from Lambda, is to be judged; False if it is sure to be no
+    reason for anything.
+    """
     try:
         sieve = sieves.get(_table_in(record["eventSourceARN"]))
-        return sieve is not None and not sieve.passes(record["dynamodb"])
+        return None if sieve is None else sieve.asks(record["dynamodb"])
     except (KeyError, TypeError, AttributeError, ValueError):  # it is read in full, and what is wrong is told
-        return False
+        return None
 
 
 @lru_cache(maxsize=STREAMS_KEPT_MAX)
@@ -78,7 +82,7 @@ def position_of(record: object) -> str:
     return ""
 
 
-def _read_record(record: object, position: str, rules: Rules) -> Change | Failure | None:
+def _read_record(record: object, position: str, rules: Rules, names: Names) -> Change | Failure | None:
     if not isinstance(record, Mapping):
         raise RecordError("a record is not a map")
     wrapped = "kinesis" in record
@@ -95,7 +99,8 @@ def _read_record(record: object, position: str, rules: Rules) -> Change | Failur
     if key is None:
         expected = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in table.key)
         raise RecordError(f"the keys of a record are not those of table {table.name}: expected {expected}")
-    new, old = (_read_image(data[name]) if data.get(name) else None for name in ("NewImage", "OldImage"))
+    new = _read_image(data["NewImage"], names) if data.get("NewImage") else None
+    old = _read_image(data["OldImage"], names) if data.get("OldImage") else None
     if lacking := _lacking(body, data, old, new):
         reason = (
             f"a record of table {table.name} lacks its {lacking} image (stream view type"
@@ -104,6 +109,8 @@ def _read_record(record: object, position: str, rules: Rules) -> Change | Failur
         return Failure(_concerned(key, rules), key, reason, position)
     if new is not None:
         new = {**new, **keys}
+    if old is not None and names is not None:
+        old = {**old, **keys}
     created_ms = _milliseconds(data.get("ApproximateCreationDateTime"))
     expired = new is None and _identity(body) == TIME_TO_LIVE
     return Change(key, old, new, position, created_ms, in_order=not wrapped, expired=expired)
@@ -170,11 +177,12 @@ def _milliseconds(stamp: object) -> int | None:
     return milliseconds if milliseconds in DATES else None
 
 
-def _read_image(image: object) -> dict[str, AttributeValue]:
+def _read_image(image: object, names: Names = None) -> dict[str, AttributeValue]:
     if not isinstance(image, Mapping):
         raise RecordError("an image of a record is not a map")
     read: dict[str, AttributeValue] = {}
-    for name, value in image.items():
+    for name in image if names is None else [name for name in names if name in image]:
+        value = image[name]
         if type(value) is dict and len(value) == 1 and type(value.get("S")) is str:  # most are: spare them the rest
             read[name] = value
         else:

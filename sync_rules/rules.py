@@ -64,9 +64,7 @@ class Rules:
     def entity_of(self, key: ItemKey) -> Entity | None:
         """The entity an item belongs to by its key, or None: an item no rule speaks of, or no key of its table."""
         table = self.tables.get(key.table)
-        if table is None or len(key.values) != len(table.key):
-            return None
-        if any(a.name != name or a.type != kind for a, (name, kind, _) in zip(table.key, key.values, strict=True)):
+        if table is None or not key.values:
             return None
         partition = key.values[0][2]
         for entities in self._by_beginning[key.table].of(partition if isinstance(partition, str) else ""):

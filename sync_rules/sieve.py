@@ -8,13 +8,15 @@ Our own writes come back on the stream, so this is what most records meet.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
+from sync_rules.attributes import Names
 from sync_rules.entities import Entity, Table
-from sync_rules.families import Rule, attributes_read
+from sync_rules.families import Rule
 from sync_rules.keys import Beginnings
+from sync_rules.lookedat import attributes_read
 
-Watched = frozenset[str] | None  # None: any change may concern a rule
+Watched = Names  # None: any change may concern a rule
 
 
 class Sieve:
@@ -34,8 +36,8 @@ class Sieve:
                 of_sort[begins] = None if watched is None or before is None else before | watched
         self._by_partition = Beginnings({begins: Beginnings(of_sort) for begins, of_sort in found.items()})
 
-    def passes(self, data: Mapping[str, Any]) -> bool:
-        """Whether a record, as its `dynamodb` says it, may concern a rule.
+    def asks(self, data: Mapping[str, Any]) -> Watched | Literal[False]:
+        """The attributes that a record, as its `dynamodb` says it, is to be judged by; False if it can concern no rule.
 
         Raises:
             KeyError, TypeError, AttributeError: when it is not what a record should be: read it in full, and see why.
@@ -43,14 +45,20 @@ class Sieve:
         keys = data["Keys"]
         partition = "" if self._partition is None else keys[self._partition]["S"]
         sort = "" if self._sort is None else keys[self._sort]["S"]
+        found: list[Watched] = []
         for length in self._by_partition.lengths:
             of_sort = self._by_partition.values.get(partition[:length])
             if of_sort is not None:
                 for sort_length in of_sort.lengths:
                     begins = sort[:sort_length]
-                    if begins in of_sort.values and _touches(of_sort.values[begins], data):
-                        return True
-        return False
+                    if begins in of_sort.values:
+                        found.append(of_sort.values[begins])
+        if not found:
+            return False
+        watched = found[0]
+        for more in found[1:]:
+            watched = None if watched is None or more is None else watched | more
+        return watched if _touches(watched, data) else False
 
 
 def _touches(watched: Watched, data: Mapping[str, Any]) -> bool:

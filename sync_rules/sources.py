@@ -12,8 +12,9 @@ from typing import Final
 
 from sync_rules.attributes import Item, Names
 from sync_rules.errors import StoreError
-from sync_rules.families import Members, Rule, TargetRule, Trouble, attributes_read
+from sync_rules.families import Members, Rule, TargetRule, Trouble
 from sync_rules.limits import Limits
+from sync_rules.lookedat import attributes_read
 from sync_rules.model import ItemKey
 from sync_rules.pace import Pace
 from sync_rules.store import List, Page, Read, Work

@@ -19,6 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("entities", "messages", "changes", "formula", "element"),
     ("finding", "sizes", "updates", "pace", "digests"),
     ("families",),
+    ("lookedat",),
     # what is true, kind by kind
     ("ledger", "kinds", "kinds.indexkeys", "kinds.linked", "kinds.copy", "kinds.path", "kinds.derive"),
     ("kinds.gathered", "kinds.embed", "kinds.recount", "kinds.tally", "kinds.total", "kinds.rank"),

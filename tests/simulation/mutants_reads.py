@@ -12,6 +12,7 @@ from sync_rules.errors import StoreError
 from sync_rules.messages import ChunkMessage, PushMessage, encode
 from sync_rules.store import Later, Read, Request
 from tests.simulation.breaking import Work, answered, known
+from tests.simulation.configurations import rules_of
 from tests.simulation.scheduler import History
 from tests.simulation.workers import Workers
 
@@ -72,10 +73,10 @@ def impossible_keys() -> Iterator[None]:
         return True
 
     with ExitStack() as stack:
-        stack.callback(finding._named.cache_clear)
+        stack.callback(rules_of.cache_clear)
+        rules_of.cache_clear()
         stack.enter_context(patch.object(entities, "possible", possible))
         stack.enter_context(patch.object(finding, "possible", possible))
-        finding._named.cache_clear()
         yield
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from sync_rules import batch
 from sync_rules.attributes import Item
@@ -229,12 +230,20 @@ class History:
 
     def _process(self, changes: Iterable[Change]) -> Work[Report]:
         """An invocation with these records: those of a stream are sifted, as they are where Lambda hands them over."""
-        passed = [change for change in changes if not change.in_order or self._passes(change)]
+        passed = [seen for change in changes if (seen := self._sifted(change)) is not None]
         return batch.process(passed, self.rules, self.pace)
 
-    def _passes(self, change: Change) -> bool:
+    def _sifted(self, change: Change) -> Change | None:
         sieve = self.rules.sieves[self.rules.tables[change.key.table].physical_name]
-        return sieve.passes({"Keys": change.key.attributes(), "OldImage": change.old, "NewImage": change.new})
+        keys = change.key.attributes()
+        names = sieve.asks({"Keys": keys, "OldImage": change.old, "NewImage": change.new}) if change.in_order else None
+        if names is False:
+            return None
+        old, new = (
+            image and {name: value for name, value in image.items() if names is None or name in {*names, *keys}}
+            for image in (change.old, change.new)
+        )
+        return replace(change, old=old, new=new)
 
     def _deliver(self) -> bool:
         """A message is delivered, any that may be."""

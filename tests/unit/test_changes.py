@@ -58,7 +58,7 @@ def test_changes_have_an_id_of_their_own():
         replace(first, rule="r2"),
         replace(first, change=replace(CHANGE, position="101")),
         replace(first, change=replace(CHANGE, key=key(TABLE, "b", "1"))),
-        replace(first, change=replace(CHANGE, key=replace(AT, table="more"))),
+        replace(first, change=replace(CHANGE, key=AT._replace(table="more"))),
     ]
     assert item_change(first).id == item_change(replace(first, attempt=3)).id
     assert len({item_change(call).id for call in (first, *others)}) == 5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import boto3
 import pytest
@@ -355,7 +354,7 @@ def unhappy(function: Function) -> None:
         record["dynamodb"] = {**record["dynamodb"], **damage}
         send(event={"Records": [record, {"dynamodb": MARK}, MARK, {"kinesis": {"data": MARK}}]})
     function.fanout(MARK, json.dumps({"kind": "push", "source": MARK}), encode(PullMessage(stuck.key)))
-    function.fanout(encode(PushMessage(("names",), replace(stuck.key, table="gone"))), remaining_ms=100)
+    function.fanout(encode(PushMessage(("names",), stuck.key._replace(table="gone"))), remaining_ms=100)
 
 
 def test_handlers_never_show_a_value_or_a_key(function):

@@ -162,7 +162,7 @@ def test_plan_of_messages_leaves_out_what_no_longer_exists():
 def test_plan_of_chunks_is_of_items_that_the_rules_list():
     """A chunk asks for those of its targets that its rules still list, and for nothing where none is left."""
     order = key(SHOP.tables["shop"], "USER#1", "ORDER#1")
-    message = ChunkMessage((NAMES.name, "gone"), USER, (order, USER, replace(order, table="gone")), removed=True)
+    message = ChunkMessage((NAMES.name, "gone"), USER, (order, USER, order._replace(table="gone")), removed=True)
     (chunk,) = chunks_of(message, SHOP)
     assert chunk.targets == (order,)
     assert (chunk.push.source, chunk.push.rules, chunk.push.removed) == (USER, (NAMES,), True)
@@ -180,9 +180,9 @@ def test_plan_of_messages_of_before_a_change_of_the_rules():
     at = {"book_id": s("b1"), "author_id": s("a1")}
     message = PushMessage(("author-on-books",), author, cursor=book_item("b1", "a1"))
     consumer = Consumer(rules, World(Untouchable(), Inbox(), Parked()))
-    for source in (key(rules.tables["books"], "b1"), replace(author, table="gone")):
+    for source in (key(rules.tables["books"], "b1"), author._replace(table="gone")):
         consumer.handle_message(replace(message, source=source))
-    consumer.handle_message(PullMessage(replace(author, table="gone")))
+    consumer.handle_message(PullMessage(author._replace(table="gone")))
     assert [push.cursor for push in pushes_of(message, rules)] == [at]
     assert [push.cursor for push in pushes_of(replace(message, cursor={"other": s("x")}), rules)] == [None]
     (one,) = rules.rules.values()

@@ -159,7 +159,7 @@ def test_quickjson_writes_by_json_once_it_was_seen_to_be_the_same():
     for _ in range(3):
         wire.client.batch_get_item(**request)
         assert wire.sent == request
-    assert given_to_write == [request, {}, {}]
+    assert given_to_write == [request, *[{"RequestItems": {}}] * 2]
 
 
 def test_quickjson_leaves_requests_to_a_botocore_that_writes_otherwise(monkeypatch):

@@ -499,7 +499,7 @@ def test_redrive_names_what_cannot_be_put_through():
     scene = bench.scene
     at, mirror = scene.at("shop", "USER#1", "ORDER#a"), scene.at("shop", "EMAIL#x", "EMAIL")
     odd = scene.at("parts", "p")
-    half = replace(at, values=(at.values[0], ("sk", *at.values[1][1:])))
+    half = at._replace(values=(at.values[0], ("sk", *at.values[1][1:])))
     told = {
         "there is no rule 'gone' any more": failure("gone", at),
         "there is no rule 'a, b' any more": failure("a, b", at, position="7"),

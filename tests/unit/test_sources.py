@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from sync_rules.errors import StoreError
@@ -190,7 +188,7 @@ def test_sources_that_cannot_be_read_fail_those_of_their_table_only():
     scene = scene_of("posts", "names")
     one, two = scene.there("shop", ADA), scene.there("posts", post("p", "1", "x"))
     fails(scene, lambda request: request.keys[0].table == "posts")
-    items = scene.drive(read_all([one, two, one, replace(one, values=(*one.values[:1], ("SK", "S", "X")))]))
+    items = scene.drive(read_all([one, two, one, one._replace(values=(*one.values[:1], ("SK", "S", "X")))]))
     assert items[one] == ADA
     assert isinstance(items[two], StoreError)
     assert None in items.values()
