@@ -124,7 +124,7 @@ def tables(sleep: Callable[[float], None] = time.sleep) -> DynamoStore:
         aws.dynamodb(endpoint()),
         rules().tables,
         sleep=sleep,
-        remaining_seconds=deadline.remaining_seconds,
+        remaining_seconds=deadline.spare_seconds,
         on_throttle=notes.throttled,
     )
 

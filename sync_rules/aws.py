@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -47,13 +47,13 @@ READ_TIMEOUT_SECONDS: Final = 10
 ATTEMPTS_MAX: Final = 8
 FIRST_WAIT_SECONDS: Final = 0.025  # what the AWS SDKs start with for DynamoDB
 WAIT_MAX_SECONDS: Final = 2.0
-BATCH_WAIT: Final = wait_random_exponential(multiplier=0.1, max=WAIT_MAX_SECONDS)  # 25 writes wait for one of them
 FIRST_ATTEMPTS_MAX: Final = 2  # at something that has not answered yet
 FIRST_MAX_SECONDS: Final = 5
 # Not looked over by botocore before they are sent: that is a third of the work, and the service says the same. And some
 # emulators' shard ids are shorter than botocore allows.
 UNVALIDATED: Final = frozenset({"dynamodb", "dynamodbstreams"})
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+OTHER_THROTTLE: Final = "Other"  # of a kind that is not told
 
 
 # ---------------------------------------------------------------- clients
@@ -139,7 +139,10 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
 
 # ---------------------------------------------------------------- errors
 class UnprocessedError(Exception):
-    """A batch came back with keys that were not read: a throttle in the shape of an answer."""
+    """A batch came back with some of it not done: most often throttles in the shape of an answer, told by kind."""
+
+    def __init__(self, throttles: Sequence[str] = (OTHER_THROTTLE,)) -> None:
+        self.throttles = tuple(throttles)
 
 
 ERRORS: Final = (ClientError, BotoCoreError, ResponseParserError, UnprocessedError)  # all that a call may raise
@@ -168,10 +171,9 @@ LIMITS: Final = (
 THROTTLES: Final = {
     f"{of}{way}{limit}": limit for of in ("Table", "Index") for way in ("Read", "Write") for limit in LIMITS
 }
-OTHER_THROTTLE: Final = "Other"
 THROTTLED: Final = frozenset({
     "KmsThrottled", "ProvisionedThroughputExceeded", "ProvisionedThroughputExceededException", "RequestLimitExceeded",
-    "RequestThrottled", "SlowDown", "Throttling", "ThrottlingError", "ThrottlingException", "UnprocessedError",
+    "RequestThrottled", "SlowDown", "Throttling", "ThrottlingError", "ThrottlingException",
 })  # fmt: skip
 
 
@@ -222,10 +224,12 @@ def transient(error: BaseException) -> bool:
 
 def throttles(error: BaseException) -> tuple[str, ...]:
     """Of which kinds a throttle is: the reasons DynamoDB gave, each once, "Other" for one we do not know or where there
-    is none; () for any other error.
+    is none, as in a batch, for each statement; () for any other error.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
     """
+    if isinstance(error, UnprocessedError):
+        return error.throttles
     if not THROTTLED.intersection([code(error), *(entry.get("Code") for entry in cancellations(error))]):
         return ()
     answer: dict[str, Any] = dict(error.response) if isinstance(error, ClientError) else {}

@@ -3,18 +3,20 @@ or TransactWriteItems where it takes several.
 
 Law: a refused guard is an answer and is never tried again; a write that fails, whatever the reason, stops no other. Of
 a batch only two answers are taken: written, and refused with the item as it stands. What was throttled is asked again,
-together; all else is tried alone, and that answer counts.
+together; all else is tried alone, and that answer counts. After a throttle, batches go out one at a time, and the rest
+waits with what was throttled: whoever asks on would only be told so again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from uuid import uuid4
 
-from tenacity import Retrying
+from tenacity import RetryCallState, Retrying
 
 from sync_rules import aws
 from sync_rules.conditions import Expressions, as_update, whole
@@ -32,6 +34,7 @@ from sync_rules.model import (
     Update,
     Write,
 )
+from sync_rules.pressure import Pressure
 from sync_rules.statements import Statement, statement_of
 
 if TYPE_CHECKING:
@@ -43,10 +46,12 @@ VERBS: Final[Mapping[type[Action], str]] = {
 Mode = Literal["batch", "update"]
 T = TypeVar("T")
 S = TypeVar("S")
+Places = tuple[int, ...]  # of writes among those handed over
+Throttles = Sequence[str]  # their kinds
 BATCH_MAX_STATEMENTS: Final = 25  # quota of BatchExecuteStatement
 BATCH_MIN_STATEMENTS: Final = 2
 # What a statement in a batch may meet that passes, by BatchStatementError's code; the SDKs do not try these again.
-THROTTLED: Final[Mapping[str, str]] = {
+PASSING: Final[Mapping[str, str]] = {
     "ProvisionedThroughputExceeded": "ProvisionedThroughputExceededException",
     "ThrottlingError": "ThrottlingException",
     "RequestLimitExceeded": "RequestLimitExceeded",
@@ -79,20 +84,15 @@ class Writer:
         self._client = client
         self._tables = tables
         self._retrying = retrying
-        self._batches = retrying.copy(wait=aws.BATCH_WAIT)
+        self._pressure = Pressure()
+        self._asking = retrying.copy(wait=self._pause)
         self._workers = workers
         self._mode = mode
 
     def write_all(self, writes: Sequence[Write]) -> tuple[Result, ...]:
         """One result per write, in order. Raises nothing of the world's."""
         statements = self._statements(writes) if self._mode == "batch" else {}
-        places = tuple(statements) if len(statements) >= BATCH_MIN_STATEMENTS else ()
-        batches = [
-            places[start : start + BATCH_MAX_STATEMENTS] for start in range(0, len(places), BATCH_MAX_STATEMENTS)
-        ]
-        results: dict[int, Result] = {}
-        for found in self._share(lambda batch: self._batch({place: statements[place] for place in batch}), batches):
-            results |= found
+        results = self._written(statements) if len(statements) >= BATCH_MIN_STATEMENTS else {}
         alone = [place for place in range(len(writes)) if place not in results]
         results |= zip(alone, self._share(lambda place: self._write(writes[place]), alone), strict=True)
         return tuple(results[place] for place in range(len(writes)))
@@ -112,18 +112,18 @@ class Writer:
         }
         return {place: statement for place, statement in found.items() if statement is not None}
 
-    def _batch(self, statements: dict[int, Statement]) -> dict[int, Result]:
-        """The results of a batch that count; those of others are found by writing alone."""
-        batch = _Batch(self._client, statements)
-        try:
-            self._batches(batch)
-        except aws.UnprocessedError:  # throttled each time
-            return batch.results | {place: Result(Status.FAILED, reason=batch.reason) for place in batch.pending}
-        except aws.ERRORS as error:
-            if aws.transient(error):
-                failed = Result(Status.FAILED, reason=aws.reason(error))
-                return batch.results | dict.fromkeys(batch.pending, failed)
-        return batch.results
+    def _written(self, statements: dict[int, Statement]) -> dict[int, Result]:
+        """The results of statements that count; those of others are found by writing alone."""
+        batches = _Batches(self._client, statements, self._pressure, self._share)
+        with suppress(*aws.ERRORS):  # told in what is left
+            self._asking(batches)
+        return batches.results | batches.left()
+
+    def _pause(self, retry_state: RetryCallState) -> float:
+        """How long to wait before the next round."""
+        error = retry_state.outcome.exception() if retry_state.outcome is not None else None
+        throttled = error is not None and aws.throttles(error)
+        return self._pressure.pause() if throttled else self._retrying.wait(retry_state)
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
@@ -158,33 +158,78 @@ class Writer:
         return {**parameters, **expressions.parameters()}
 
 
-class _Batch:
-    """Statements, called until none is left that was throttled. `results` are those to count on, by place."""
+class _Batches:
+    """Statements, called until none is left that may yet be written. `results` are those to count on, by place."""
 
-    def __init__(self, client: DynamoDBClient, statements: Mapping[int, Statement]) -> None:
+    def __init__(
+        self,
+        client: DynamoDBClient,
+        statements: Mapping[int, Statement],
+        pressure: Pressure,
+        share: Callable[[Callable[[Places], Throttles], Sequence[Places]], Iterable[Throttles]],
+    ) -> None:
         self._client = client
-        self.pending = dict(statements)
+        self._pressure = pressure
+        self._share = share
+        self._pending = dict(statements)
+        self._reasons: dict[int, str] = {}
         self.results: dict[int, Result] = {}
-        self.reason = ""
+
+    def left(self) -> dict[int, Result]:
+        """Those that were not written, and why; one that was not sent waited for the last that was refused."""
+        last = next(reversed(self._reasons.values()), "")
+        return {place: Result(Status.FAILED, reason=self._reasons.get(place, last)) for place in self._pending}
 
     def __call__(self) -> None:
         """Raises UnprocessedError when some of it must be asked again."""
-        asked = list(self.pending)
-        requests: Any = [self.pending[place].request() for place in asked]
-        answers = self._client.batch_execute_statement(Statements=requests)["Responses"]
-        for place, answer in zip(asked, answers, strict=True):
-            error: Mapping[str, Any] = answer.get("Error") or {}
-            code = error.get("Code", "")
-            if code in THROTTLED:
-                self.reason = THROTTLED[code]
+        places = tuple(self._pending)
+        batches = [
+            places[start : start + BATCH_MAX_STATEMENTS] for start in range(0, len(places), BATCH_MAX_STATEMENTS)
+        ]
+        throttles: list[str] = []
+        for met in self._one_by_one(batches) if self._pressure.there else self._share(self._send, batches):
+            throttles += met
+        if throttles:
+            self._pressure.refused()
+        if self._pending:
+            raise aws.UnprocessedError(throttles)
+
+    def _one_by_one(self, batches: Sequence[Places]) -> Iterator[Throttles]:
+        """Until one is not answered in full."""
+        for batch in batches:
+            yield self._send(batch)
+            if not self._pending.keys().isdisjoint(batch):
+                return
+
+    def _send(self, places: Places) -> Throttles:
+        """Send these, and take what is answered. The throttles that they met."""
+        requests: Any = [self._pending[place].request() for place in places]
+        try:
+            answers = self._client.batch_execute_statement(Statements=requests)["Responses"]
+        except aws.ERRORS as error:
+            for place in places:
+                if aws.transient(error):
+                    self._reasons[place] = aws.reason(error)
+                else:
+                    del self._pending[place]
+            return aws.throttles(error)
+        throttles: list[str] = []
+        written = 0
+        for place, answer in zip(places, answers, strict=True):
+            found: Mapping[str, Any] = answer.get("Error") or {}
+            code = found.get("Code", "")
+            if code in PASSING:
+                self._reasons[place] = PASSING[code]
+                throttles += [aws.OTHER_THROTTLE] * (code in aws.THROTTLED)
                 continue
-            del self.pending[place]
-            if not error:
+            del self._pending[place]
+            if not found:
                 self.results[place] = WRITTEN
-            elif code == "ConditionalCheckFailed" and error.get("Item"):
-                self.results[place] = Result(Status.REFUSED, error["Item"])
-        if self.pending:
-            raise aws.UnprocessedError
+                written += 1
+            elif code == "ConditionalCheckFailed" and found.get("Item"):
+                self.results[place] = Result(Status.REFUSED, found["Item"])
+        self._pressure.took(written)
+        return throttles
 
 
 class _Transact:

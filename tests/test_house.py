@@ -68,6 +68,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "rows",
         "memory",
+        "pressure",
         "writer",
         "dynamodb",
         "sqs",
