@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from benchmarks import answering
 from sync_rules.backfilling.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS, MeteredStore
+from sync_rules.batch import Consumer
 from sync_rules.memory import MemoryStore
-from sync_rules.model import Check, Condition, Put, Status, Test, Transaction, Update
+from sync_rules.model import Change, Check, Condition, Put, Status, Test, Transaction, Update
+from sync_rules.rulefile import load_rules
+from sync_rules.sizes import item_bytes
 from sync_rules.store import Apply, Read, Scan
 from tests.builders import index, key, s, table
+from tests.worlds import Scene, event_of
 
 THERE = (Condition(Test.EXISTS, ("id",)),)
 PLAIN = table("plain", {"id": "S"})
@@ -137,3 +145,31 @@ def test_metered_writes_nothing_there_is_no_time_for():
     (result,) = metered.apply(Apply((Update(at, ((("a",), s("x")),), (), THERE),)))
     assert (result.status, result.reason) == (Status.FAILED, "OutOfTime")
     assert (metered.writes.total(), memory.items("plain")[0]) == (0, {"id": s("1")})
+
+
+# ---------------------------------------------------------------- the price of a copy
+@pytest.mark.parametrize("kept", ["together", "apart"])
+@pytest.mark.parametrize(("size", "units"), [(900, 1), (1_900, 2), (2_900, 3)])
+def test_metered_copy_costs_its_item_and_nothing_more(kept, size, units):
+    """One write for each wrong copy, a unit for each KB of its item, also where an index that projects keys finds it;
+    none where it is right.
+    """
+    scene = Scene(load_rules(Path(answering.__file__).with_name("rules.yaml")))
+    metered = MeteredStore(scene.memory, scene.rules.tables)
+    consumer = Consumer(scene.rules, replace(scene.world, store=metered))
+    item = {**answering.target(kept, 0), "note": s("x" * (size - item_bytes(answering.target(kept, 0)) + 620))}
+    user = {**answering.SOURCE, "name": s("Ada")}
+    for number in range(50):
+        scene.put(kept, item | {at: answering.target(kept, number)[at] for at in ("PK", "SK", "GSI1PK", "GSI1SK")})
+    at, old = scene.put(kept, answering.SOURCE), answering.SOURCE
+    for name, expected in (("Ada", 50 * units), ("Ada", 0)):
+        scene.put(kept, user | {"name": s(name)})
+        metered.writes.clear()
+        before = len(scene.records)
+        assert consumer.handle_event(event_of(scene.rules, Change(at, old, user, "1")), lambda: 60_000) == {
+            "batchItemFailures": []
+        }
+        for message, _ in scene.queue.messages:
+            consumer.handle_message(message, lambda: 60_000)
+        assert metered.writes == ({kept: expected} if expected else {})
+        assert len(scene.records) - before == expected // units
