@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol
 from handlers.logs import LOG_KEYS, CountedQueue, LoggedFailures, logger, notes, shown
 from handlers.metrics import emit, emit_drift
 from sync_rules import aws
+from sync_rules.backfilling.budget import Budget
 from sync_rules.backfilling.metered import MeteredStore
 from sync_rules.backfilling.rate import Rate, writes_at_once
 from sync_rules.batch import TIME_RESERVED_MS, Consumer
@@ -39,6 +40,7 @@ FAILURES_URL: Final = "SYNC_RULES_FAILURES_URL"  # failure records; without it t
 CALLS_TABLE: Final = "SYNC_RULES_CALLS_TABLE"  # for `call` rules: where it is noted which calls were made
 ENDPOINT_URL: Final = "SYNC_RULES_ENDPOINT_URL"  # an emulator's address; AWS when not set
 WRITE_UNITS: Final = "SYNC_RULES_WRITE_UNITS_PER_SECOND"  # that this process may spend; without limit when not set or 0
+WRITERS: Final = "SYNC_RULES_WRITERS"  # processes that share a table's limit, such as 4, or 4+2; 1 when not set
 __all__ = ("LOG_KEYS", "METRIC_NAMES", "LoggedFailures", "emit", "emit_drift", "logger", "notes", "shown")
 
 
@@ -145,12 +147,29 @@ def consumer() -> Consumer:
     store: Store = tables()
     queue = _queue()
     limits = Limits() if isinstance(queue, SqsQueue) else WITHOUT_QUEUE
-    if units := _write_units():
+    units, shared = _write_units(), budget()
+    if units or shared.limits:
         rate = Rate(units)
-        store = MeteredStore(store, rules().tables, lambda cost: rate.take(cost, deadline.spare_seconds()))
+        store = MeteredStore(store, rules().tables, lambda cost: rate.take(cost, deadline.spare_seconds()), shared)
         limits = replace(limits, apply_max_writes=writes_at_once(units))
     archive = archive_of(rules(), endpoint_url=endpoint(), retrying=aws.retrying(deadline.remaining_seconds))
     return Consumer(rules(), World(store, CountedQueue(queue), failures(), archive, _caller()), limits=limits)
+
+
+def budget(at_once: int = 1) -> Budget:
+    """What this process may write on tables with a limit, where so many of its kind work at once. Raises UserError."""
+    return Budget(rules().tables, max(_writers(), at_once), within_seconds=deadline.spare_seconds)
+
+
+def _writers() -> int:
+    given = os.environ.get(WRITERS) or "1"
+    try:
+        numbers = [int(number) for number in given.split("+")]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 0 or not sum(numbers):
+        raise UserError(f"{WRITERS} is {given!r}: expected a number of processes, or several to be added, such as 4+2")
+    return sum(numbers)
 
 
 def _write_units() -> float:

@@ -6,8 +6,9 @@ from random import SystemRandom
 from typing import Any
 
 from handlers import inaccount
-from handlers.runtime import Context, deadline, emit, emit_drift, endpoint, logger, rules, tables
+from handlers.runtime import Context, budget, deadline, emit, emit_drift, endpoint, logger, rules, tables
 from sync_rules import aws
+from sync_rules.backfilling.budget import within_budget
 from sync_rules.backfilling.job import only
 from sync_rules.cascade import swept_tables
 from sync_rules.findings import Tally
@@ -23,7 +24,8 @@ from sync_rules.telemetry import Telemetry
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
     """Answer one question of the state machine, or of the schedule: {"do": "sample", "percent": 1}."""
     deadline.context = context
-    world = World(tables(), NobodyLooksAgain(), inaccount.failures())
+    store = within_budget(tables(), rules().tables, budget(event.get("run", {}).get("workers", 1)))
+    world = World(store, NobodyLooksAgain(), inaccount.failures())
     if event["do"] == "sample":
         return _sample(world, float(event["percent"]))
     reports = BucketReports(aws.s3(endpoint()), inaccount.setting(inaccount.BUCKET))

@@ -46,13 +46,16 @@ class Index:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its name in the rules file, its name in DynamoDB, its key and its indexes."""
+    """A table: its name in the rules file, its name in DynamoDB, its key and its indexes, and how many write units we
+    may spend on it in a second; None: as many as it takes.
+    """
 
     name: str
     physical_name: str
     partition: KeyAttribute
     sort: KeyAttribute | None = None
     indexes: tuple[Index, ...] = ()
+    max_write_units_per_second: int | None = None
 
     @property
     def key(self) -> tuple[KeyAttribute, ...]:

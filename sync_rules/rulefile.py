@@ -115,7 +115,8 @@ def _tables(document: Document, report: Report, shaped: Shaped, variables: Varia
             report.add("SR007", document.value("tables", name, "name"), message)
         partition, *sort = _attributes(form.key)
         indexes = tuple(_index(index, entry) for index, entry in form.indexes.items())
-        tables[name] = Table(name, physical, partition, sort[0] if sort else None, indexes)
+        most = form.max_write_units_per_second
+        tables[name] = Table(name, physical, partition, sort[0] if sort else None, indexes, most)
         _one_type_each(document, report, tables[name])
     return tables
 

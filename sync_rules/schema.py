@@ -84,6 +84,13 @@ class TableForm(Model):
         default={},
         description="Global secondary indexes. Short: {GSI1: {GSI1PK: S, GSI1SK: S}}, partition key first.",
     )
+    max_write_units_per_second: int | None = Field(
+        default=None,
+        ge=1,
+        description="At most so many write units a second are spent on it by these rules, so that the application has "
+        "the others. Without it, as many as the table takes.",
+        examples=[500],
+    )
 
 
 class EntityForm(Model):

@@ -271,7 +271,7 @@ def _range(road: Road, data: Any) -> str:
     limits = fields[str(road[-1])].metadata if road[-1] in fields else []
     low = next((limit.ge for limit in limits if hasattr(limit, "ge")), None)
     high = next((limit.le for limit in limits if hasattr(limit, "le")), None)
-    return "" if low is None else f"{low} to {high}"
+    return "" if low is None else f"{low} or more" if high is None else f"{low} to {high}"
 
 
 def _as_template(value: Any) -> str:

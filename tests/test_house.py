@@ -88,6 +88,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "planning.prices",
         "planning.planned",
     ),
+    ("backfilling.budget",),
     # for applications
     ("read.values", "read.declared"),
     ("read.reader",),

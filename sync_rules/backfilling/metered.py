@@ -1,4 +1,4 @@
-"""A store that counts what its requests cost, and asks before it writes. For backfill and plan.
+"""A store that counts what its requests cost, and asks before it writes. For backfill, plan, and tables with a budget.
 
 Law: nothing is read to find out what a write costs: its target was read just before. What was seen is remembered until
 the next page, and of that a bounded number: the first, which are the page itself, and the last. An item that was seen
@@ -9,37 +9,74 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol
 
 from sync_rules.attributes import Item
-from sync_rules.backfilling.units import action_units, after, base_units, read_units
+from sync_rules.backfilling.units import after, base_units, index_units, read_units
 from sync_rules.entities import Table
 from sync_rules.model import ItemKey, Result, Status, Transaction, Write
 from sync_rules.sizes import item_bytes
 from sync_rules.store import Apply, List, Page, Read, Scan, Store
 
+Partition = tuple[Any, ...]  # a table, and the name, type and value of its partition key
 FIRST_SEEN_MAX_ITEMS: Final = 1_000  # a page and a round of a push fit in
 AT_ONCE_MAX_UNITS: Final = 100.0  # write units of the writes sent together
 OUT_OF_TIME: Final = Result(Status.FAILED, reason="OutOfTime")
 LAST_SEEN_MAX_ITEMS: Final = 4_000  # both sides of a round of parts, twice
 
 
+@dataclass(frozen=True)
+class Costs:
+    """Write units: by table, with those of its indexes; by partition key of the table, without them."""
+
+    tables: Counter[str] = field(default_factory=Counter)
+    partitions: Counter[Partition] = field(default_factory=Counter)
+
+    def add(self, other: Costs) -> None:
+        self.tables.update(other.tables)
+        self.partitions.update(other.partitions)
+
+    @property
+    def units(self) -> int:
+        return self.tables.total()
+
+
+class Spending(Protocol):
+    """Says what may be spent."""
+
+    @property
+    def at_once_max_units(self) -> float:
+        """How much may go out together."""
+        ...
+
+    def take(self, costs: Costs) -> bool:
+        """Returns once so much may be spent; False where there is no time for it."""
+        ...
+
+
 class MeteredStore:
     """A store in front of another one. Not for several threads: each has its own.
 
-    `before_write` is called with the write units of the writes about to be made together: it may wait, and where it
-    gives False there is no time for them. `reads` and `writes` are the units spent so far, by table.
+    `before_write` is called with the write units of the writes about to be made together, and `budget` asked for them:
+    each may wait, and where one gives False there is no time for them. `reads` and `writes` are the units spent so far,
+    by table.
     """
 
     def __init__(
-        self, inner: Store, tables: Mapping[str, Table], before_write: Callable[[float], object] = lambda _units: None
+        self,
+        inner: Store,
+        tables: Mapping[str, Table],
+        before_write: Callable[[float], object] = lambda _units: None,
+        budget: Spending | None = None,
     ) -> None:
         self.reads: defaultdict[str, float] = defaultdict(float)
         self.writes: Counter[str] = Counter()
         self._inner = inner
         self._tables = tables
         self._before_write = before_write
+        self._budget = budget
+        self._at_once = AT_ONCE_MAX_UNITS if budget is None else min(AT_ONCE_MAX_UNITS, budget.at_once_max_units)
         self._first: dict[ItemKey, Item | None] = {}
         self._last: OrderedDict[ItemKey, Item | None] = OrderedDict()
 
@@ -78,17 +115,17 @@ class MeteredStore:
 
     def _apply_some(self, writes: Sequence[Write]) -> tuple[Result, ...]:
         """The first of these writes: as many as cost little enough, one at least."""
-        spent: Counter[str] = Counter()
+        spent = Costs()
         some: list[Write] = []
         for write in writes:
-            costs = self.cost(write)
-            if some and spent.total() + costs.total() > AT_ONCE_MAX_UNITS:
+            costs = self.costs(write)
+            if some and spent.units + costs.units > self._at_once:
                 break
-            spent.update(costs)
+            spent.add(costs)
             some.append(write)
-        if self._before_write(float(spent.total())) is False:
+        if self._before_write(float(spent.units)) is False or not (self._budget is None or self._budget.take(spent)):
             return (OUT_OF_TIME,) * len(some)
-        self.writes.update(spent)
+        self.writes.update(spent.tables)
         results = self._inner.apply(Apply(tuple(some)))
         for write, result in zip(some, results, strict=True):
             if result.status is Status.WRITTEN:
@@ -96,15 +133,16 @@ class MeteredStore:
                     self._note(action.key, after(action, self.seen(action.key)))
         return results
 
-    def cost(self, write: Write) -> Counter[str]:
-        """The write units of one write, by table, judged by what was last seen of its items."""
-        costs: Counter[str] = Counter()
+    def costs(self, write: Write) -> Costs:
+        """The write units of one write, judged by what was last seen of its items."""
+        costs = Costs()
         for action in write.actions if isinstance(write, Transaction) else (write,):
             before = self.seen(action.key)
             now = after(action, before)
-            costs[action.key.table] += action_units(self._tables[action.key.table], before, now)
-            if isinstance(write, Transaction):
-                costs[action.key.table] += base_units(before, now)
+            base = base_units(before, now) * (2 if isinstance(write, Transaction) else 1)
+            table = self._tables[action.key.table]
+            costs.tables[table.name] += base + sum(index_units(table, index, before, now) for index in table.indexes)
+            costs.partitions[table.name, *action.key.values[0]] += base
         return costs
 
     def seen(self, key: ItemKey) -> Item | None:

@@ -18,7 +18,7 @@ from uuid import uuid4
 from sync_rules.attributes import Item
 from sync_rules.backfill import Chosen
 from sync_rules.backfilling.head import HEAD, UNREADABLE, unfinished
-from sync_rules.backfilling.metered import MeteredStore
+from sync_rules.backfilling.metered import MeteredStore, Spending
 from sync_rules.backfilling.page import Pages, Supply
 from sync_rules.backfilling.place import Place, beginning_of, next_place
 from sync_rules.backfilling.segment import Supplies
@@ -46,9 +46,10 @@ class BackfillRun:
     """One backfill. `scope` says what it is about, as JSON: a checkpoint of another scope is not gone on with, so the
     caller looks at `unfinished` first. `supplies` gives, for the rules of one step, what is to be gone over.
 
-    `before_write` is told the units of each write before it is made, and may wait; `on_page` is called with the totals
-    so far at the start of each round and after each page; `stopping` is asked before each page and each few writes.
-    Meanwhile `place` in `steps` says where it is, and `before` what it came to before that. `name` is the run's own.
+    `before_write` is told the units of each write before it is made, and may wait, and so may `budget`; `on_page` is
+    called with the totals so far at the start of each round and after each page; `stopping` is asked before each page
+    and each few writes. Meanwhile `place` in `steps` says where it is, and `before` what it came to before that. `name`
+    is the run's own.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class BackfillRun:
         workers: int = 1,
         pace: Pace | None = None,
         before_write: Callable[[float], None] = lambda _units: None,
+        budget: Spending | None = None,
         on_page: Callable[[Totals], None] = lambda _totals: None,
         stopping: Callable[[], bool] = lambda: False,
         sleep: Callable[[float], None] = time.sleep,
@@ -90,6 +92,7 @@ class BackfillRun:
         self._workers = workers
         self._pages = Pages(pace or Pace(), self._halted, sleep)
         self._before_write = before_write
+        self._budget = budget
         self._on_page = on_page
         self._stopping = stopping
         self._clock = clock
@@ -215,7 +218,7 @@ class BackfillRun:
         cursor: Item | None = begun["cursor"]
         totals = Totals.of(begun["totals"])
         done: bool = begun["done"]
-        store = MeteredStore(self._store, chosen.rules.tables, self._before_write)
+        store = MeteredStore(self._store, chosen.rules.tables, self._before_write, self._budget)
         world = World(store, NobodyLooksAgain(), self._failures)
         saved_at, pause = self._clock(), 0.0
         while not done and not self._halted():

@@ -19,6 +19,7 @@ import typer
 from rich.console import Console
 
 from sync_rules import aws
+from sync_rules.backfilling.budget import Budget
 from sync_rules.backfilling.display import Meter, conclude, display_on
 from sync_rules.backfilling.export import shelf_of
 from sync_rules.backfilling.iterator_age import Brake, IteratorAge
@@ -252,6 +253,7 @@ def carry_out(job: Job, client: DynamoDBClient, documents: State, how: How) -> t
             workers=how.workers,
             pace=Pace(Limits(apply_max_writes=writes_at_once(how.rate))),
             before_write=before_write,
+            budget=Budget(job.chosen.rules.tables),
             on_page=on_page,
             stopping=stopping,
             sleep=until(stopping),

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from sync_rules import aws
 from sync_rules.attributes import Item, show_path
+from sync_rules.backfilling.budget import Budget, within_budget
 from sync_rules.commands.run import stop_signals
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import UserError
@@ -50,7 +51,7 @@ def prune(
     for table in past.tables[:1]:
         require_answer(client, table)
     world = World(
-        DynamoStore(client, old.tables),
+        within_budget(DynamoStore(client, old.tables), old.tables, Budget({**old.tables, **now.tables})),
         NobodyLooksAgain(),
         FailureLog(Files.failures, wall_clock_ms),
     )

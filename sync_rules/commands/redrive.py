@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from sync_rules import aws
+from sync_rules.backfilling.budget import within_budget
 from sync_rules.commands.failures import Given, asked_titles
 from sync_rules.commands.inaccount import (
     STACK,
@@ -116,7 +117,8 @@ def redrive(
                 console.print(words, highlight=False)
 
         client = aws.dynamodb(endpoint_url, region)
-        store, recorded = DynamoStore(client, rules.tables), FailureLog(failures, wall_clock_ms)
+        store = within_budget(DynamoStore(client, rules.tables), rules.tables)
+        recorded = FailureLog(failures, wall_clock_ms)
         world = World(store, NobodyLooksAgain(), recorded)
         if not dry_run:
             chosen = _chosen(rules, only)

@@ -21,6 +21,7 @@ import typer
 from rich.console import Console
 
 from sync_rules import aws
+from sync_rules.backfilling.budget import within_budget
 from sync_rules.batch import Consumer
 from sync_rules.display import Display, display_on
 from sync_rules.dynamodb import DynamoStore
@@ -82,7 +83,7 @@ def run(
             stream_arns=arns,
             rules_fingerprint=rules.fingerprint,
             reader=DynamoDBStreams(aws.dynamodbstreams(endpoint_url, region)),
-            store=DynamoStore(client, rules.tables),
+            store=within_budget(DynamoStore(client, rules.tables), rules.tables),
             make_consumer=lambda world: Consumer(rules, world),
             files=files,
             settings=settings,

@@ -19,6 +19,7 @@ from rich.console import Console
 
 from sync_rules import aws
 from sync_rules.asked import chosen, share_of
+from sync_rules.backfilling.budget import within_budget
 from sync_rules.commands.inaccount import (
     STACK,
     Detach,
@@ -127,7 +128,7 @@ def verify(
     started, examples = datetime.now(UTC), dict[str, list[Finding]]()
     client = aws.dynamodb(endpoint_url, region)
     require(client, replace(rules, rules={name: rules.rules[name] for name in sorted(only)}), streams=False)
-    store = DynamoStore(client, rules.tables)
+    store = within_budget(DynamoStore(client, rules.tables), rules.tables)
     console = Console(stderr=True)
     with console.status("verifying", spinner="dots") as status:
 

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from sync_rules import fingerprints
 from sync_rules.backfill import Chosen, everything
+from sync_rules.backfilling.budget import Budget
 from sync_rules.backfilling.head import HEAD, unfinished
 from sync_rules.backfilling.job import Job, Selection, wanted
 from sync_rules.backfilling.picked import NOTHING_NEW, note_applied, picked, titles_of
@@ -172,6 +173,7 @@ class BackfillWork:
             held,
             pace=Pace(Limits(apply_max_writes=writes_at_once(rate.ceiling))),
             before_write=rate.take,
+            budget=Budget(self._rules.tables, run["workers"]),
             stopping=stopping,
             sleep=self._sleep or until(stopping),
             clock=self._clock,

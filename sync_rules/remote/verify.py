@@ -163,8 +163,9 @@ class VerifyWork:
         if found["report"]:
             return left_of(sorted(found["unlooked"].items()), found["cure"]) if found["unlooked"] else Answer()
         units = units_of(found)
-        run = {"execution": execution, "stage": found["stage"]}
-        return Answer(more=True, units=units, workers=max(1, min(found["asked"]["workers"], len(units))), run=run)
+        asked: int = found["asked"]["workers"]
+        run = {"execution": execution, "stage": found["stage"], "workers": asked}
+        return Answer(more=True, units=units, workers=max(1, min(asked, len(units))), run=run)
 
     # ------------------------------------------------------------ the end of a stage
     def _added(self, found: Body, stage: Stage, ended: Ended, execution: str) -> dict[str, Any]:

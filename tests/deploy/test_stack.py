@@ -184,6 +184,12 @@ def test_stack_redrives_in_the_account(stack: Stack, sync_rules):
     assert not listed.get("Contents")
 
 
+def test_stack_tells_the_functions_how_many_write(stack: Stack):
+    """The workers of the fan-out, as paced by the parameter, and the batches of the streams."""
+    found = stack.client("lambda").get_function_configuration(FunctionName=stack.outputs["StreamFunctionName"])
+    assert found["Environment"]["Variables"]["SYNC_RULES_WRITERS"] == "4+2"
+
+
 def test_stack_verifies_in_the_account(quiet_stack: Stack, sync_rules):
     """All copies of a rule are compared by the state machine, and those that are right are not accused."""
     quiet_stack.put("books", book_item("b3", "a5"))

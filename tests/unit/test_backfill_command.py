@@ -16,6 +16,7 @@ from sync_rules.backfill import Chosen
 from sync_rules.backfilling import display as backfill_display
 from sync_rules.backfilling import job as backfill_job
 from sync_rules.backfilling import waits
+from sync_rules.backfilling.budget import Budget
 from sync_rules.backfilling.display import Bar, Lines, Meter, display_on
 from sync_rules.backfilling.head import unfinished
 from sync_rules.backfilling.run import BackfillRun
@@ -469,6 +470,17 @@ def test_backfill_keeps_to_its_rate(command):
     assert (rates, taken) == ([7.0], [4, 4, 4])
     command("--rate", "0")
     assert rates == [7.0, 0.0]
+
+
+def test_backfill_keeps_to_the_limit_of_a_table(command):
+    """What the rules file allows counts beside the rate: whichever is lower is waited for."""
+    asked: list[tuple[float, dict[str, int]]] = []
+    command.patch.setattr(Budget, "take", lambda budget, costs: asked.append((budget._shares, costs.tables)) or True)
+    command.file.write_text(RULES.replace("books: {key", "books: {max_write_units_per_second: 50, key"))
+    assert "max_write_units" in command.file.read_text()
+    command.books(3, text=s("x" * 1_500))
+    assert command("--rate", "100")[0] == 0
+    assert asked == [({"books": 50.0}, {"books": 4}), ({"books": 50.0}, {"books": 4}), ({"books": 50.0}, {"books": 4})]
 
 
 def test_backfill_slows_down_when_a_call_is_tried_again(command):

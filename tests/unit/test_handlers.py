@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import boto3
 import pytest
@@ -403,6 +404,40 @@ def test_handlers_fanout_forgets_what_items_cost_between_invocations(function):
     assert store.seen(at) is not None
     function.fanout()
     assert store.seen(at) is None
+
+
+@pytest.mark.parametrize(
+    ("writers", "rates"), [("", {3_000.0, 1_000.0}), ("4", {750.0, 250.0}), ("4+2", {500.0, 1_000 / 6})]
+)
+def test_handlers_share_the_limit_of_a_table(function, writers, rates):
+    """Each process takes its part of what the rules file allows, and of what one partition takes; the rate of the
+    process counts beside it, whichever is lower.
+    """
+    taken = set()
+
+    def take(rate, _units, within):
+        taken.add((rate.ceiling, within))
+        return True
+
+    made = function.scene.rules
+    tables = {**made.tables, "books": replace(made.tables["books"], max_write_units_per_second=3_000)}
+    function.monkeypatch.setattr(runtime, "rules", lambda: replace(made, tables=tables))
+    function.monkeypatch.setattr(runtime.Rate, "take", take)
+    function.monkeypatch.setenv(runtime.WRITE_UNITS, "50")
+    function.monkeypatch.setenv(runtime.WRITERS, writers)
+    function.scene.put("authors", ADA)
+    at = function.scene.put("books", book())
+    function.fanout(encode(PullMessage(at)))
+    assert function.scene.item(at)["author"] == {"M": {"name": s(f"{MARK} Ada")}}
+    assert taken == {(rate, 58.0) for rate in {50.0, *rates}}
+
+
+@pytest.mark.parametrize("given", ["many", "0", "4+", "-1+2", "1.5"])
+def test_handlers_refuse_a_number_of_writers_that_is_none(function, given):
+    """A number of processes, or several to be added, as CloudFormation does not add."""
+    function.monkeypatch.setenv(runtime.WRITERS, given)
+    with pytest.raises(UserError, match=runtime.WRITERS):
+        runtime.consumer()
 
 
 @pytest.mark.parametrize("given", ["fast", "-1", "inf", "nan"])

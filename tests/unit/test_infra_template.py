@@ -278,6 +278,17 @@ def test_template_paces_the_workers_by_the_parameter():
         assert 2 <= one["Workers"] <= 1_000
 
 
+def test_template_tells_each_function_how_many_write():
+    """A table's own limit is shared by the workers of the fan-out and the batches of the streams, so each is told."""
+    whole = read_yaml(TEXT, "template.yaml")
+    workers = {"Fn::FindInMap": ["FanoutPace", {"Ref": "WriteUnitsPerSecond"}, "Workers"]}
+    told = whole["Globals"]["Function"]["Environment"]["Variables"]["SYNC_RULES_WRITERS"]
+    assert told == {"Fn::Sub": ["${Workers}+${StreamWriters}", {"Workers": workers}]}
+    assert whole["Parameters"]["StreamWriters"]["Default"] >= whole["Parameters"]["ParallelizationFactor"]["Default"]
+    for name, resource in whole["Resources"].items():
+        assert "SYNC_RULES_WRITERS" not in str(resource), f"{name} has a number of its own"
+
+
 def test_template_hides_a_message_for_six_times_as_long_as_it_may_take():
     """As Lambda's guide asks for, or a message is given out twice while it is worked on."""
     resources = read_yaml(TEXT, "template.yaml")["Resources"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from random import Random
 
@@ -15,6 +16,7 @@ from sync_rules.backfilling.job import Job, Selection
 from sync_rules.backfilling.scope import Scope
 from sync_rules.backfilling.segment import segments
 from sync_rules.backfilling.state import applied
+from sync_rules.entities import Table
 from sync_rules.errors import StoreError, UserError
 from sync_rules.fingerprints import of_each
 from sync_rules.model import Outcome, Result, Status
@@ -430,3 +432,13 @@ def test_begin_forgets_what_the_one_before_was_asked_for():
     for number in range(3):
         account.machine(execution=f"run-{number}").run(account.asked(restart=number > 0))
     assert [name for name in account.state.documents if name.startswith("backfill-remote")] == [asked_of("run-2")]
+
+
+def test_remote_backfill_shares_the_limit_of_a_table(monkeypatch):
+    """Each of its workers takes its part of what the rules file allows."""
+    made: list[tuple[Mapping[str, Table], int]] = []
+    monkeypatch.setattr("sync_rules.remote.backfill.Budget", lambda tables, writers: made.append((tables, writers)))
+    account = Account(chain(4))
+    account.machine(InPeace()).run(account.asked(workers=2))
+    assert made
+    assert all(one == (account.scene.rules.tables, 2) for one in made)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sync_rules import fingerprints
 from sync_rules.errors import UserError
 from sync_rules.rulefile import RulesFileError, check_rules, load_rules, parse_rules
 
@@ -178,6 +179,16 @@ def test_fingerprint_does_not_depend_on_order_comments_or_names_in_dynamodb():
 def test_fingerprint_changes_with_what_matters(changed):
     """What the pipeline would do otherwise."""
     assert parsed(*changed).fingerprint != parsed(*RULES).fingerprint
+
+
+def test_table_has_a_limit_that_changes_no_fingerprint():
+    """How fast is written changes nothing of what is."""
+    limited = BASE.replace("key: {author_id: S}", "key: {author_id: S}, max_write_units_per_second: 500", 1)
+    rules = parsed(*RULES, base=limited)
+    limits = {name: table.max_write_units_per_second for name, table in rules.tables.items()}
+    assert limits == {"shop": None, "authors": 500, "books": None}
+    assert rules.fingerprint == parsed(*RULES).fingerprint
+    assert fingerprints.of_each(rules) == fingerprints.of_each(parsed(*RULES))
 
 
 def test_fingerprint_changes_with_keys_and_templates():
