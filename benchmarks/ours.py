@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,7 @@ from unittest import mock
 
 from benchmarks.answering import AFTER, BEFORE, SOURCE, target
 from sync_rules import aws
+from sync_rules.backfilling.budget import within_budget
 from sync_rules.batch import Consumer
 from sync_rules.dynamodb import WORKERS, DynamoStore
 from sync_rules.errors import StoreError
@@ -50,10 +52,12 @@ def store_of(url: str, rules: Rules, workers: int = WORKERS) -> DynamoStore:
     return DynamoStore(client, rules.tables, write_mode="batch", workers=workers)
 
 
-def consumer_of(url: str, workers: int = WORKERS) -> Consumer:
-    """The pipeline of a process."""
+def consumer_of(url: str, workers: int = WORKERS, write_units: int | None = None) -> Consumer:
+    """The pipeline of a process; with `write_units`, which it may spend on each table in a second."""
     rules = load_rules(RULES_FILE)
-    return Consumer(rules, World(store_of(url, rules, workers), NobodyLooksAgain(), NoFailures()), limits=INLINE)
+    limited = {name: replace(one, max_write_units_per_second=write_units) for name, one in rules.tables.items()}
+    store = within_budget(store_of(url, rules, workers), limited)
+    return Consumer(rules, World(store, NobodyLooksAgain(), NoFailures()), limits=INLINE)
 
 
 def idle_consumer(rules: Rules) -> Consumer:
