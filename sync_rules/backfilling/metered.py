@@ -86,14 +86,14 @@ class MeteredStore:
         self._last.clear()
 
     def read(self, request: Read) -> tuple[Item | None, ...]:
-        items = self._inner.read(Read(request.keys))  # whole: what a write costs is for the whole item
+        items = self._inner.read(Read(request.keys))  # whole items: what they cost goes by all that is in them
         for key, item in dict(zip(request.keys, items, strict=True)).items():
             self._count(key.table, read_units(item_bytes(item or {}), consistent=True))
             self._note(key, item)
         return items
 
     def list(self, request: List) -> Page:
-        page = self._inner.list(replace(request, attributes=None) if request.index is None else request)
+        page = self._inner.list(replace(request, attributes=None))
         self._page(request.table, page.items, consistent=request.index is None)
         if request.index is None:
             self._see(request.table, page.items)

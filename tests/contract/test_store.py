@@ -136,6 +136,24 @@ def test_read_keeps_binaries_as_bytes(bench: Make):
     assert same({"M": found}, {"M": item})
 
 
+def test_read_and_list_show_what_is_looked_at(bench: Make):
+    """The attributes asked for, as far as an item has them, and its key; all of them where none are named."""
+    b = bench(THINGS, MANY)
+    b.put(THINGS, thing(sk="1", **{"a": n(1), "b.c": n(2), "link": s("x")}), thing(sk="2", d=n(4)))
+    b.put(MANY, {"id": s("1"), "a": s("many"), "d": s("other")})
+    names = frozenset({"a", "b.c", "size"})
+    some = {"PK": s("p"), "SK": s("1"), "a": n(1), "b.c": n(2)}
+    bare = {"PK": s("p"), "SK": s("2")}
+    whole = {"id": s("1"), "a": s("many"), "d": s("other")}
+    assert b.store.read(Read((ONE,), {"things": names})) == (some,)
+    assert b.store.read(Read((TWO, key(MANY, "1"), ONE), {"things": names})) == (bare, whole, some)
+    assert b.store.read(Read((key(MANY, "1"), ONE), {"things": frozenset(), "many": None}))[1] == bare | {"SK": s("1")}
+    of_p = of_partition("PK", s("p"))
+    assert b.store.list(List("things", None, of_p, 9, attributes=names)).items == (some, bare)
+    by_link = of_partition("link", s("x"))
+    assert b.store.list(List("things", "by_link", by_link, 9, attributes=frozenset())).items == (bare | {"SK": s("1")},)
+
+
 # ---------------------------------------------------------------- keys that no item can have
 TOO_LONG = {
     "partition-key-too-long": (THINGS, ("x" * 2049, "1")),

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from sync_rules.entities import Entity, KeyAttribute, Table
+from sync_rules.keys import parse_template
+from sync_rules.model import ItemKey
 from sync_rules.rulefile import parse_rules
 from tests.builders import s
 from tests.worlds import Scene
@@ -48,6 +53,20 @@ def test_entity_is_not_of_what_is_no_key_of_its_table():
     renamed = tuple((name.lower() + "?", kind, value) for name, kind, value in key.values)
     for values in (renamed, (key.values[0], *renamed[1:]), key.values[:1], (), (*key.values, *key.values)):
         assert node.fields(key._replace(values=values)) is None
+
+
+TEXTS = st.lists(st.sampled_from(["A#", "B", "#", "x", "A#x"]), max_size=3).map("".join)
+KEYED = st.sampled_from(["A#{id}", "A#", "{id}", "A#{id}#B", "A#{id}#{no}", "{id}#{no}", "B{other}", "A#{id}B{id}"])
+
+
+@given(KEYED, KEYED, TEXTS, TEXTS, st.sampled_from(["S", "N"]))
+def test_entity_has_the_keys_whose_fields_it_can_tell(partition, sort, at, at_sort, kind):
+    """Whether a key is of an entity is asked far more often than what is in it: both ask the same of a key."""
+    table = Table("t", "t", KeyAttribute("PK", "S"), KeyAttribute("SK", "S"))
+    one = Entity("one", table, {"PK": parse_template(partition), "SK": parse_template(sort)})
+    key = ItemKey("t", (("PK", "S", at), ("SK", kind, at_sort)))
+    assert one.has(key) is (one.fields(key) is not None)
+    assert one.has(key._replace(values=key.values[:1])) is False
 
 
 def test_a_mirror_leaves_an_item_of_another_entity_alone():
