@@ -33,7 +33,7 @@ class Sieve:
                 of_sort = found.setdefault(_begins(entity, self._partition), {})
                 begins = _begins(entity, self._sort)
                 before = of_sort.get(begins, frozenset())
-                of_sort[begins] = None if watched is None or before is None else before | watched
+                of_sort[begins] = _both(before, watched)
         self._by_partition = Beginnings({begins: Beginnings(of_sort) for begins, of_sort in found.items()})
 
     def asks(self, data: Mapping[str, Any]) -> Watched | Literal[False]:
@@ -45,20 +45,17 @@ class Sieve:
         keys = data["Keys"]
         partition = "" if self._partition is None else keys[self._partition]["S"]
         sort = "" if self._sort is None else keys[self._sort]["S"]
-        found: list[Watched] = []
+        watched: Watched | Literal[False] = False
         for length in self._by_partition.lengths:
             of_sort = self._by_partition.values.get(partition[:length])
-            if of_sort is not None:
-                for sort_length in of_sort.lengths:
-                    begins = sort[:sort_length]
-                    if begins in of_sort.values:
-                        found.append(of_sort.values[begins])
-        if not found:
-            return False
-        watched = found[0]
-        for more in found[1:]:
-            watched = None if watched is None or more is None else watched | more
-        return watched if _touches(watched, data) else False
+            if of_sort is None:
+                continue
+            for sort_length in of_sort.lengths:
+                begins = sort[:sort_length]
+                if begins in of_sort.values:
+                    more = of_sort.values[begins]
+                    watched = more if watched is False else _both(watched, more)
+        return False if watched is False or not _touches(watched, data) else watched
 
 
 def _touches(watched: Watched, data: Mapping[str, Any]) -> bool:
@@ -73,6 +70,10 @@ def _touches(watched: Watched, data: Mapping[str, Any]) -> bool:
         if old.get(name) != new.get(name):
             return True
     return False
+
+
+def _both(one: Watched, other: Watched) -> Watched:
+    return None if one is None or other is None else one | other
 
 
 def _watched(entity: Entity, rules: Iterable[Rule]) -> Watched:
