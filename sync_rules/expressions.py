@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import jmespath
@@ -21,10 +22,11 @@ STEPS = (
     "index_expression", "projection", "filter_projection", "value_projection", "flatten", "pipe", "slice",
 )  # fmt: skip
 
-OUTSIDE_QUOTES = re.compile(r"'[^']*'|`[^`]*`|\"[^\"]*\"")  # what is quoted, to be left out of account
-SINGLE_EQUALS = re.compile(r"(?<![=!<>])=(?!=)")
-BARE_NUMBER = re.compile(r"(?:[=<>]\s*-?\d)|(?:(?<![\w.\[])\d+\s*[=<>!])")
-SQL_WORD = re.compile(r"\b(and|or|not)\b", re.IGNORECASE)
+# Of what goes wrong while rules are compiled: a function that has them compiled never needs these.
+OUTSIDE_QUOTES = r"'[^']*'|`[^`]*`|\"[^\"]*\""  # what is quoted, to be left out of account
+SINGLE_EQUALS = r"(?<![=!<>])=(?!=)"
+BARE_NUMBER = r"(?:[=<>]\s*-?\d)|(?:(?<![\w.\[])\d+\s*[=<>!])"
+SQL_WORD = r"(?i)\b(and|or|not)\b"
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,10 @@ class Where:
     source_name: str
     source_paths: tuple[Path, ...]
     target_paths: tuple[Path, ...]
-    compiled: Any = field(compare=False, repr=False)
+
+    @cached_property
+    def _compiled(self) -> Any:
+        return jmespath.compile(self.text)
 
     def holds(self, source: Item, target: Item) -> bool:
         """Whether the rule speaks of this pair. What JMESPath holds for false (null, "", [], {}) is false."""
@@ -43,7 +48,7 @@ class Where:
         if self.source_paths:
             seen[self.source_name] = {name: plain(source[name]) for (name,) in self.source_paths if name in source}
         try:
-            found = self.compiled.search(seen)
+            found = self._compiled.search(seen)
         except (JMESPathError, TypeError, ValueError, ArithmeticError):
             return False  # such as length() of a missing attribute, or text < number: the condition does not hold
         return not (found is None or found is False or found in ("", [], {}))
@@ -56,13 +61,13 @@ def compile_where(text: str, source_name: str) -> Where:
         UserError: when it is not JMESPath, reads `@`, or reads the source without naming an attribute.
     """
     try:
-        compiled = jmespath.compile(text)
+        parsed = jmespath.compile(text).parsed
     except JMESPathError as error:
         first = str(error).splitlines()[0].removeprefix("Bad jmespath expression: ").rstrip(":")
         raise UserError(f"{text!r} is not a JMESPath expression: {first}{_cure(text)}") from error
     source: dict[Path, None] = {}
     target: dict[Path, None] = {}
-    for names in _roots(cast("dict[str, Any]", compiled.parsed)):
+    for names in _roots(cast("dict[str, Any]", parsed)):
         if not names:
             raise UserError(f"{text!r} reads the whole item: name the attributes that decide")
         if names[0] != source_name:
@@ -71,18 +76,18 @@ def compile_where(text: str, source_name: str) -> Where:
             raise UserError(f"{text!r} reads all of {source_name!r}: name an attribute, such as {source_name}.active")
         else:
             source[names[1:2]] = None
-    return Where(text, source_name, tuple(source), tuple(target), compiled)
+    return Where(text, source_name, tuple(source), tuple(target))
 
 
 def _cure(text: str) -> str:
     """What those who do not know JMESPath write most often, and how to write it."""
-    bare = OUTSIDE_QUOTES.sub(" ", text)
+    bare = re.sub(OUTSIDE_QUOTES, " ", text)
     cures = []
-    if SINGLE_EQUALS.search(bare):
+    if re.search(SINGLE_EQUALS, bare):
         cures.append("equals is ==, and text stands in single quotes: status == 'OPEN'")
-    if BARE_NUMBER.search(bare):
+    if re.search(BARE_NUMBER, bare):
         cures.append("a number stands in backticks, such as total > `100`")
-    if SQL_WORD.search(bare):
+    if re.search(SQL_WORD, bare):
         cures.append("and, or, not are &&, ||, !")
     return f". In JMESPath, {'; '.join(cures)}" if cures else ""
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from difflib import get_close_matches
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -109,7 +110,7 @@ def parse_formula(text: str, tables: Tables) -> Formula:
     pieces: list[str | Place] = []
     used: dict[str, Mapping[str, str]] = {}
     position = 0
-    for piece in PIECE.finditer(text):
+    for piece in re.finditer(PIECE, text):
         if piece.start() != position:
             break
         position = piece.end()
@@ -141,8 +142,7 @@ def _format(name: str, argument: str | None, tables: Tables) -> Format:
         return FORMATS[name](argument)
     if name in tables:
         _without_argument(name, argument)
-        rows = tables[name]
-        return lambda value: rows.get(text_of(value) or "")
+        return partial(_in_table, tables[name])
     known = [*FORMATS, *tables]
     close = get_close_matches(name.lower(), known, n=1)
     meant = f" Did you mean {close[0]!r}?" if close else ""
@@ -150,63 +150,78 @@ def _format(name: str, argument: str | None, tables: Tables) -> Format:
 
 
 # ---------------------------------------------------------------- formats
+# Each is a function of the module, with its argument bound: rules that are compiled once are kept in a file.
 def _upper(argument: str | None) -> Format:
     _without_argument("upper", argument)
-    return lambda value: (text_of(value) or "").upper()
+    return _uppered
+
+
+def _uppered(value: AttributeValue) -> str:
+    return (text_of(value) or "").upper()
 
 
 def _lower(argument: str | None) -> Format:
     _without_argument("lower", argument)
-    return lambda value: (text_of(value) or "").lower()
+    return _lowered
+
+
+def _lowered(value: AttributeValue) -> str:
+    return (text_of(value) or "").lower()
 
 
 def _nospace(argument: str | None) -> Format:
     _without_argument("nospace", argument)
-    return lambda value: "".join((text_of(value) or "").split())
+    return _unspaced
+
+
+def _unspaced(value: AttributeValue) -> str:
+    return "".join((text_of(value) or "").split())
+
+
+def _in_table(rows: Mapping[str, str], value: AttributeValue) -> str | None:
+    return rows.get(text_of(value) or "")
 
 
 def _pad(argument: str | None) -> Format:
+    return partial(_padded, _count("pad", argument, PAD_MAX_DIGITS, "digits", "pad(8)"))
+
+
+def _padded(width: int, value: AttributeValue) -> str | None:
     """Zeros before a number, so that text sorts as numbers do: what counts is the width before the point. A number that
     is wider stays whole; a negative one keeps its sign in front, and does not sort.
     """
-    width = _count("pad", argument, PAD_MAX_DIGITS, "digits", "pad(8)")
-
-    def padded(value: AttributeValue) -> str | None:
-        text = text_of(value) or None
-        if text is None or ("N" not in value and not DIGITS.fullmatch(text)):
-            return None
-        before, point, after = text.removeprefix("-").partition(".")
-        return ("-" if text.startswith("-") else "") + before.rjust(width, "0") + point + after
-
-    return padded
+    text = text_of(value) or None
+    if text is None or ("N" not in value and not DIGITS.fullmatch(text)):
+        return None
+    before, point, after = text.removeprefix("-").partition(".")
+    return ("-" if text.startswith("-") else "") + before.rjust(width, "0") + point + after
 
 
 def _shard(argument: str | None) -> Format:
-    shards = _count("shard", argument, SHARDS_MAX, "shards", "shard(10)")
+    return partial(_sharded, _count("shard", argument, SHARDS_MAX, "shards", "shard(10)"))
 
-    def shard(value: AttributeValue) -> str | None:
-        text = text_of(value) or None
-        return None if text is None else str(stable_hash(text) % shards)
 
-    return shard
+def _sharded(shards: int, value: AttributeValue) -> str | None:
+    text = text_of(value) or None
+    return None if text is None else str(stable_hash(text) % shards)
 
 
 def _date(argument: str | None) -> Format:
-    """Of ISO 8601 text (without an offset: UTC) or of a number of seconds since 1970, in UTC."""
     pieces = re.split(r"%(.?)", argument or "", flags=re.DOTALL)
     if len(pieces) == 1:
         raise UserError(f"date needs a pattern, such as date(%Y-%m): known are {_directives()}")
     for letter in pieces[1::2]:
         if letter not in DIRECTIVES:
             raise UserError(f"date knows no %{letter}: expected {_directives()}")
+    return partial(_dated, tuple(pieces))
 
-    def dated(value: AttributeValue) -> str | None:
-        moment = _moment(value)
-        if moment is None:
-            return None
-        return "".join(DIRECTIVES[text](moment) if odd % 2 else text for odd, text in enumerate(pieces))
 
-    return dated
+def _dated(pieces: tuple[str, ...], value: AttributeValue) -> str | None:
+    """Of ISO 8601 text (without an offset: UTC) or of a number of seconds since 1970, in UTC."""
+    moment = _moment(value)
+    if moment is None:
+        return None
+    return "".join(DIRECTIVES[text](moment) if odd % 2 else text for odd, text in enumerate(pieces))
 
 
 def _moment(value: AttributeValue) -> datetime | None:

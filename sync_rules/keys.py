@@ -17,8 +17,8 @@ from sync_rules.numbers import parsed
 
 T = TypeVar("T")
 Fields = Mapping[str, AttributeValue]
-PIECE = re.compile(r"\{([^{}]*)\}|([^{}]+)")
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+PIECE = r"\{([^{}]*)\}|([^{}]+)"
+NAME = r"[A-Za-z_][A-Za-z0-9_.-]*"
 CANONICAL_NUMBER = re.compile(r"0|-?([1-9]\d*(\.\d*[1-9])?|0\.\d*[1-9])")
 
 
@@ -90,7 +90,7 @@ def parse_template(text: str) -> Template:
         UserError: for an unbalanced brace, a field without a name, or two fields with nothing between them.
     """
     literals, fields, position = [""], list[str](), 0
-    for piece in PIECE.finditer(text):
+    for piece in re.finditer(PIECE, text):
         if piece.start() != position:
             break
         position = piece.end()
@@ -98,7 +98,7 @@ def parse_template(text: str) -> Template:
             literals[-1] += piece[2]
             continue
         name = piece[1]
-        if not NAME.fullmatch(name):
+        if not re.fullmatch(NAME, name):
             raise UserError(f"{{{name}}} is not a field: expected a name in braces, such as {{user_id}}")
         if fields and not literals[-1]:
             raise UserError(f"nothing stands between {{{fields[-1]}}} and {{{name}}}: no key could be told apart")
