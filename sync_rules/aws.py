@@ -1,7 +1,8 @@
-"""The way to AWS: clients, what their errors mean, and how calls are tried again. The only importer of boto3.
+"""The way to AWS: clients, what their errors mean, and how calls are tried again. The only importer of botocore.
 
 Law: tenacity is the one retry mechanism (botocore tries once), with full jitter and within the caller's deadline; what
-was refused on its merits is never tried again. Clients are made once per process: each costs tens of milliseconds.
+was refused on its merits is never tried again. Clients are made once per process, of one session: each costs tens of
+milliseconds, and the first of a session as much again. boto3 would add to that what is not used.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-import boto3
+import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as BotoConnectionError
@@ -54,6 +56,9 @@ FIRST_MAX_SECONDS: Final = 5
 UNVALIDATED: Final = frozenset({"dynamodb", "dynamodbstreams"})
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 OTHER_THROTTLE: Final = "Other"  # of a kind that is not told
+
+_session = cache(botocore.session.Session)  # what it read for the first client serves the others
+_one_at_a_time = Lock()  # a session makes clients for one thread
 
 
 # ---------------------------------------------------------------- clients
@@ -114,19 +119,18 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
         s3={"addressing_style": "path" if endpoint_url else "auto"},  # no emulator has a host name for each bucket
         user_agent=f"sync-rules/{__version__}",  # botocore works its own out for each request
     )
-    credentials: tuple[str, str] | tuple[None, None] = (None, None)  # found where AWS's tools find them
-    region = region or os.environ.get("AWS_REGION")  # which Lambda sets, and boto3 does not read
+    credentials: dict[str, str] = {}  # found where AWS's tools find them
+    region = region or os.environ.get("AWS_REGION")  # which Lambda sets, and botocore does not read
     if endpoint_url is not None and urlsplit(endpoint_url).scheme not in ("http", "https"):
         raise UserError(f"{endpoint_url!r} is not an endpoint: expected http://HOST:PORT or https://HOST")
     if endpoint_url is not None and urlsplit(endpoint_url).hostname in LOOPBACK:
         # An emulator on this machine takes any credentials, and is never shown real ones.
-        credentials = ("local", "local")
+        credentials = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
         region = region or "us-east-1"
     try:
-        make: Callable[..., Any] = boto3.session.Session(
-            aws_access_key_id=credentials[0], aws_secret_access_key=credentials[1], region_name=region
-        ).client
-        client = make(service, endpoint_url=endpoint_url, config=config)
+        make: Callable[..., Any] = _session().create_client
+        with _one_at_a_time:
+            client = make(service, region, endpoint_url=endpoint_url, config=config, **credentials)
     except (BotoCoreError, ValueError) as error:
         raise UserError(
             f"no {service} client could be made: {error} Set AWS_REGION and credentials (an emulator takes any), "

@@ -179,7 +179,8 @@ PURE_MAY_IMPORT = frozenset({
 
 # Third-party packages with one way in.
 ONLY_IN = {
-    "boto3": {"aws"},
+    "boto3": set(),
+    "botocore": {"aws"},
     "ruamel": {"yamlspots", "rulefile", "infra.yamltext"},
     "typer": {"cli", *(name for name in RANK if name.startswith("commands."))},
     "aws_lambda_powertools": {"handlers.logs", "handlers.metrics", "caller"},
