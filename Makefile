@@ -80,9 +80,9 @@ requirements: .venv/installed
 	$(BIN)/python -m infra.bundle --requirements | \
 	  $(LOCK) --constraint requirements-dev.txt --no-annotate - >> infra/requirements.txt
 
-# Called by `sam build` for each function: the same for all.
+# Called by `sam build` for each function: the same for all, and with one seed for hashes the same each time.
 build-%: .venv/installed
-	@$(BIN)/python -m infra.bundle "$(ARTIFACTS_DIR)"
+	@PYTHONHASHSEED=0 $(BIN)/python -m infra.bundle "$(ARTIFACTS_DIR)"
 
 clean:  ## Remove what was installed and cached
 	rm -rf .venv .engines .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -13,26 +13,25 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from handlers.logs import LOG_KEYS, CountedQueue, LoggedFailures, logger, notes, shown
 from handlers.metrics import emit, emit_drift
-from sync_rules import aws
-from sync_rules.backfilling.budget import Budget
-from sync_rules.backfilling.metered import MeteredStore
-from sync_rules.backfilling.rate import Rate, writes_at_once
+from sync_rules import aws, compiled
 from sync_rules.batch import TIME_RESERVED_MS, Consumer
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.errors import StoreError, UserError
+from sync_rules.families import EffectRule
 from sync_rules.kinds.call import functions_of
 from sync_rules.limits import Limits
 from sync_rules.messages import CallMessage, Message
-from sync_rules.outside import archive_of, caller_of
-from sync_rules.rulefile import load_rules
 from sync_rules.rules import Rules
 from sync_rules.sqs import Receipts, SqsFailures, SqsQueue
-from sync_rules.store import Caller, Failures, Queue, Store, World
+from sync_rules.store import NOBODY, Archive, Caller, Failures, Queue, Store, World
 from sync_rules.telemetry import METRIC_NAMES
+
+if TYPE_CHECKING:
+    from sync_rules.backfilling.budget import Budget
 
 RULES_FILE: Final = "SYNC_RULES_FILE"  # path of the rules file; default rules.yaml beside the handlers
 QUEUE_URL: Final = "SYNC_RULES_QUEUE_URL"  # messages for later: second looks, the rest of a large fan-out
@@ -116,7 +115,18 @@ def rules_file() -> Path:
 
 @cache
 def rules() -> Rules:
-    """The rules that are deployed. Raises UserError when they are wrong."""
+    """The rules that are deployed: as the build compiled them, or out of the rules file where nothing was built.
+
+    Raises:
+        UserError: when they are wrong, or were compiled for something else.
+    """
+    built = compiled.beside(rules_file())
+    if built.exists():
+        return compiled.read(built.read_bytes(), str(built))
+    try:
+        from sync_rules.rulefile import load_rules  # noqa: PLC0415 - slow to load, and not in a bundle
+    except ModuleNotFoundError as error:
+        raise UserError(f"{built}: no such file, and nothing here reads a rules file. {compiled.AGAIN}") from error
     return load_rules(rules_file())
 
 
@@ -131,10 +141,25 @@ def tables(sleep: Callable[[float], None] = time.sleep) -> DynamoStore:
     )
 
 
+class Later:
+    """Stands for a client that is made when it is first asked for something."""
+
+    def __init__(self, make: Callable[[str | None], Any]) -> None:
+        self._make = make
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._make(endpoint()), name)
+
+
+def sqs() -> Any:
+    """The client of the queues: most processes never ask for it."""
+    return Later(aws.sqs)
+
+
 def failures() -> Failures:
     """Where failure records go. Raises UserError."""
     url = os.environ.get(FAILURES_URL)
-    return LoggedFailures(SqsFailures(aws.sqs(endpoint()), url) if url else None)
+    return LoggedFailures(SqsFailures(sqs(), url) if url else None)
 
 
 @cache
@@ -147,17 +172,21 @@ def consumer() -> Consumer:
     store: Store = tables()
     queue = _queue()
     limits = Limits() if isinstance(queue, SqsQueue) else WITHOUT_QUEUE
-    units, shared = _write_units(), budget()
-    if units or shared.limits:
+    units = _write_units()
+    if units or any(table.max_write_units_per_second for table in rules().tables.values()):
+        from sync_rules.backfilling.metered import MeteredStore  # noqa: PLC0415 - only where there is a limit
+        from sync_rules.backfilling.rate import Rate, writes_at_once  # noqa: PLC0415
+
         rate = Rate(units)
-        store = MeteredStore(store, rules().tables, lambda cost: rate.take(cost, deadline.spare_seconds()), shared)
+        store = MeteredStore(store, rules().tables, lambda cost: rate.take(cost, deadline.spare_seconds()), budget())
         limits = replace(limits, apply_max_writes=writes_at_once(units))
-    archive = archive_of(rules(), endpoint_url=endpoint(), retrying=aws.retrying(deadline.remaining_seconds))
-    return Consumer(rules(), World(store, CountedQueue(queue), failures(), archive, _caller()), limits=limits)
+    return Consumer(rules(), World(store, CountedQueue(queue), failures(), *_outside()), limits=limits)
 
 
 def budget(at_once: int = 1) -> Budget:
     """What this process may write on tables with a limit, where so many of its kind work at once. Raises UserError."""
+    from sync_rules.backfilling.budget import Budget  # noqa: PLC0415 - only where there is a limit
+
     return Budget(rules().tables, max(_writers(), at_once), within_seconds=deadline.spare_seconds)
 
 
@@ -186,7 +215,7 @@ def _write_units() -> float:
 def _queue() -> Queue:
     url = os.environ.get(QUEUE_URL)
     if url:
-        return SqsQueue(aws.sqs(endpoint()), url)
+        return SqsQueue(sqs(), url)
     looks_twice = [
         rule.name
         for rule in rules().rules.values()
@@ -211,10 +240,15 @@ def receipts() -> Receipts | None:
     url = os.environ.get(QUEUE_URL)
     if not url:
         return None
-    return Receipts(aws.sqs(endpoint()), url, retrying=aws.retrying(deadline.remaining_seconds))
+    return Receipts(sqs(), url, retrying=aws.retrying(deadline.remaining_seconds))
 
 
-def _caller() -> Caller:
+def _outside() -> tuple[Archive, Caller]:
+    """What rules need outside the tables, if one does anything there."""
+    if not any(isinstance(rule, EffectRule) for rule in rules().rules.values()):
+        return NOBODY, NOBODY
+    from sync_rules.outside import archive_of, caller_of  # noqa: PLC0415 - slow to load, and few rules are such
+
     table = os.environ.get(CALLS_TABLE)
     if not table and (calls := functions_of(rules().rules.values())):
         raise UserError(
@@ -222,14 +256,16 @@ def _caller() -> Caller:
             f" ({', '.join(calls)}): set it to the name of a table with the string key 'id', and Time to Live on"
             " 'expiration'"
         )
-    return caller_of(
+    retrying = aws.retrying(deadline.remaining_seconds)
+    caller = caller_of(
         rules(),
         aws.dynamodb(endpoint()),
         table,
         folder=rules_file().absolute().parent,
-        retrying=aws.retrying(deadline.remaining_seconds),
+        retrying=retrying,
         remaining_ms=deadline.remaining_ms,
     )
+    return archive_of(rules(), endpoint_url=endpoint(), retrying=retrying), caller
 
 
 def answer(failed: list[str]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """What goes into the functions: `python -m infra.bundle DIRECTORY`, called by `sam build` through the Makefile.
 
-Law: exactly what runs. The modules that handlers reach by import, the rules file, the modules its `call` rules name and
-what those import beside it, and the locked packages that all of these need, for the machine that Lambda has. boto3 is
-there already.
+Law: exactly what runs. The modules that handlers reach by import, the rules as they are compiled here, the modules that
+its `call` rules name and what those import beside the rules file, and the locked packages that all of these need, for
+the machine that Lambda has. boto3 is there already, and what reads a rules file is no longer wanted.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from typing import Any, Final
 from infra.deployment import deployment_of
 from infra.imports import Sources, reached
 from infra.template import rules_noted
+from sync_rules import compiled
 from sync_rules.errors import UserError
 from sync_rules.kinds.call import functions_of
 from sync_rules.rules import Rules
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 REQUIREMENTS: Final = "infra/requirements.txt"
-RULES_NAME: Final = "rules.yaml"  # what the functions call it, wherever it came from
+RULES_NAME: Final = "rules.yaml"  # what the functions call the rules file, wherever it came from
+AT_BUILD: Final = frozenset({"sync_rules.rulefile"})  # read here, so that no function has to
 OURS: Final = ("handlers", "sync_rules")
 OF_LAMBDA: Final = frozenset({"boto3", "botocore", "s3transfer"})  # in its Python runtimes
 PYTHON: Final = "BUNDLE_PYTHON", "3.13"  # as `Runtime` in the template
@@ -43,19 +45,21 @@ def bundle(directory: Path, template: Path) -> None:
         UserError: when the rules are wrong, or name a module that is not there; when packages cannot be installed.
     """
     rules_file = rules_noted(template.read_text(encoding="utf-8"), template)
-    rules = deployment_of(rules_file).rules
+    deployment = deployment_of(rules_file)
     directory.mkdir(parents=True, exist_ok=True)
     _copy(ROOT, ours(), directory)
-    _copy(rules_file.parent, called(rules, rules_file), directory)
-    shutil.copyfile(rules_file, directory / RULES_NAME)
+    _copy(rules_file.parent, called(deployment.rules, rules_file), directory)
+    marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
+    python, _ = wanted()
+    compiled.beside(directory / RULES_NAME).write_bytes(compiled.written(deployment.rules, marks, python))
     install(ROOT / REQUIREMENTS, directory)
 
 
 def ours() -> list[Path]:
-    """The modules of this project that the functions need."""
-    sources = Sources(ROOT, OURS)
-    handlers = (sources.name_of(path) for path in sorted((ROOT / "handlers").glob("*.py")))
-    return reached(handlers, sources)
+    """The modules of this project that the functions need: compiled rules bring their kinds with them."""
+    sources = Sources(ROOT, OURS, AT_BUILD)
+    folders = (ROOT / "handlers", ROOT / "sync_rules" / "kinds")
+    return reached((sources.name_of(path) for folder in folders for path in sorted(folder.glob("*.py"))), sources)
 
 
 def called(rules: Rules, rules_file: Path) -> list[Path]:
@@ -89,13 +93,19 @@ def requirements() -> list[str]:
     return [line for line in project["dependencies"] if _name(line) in needed]
 
 
+def wanted() -> tuple[str, str]:
+    """The version of Python, such as 3.13, and the platform that the functions run on."""
+    python, platform = (os.environ.get(name) or default for name, default in (PYTHON, PLATFORM))
+    return ".".join(python.split(".")[:2]), platform
+
+
 def install(locked: Path, directory: Path) -> None:
     """Install locked packages for the machine that runs the functions, not for this one.
 
     Raises:
         UserError: with what the installer says, when it cannot.
     """
-    python, platform = (os.environ.get(name) or default for name, default in (PYTHON, PLATFORM))
+    python, platform = wanted()
     command = [
         *(sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--require-hashes"),
         *("--only-binary", ":all:", "--link-mode", "copy", "--python", sys.executable),

@@ -14,14 +14,19 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Sources:
-    """A folder of modules; `packages` are the names on top of it that count, all of them when none is given."""
+    """A folder of modules; `packages` are the names on top of it that count, all of them when none is given. Those
+    `without` do not, whoever imports them.
+    """
 
     root: Path
     packages: tuple[str, ...] = ()
+    without: frozenset[str] = frozenset()
 
     def path_of(self, module: str) -> Path | None:
         """The file of a module, None when it is not in this folder."""
         parts = module.split(".")
+        if module in self.without:
+            return None
         if not all(parts) or (self.packages and parts[0] not in self.packages):
             return None
         place = self.root.joinpath(*parts)

@@ -139,13 +139,13 @@ class FunctionCaller:
         self,
         memory: BasePersistenceLayer,
         *,
-        remaining_ms: RemainingMs = lambda: CALL_MAX_MS,
+        remaining_ms: RemainingMs | None = None,
         remember_seconds: int = CALLS_REMEMBERED_SECONDS,
     ) -> None:
         config = IdempotencyConfig(
             expires_after_seconds=remember_seconds,
             hash_function="sha256",
-            lambda_context=cast("LambdaContext", _Remaining(remaining_ms)),
+            lambda_context=cast("LambdaContext", _Remaining(remaining_ms or (lambda: CALL_MAX_MS))),
         )
         self._once = idempotent_function(
             _told, data_keyword_argument="call_id", persistence_store=memory, config=config, key_prefix=KEY_PREFIX

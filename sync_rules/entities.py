@@ -6,10 +6,11 @@ attribute of the same name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Final, Literal
 
 from sync_rules.attributes import AttributeValue, Item, Path, get
 from sync_rules.keys import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Fields, Template, possible
@@ -17,6 +18,14 @@ from sync_rules.model import ItemKey
 
 KeyType = Literal["S", "N", "B"]
 KEY_MAX_BYTES = (PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES)
+PHYSICAL_NAME: Final = r"[A-Za-z0-9_.-]{3,255}|arn:[^\s:]+:dynamodb:[^\s]+"
+
+
+def misnamed(physical: str) -> str:
+    """What is wrong with the name of a table in DynamoDB, or its ARN; "" when nothing is."""
+    if re.fullmatch(PHYSICAL_NAME, physical):
+        return ""
+    return f"{physical!r} is not a name of a DynamoDB table: expected 3 to 255 of A-Z a-z 0-9 _ - ."
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,23 @@
 """What some rules need outside the tables: an archive, a caller. Made only where a rule asks for one.
 
-Law: what a rule needs is there before the first record is read, or the user is told at once what is missing.
+Law: what a rule needs is there before the first record is read, or the user is told at once what is missing. What no
+rule needs is not even imported: a process starts the sooner.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tenacity import Retrying
 
 from sync_rules import aws
-from sync_rules.caller import CALL_MAX_MS, FunctionCaller, RemainingMs, RememberedInMemory, RememberedInTable
 from sync_rules.errors import StoreError, UserError
 from sync_rules.kinds.archive import ArchiveRule
 from sync_rules.kinds.call import functions_of
 from sync_rules.rules import Rules
-from sync_rules.s3 import S3Archive
 from sync_rules.store import NOBODY, Archive, Caller
 
 if TYPE_CHECKING:
@@ -35,6 +34,8 @@ def archive_of(
     """The archive on S3, if a rule archives. Raises UserError when no client can be made."""
     if not any(isinstance(rule, ArchiveRule) for rule in rules.rules.values()):
         return NOBODY
+    from sync_rules.s3 import S3Archive  # noqa: PLC0415
+
     return S3Archive(aws.s3(endpoint_url, region), retrying=retrying)
 
 
@@ -45,7 +46,7 @@ def caller_of(
     *,
     folder: Path | None = None,
     retrying: Retrying | None = None,
-    remaining_ms: RemainingMs = lambda: CALL_MAX_MS,
+    remaining_ms: Callable[[], int] | None = None,
 ) -> Caller:
     """The caller of the rules' functions, if a rule calls one. Calls are remembered in `calls_table`, or else only in
     this process. Modules are looked for wherever Python does, and then in `folder`.
@@ -61,6 +62,8 @@ def caller_of(
         sys.path.append(str(folder))  # last: a file beside the rules must not stand in for an installed module
     if calls_table:
         require_calls_table(client, rules, calls_table, retrying or aws.retrying())
+    from sync_rules.caller import FunctionCaller, RememberedInMemory, RememberedInTable  # noqa: PLC0415
+
     memory = RememberedInTable(client, calls_table, retrying=retrying) if calls_table else RememberedInMemory()
     caller = FunctionCaller(memory, remaining_ms=remaining_ms)
     caller.require(functions)

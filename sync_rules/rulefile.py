@@ -6,14 +6,13 @@ Law: whoever loads rules gets rules that can run, or an error that lists all tha
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from sync_rules import fingerprints, lint
 from sync_rules.compiling import Known, compile_rule
-from sync_rules.entities import Entity, Index, KeyAttribute, KeyType, Table
+from sync_rules.entities import Entity, Index, KeyAttribute, KeyType, Table, misnamed
 from sync_rules.errors import UserError
 from sync_rules.keys import Template, parse_template
 from sync_rules.links import default_template
@@ -23,8 +22,6 @@ from sync_rules.schema import EntityForm, IndexForm, TableForm
 from sync_rules.shape import Shaped, shape
 from sync_rules.variables import Variables
 from sync_rules.yamlspots import Document, read
-
-PHYSICAL_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}|arn:[^\s:]+:dynamodb:[^\s]+")
 
 
 class RulesFileError(UserError):
@@ -127,9 +124,8 @@ def _physical_name(name: str, form: TableForm, document: Document, report: Repor
     physical = variables.filled(form.name or name, spot)
     if physical is None:
         return name
-    if not PHYSICAL_NAME.fullmatch(physical):
-        expected = "expected 3 to 255 of A-Z a-z 0-9 _ - ."
-        report.add("SR006", spot, f"{physical!r} is not a name of a DynamoDB table: {expected}")
+    if wrong := misnamed(physical):
+        report.add("SR006", spot, wrong)
     return physical
 
 

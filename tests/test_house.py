@@ -61,7 +61,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("compiling.desk", "compiling.sentences", "compiling.copying", "compiling.gathering", "compiling.own"),
     ("compiling.mirroring", "compiling.counting", "compiling.effects"),
-    ("compiling", "lint", "rulefile", "asked"),
+    ("compiling", "lint", "rulefile", "compiled", "asked"),
     # the world
     ("quickjson",),
     ("aws", "conditions", "statements", "ownfile", "failures", "redriving.failed", "backfilling.rate"),

@@ -11,12 +11,10 @@ from sync_rules.changes import When
 from sync_rules.compiling.desk import Desk
 from sync_rules.errors import UserError
 from sync_rules.forms import ArchiveForm, CallForm
-from sync_rules.kinds.archive import ArchiveRule, parse_into
+from sync_rules.kinds.archive import ArchiveRule, misnamed, parse_into
 from sync_rules.kinds.call import ALWAYS, CallRule
 from sync_rules.variables import without
 
-# https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
-BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
 
 
@@ -41,9 +39,8 @@ def _address(desk: Desk, text: str) -> tuple[str, str]:
     except UserError as error:
         desk.add("SR118", desk.at("into"), str(error))
         return "", ""
-    if not BUCKET.fullmatch(bucket):
-        message = f"{bucket!r} is not a name of a bucket: expected 3 to 63 of a-z 0-9 . -"
-        desk.add("SR118", desk.at("into"), message)
+    if wrong := misnamed(bucket):
+        desk.add("SR118", desk.at("into"), wrong)
     return bucket, prefix
 
 

@@ -8,6 +8,7 @@ expired does its record say so: from the other replicas of a global table it is 
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -22,6 +23,8 @@ from sync_rules.model import Change, Keep
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 UNDATED: Final = "undated/"  # for records that do not say when the change was made
 SCHEME: Final = "s3://"
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
+BUCKET: Final = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -71,3 +74,10 @@ def parse_into(text: str) -> tuple[str, str]:
     if not text.startswith(SCHEME) or not bucket:
         raise UserError(f"{text!r} is no place to archive to: expected s3://BUCKET/PREFIX/")
     return bucket, f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+
+
+def misnamed(bucket: str) -> str:
+    """What is wrong with the name of a bucket; "" when nothing is."""
+    return (
+        "" if re.fullmatch(BUCKET, bucket) else f"{bucket!r} is not a name of a bucket: expected 3 to 63 of a-z 0-9 . -"
+    )

@@ -138,14 +138,16 @@ def test_runtime_client_tells_an_unexpected_error_and_goes_on(start, place, tmp_
     assert place.name("u", "o") == s("Ada")
 
 
-def test_runtime_client_tells_what_is_wrong_with_the_rules(start, tmp_path, built):
-    """A rules file that is wrong is an error that names the place in it, at each event: none counts as done."""
-    broken = tmp_path / "rules.yaml"
-    broken.write_text((built / "rules.yaml").read_text().replace("copy user.name", "copy usr.name"))
-    with start(SYNC_RULES_FILE=str(broken)) as started:
-        for said in (started.invoke({"Records": []}), started.invoke({"Records": []})):
-            assert (said.way, said.body["errorType"]) == ("error", "RulesFileError")
-            assert "rules.yaml:15" in said.body["errorMessage"]
+def test_runtime_client_tells_that_rules_were_compiled_for_something_else(start, tmp_path, built):
+    """Compiled rules of another version, or none, are an error that says what to do, at each event: none counts as done."""
+    of_now = (built / ".aws-sam/build/StreamFunction/rules.compiled").read_bytes()
+    (tmp_path / "older.compiled").write_bytes(of_now.replace(b'"sync-rules":"', b'"sync-rules":"0.0.', 1))
+    for name, said_of_it in {"older": "compiled by sync-rules 0.0.", "missing": "no such file"}.items():
+        with start(SYNC_RULES_FILE=str(tmp_path / f"{name}.yaml")) as started:
+            for said in (started.invoke({"Records": []}), started.invoke({"Records": []})):
+                assert (said.way, said.body["errorType"]) == ("error", "UserError")
+                assert said_of_it in said.body["errorMessage"]
+                assert "Build again" in said.body["errorMessage"]
 
 
 def test_runtime_client_tells_that_a_bundle_lacks_a_module(start, built, tmp_path):

@@ -11,6 +11,7 @@ from moto import mock_aws
 
 from handlers import fanout, runtime, stream
 from sync_rules import aws
+from sync_rules.backfilling.rate import Rate
 from sync_rules.errors import StoreError, UserError
 from sync_rules.limits import Limits
 from sync_rules.messages import PullMessage, PushMessage, encode
@@ -385,7 +386,7 @@ def test_handlers_fanout_spends_no_more_write_units_than_it_may(function):
     together.
     """
     taken = []
-    function.monkeypatch.setattr(runtime.Rate, "take", lambda _rate, units, within: taken.append((units, within)))
+    function.monkeypatch.setattr(Rate, "take", lambda _rate, units, within: taken.append((units, within)))
     function.monkeypatch.setenv(runtime.WRITE_UNITS, "50")
     assert runtime.consumer().limits.apply_max_writes == 5
     function.scene.put("authors", ADA)

@@ -16,7 +16,9 @@ from infra.bundle import bundle, called, ours, requirements
 from infra.deployment import deployment_of
 from infra.imports import Sources, reached
 from infra.template import written
+from sync_rules import compiled
 from sync_rules.errors import UserError
+from sync_rules.rulefile import load_rules
 from tests.every_kind import RULES, text_of
 from tests.test_house import ROOT
 
@@ -81,17 +83,32 @@ def test_bundle_runs_with_nothing_but_boto3_beside_it(template, rules_file, tmp_
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[]\n"
-    assert (out / "rules.yaml").read_bytes() == rules_file.read_bytes()
+    monkeypatch.setenv("BUCKET_OF_MINE", "mine")
+    rules = compiled.read((out / "rules.compiled").read_bytes(), "rules.compiled")
+    assert rules.fingerprint == load_rules(rules_file).fingerprint
     assert (out / "helpers" / "words.py").exists()
     there = {path.name for path in out.iterdir()}
-    assert not there & {"unused.py", "tests", "docs", "infra", "boto3", "botocore", "typer", "rich", "bin"}
+    assert not there & {
+        "rules.yaml",
+        "unused.py",
+        "tests",
+        "docs",
+        "infra",
+        "boto3",
+        "botocore",
+        "typer",
+        "rich",
+        "bin",
+    }
+    assert not there & {"pydantic", "pydantic_core", "ruamel"}
 
 
 def test_bundle_has_no_module_that_only_people_use():
-    """No verb, no emulator, no report is deployed."""
+    """No verb, no emulator, no report is deployed, and nothing that reads a rules file."""
     names = {Sources(ROOT).name_of(path) for path in ours()}
     assert {"handlers.stream", "handlers.fanout", "sync_rules.batch", "sync_rules.kinds.copy"} <= names
     unwanted = ("commands", "cli", "demo", "lab", "pumping.pump", "reports.htmlreport", "display", "engine", "pytest")
+    unwanted += ("compiling", "rulefile", "yamlspots", "shape", "forms", "groupforms", "schema", "lint", "variables")
     assert not [name for name in names if name.removeprefix("sync_rules.").startswith(unwanted)]
 
 
@@ -100,12 +117,12 @@ def test_bundle_requirements_are_those_of_the_handlers_and_locked():
     what only the command line needs are not.
     """
     names = {re.match(r"[\w.-]+", line)[0].replace(".", "-") for line in requirements()}
-    assert {"pydantic", "tenacity", "ruamel-yaml", "aws-lambda-powertools"} <= names
-    assert not names & {"boto3", "typer", "rich"}
+    assert {"tenacity", "aws-lambda-powertools"} <= names
+    assert not names & {"boto3", "typer", "rich", "pydantic", "ruamel-yaml"}
     text = (ROOT / "infra" / "requirements.txt").read_text()
     locked = dict(re.findall(r"^([\w-]+)==(\S+)", text, re.MULTILINE))
     assert names <= locked.keys()
-    assert not locked.keys() & {"boto3", "botocore", "s3transfer", "typer", "rich"}
+    assert not locked.keys() & {"boto3", "botocore", "s3transfer", "typer", "rich", "pydantic", "ruamel-yaml"}
     assert "://" not in text
     tested = dict(re.findall(r"^([\w-]+)==(\S+)", (ROOT / "requirements-dev.txt").read_text(), re.MULTILINE))
     assert {name: tested[name] for name in locked} == locked
@@ -141,6 +158,8 @@ def test_imports_follow_functions_and_packages_but_not_type_checking(tmp_path):
     sources = Sources(tmp_path)
     paths = reached(["one.a"], sources)
     assert [sources.name_of(path) for path in paths] == ["one", "one.a", "one.b", "one.c", "one.d", "other"]
+    left_out = reached(["one.a"], Sources(tmp_path, without=frozenset({"one.b"})))
+    assert [sources.name_of(path) for path in left_out] == ["one", "one.a", "other"]
     assert sources.foreign(paths) - {"typing", "json"} == {"foreign"}
 
 
@@ -155,3 +174,13 @@ def test_bundle_is_what_make_builds_for_every_function():
         check=True,
     )
     assert '-m infra.bundle "/somewhere"' in done.stdout
+
+
+def test_bundle_says_for_which_python_the_rules_are(template, tmp_path, monkeypatch):
+    """The one that the packages are for, and not the one that builds: rules and packages go together."""
+    monkeypatch.setenv("BUNDLE_PYTHON", "3.12.1")
+    monkeypatch.setattr(bundling, "install", lambda *_: None)
+    bundle(tmp_path / "out", template)
+    with pytest.raises(UserError, match=r"for Python 3\.12, and here is") as raised:
+        compiled.read((tmp_path / "out" / "rules.compiled").read_bytes(), "rules.compiled")
+    assert "Build again" in str(raised.value)

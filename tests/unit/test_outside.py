@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from moto import mock_aws
 
 from handlers import runtime
-from sync_rules import aws, cli
+from sync_rules import aws, cli, compiled
 from sync_rules.batch import Consumer
 from sync_rules.caller import RememberedInMemory, RememberedInTable, function_of
 from sync_rules.commands.run import forgetful
@@ -106,8 +106,8 @@ def test_outside_functions_are_found_beside_the_rules_file(world, folder):
 def test_outside_calls_are_remembered_in_the_table_that_is_given(world, folder, monkeypatch):
     """In a table when one is named, else in this process; and the user of `run` is told which."""
     seen = []
-    monkeypatch.setattr("sync_rules.outside.FunctionCaller.require", lambda *_: None)
-    monkeypatch.setattr("sync_rules.outside.FunctionCaller.__init__", lambda _self, memory, **_: seen.append(memory))
+    monkeypatch.setattr("sync_rules.caller.FunctionCaller.require", lambda *_: None)
+    monkeypatch.setattr("sync_rules.caller.FunctionCaller.__init__", lambda _self, memory, **_: seen.append(memory))
     caller_of(BOTH, client(), "calls", folder=folder)
     caller_of(BOTH, client(), None, folder=folder)
     assert [type(memory) for memory in seen] == [RememberedInTable, RememberedInMemory]
@@ -193,7 +193,7 @@ class Refusing:
 
 # ---------------------------------------------------------------- Lambda
 def deployed(monkeypatch, folder, rules: Rules, **environment: str) -> Consumer:
-    monkeypatch.setattr(runtime, "load_rules", lambda _file: rules)
+    compiled.beside(folder / "rules.yaml").write_bytes(compiled.written(rules, {}))
     monkeypatch.setenv(runtime.RULES_FILE, str(folder / "rules.yaml"))
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

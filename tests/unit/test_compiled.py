@@ -1,0 +1,160 @@
+"""Compiled rules: what the functions load is what the rules file says, or an error that says to build again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, is_dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from infra.deployment import deployment_of
+from sync_rules import compiled
+from sync_rules.errors import UserError
+from sync_rules.fingerprints import of_each
+from sync_rules.lab.scenariofile import load_scenario
+from sync_rules.lab.trial import tried, variants
+from sync_rules.rulefile import parse_rules
+from tests.every_kind import EFFECTS, RULES, text_of
+from tests.test_house import ROOT
+
+EXAMPLES = sorted(ROOT.glob("examples/*/rules.yaml"))
+FILES = [*EXAMPLES, ROOT / "benchmarks/rules.yaml", ROOT / "tests/deploy/rules.yaml"]
+FORMATS = (
+    "{zip:nospace:upper}#{name:lower}#{rank:pad(8)}#{at:date(%Y-%m %d)}#{email:shard(10)}#{size:sizes}"  # every format
+)
+FORMATTED = f"{{derive: user.formats, as: '{FORMATS}', map: {{sizes: {{big: '9', small: '1'}}}}}}"
+EVERY_KIND = text_of(RULES | EFFECTS | {"formats": FORMATTED})
+PLACES = """
+tables:
+  shop: {name: "${STAGE:-dev}-shop", key: {PK: S, SK: S}}
+  posts: {name: "${STAGE:-dev}-${WHERE}", key: {post_id: S}}
+entities: {post: {table: posts}, order: {table: shop, key: {PK: "ORDER#{order_id}", SK: ORDER}}}
+rules:
+  kept: {archive: order, when: deleted, into: "s3://${BUCKET}/${BELOW:-dev}/", where: "total > `1`"}
+"""
+GIVEN = {"WHERE": "posts", "BUCKET": "mine"}
+
+
+def built(text: str, folder: Path) -> bytes:
+    """What the build makes of a rules file."""
+    file = folder / "rules.yaml"
+    file.write_text(text)
+    deployment = deployment_of(file)
+    marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
+    return compiled.written(deployment.rules, marks)
+
+
+def told(value: object) -> object:
+    """All that a value holds, as plain values: compiled rules are told apart by it as they are by what they do."""
+    if is_dataclass(value):
+        return type(value), {field.name: told(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, partial):
+        return value.func, told(value.args), told(value.keywords)
+    if isinstance(value, dict):
+        return [(told(key), told(one)) for key, one in value.items()]
+    return [told(one) for one in value] if isinstance(value, tuple | list) else value
+
+
+@pytest.mark.parametrize(
+    "text", [*(file.read_text() for file in FILES), EVERY_KIND], ids=[*(f.parent.name for f in FILES), "kinds"]
+)
+def test_compiled_rules_are_those_of_the_file(text, tmp_path):
+    """Whatever the kinds: field by field and in order, with the same fingerprints, and each entity is but one."""
+    given = {"STAGE": "test", "TABLE_PREFIX": "test-"}
+    found, expected = compiled.read(built(text, tmp_path), "x", given), parse_rules(text, environ=given)
+    assert told(found) == told(expected)
+    assert of_each(found) == of_each(expected)
+    for rule in found.rules.values():
+        assert rule.source is found.entities[rule.source.name]
+        assert rule.target is found.entities[rule.target.name]
+        assert rule.source.table is found.tables[rule.source.table.name]
+
+
+@pytest.mark.parametrize("folder", [file.parent for file in EXAMPLES], ids=lambda folder: folder.name)
+def test_compiled_rules_do_what_the_file_says(folder, tmp_path):
+    """The scenario of each example is played by its compiled rules."""
+    rules = compiled.read(built((folder / "rules.yaml").read_text(), tmp_path), "x", {})
+    trial = tried(load_scenario(folder, rules), variants()[0])
+    assert trial.ok, trial.account()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        GIVEN,
+        GIVEN | {"STAGE": "prod"},
+        GIVEN | {"STAGE": ""},
+        GIVEN | {"BUCKET": "mine/below/"},
+        GIVEN | {"BELOW": "/"},
+    ],
+    ids=["defaults", "set", "empty", "a place in a bucket", "a slash"],
+)
+def test_compiled_variables_have_their_values_of_where_it_runs(given, tmp_path):
+    """As if the file were read there, with all that follows from a value: names, places, fingerprints."""
+    expected = parse_rules(PLACES, environ=given)
+    found = compiled.read(built(PLACES, tmp_path), "rules.compiled", given)
+    assert told(found) == told(expected)
+    assert list(found.by_physical_name) == list(expected.by_physical_name)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "environment variables that are not set: WHERE, BUCKET"),
+        (GIVEN | {"BUCKET": "My"}, "rule kept: 'My' is not a name of a bucket"),
+        (GIVEN | {"WHERE": "no name"}, "table posts: 'dev-no name' is not a name of a DynamoDB table"),
+        (GIVEN | {"WHERE": "shop"}, "table posts: 'dev-shop' is the table 'shop' already"),
+    ],
+    ids=["not set", "bucket", "table", "twice"],
+)
+def test_compiled_values_that_do_not_fit_are_refused(given, message, tmp_path):
+    """Where the build could not know them, and with the same words as in a rules file."""
+    with pytest.raises(UserError, match=r"^rules\.compiled: ") as raised:
+        compiled.read(built(PLACES, tmp_path), "rules.compiled", given)
+    assert message in str(raised.value)
+
+
+def with_stamp(data: bytes, **changed: object) -> bytes:
+    line, _, body = data.partition(b"\n")
+    return (
+        json.dumps(json.loads(line) | {name.replace("_", "-"): one for name, one in changed.items()}).encode()
+        + b"\n"
+        + body
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: with_stamp(data, sync_rules="0.0.1"), "compiled by sync-rules 0.0.1 for Python"),
+        (lambda data: with_stamp(data, python="3.9"), "for Python 3.9, and here is"),
+        (lambda data: data.replace(b'"physical_name",', b"", 1), "sync_rules.entities.Table has other fields"),
+        (lambda data: data.replace(b"sync_rules.entities", b"sync_rules.entries_", 1).replace(b"\x8c\x13sync_rules.entities", b"\x8c\x13sync_rules.entries_"), "No module named"),
+        (lambda data: data.replace(b"\x8c\x05Table", b"\x8c\x05Tabel"), "Tabel"),
+        (lambda data: data[:-20], "compiled by other code"),
+        (lambda data: b"tables: {}\n" + data, "not compiled rules"),
+        (lambda _data: b"", "not compiled rules"),
+        (lambda _data: b"[1]\n", "not compiled rules"),
+    ],
+    ids=["version", "python", "fields", "module", "class", "cut off", "yaml", "empty", "json"],
+)  # fmt: skip
+def test_compiled_by_something_else_is_refused(change, message, tmp_path):
+    """Another version, Python or code: an error that says to build again, and no guess."""
+    with pytest.raises(UserError, match="Build again") as raised:
+        compiled.read(change(built(PLACES, tmp_path)), "rules.compiled", GIVEN)
+    assert message in str(raised.value)
+
+
+def test_compiled_rules_have_nothing_that_was_worked_out(tmp_path):
+    """What rules remember of earlier questions may hold what stands for a variable, and is left out."""
+    file = tmp_path / "rules.yaml"
+    file.write_text(PLACES)
+    deployment = deployment_of(file)
+    marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
+    before = compiled.written(deployment.rules, marks)
+    assert deployment.rules.by_physical_name
+    assert deployment.rules.sieves
+    assert "by_physical_name" in vars(deployment.rules)
+    assert compiled.written(deployment.rules, marks) == before
