@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from handlers.logs import SERVICE_NAME, Noted, logger, notes, sum_up
 from sync_rules import aws
-from sync_rules.findings import Tally
 from sync_rules.telemetry import (
     DRIFT,
     DRIFT_SHARE,
@@ -30,6 +29,9 @@ from sync_rules.telemetry import (
     VERIFIED,
     Telemetry,
 )
+
+if TYPE_CHECKING:  # only verify has any, and imports what finds it
+    from sync_rules.findings import Tally
 
 UNITS: Final = {LAG: MetricUnit.Milliseconds, DRIFT_SHARE: MetricUnit.Percent}  # of all others: a count
 

@@ -20,14 +20,14 @@ from tenacity import Retrying
 
 from sync_rules import aws
 from sync_rules.errors import StoreError, UserError
-from sync_rules.failures import failure_record
 from sync_rules.limits import DELAY_MAX_SECONDS
 from sync_rules.messages import Message, encode
 from sync_rules.model import Failure
-from sync_rules.redriving.failed import Entry
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
+
+    from sync_rules.redriving.failed import Entry
 
 MESSAGE_MAX_BYTES: Final = 1_048_576  # SendMessage; until August 2025 it was a quarter of that
 TOO_LARGE: Final = "MessageTooLarge"
@@ -77,6 +77,8 @@ class SqsFailures:
 
     def park(self, failure: Failure) -> None:
         """Returns once SQS has the record. Raises StoreError."""
+        from sync_rules.failures import failure_record  # noqa: PLC0415 - most functions never have one
+
         body = json.dumps(failure_record(failure, self._now()), separators=(",", ":"))
         _send(self._client, self._retrying, self._queue_url, body, 0)
 
@@ -156,6 +158,8 @@ class FailedMessages:
         """Messages until none comes, or there were so many; with a mark those are too many. Raises StoreError, and
         UserError for a missing queue.
         """
+        from sync_rules.redriving.failed import Entry  # noqa: PLC0415 - functions that only send need not load it
+
         known: set[str] = set()
         while len(known) < self._max_messages:
             answer = self._ask(

@@ -1,0 +1,95 @@
+"""A cold start: what a function imports until it can take its first record, and no more, for each package is time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from infra.deployment import deployment_of
+from sync_rules import compiled
+from tests.deploy.tools import environment
+from tests.every_kind import EFFECTS, RULES, text_of
+from tests.test_house import ROOT
+
+# botocore with what it needs (certifi where it is there); Powertools; what tries again. Nothing that reads a rules file
+# (pydantic, ruamel), nothing of the command line (typer, click, rich), and not even boto3, which is not used.
+PACKAGES = {
+    *("botocore", "dateutil", "jmespath", "six", "urllib3"),
+    *("aws_lambda_powertools", "typing_extensions"),
+    "tenacity",
+}
+# Of ours: what the other functions, the command line and few rules need.
+NOT_YET = (
+    *("backfilling", "remote", "redriving", "pumping", "read", "planning", "reports", "commands", "compiling", "lab"),
+    *("rulefile", "yamlspots", "problems", "findings", "compare", "verify", "backfill", "fingerprints", "failures"),
+    *("outside", "caller", "s3", "kinds.archive", "kinds.mirror", "formula"),
+)
+READY = """
+import json, sys
+before = set(sys.modules)
+from {handler} import consumer
+assert consumer().rules.rules
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+
+
+def imported(handler: str, folder, text: str, **more: str) -> set[str]:
+    """The modules that a fresh interpreter has once a handler is ready, with the rules as the build leaves them."""
+    file = folder / "rules.yaml"
+    file.write_text(text)
+    compiled.beside(file).write_bytes(compiled.written(deployment_of(file).rules, {}))
+    file.unlink()
+    given = {"SYNC_RULES_FILE": str(file), "SYNC_RULES_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/1/later"}
+    done = subprocess.run(
+        [sys.executable, "-c", READY.format(handler=handler)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env=environment(PYTHONPATH=str(ROOT), **given, **more),
+    )
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout))
+
+
+def packages(modules: set[str]) -> set[str]:
+    """The third-party packages among modules."""
+    return (
+        {name.partition(".")[0] for name in modules} - sys.stdlib_module_names - {"handlers", "sync_rules", "certifi"}
+    )
+
+
+def ours(modules: set[str]) -> set[str]:
+    return {name.removeprefix("sync_rules.") for name in modules if name.startswith("sync_rules.")}
+
+
+@pytest.mark.parametrize("handler", ["handlers.stream", "handlers.fanout"])
+def test_cold_start_imports_these_packages(handler, tmp_path):
+    """With rules that copy, as most do: exactly those."""
+    found = imported(handler, tmp_path, (ROOT / "benchmarks/rules.yaml").read_text())
+    assert packages(found) == PACKAGES
+
+
+def test_cold_start_imports_of_ours_what_the_first_record_may_need(tmp_path):
+    """Backfill, verify, redrive, and kinds that no rule is of, are left where they are."""
+    found = ours(imported("handlers.stream", tmp_path, (ROOT / "benchmarks/rules.yaml").read_text()))
+    assert {"batch", "compiled", "dynamodb", "sqs", "kinds.copy"} <= found
+    assert not {name for name in found if name.startswith(NOT_YET)}
+
+
+def test_cold_start_brings_the_kinds_of_its_rules(tmp_path):
+    """Where rules are of every kind but those that act outside the tables, nothing else comes with them."""
+    found = imported("handlers.stream", tmp_path, text_of(RULES))
+    assert packages(found) == PACKAGES
+    assert {"kinds.mirror", "kinds.recount", "formula"} <= ours(found)
+    assert not {name for name in ours(found) if name.startswith(("compiling", "rulefile", "problems", "outside"))}
+
+
+def test_cold_start_loads_an_archive_only_for_rules_that_archive(tmp_path):
+    """The other way round: where a rule needs what is loaded late, it is there before the first record."""
+    found = imported("handlers.stream", tmp_path, text_of(RULES | {"kept": EFFECTS["kept"]}))
+    assert {"outside", "s3", "kinds.archive"} <= ours(found)
+    assert "caller" not in ours(found)
