@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import resource
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from benchmarks.ours import RULES_FILE, consumer_of, handled, renamed
 from benchmarks.running import child
+from sync_rules import compiled
+from sync_rules.rulefile import load_rules
 
 STARTS: Final = {
     "client": "import boto3; boto3.client('dynamodb')",
     "import": "import handlers.stream",
+    "rules": "import handlers.stream; from handlers.runtime import rules; rules()",
     "ready": "from handlers.stream import consumer; consumer()",
 }
 QUEUE_URL: Final = "https://sqs.us-east-1.amazonaws.com/000000000000/later"  # nobody is asked
 STATUS: Final = Path("/proc/self/status")
 
 
-def run(code: str) -> None:
+@contextmanager
+def deployed() -> Iterator[Path]:
+    """Where the rules file would be in a bundle: what is there is what the build makes of it."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / RULES_FILE.name
+        compiled.beside(file).write_bytes(compiled.written(load_rules(RULES_FILE), {}))
+        yield file
+
+
+def run(code: str, rules_file: Path) -> None:
     """A statement in a fresh interpreter."""
-    child("-c", code, SYNC_RULES_FILE=str(RULES_FILE), SYNC_RULES_QUEUE_URL=QUEUE_URL)
+    child("-c", code, SYNC_RULES_FILE=str(rules_file), SYNC_RULES_QUEUE_URL=QUEUE_URL)
 
 
 def peak_bytes(url: str) -> float:
