@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 from unittest import mock
 
+import handlers  # noqa: F401 -- for what it sets in the process
 from benchmarks.answering import AFTER, BEFORE, SOURCE, target
 from sync_rules import aws
 from sync_rules.backfilling.budget import within_budget

@@ -65,7 +65,8 @@ def test_fanout_asks_for_what_the_rules_look_at_and_no_more():
     assert listed.attributes == frozenset()
     assert targets.attributes == {"books": {"author_id", "book_id", "author_name", "author_bio"}}
     assert sources.attributes == {"authors": {"name", "bio"}}
-    scene = Scene(parse_rules("""
+    scene = Scene(
+        parse_rules("""
 tables: {shop: {key: {PK: S, SK: S}}}
 entities:
   user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
@@ -74,7 +75,8 @@ entities:
 rules:
   orders: copy user.name into order.user_name
   lines: {copy: user.rank, into: line.user.rank}
-"""))
+""")
+    )
     scene.there("shop", {"PK": s("USER#1"), "SK": s("LINE#1#1")})
     scene.put("shop", user_item("1", name=s("Ada"), rank=n(1)))
     scene.deliver()
