@@ -6,13 +6,13 @@ a source older than its image. An index row is never an image, and neither is wh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from sync_rules.attributes import Item, Names
 from sync_rules.errors import StoreError
-from sync_rules.families import Part, PartRule, TargetRule
+from sync_rules.families import Part, TargetRule
 from sync_rules.handover import chunk_message, hand_over, inline_max_items, second_look
 from sync_rules.listings import Listing, failed, list_page, told
 from sync_rules.lookedat import attributes_read
@@ -27,6 +27,7 @@ from sync_rules.sources import Target, read_all
 from sync_rules.store import Later, Work
 
 OUT_OF_TIME: Final = "OutOfTime"
+T = TypeVar("T")
 
 
 def pull(pulls: Sequence[Pull], pace: Pace) -> Work[Report]:
@@ -212,36 +213,37 @@ def _look(looks: Mapping[ItemKey, Look], pace: Pace) -> Work[Report]:
             for part in parts_listed(listing.push, key, look.image):
                 parts.setdefault(part, {})[id(listing)] = listing
     report = yield from fix(targets, pace)
-    _tell(report, [(key, PullMessage(key), look.asked) for key, look in looks.items()])
+    _tell(report, ((key, key, look.asked) for key, look in looks.items()), PullMessage)
     some = yield from settle([PartLook(part) for part in parts], pace)
-    _tell(some, [(part.target, message_of(part), asked.values()) for part, asked in parts.items()])
+    _tell(some, ((part.target, part, asked.values()) for part, asked in parts.items()), message_of)
     report.add(some)
     return report
 
 
-def _tell(report: Report, asked: Iterable[tuple[ItemKey, Message, Collection[Listing]]]) -> None:
-    """What came of each item concerns the pushes that asked for it; each comes with the message that asks for it."""
-    for key, message, listings in asked:
+def _tell(
+    report: Report, asked: Iterable[tuple[ItemKey, T, Collection[Listing]]], message_for: Callable[[T], Message]
+) -> None:
+    """What came of each item concerns the pushes that asked for it. `message_for` makes the message that asks again."""
+    for key, what, listings in asked:
         for listing in listings:
             listing.wrote |= key in report.written
         if key in report.failed:
             failed(listings, report.failed[key].reason)
             for listing in listings:
                 listing.targets_failed = True
-                listing.again.append(message)
+                listing.again.append(message_for(what))
 
 
 def still_linked(push: Push, image: Item) -> tuple[TargetRule, ...]:
     """The rules of a push by which this image still points to its source; a target that moved has its own record."""
-    return tuple(rule for rule in push.rules if isinstance(rule, TargetRule) and push.source in rule.source_keys(image))
+    return tuple([rule for rule in push.target_rules if push.source in rule.source_keys(image)])
 
 
 def parts_listed(push: Push, key: ItemKey, image: Item) -> list[Part]:
     """The parts of the item that started a push, as an item it listed names them."""
     return [
         part
-        for rule in push.rules
-        if isinstance(rule, PartRule)
+        for rule in push.part_rules
         for part in rule.parts(Change(key, None, image), rule.listed)
         if part.target == push.source
     ]

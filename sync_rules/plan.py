@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from sync_rules.attributes import Item
 from sync_rules.families import EffectRule, ListingRule, Part, PartRule, Rule, TargetRule
@@ -34,7 +35,7 @@ class Pull:
     delay_seconds: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Push:
     """Look at everything that one item lists (a source its targets, a node its edges), for rules of the same Query.
 
@@ -55,6 +56,16 @@ class Push:
         return PushMessage(
             self.names, self.source, self.removed, self.cursor, self.delay_seconds, self.found, self.spread
         )
+
+    @cached_property
+    def target_rules(self) -> tuple[TargetRule, ...]:
+        """Those of its rules that keep attributes of what is listed."""
+        return tuple(rule for rule in self.rules if isinstance(rule, TargetRule))
+
+    @cached_property
+    def part_rules(self) -> tuple[PartRule, ...]:
+        """Those of its rules for which what is listed names parts."""
+        return tuple(rule for rule in self.rules if isinstance(rule, PartRule))
 
     @property
     def names(self) -> tuple[str, ...]:

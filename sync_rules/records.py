@@ -83,13 +83,13 @@ def position_of(record: object) -> str:
 
 
 def _read_record(record: object, position: str, rules: Rules, names: Names) -> Change | Failure | None:
-    if not isinstance(record, Mapping):
+    if not isinstance(record, dict):
         raise RecordError("a record is not a map")
     wrapped = "kinesis" in record
     body = _unwrap(record["kinesis"]) if wrapped else record
     data = body.get("dynamodb")
-    keys = data.get("Keys") if isinstance(data, Mapping) else None
-    if not isinstance(data, Mapping) or not isinstance(keys, Mapping) or not keys:
+    keys = data.get("Keys") if isinstance(data, dict) else None
+    if not isinstance(data, dict) or not isinstance(keys, dict) or not keys:
         raise RecordError("a record has no dynamodb.Keys")
     keys = _read_image(keys)
     table = _table_of(body, keys, rules)
@@ -129,7 +129,7 @@ def _lacking(body: Mapping[str, Any], data: Mapping[str, Any], old: Item | None,
 def _identity(body: Mapping[str, Any]) -> tuple[object, object]:
     """Who made a change, if it was not a user: spelled in one way by Lambda, in another by the streams' own API."""
     identity = body.get("userIdentity")
-    if not isinstance(identity, Mapping):
+    if not isinstance(identity, dict):
         return None, None
     return identity.get("type", identity.get("Type")), identity.get("principalId", identity.get("PrincipalId"))
 
@@ -149,7 +149,7 @@ def _unwrap(kinesis: object) -> Mapping[str, Any]:
         body = json.loads(base64.b64decode(kinesis["data"]))  # type: ignore[index]  # a wrong shape is caught below
     except (TypeError, KeyError, ValueError) as error:
         raise RecordError("the data of a Kinesis record is not base64 of a DynamoDB record") from error
-    if not isinstance(body, Mapping):
+    if not isinstance(body, dict):
         raise RecordError("the data of a Kinesis record is not a DynamoDB record")
     return body
 
@@ -178,7 +178,7 @@ def _milliseconds(stamp: object) -> int | None:
 
 
 def _read_image(image: object, names: Names = None) -> dict[str, AttributeValue]:
-    if not isinstance(image, Mapping):
+    if not isinstance(image, dict):
         raise RecordError("an image of a record is not a map")
     read: dict[str, AttributeValue] = {}
     for name in image if names is None else [name for name in names if name in image]:
@@ -192,7 +192,7 @@ def _read_image(image: object, names: Names = None) -> dict[str, AttributeValue]
 
 def _read_value(value: object) -> AttributeValue:
     """The value with binaries decoded from base64, as JSON has to carry them; any other value as it is."""
-    if not isinstance(value, Mapping) or len(value) != 1:
+    if not isinstance(value, dict) or len(value) != 1:
         raise RecordError("an attribute of a record is not {type: value}")
     match value:
         case {"S": str()} | {"BOOL": bool()} | {"NULL": bool()}:

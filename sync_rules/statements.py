@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sync_rules.attributes import AttributeValue, Path
 from sync_rules.entities import Table
-from sync_rules.model import Condition, ItemKey, Test, Update
+from sync_rules.model import Test, Update
 
 STATEMENT_MAX_CHARACTERS: Final = 8192  # of BatchStatementRequest
 # `SET a = ?, b = ?`: the documentation shows the verb repeated instead, which not every engine reads.
@@ -44,12 +44,16 @@ def statement_of(update: Update, table: Table) -> Statement | None:
     """The statement for an update; None when it must be an UpdateItem."""
     if update.adds or update.discards:
         return None
-    guard = [condition for condition in update.guard if not _is_there(condition, update.key)]
+    names = tuple([name for name, _, _ in update.key.values])
+    # that the item is there is said by a WHERE with its whole key
+    guard = [
+        one for one in update.guard if one.test is not Test.EXISTS or len(one.path) > 1 or one.path[0] not in names
+    ]
     if any(_null(condition.value) for condition in guard):
         return None
     text = _text(
         table.physical_name,
-        tuple([name for name, _, _ in update.key.values]),
+        names,
         tuple([path for path, _ in update.sets]),
         update.removes,
         tuple([(condition.test, condition.path) for condition in guard]),
@@ -83,11 +87,6 @@ def _text(
 def _sayable(path: Path) -> bool:
     """Not every engine takes a dot in quotes for part of a name, and a path must not mean another one anywhere."""
     return not any("." in name or "[" in name for name in path)
-
-
-def _is_there(condition: Condition, key: ItemKey) -> bool:
-    """What a WHERE with the whole key says by itself."""
-    return condition.test is Test.EXISTS and any(condition.path == (name,) for name, _, _ in key.values)
 
 
 def _null(value: AttributeValue | None) -> bool:

@@ -54,6 +54,15 @@ class CopyRule(LinkedRule):
             "settle_seconds": self.settle_seconds,
         }
 
+    @cached_property
+    def _read(self) -> tuple[Path, ...]:
+        return tuple(path for path, _ in self.mapping)
+
+    @cached_property
+    def _binds(self) -> bool:
+        """Whether anything that is copied is a field in the source's key."""
+        return any(path[0] in self.source.bound for path in self._read)
+
     # ---------------------------------------------------------------- what matters
     def pushes(self, change: Change) -> bool:
         """A source came, went, or changed in what the rule reads of it. A snapshot is pushed only to be filled."""
@@ -82,7 +91,7 @@ class CopyRule(LinkedRule):
 
     def values(self, source: Item) -> dict[Path, AttributeValue | None]:
         """What each copy must hold, given a source."""
-        view = self.source.view(source, (path for path, _ in self.mapping))
+        view = self.source.view(source, self._read) if self._binds else source
         return {to: get(view, path) for path, to in self.mapping}
 
     def link_guard(self, image: Item) -> tuple[Condition, ...]:
