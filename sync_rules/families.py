@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from sync_rules.attributes import AttributeValue, Item, Path, changed, get, overlaps
+from sync_rules.attributes import AttributeValue, Item, Path, changed, overlaps, standing
 from sync_rules.entities import Entity, Table
 from sync_rules.finding import Find, KeyConditions, Link, Pointer
 from sync_rules.model import Change, Condition, Effect, ItemKey, Write
@@ -210,8 +210,12 @@ class TargetRule(Rule):
             return change.new is not None
         if changed(change.old, change.new, self.relevant_paths):
             return True
-        maps = (copy[:length] for copy in self.copies for length in range(1, len(copy)))
-        return any(_standing(change.old, path) != _standing(change.new, path) for path in maps)
+        return any(standing(change.old, path) != standing(change.new, path) for path in self._maps)
+
+    @cached_property
+    def _maps(self) -> tuple[Path, ...]:
+        """The maps that its copies stand in."""
+        return tuple(dict.fromkeys(copy[:length] for copy in self.copies for length in range(1, len(copy))))
 
     def source_keys(self, target: Item) -> tuple[ItemKey, ...]:  # noqa: ARG002
         """The sources that a target names; empty when it names none, or when they are its `members`."""
@@ -258,12 +262,6 @@ class TargetRule(Rule):
     def source_guard(self, source: Item | None) -> tuple[Condition, ...]:  # noqa: ARG002
         """The source still says what it said; for the transactions of strict rules and of deletes."""
         return ()
-
-
-def _standing(item: Item, path: Path) -> str:
-    """What stands where a copy needs a map."""
-    value = get(item, path)
-    return "nothing" if value is None else "a map" if "M" in value else "something else"
 
 
 @dataclass(frozen=True, slots=True)

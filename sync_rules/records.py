@@ -156,8 +156,7 @@ def _unwrap(kinesis: object) -> Mapping[str, Any]:
 
 def _table_of(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | None:
     """By the stream's ARN or, in Kinesis, the table's name. Without either, the one table whose key it could be."""
-    arn = STREAM_ARN.match(str(body.get("eventSourceARN", "")))
-    name = arn[1] if arn else body.get("tableName")
+    name = _table_in(str(body.get("eventSourceARN", ""))) or body.get("tableName")
     if isinstance(name, str):
         return rules.by_physical_name.get(name.rpartition("/")[2])
     fitting = [t for t in rules.streamed_tables if {a.name for a in t.key} == keys.keys() and t.key_of(keys)]
