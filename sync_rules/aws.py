@@ -1,8 +1,8 @@
 """The way to AWS: clients, what their errors mean, and how calls are tried again. The only importer of botocore.
 
 Law: tenacity is the one retry mechanism (botocore tries once), with full jitter and within the caller's deadline; what
-was refused on its merits is never tried again. Clients are made once per process, of one session: each costs tens of
-milliseconds, and the first of a session as much again. boto3 would add to that what is not used.
+was refused on its merits is never tried again. Clients are made once per process, of one session. boto3 is left out: it
+would add what is not used to each start.
 """
 
 from __future__ import annotations
@@ -51,8 +51,7 @@ FIRST_WAIT_SECONDS: Final = 0.025  # what the AWS SDKs start with for DynamoDB
 WAIT_MAX_SECONDS: Final = 2.0
 FIRST_ATTEMPTS_MAX: Final = 2  # at something that has not answered yet
 FIRST_MAX_SECONDS: Final = 5
-# Not looked over by botocore before they are sent: that is a third of the work, and the service says the same. And some
-# emulators' shard ids are shorter than botocore allows.
+# Not looked over before they are sent, a third of the work: the service says the same. Some shard ids are too short.
 UNVALIDATED: Final = frozenset({"dynamodb", "dynamodbstreams"})
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 OTHER_THROTTLE: Final = "Other"  # of a kind that is not told
@@ -166,8 +165,6 @@ REASONS: Final = {
     "QueueDoesNotExist": "QueueNotFound",
     "NoSuchBucket": "BucketNotFound",
 }
-
-
 LIMITS: Final = (
     "ProvisionedThroughputExceeded", "AccountLimitExceeded", "KeyRangeThroughputExceeded",
     "MaxOnDemandThroughputExceeded",
