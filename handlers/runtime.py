@@ -173,6 +173,7 @@ def consumer() -> Consumer:
     queue = _queue()
     limits = Limits() if isinstance(queue, SqsQueue) else WITHOUT_QUEUE
     units = _write_units()
+    _writers()  # what is wrong is told at the start, and not where a table first has a limit
     if units or any(table.max_write_units_per_second for table in rules().tables.values()):
         from sync_rules.backfilling.metered import MeteredStore  # noqa: PLC0415 - only where there is a limit
         from sync_rules.backfilling.rate import Rate, writes_at_once  # noqa: PLC0415

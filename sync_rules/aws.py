@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -270,7 +271,7 @@ class _BeforeDeadline(stop_base):
 
 def retrying(
     remaining_seconds: RemainingSeconds = no_deadline,
-    attempts_max: int = ATTEMPTS_MAX,
+    attempts_max: int | None = ATTEMPTS_MAX,
     sleep: Callable[[float], None] = time.sleep,
     *,
     first: bool = False,
@@ -278,10 +279,11 @@ def retrying(
 ) -> Retrying:
     """Calls a function until it answers: full jitter from 25 ms doubling to 2 s, while the next wait fits the deadline.
 
-    With `first`, for what a command begins with, it gives up after seconds where nothing answers at all. `on_throttle`
-    is told the kinds of each throttle, from whichever thread met it. The last error is raised as it is. May be shared
-    by threads.
+    Without `attempts_max` only the deadline ends it. With `first`, for what a command begins with, it gives up after
+    seconds where nothing answers at all. `on_throttle` is told the kinds of each throttle, by whichever thread met it.
+    The last error is raised as it is. May be shared by threads.
     """
+    nobody = [_NobodyThere()] if first else []
 
     def count(retry_state: RetryCallState) -> None:
         error = retry_state.outcome.exception() if retry_state.outcome is not None else None
@@ -292,9 +294,7 @@ def retrying(
         after=count,
         retry=retry_if_exception(transient),
         wait=wait_random_exponential(multiplier=FIRST_WAIT_SECONDS, max=WAIT_MAX_SECONDS),
-        stop=stop_any(
-            stop_after_attempt(attempts_max), _BeforeDeadline(remaining_seconds), *([_NobodyThere()] if first else [])
-        ),
+        stop=stop_any(stop_after_attempt(attempts_max or sys.maxsize), _BeforeDeadline(remaining_seconds), *nobody),
         sleep=sleep,
         reraise=True,
     )

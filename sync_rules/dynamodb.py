@@ -59,7 +59,10 @@ class DynamoStore:
         self._tables = tables
         self._retrying = aws.retrying(remaining_seconds, attempts_max, sleep, on_throttle=on_throttle)
         mode = write_mode or ("batch" if aws.is_aws(client) else "update")
-        self._writer = Writer(client, tables, self._retrying, workers, mode)
+        rounds = aws.retrying(remaining_seconds, None, sleep, on_throttle=on_throttle)
+        self._writer = Writer(
+            client, tables, self._retrying, workers, mode=mode, rounds=rounds, fruitless_max=attempts_max
+        )
 
     # ------------------------------------------------------------ reads
     def read(self, request: Read) -> tuple[Item | None, ...]:

@@ -15,9 +15,8 @@ from typing import Final
 
 BATCH_WAIT_SECONDS: Final = 0.1  # longest first pause after a throttle: 25 writes wait for one of them
 BATCH_WAIT_MAX_SECONDS: Final = 1.0  # longer, and the table would keep less than it could have taken
-BETWEEN_THROTTLES_STATEMENTS: Final = (
-    50  # fewer written from one throttle to the next: the pause is too short; over twice: long
-)
+# Fewer written from one throttle to the next, and the pause is too short; more than twice as many, and it is too long.
+BETWEEN_THROTTLES_STATEMENTS: Final = 50
 CALM_STATEMENTS: Final = 1_000  # so many written without a throttle: as before the first of them
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import json
 import threading
+from contextlib import suppress
 from typing import Any, Final
 
 # The requests that may have many values in them, and the answers; in these there are no other shapes than attribute
@@ -64,8 +65,9 @@ def _set_aside(response_dict: dict[str, Any], **_: Any) -> None:
     body: bytes = response_dict["body"]
     _aside.answer = None
     if response_dict["status_code"] == 200 and not any(kind in body for kind in BINARY):  # noqa: PLR2004 -- OK
-        _aside.answer = json.loads(body)
-        response_dict["body"] = b"{}"
+        with suppress(ValueError):  # which botocore tells
+            _aside.answer = json.loads(body)
+            response_dict["body"] = b"{}"
 
 
 def _put_back(parsed: dict[str, Any], **_: Any) -> None:

@@ -15,8 +15,10 @@ from typing import Any, Final
 from sync_rules.attributes import AttributeValue, Path
 from sync_rules.entities import Table
 from sync_rules.model import Test, Update
+from sync_rules.sizes import value_bytes
 
 STATEMENT_MAX_CHARACTERS: Final = 8192  # of BatchStatementRequest
+BATCHED_MAX_BYTES: Final = 100_000  # of a statement's values: a request of 25 stays far under its 16 MB
 # `SET a = ?, b = ?`: the documentation shows the verb repeated instead, which not every engine reads.
 BETWEEN_PATHS: Final = ", "
 TEXTS_KEPT_MAX: Final = 1_024  # of at most 8 KB each
@@ -61,7 +63,10 @@ def statement_of(update: Update, table: Table) -> Statement | None:
     if text is None:
         return None
     compared = [condition.value for condition in guard if condition.value is not None]
-    return Statement(text, (*[value for _, value in update.sets], *update.key.attributes().values(), *compared))
+    values = [value for _, value in update.sets]
+    if sum(map(value_bytes, (*values, *compared))) > BATCHED_MAX_BYTES:
+        return None
+    return Statement(text, (*values, *update.key.attributes().values(), *compared))
 
 
 @lru_cache(maxsize=TEXTS_KEPT_MAX)

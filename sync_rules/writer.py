@@ -50,6 +50,7 @@ Places = tuple[int, ...]  # of writes among those handed over
 Throttles = Sequence[str]  # their kinds
 BATCH_MAX_STATEMENTS: Final = 25  # quota of BatchExecuteStatement
 BATCH_MIN_STATEMENTS: Final = 2
+REFUSED_MAX_SHARE: Final = 0.2  # of a batch, for the next to be sent without a pause: a few hot keys are not the table
 # What a statement in a batch may meet that passes, by BatchStatementError's code; the SDKs do not try these again.
 PASSING: Final[Mapping[str, str]] = {
     "ProvisionedThroughputExceeded": "ProvisionedThroughputExceededException",
@@ -71,6 +72,8 @@ class Writer:
 
     `mode`: "batch" sends several plain updates as statements, "update" sends each alone, as transactions and puts
     always are. Not for engines whose PartiQL is not DynamoDB's: moto answers success to a write that it did not make.
+    `rounds` tries batches again for as long as there is time: they give up by themselves after `fruitless_max` rounds
+    in a row in which nothing was written.
     """
 
     def __init__(
@@ -79,13 +82,17 @@ class Writer:
         tables: Mapping[str, Table],
         retrying: Retrying,
         workers: int,
+        *,
         mode: Mode = "update",
+        rounds: Retrying | None = None,
+        fruitless_max: int = aws.ATTEMPTS_MAX,
     ) -> None:
         self._client = client
         self._tables = tables
         self._retrying = retrying
         self._pressure = Pressure()
-        self._asking = retrying.copy(wait=self._pause)
+        self._rounds = (rounds or retrying).copy(wait=self._pause)
+        self._fruitless_max = fruitless_max
         self._workers = workers
         self._mode = mode
 
@@ -114,9 +121,9 @@ class Writer:
 
     def _written(self, statements: dict[int, Statement]) -> dict[int, Result]:
         """The results of statements that count; those of others are found by writing alone."""
-        batches = _Batches(self._client, statements, self._pressure, self._share)
+        batches = _Batches(self._client, statements, self._pressure, self._share, self._fruitless_max)
         with suppress(*aws.ERRORS):  # told in what is left
-            self._asking(batches)
+            self._rounds(batches)
         return batches.results | batches.left()
 
     def _pause(self, retry_state: RetryCallState) -> float:
@@ -159,7 +166,10 @@ class Writer:
 
 
 class _Batches:
-    """Statements, called until none is left that may yet be written. `results` are those to count on, by place."""
+    """Statements, called until none is left that may yet be written. `results` are those to count on, by place.
+
+    What must be asked again goes to the end of the line: what one partition does not take is in nobody else's way.
+    """
 
     def __init__(
         self,
@@ -167,12 +177,14 @@ class _Batches:
         statements: Mapping[int, Statement],
         pressure: Pressure,
         share: Callable[[Callable[[Places], Throttles], Sequence[Places]], Iterable[Throttles]],
+        fruitless_max: int,
     ) -> None:
         self._client = client
         self._pressure = pressure
         self._share = share
         self._pending = dict(statements)
         self._reasons: dict[int, str] = {}
+        self._fruitless, self._fruitless_max = 0, fruitless_max  # rounds in a row
         self.results: dict[int, Result] = {}
 
     def left(self) -> dict[int, Result]:
@@ -181,7 +193,7 @@ class _Batches:
         return {place: Result(Status.FAILED, reason=self._reasons.get(place, last)) for place in self._pending}
 
     def __call__(self) -> None:
-        """Raises UnprocessedError when some of it must be asked again."""
+        """A round. Raises UnprocessedError when some must be asked again, unless round after round came to nothing."""
         places = tuple(self._pending)
         batches = [
             places[start : start + BATCH_MAX_STATEMENTS] for start in range(0, len(places), BATCH_MAX_STATEMENTS)
@@ -191,35 +203,40 @@ class _Batches:
             throttles += met
         if throttles:
             self._pressure.refused()
-        if self._pending:
+        self._fruitless = self._fruitless + 1 if len(self._pending) == len(places) else 0
+        if self._pending and self._fruitless < self._fruitless_max:
             raise aws.UnprocessedError(throttles)
 
     def _one_by_one(self, batches: Sequence[Places]) -> Iterator[Throttles]:
-        """Until one is not answered in full."""
+        """Until much of one must be asked again."""
         for batch in batches:
             yield self._send(batch)
-            if not self._pending.keys().isdisjoint(batch):
+            if sum(place in self._pending for place in batch) > REFUSED_MAX_SHARE * len(batch):
                 return
 
     def _send(self, places: Places) -> Throttles:
         """Send these, and take what is answered. The throttles that they met."""
         requests: Any = [self._pending[place].request() for place in places]
         try:
-            answers = self._client.batch_execute_statement(Statements=requests)["Responses"]
+            answers = self._client.batch_execute_statement(Statements=requests).get("Responses", [])
         except aws.ERRORS as error:
             for place in places:
                 if aws.transient(error):
-                    self._reasons[place] = aws.reason(error)
+                    self._again(place, aws.reason(error))
                 else:
                     del self._pending[place]
             return aws.throttles(error)
+        if len(answers) != len(places):  # nobody knows whose they are
+            for place in places:
+                del self._pending[place]
+            return ()
         throttles: list[str] = []
         written = 0
         for place, answer in zip(places, answers, strict=True):
             found: Mapping[str, Any] = answer.get("Error") or {}
             code = found.get("Code", "")
             if code in PASSING:
-                self._reasons[place] = PASSING[code]
+                self._again(place, PASSING[code])
                 throttles += [aws.OTHER_THROTTLE] * (code in aws.THROTTLED)
                 continue
             del self._pending[place]
@@ -230,6 +247,10 @@ class _Batches:
                 self.results[place] = Result(Status.REFUSED, found["Item"])
         self._pressure.took(written)
         return throttles
+
+    def _again(self, place: int, reason: str) -> None:
+        self._reasons[place] = reason
+        self._pending[place] = self._pending.pop(place)
 
 
 class _Transact:

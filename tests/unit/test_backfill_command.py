@@ -511,7 +511,7 @@ def test_backfill_looks_at_the_lag_of_the_function(command):
     assert asked == ["handler"]
 
 
-@pytest.mark.parametrize(("rate", "writes"), [(0.0, 100), (5.0, 1), (500.0, 50), (5_000.0, 100)])
+@pytest.mark.parametrize(("rate", "writes"), [(0.0, 200), (5.0, 1), (500.0, 50), (5_000.0, 200)])
 def test_backfill_sends_only_so_many_writes_at_once(rate, writes):
     """At a low rate few writes go out together, so that it is kept from moment to moment and stopping is quick."""
     assert backfill.writes_at_once(rate) == writes

@@ -8,7 +8,7 @@ import pytest
 from sync_rules import aws
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.model import WRITTEN, Condition, Put, Result, Status, Test, Transaction, Update
-from sync_rules.statements import STATEMENT_MAX_CHARACTERS, statement_of
+from sync_rules.statements import BATCHED_MAX_BYTES, STATEMENT_MAX_CHARACTERS, statement_of
 from sync_rules.store import Apply
 from sync_rules.writer import BATCH_MAX_STATEMENTS
 from tests.builders import exists, key, n, s, shop, update
@@ -95,10 +95,10 @@ def test_statements_that_were_throttled_are_asked_again_together(code):
 @pytest.mark.parametrize(("code", "reason"), PASSING.items())
 def test_statement_that_is_throttled_each_time_fails_alone(code, reason):
     """What is not written is said to be so, by the reason that a single write would give."""
-    client = Client(answers("", code), *[answers(code)] * 2)
+    client = Client(answers("", code), *[answers(code)] * 3)
     store, waits = store_on(client, attempts_max=3)
     assert store.apply(Apply(updates(2))) == (WRITTEN, Result(Status.FAILED, reason=reason))
-    assert len(waits) == 2
+    assert len(waits) == 3
 
 
 @pytest.mark.parametrize(
@@ -118,6 +118,21 @@ def test_batch_that_is_refused_as_a_whole_is_written_one_by_one():
     store, waits = store_on(client)
     assert store.apply(Apply(updates(2))) == (WRITTEN, WRITTEN)
     assert waits == []
+
+
+@pytest.mark.parametrize("answer", [{}, {"Responses": [{}]}], ids=["none", "fewer"])
+def test_batch_whose_answers_are_not_as_many_is_written_one_by_one(answer):
+    """Nobody knows whose answers they are."""
+    store, _ = store_on(Client(answer, OK, OK))
+    assert store.apply(Apply(updates(2))) == (WRITTEN, WRITTEN)
+
+
+def test_statement_of_large_values_is_none():
+    """What is set and what is compared count: 25 of them would be more than a request may have."""
+    half = s("x" * (BATCHED_MAX_BYTES // 2))
+    assert statement_of(update(SHOP, order(1), exists(SHOP), a=half), SHOP) is not None
+    was = Condition(Test.EQUALS, ("a",), half)
+    assert statement_of(update(SHOP, order(1), exists(SHOP), was, a=half, b=n(1)), SHOP) is None
 
 
 def test_batch_that_nobody_answers_fails():

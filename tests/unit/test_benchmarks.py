@@ -19,6 +19,7 @@ from benchmarks.figures import ENGINE, WALL, Figure, ratios, table
 from benchmarks.ours import consumer_of, copied, handled, idle_consumer, renamed
 from benchmarks.records import _records, _rules
 from benchmarks.running import ENVIRONMENT, answering, child
+from sync_rules import aws
 from sync_rules.rulefile import parse_rules
 
 TARGETS = 60  # more than two batches of statements
@@ -130,8 +131,12 @@ def test_bucket_fills_with_time_and_holds_a_second(monkeypatch):
 @pytest.fixture(scope="module")
 def running():
     """The engine in its own process, with the environment of the measured clients."""
+    for kept in (aws._client, aws._session):  # with the credentials of the test before
+        kept.cache_clear()
     with mock.patch.dict(os.environ, ENVIRONMENT), answering() as engine:
         yield engine
+    for kept in (aws._client, aws._session):
+        kept.cache_clear()
 
 
 @pytest.mark.parametrize("name", TABLES)

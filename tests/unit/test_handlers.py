@@ -423,7 +423,7 @@ def test_handlers_share_the_limit_of_a_table(function, writers, rates):
     made = function.scene.rules
     tables = {**made.tables, "books": replace(made.tables["books"], max_write_units_per_second=3_000)}
     function.monkeypatch.setattr(runtime, "rules", lambda: replace(made, tables=tables))
-    function.monkeypatch.setattr(runtime.Rate, "take", take)
+    function.monkeypatch.setattr(Rate, "take", take)
     function.monkeypatch.setenv(runtime.WRITE_UNITS, "50")
     function.monkeypatch.setenv(runtime.WRITERS, writers)
     function.scene.put("authors", ADA)

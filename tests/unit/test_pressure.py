@@ -86,8 +86,10 @@ def test_pressure_leaves_nothing_out_at_the_deadline():
 
 
 def test_pressure_lets_the_rest_wait():
-    """Once something was throttled the batches go out one at a time, and none after one that is throttled again."""
-    full, hot = answers(*[""] * 25), answers(*[HOT] * 25)
+    """Once something was throttled the batches go out one at a time, none after one of which much is throttled again; and
+    what was throttled comes last.
+    """
+    full, hot, little = answers(*[""] * 25), answers(*[HOT] * 25), answers(*[HOT] * 5, *[""] * 20)
     client = Client(full, hot, hot, full, full)
     store, waits = store_on(client)
     assert store.apply(Apply(updates(range(75)))) == (WRITTEN,) * 75
@@ -95,12 +97,35 @@ def test_pressure_lets_the_rest_wait():
     first, second, third = ([*range(start, start + 25)] for start in (0, 25, 50))
     assert sent == [first, second, third, second, third]
     assert len(waits) == 1
-    client = Client(hot, full, full)
+    client = Client(hot, full, little, answers(*[""] * 5))
     client.calls.clear()
     store._writer._client = client
     assert store.apply(Apply(updates(range(50)))) == (WRITTEN,) * 50
-    assert [len(call["Statements"]) for _, call in client.calls] == [25, 25, 25]
-    assert len(waits) == 2
+    sent = [[int(entry["Parameters"][0]["N"]) for entry in call["Statements"]] for _, call in client.calls]
+    assert sent == [first, second, first, first[:5]]
+    assert len(waits) == 3
+
+
+@pytest.mark.parametrize("hot", [1, 8, 25, 100])
+@pytest.mark.parametrize("before", [False, True], ids=["calm", "pressed"])
+def test_pressure_of_a_hot_key_is_in_nobodys_way(hot, before):
+    """What is throttled for ever at the head of the line fails alone: all behind it are written, each time."""
+    store, client, _ = limited(10_000, 1)
+    healthy = client._answer
+    client._answer = lambda number: healthy(number) if number >= hot else {"Error": THROTTLED}
+    if before:
+        store.apply(Apply(updates(range(hot + 1))))
+    for _ in range(3):
+        results = store.apply(Apply(updates(range(200))))
+        assert [one == WRITTEN for one in results] == [False] * hot + [True] * (200 - hot)
+
+
+@pytest.mark.parametrize("rate", [1, 5, 20])
+def test_pressure_of_a_slow_table_ends_with_every_copy_made(rate):
+    """However little a table takes: as long as something is written, and there is time, it goes on."""
+    store, client, _ = limited(rate, 1)
+    assert store.apply(Apply(updates(range(200)))) == (WRITTEN,) * 200
+    assert sorted(client.written) == list(range(200))
 
 
 def test_pressure_counts_each_write_that_is_throttled():

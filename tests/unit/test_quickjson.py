@@ -113,6 +113,20 @@ def test_quickjson_leaves_errors_to_botocore(wires):
     assert quick.ask("Scan", 200, b"{}") == Wire(by_json=False).ask("Scan", 200, b"{}")
 
 
+def test_quickjson_leaves_what_is_no_json_to_botocore(wires):
+    """An answer cut short is what botocore makes of it."""
+    slow, quick = wires
+    for body in (b"", b'{"Items": [{"a": {"S'):
+        assert outcome(slow, body) == outcome(quick, body)
+
+
+def outcome(wire: Wire, body: bytes) -> Any:
+    try:
+        return wire.ask("Query", 200, body)
+    except Exception as error:  # noqa: BLE001 -- whichever it is
+        return type(error)
+
+
 # ---------------------------------------------------------------- requests
 BYTES = st.binary(min_size=1, max_size=4)
 SENT = st.recursive(
