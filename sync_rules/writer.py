@@ -1,15 +1,14 @@
 """Guarded writes to DynamoDB: 25 updates at a time by BatchExecuteStatement, or each on its own by UpdateItem, PutItem,
 or TransactWriteItems where it takes several.
 
-Law: a refused guard is an answer and is never tried again; a write that fails, whatever the reason, stops no other. Of
-a batch only two answers are taken: written, and refused with the item as it stands. What was throttled is asked again,
-together; all else is tried alone, and that answer counts. After a throttle, batches go out one at a time, and the rest
-waits with what was throttled: whoever asks on would only be told so again.
+Law: a refused guard is an answer and is never tried again; a write that fails, whatever the reason, stops no other.
+What a batch does not decide is tried alone, and that answer counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
@@ -19,6 +18,7 @@ from uuid import uuid4
 from tenacity import RetryCallState, Retrying
 
 from sync_rules import aws
+from sync_rules.batches import Batches
 from sync_rules.conditions import Expressions, as_update, whole
 from sync_rules.entities import Table
 from sync_rules.model import (
@@ -44,21 +44,11 @@ VERBS: Final[Mapping[type[Action], str]] = {
     Check: "ConditionCheck", Update: "Update", Increment: "Update", Delete: "Delete", Put: "Put",
 }  # fmt: skip
 Mode = Literal["batch", "update"]
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 S = TypeVar("S")
-Places = tuple[int, ...]  # of writes among those handed over
-Throttles = Sequence[str]  # their kinds
-BATCH_MAX_STATEMENTS: Final = 25  # quota of BatchExecuteStatement
 BATCH_MIN_STATEMENTS: Final = 2
-REFUSED_MAX_SHARE: Final = 0.2  # of a batch, for the next to be sent without a pause: a few hot keys are not the table
-# What a statement in a batch may meet that passes, by BatchStatementError's code; the SDKs do not try these again.
-PASSING: Final[Mapping[str, str]] = {
-    "ProvisionedThroughputExceeded": "ProvisionedThroughputExceededException",
-    "ThrottlingError": "ThrottlingException",
-    "RequestLimitExceeded": "RequestLimitExceeded",
-    "TransactionConflict": "TransactionConflict",
-    "InternalServerError": "InternalServerError",
-}
+CURE: Final = "does the role have dynamodb:PartiQLUpdate? See docs/permissions.md"
 RETURN_ITEM: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 REJECTED: Final = frozenset({
     "ItemCollectionSizeLimitExceeded", "ItemCollectionSizeLimitExceededException", "ParamValidationError",
@@ -93,6 +83,7 @@ class Writer:
         self._pressure = Pressure()
         self._rounds = (rounds or retrying).copy(wait=self._pause)
         self._fruitless_max = fruitless_max
+        self._told = False
         self._workers = workers
         self._mode = mode
 
@@ -103,6 +94,12 @@ class Writer:
         alone = [place for place in range(len(writes)) if place not in results]
         results |= zip(alone, self._share(lambda place: self._write(writes[place]), alone), strict=True)
         return tuple(results[place] for place in range(len(writes)))
+
+    def _tell(self, denied: Collection[str]) -> None:
+        """Once, that batches are in vain: nothing is lost, but each update then costs a request more."""
+        if denied and not self._told:
+            self._told = True
+            log.warning("updates are refused in batches (%s) and sent one by one: %s", ", ".join(sorted(denied)), CURE)
 
     def _share(self, work: Callable[[T], S], things: Sequence[T]) -> Iterable[S]:
         """Work on each thing, several at a time, in order."""
@@ -121,9 +118,10 @@ class Writer:
 
     def _written(self, statements: dict[int, Statement]) -> dict[int, Result]:
         """The results of statements that count; those of others are found by writing alone."""
-        batches = _Batches(self._client, statements, self._pressure, self._share, self._fruitless_max)
+        batches = Batches(self._client, statements, self._pressure, self._share, self._fruitless_max)
         with suppress(*aws.ERRORS):  # told in what is left
             self._rounds(batches)
+        self._tell(batches.denied)
         return batches.results | batches.left()
 
     def _pause(self, retry_state: RetryCallState) -> float:
@@ -163,94 +161,6 @@ class Writer:
         if isinstance(action, Update | Increment):
             parameters["UpdateExpression"] = expressions.update(as_update(action))
         return {**parameters, **expressions.parameters()}
-
-
-class _Batches:
-    """Statements, called until none is left that may yet be written. `results` are those to count on, by place.
-
-    What must be asked again goes to the end of the line: what one partition does not take is in nobody else's way.
-    """
-
-    def __init__(
-        self,
-        client: DynamoDBClient,
-        statements: Mapping[int, Statement],
-        pressure: Pressure,
-        share: Callable[[Callable[[Places], Throttles], Sequence[Places]], Iterable[Throttles]],
-        fruitless_max: int,
-    ) -> None:
-        self._client = client
-        self._pressure = pressure
-        self._share = share
-        self._pending = dict(statements)
-        self._reasons: dict[int, str] = {}
-        self._fruitless, self._fruitless_max = 0, fruitless_max  # rounds in a row
-        self.results: dict[int, Result] = {}
-
-    def left(self) -> dict[int, Result]:
-        """Those that were not written, and why; one that was not sent waited for the last that was refused."""
-        last = next(reversed(self._reasons.values()), "")
-        return {place: Result(Status.FAILED, reason=self._reasons.get(place, last)) for place in self._pending}
-
-    def __call__(self) -> None:
-        """A round. Raises UnprocessedError when some must be asked again, unless round after round came to nothing."""
-        places = tuple(self._pending)
-        batches = [
-            places[start : start + BATCH_MAX_STATEMENTS] for start in range(0, len(places), BATCH_MAX_STATEMENTS)
-        ]
-        throttles: list[str] = []
-        for met in self._one_by_one(batches) if self._pressure.there else self._share(self._send, batches):
-            throttles += met
-        if throttles:
-            self._pressure.refused()
-        self._fruitless = self._fruitless + 1 if len(self._pending) == len(places) else 0
-        if self._pending and self._fruitless < self._fruitless_max:
-            raise aws.UnprocessedError(throttles)
-
-    def _one_by_one(self, batches: Sequence[Places]) -> Iterator[Throttles]:
-        """Until much of one must be asked again."""
-        for batch in batches:
-            yield self._send(batch)
-            if sum(place in self._pending for place in batch) > REFUSED_MAX_SHARE * len(batch):
-                return
-
-    def _send(self, places: Places) -> Throttles:
-        """Send these, and take what is answered. The throttles that they met."""
-        requests: Any = [self._pending[place].request() for place in places]
-        try:
-            answers = self._client.batch_execute_statement(Statements=requests).get("Responses", [])
-        except aws.ERRORS as error:
-            for place in places:
-                if aws.transient(error):
-                    self._again(place, aws.reason(error))
-                else:
-                    del self._pending[place]
-            return aws.throttles(error)
-        if len(answers) != len(places):  # nobody knows whose they are
-            for place in places:
-                del self._pending[place]
-            return ()
-        throttles: list[str] = []
-        written = 0
-        for place, answer in zip(places, answers, strict=True):
-            found: Mapping[str, Any] = answer.get("Error") or {}
-            code = found.get("Code", "")
-            if code in PASSING:
-                self._again(place, PASSING[code])
-                throttles += [aws.OTHER_THROTTLE] * (code in aws.THROTTLED)
-                continue
-            del self._pending[place]
-            if not found:
-                self.results[place] = WRITTEN
-                written += 1
-            elif code == "ConditionalCheckFailed" and found.get("Item"):
-                self.results[place] = Result(Status.REFUSED, found["Item"])
-        self._pressure.took(written)
-        return throttles
-
-    def _again(self, place: int, reason: str) -> None:
-        self._reasons[place] = reason
-        self._pending[place] = self._pending.pop(place)
 
 
 class _Transact:

@@ -69,6 +69,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "rows",
         "memory",
         "pressure",
+        "batches",
         "writer",
         "dynamodb",
         "sqs",

@@ -6,11 +6,11 @@ from __future__ import annotations
 import pytest
 
 from sync_rules import aws
+from sync_rules.batches import BATCH_MAX_STATEMENTS
 from sync_rules.dynamodb import DynamoStore
 from sync_rules.model import WRITTEN, Condition, Put, Result, Status, Test, Transaction, Update
 from sync_rules.statements import BATCHED_MAX_BYTES, STATEMENT_MAX_CHARACTERS, statement_of
 from sync_rules.store import Apply
-from sync_rules.writer import BATCH_MAX_STATEMENTS
 from tests.builders import exists, key, n, s, shop, update
 from tests.unit.test_dynamodb import OK, Client, failed
 
@@ -112,12 +112,16 @@ def test_statement_with_another_error_is_tried_alone(code):
     assert (rejected.status, rejected.reason, written) == (Status.REJECTED, "ValidationException", WRITTEN)
 
 
-def test_batch_that_is_refused_as_a_whole_is_written_one_by_one():
+def test_batch_that_is_refused_as_a_whole_is_written_one_by_one(caplog):
     """Such as where the role lacks PartiQLUpdate."""
-    client = Client(failed("AccessDeniedException"), OK, OK)
+    client = Client(*[failed("AccessDeniedException"), OK, OK] * 2)
     store, waits = store_on(client)
-    assert store.apply(Apply(updates(2))) == (WRITTEN, WRITTEN)
+    for _ in range(2):
+        assert store.apply(Apply(updates(2))) == (WRITTEN, WRITTEN)
     assert waits == []
+    (told,) = [record.getMessage() for record in caplog.records]  # once
+    assert told.startswith("updates are refused in batches (AccessDeniedException)")
+    assert "PartiQLUpdate" in told
 
 
 @pytest.mark.parametrize("answer", [{}, {"Responses": [{}]}], ids=["none", "fewer"])
