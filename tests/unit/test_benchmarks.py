@@ -19,6 +19,7 @@ from benchmarks.figures import ENGINE, WALL, Figure, ratios, table
 from benchmarks.ours import consumer_of, copied, handled, idle_consumer, renamed
 from benchmarks.records import _records, _rules
 from benchmarks.running import ENVIRONMENT, answering, child
+from infra.yamltext import read_yaml
 from sync_rules import aws
 from sync_rules.rulefile import parse_rules
 
@@ -328,6 +329,36 @@ def test_scale_page_says_what_the_numbers_say():
     assert math.floor(scale.TABLE_WRITES / scale.LOOP_COPIES_SECOND / 100) == 3
     assert 0.75 < billion.writes / billion.money < 0.85
     assert scale.NEW_TABLE_WRITES * scale.DOUBLES_SECONDS // 10**6 == 7
+
+
+def test_scale_page_says_what_the_template_writes(monkeypatch):
+    """Its default and its pace, and what workers that wait add to the price."""
+    template = read_yaml((scale.PAGE.parent.parent / "template.yaml").read_text(), "template.yaml")
+    default = template["Parameters"]["WriteUnitsPerSecond"]["Default"]
+    pace = {
+        int(units): (one["Workers"], int(one["UnitsOfEach"]))
+        for units, one in template["Mappings"]["FanoutPace"].items()
+    }
+    assert (default, pace[default], pace[40_000]) == (500, (4, 125), (160, 250))
+    assert {each for units, (_, each) in pace.items() if units >= 1_000} == {250}
+    assert round(10**6 / default / 60) == 33
+    shown = scale.compute(10**6)
+    dearer = []
+    for units in (125, 250):
+        monkeypatch.setattr(scale, "WORKER_COPIES_SECOND", units)
+        dearer.append(round(scale.compute(10**6) / shown))
+    assert dearer == [10, 5]
+    said = " ".join(PAGE.split())
+    for words in (
+        "500 unless set",
+        "33 minutes, with four",
+        "the 125 units",
+        "ten times",
+        "at 250",
+        "five times",
+        "160",
+    ):
+        assert words in said
 
 
 @pytest.mark.parametrize(
