@@ -1,8 +1,8 @@
 """What may be written on a table in a second: `max_write_units_per_second` of the rules file, shared out.
 
 Law: each of the processes that write at once takes an equal share, and they need not know of each other. Of any stretch
-of t seconds no more is let through than the share * t and one second's burst; no partition key gets more than its share
-of what one partition takes. A table without the option is not looked at.
+of t seconds no more is let through than the share * t and one second's burst, or one request, if that is larger; no
+partition key gets more than its share of what one partition takes. A table without the option is not looked at.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """How fast a backfill may write: a bucket of write units that fills at a rate, shared by all threads.
 
 Law: of any stretch of t seconds no more is let through than `ceiling * t` units and one burst, or one request, if that
-is larger. A throttle multiplies the rate down, at most once a second; from there it goes back up in equal steps. Stream
-lag puts a cap on it for as long as it lasts. What is let through is in the order of asking.
+is larger: that one waits for a full bucket, and who comes after it until it is paid for. A throttle multiplies the
+rate down, at most once a second; from there it goes back up in equal steps. Stream lag puts a cap on it for as long as
+it lasts. What is let through is in the order of asking.
 """
 
 from __future__ import annotations
@@ -64,10 +65,10 @@ class Rate:
             return True
         with self._lock:
             self._go_on()
-            if self._asked + units - self._credit > self._rate * within_seconds:
+            mine = self._asked + min(units, self.ceiling * BURST_SECONDS)  # the bucket never holds more
+            if mine - self._credit > self._rate * within_seconds:
                 return False
             self._asked += units
-            mine = self._asked
         while True:
             with self._lock:
                 self._go_on()

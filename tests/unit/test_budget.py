@@ -90,10 +90,21 @@ def test_budget_of_a_table_without_a_limit_is_endless():
 def test_budget_is_refused_where_there_is_no_time():
     """At once, and without having waited."""
     budget, clock = budget_of(tables_of(shop=10), within_seconds=lambda: 5.0)
-    assert budget.take(costs(10))
-    assert not budget.take(costs(100))
+    assert budget.take(costs(60))
+    assert not budget.take(costs(1))
     assert clock.now == 1_000
-    assert budget.take(costs(50))
+    clock.now += 0.1
+    assert budget.take(costs(1))
+
+
+def test_budget_refuses_no_write_for_ever():
+    """One that costs more than a share gives in all the time there is goes out when nothing is owed, and is paid after."""
+    budget, clock = budget_of(tables_of(shop=10), 22, within_seconds=lambda: 58.0)
+    for _ in range(10):
+        assert budget.take(costs(100))
+        assert not budget.take(costs(100))
+        clock.now += 100 / (10 / 22)
+    assert clock.now - 1_000 == pytest.approx(10 * 220)
 
 
 def test_budget_watches_so_many_partitions():

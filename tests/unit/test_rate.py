@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 
@@ -33,11 +34,16 @@ def rate_of(ceiling: float) -> tuple[Rate, Clock]:
 
 STEPS = st.lists(
     st.tuples(st.just("take"), st.floats(0.5, 400))
+    | st.tuples(st.just("take now"), st.floats(0.5, 400))
+    | st.tuples(st.just("take soon"), st.floats(0.5, 400))
     | st.tuples(st.just("pass"), st.floats(0, 30))
     | st.tuples(st.just("throttled"), st.just(0))
     | st.tuples(st.just("cap"), st.floats(0, 200)),
     max_size=40,
 )
+
+
+WITHIN = {"take": math.inf, "take soon": 2.0, "take now": 0.0}
 
 
 @given(st.floats(0.5, 150), STEPS)
@@ -46,9 +52,11 @@ def test_rate_never_lets_more_through_than_it_says(ceiling, steps):
     rate, clock = rate_of(ceiling)
     let: list[tuple[float, float]] = []
     for step, amount in steps:
-        if step == "take":
-            rate.take(amount)
-            let.append((clock(), amount))
+        if step in WITHIN:
+            until = clock() + WITHIN[step]
+            if rate.take(amount, WITHIN[step]):
+                let.append((clock(), amount))
+            assert step == "take" or clock() <= until + 1e-6
         elif step == "pass":
             clock.now += amount
         elif step == "throttled":
@@ -56,9 +64,9 @@ def test_rate_never_lets_more_through_than_it_says(ceiling, steps):
         else:
             rate.cap(amount)
         assert 0 < rate.units_per_second <= ceiling
+    most = max([ceiling * BURST_SECONDS, *(amount for _, amount in let)])
     for i, (since, _) in enumerate(let):
         for (until, _), units in zip(let[i:], accumulate(amount for _, amount in let[i:]), strict=True):
-            most = max(ceiling * BURST_SECONDS, *(amount for _, amount in let))
             assert units <= ceiling * (until - since) + most + 1e-6
 
 
@@ -127,7 +135,30 @@ def test_rate_takes_nothing_where_there_is_no_time():
     rate, clock = rate_of(10)
     assert rate.take(10)
     began = clock.now
-    assert rate.take(50, within_seconds=4) is False
+    assert rate.take(10, within_seconds=0.9) is False
     assert clock.now == began
-    assert rate.take(30, within_seconds=4)
-    assert clock.now == pytest.approx(began + 3)
+    assert rate.take(5, within_seconds=0.9)
+    assert clock.now == pytest.approx(began + 0.5)
+
+
+@given(st.floats(0.5, 150), st.floats(1.1, 1_000), st.floats(0.5, 100))
+def test_rate_lets_a_large_request_through_and_is_paid_after(ceiling, larger, small):
+    """One that no second's worth covers needs a full bucket and no more; who comes next waits until it is paid for."""
+    rate, clock = rate_of(ceiling)
+    units, small = ceiling * larger, min(small, ceiling)
+    assert rate.take(units, within_seconds=0)
+    assert clock.now == 1_000
+    owed = units - ceiling * BURST_SECONDS + small
+    assert not rate.take(small, within_seconds=owed / ceiling * 0.99)
+    assert rate.take(small)
+    assert clock.now - 1_000 == pytest.approx(owed / ceiling)
+    assert not rate.take(units, within_seconds=0.99 * BURST_SECONDS)
+    assert rate.take(units, within_seconds=1.01 * BURST_SECONDS)
+
+
+def test_rate_of_large_requests_is_used_up():
+    """Ten times a second's worth each, they get what the rate allows in the long run: no more, and no less."""
+    rate, clock = rate_of(10)
+    for _ in range(100):
+        assert rate.take(100, within_seconds=11)
+    assert clock.now - 1_000 == pytest.approx((10_000 - 100) / 10)
