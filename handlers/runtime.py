@@ -179,7 +179,8 @@ def consumer() -> Consumer:
         from sync_rules.backfilling.rate import Rate, writes_at_once  # noqa: PLC0415
 
         rate = Rate(units)
-        store = MeteredStore(store, rules().tables, lambda cost: rate.take(cost, deadline.spare_seconds()), budget())
+        paid = (lambda cost: rate.take(cost, deadline.spare_seconds())) if units else None
+        store = MeteredStore(store, rules().tables, paid, budget())
         limits = replace(limits, apply_max_writes=writes_at_once(units))
     return Consumer(rules(), World(store, CountedQueue(queue), failures(), *_outside()), limits=limits)
 

@@ -26,6 +26,7 @@ from infra.uses import (
     listed,
     looked_at,
     name_of,
+    priced,
     scanned,
     written,
 )
@@ -83,8 +84,9 @@ def _of_function(deployment: Deployment, function: str) -> Iterator[Need]:
 
 # Which of this each function does. A stream's record brings the image of a target, a message its key only; a backfill
 # scans the images; only a record or a message of a source lists, and deletes. Verify writes when it is asked to repair.
+# A limit makes the stream handler look at what it writes: no other one writes what it has not read.
 WORK: Final[Mapping[str, tuple[Callable[[Rule], Iterator[Use]], ...]]] = {
-    STREAM: (judged, hinted, listed, written, deleted),
+    STREAM: (judged, hinted, priced, listed, written, deleted),
     FANOUT: (judged, looked_at, listed, written, deleted),
     VERIFY: (described, scanned, judged, looked_at, written),
     BACKFILL: (described, scanned, judged, written),

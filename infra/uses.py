@@ -1,8 +1,8 @@
 """What the pipeline does with tables and indexes for a rule: what it reads, lists, scans and writes, and what for.
 
-Law: each use is one that code makes: `sources`, `fanout`, `parts`, `decide` and the kinds. A transaction has no
-permission of its own: it needs those of its parts, each on the table of its part. A kind that is not known here is an
-error, so that none is forgotten.
+Law: each use is one that code makes: `sources`, `fanout`, `parts`, `decide`, the kinds and `backfilling.metered`. A
+transaction has no permission of its own: it needs those of its parts, each on the table of its part. A kind that is not
+known here is an error, so that none is forgotten.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
 """
 
@@ -77,6 +77,16 @@ def looked_at(rule: Rule) -> Uses:
     """The images of targets that only their key is known of."""
     if isinstance(rule, TargetRule):
         yield Use(READ, rule.target.table, f"{name_of(rule.target)}, of which only the key is known")
+
+
+def priced(rule: Rule) -> Uses:
+    """Targets whose image came in a record, where what they cost is paid for."""
+    if (
+        isinstance(rule, TargetRule)
+        and rule.target.table.max_write_units_per_second is not None
+        and any(True for way in (written, deleted) for _ in way(rule))
+    ):
+        yield Use(READ, rule.target.table, f"{name_of(rule.target)}: how large it is, as its table has a limit")
 
 
 def listed(rule: Rule) -> Uses:

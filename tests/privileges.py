@@ -117,8 +117,12 @@ POSTED = {
     "users": [USER, OTHER],
     "posts": [POST, {**POST, "post_id": s("q")}, {**POST, "post_id": s("r"), "user_id": s("2")}],
 }
+LIMITED = f"""{SCHEMA.replace("order_id: S}", "order_id: S}, max_write_units_per_second: 1000").replace("tables:", '"tables":')}
+  rule: copy user.name into order.meta.user_name
+"""
 STORIES = {
     "copy": Story("copy user.name into order.meta.user_name", BASE, {"users": [{**USER, "name": s("Eve")}]}),
+    "copy-limited": Story(LIMITED, BASE, {"users": [{**USER, "name": s("Eve")}]}),
     "copy-strict-delete": Story(
         "{copy: user.name, into: order.meta.name, strict: true, on_delete: delete}", BASE, gone=USERS_GONE
     ),

@@ -61,6 +61,10 @@ class Budget:
         """Whether any table has a limit."""
         return bool(self._shares)
 
+    def watches(self, table: str) -> bool:
+        """Whether a table has a limit."""
+        return table in self._shares
+
     @property
     def at_once_max_units(self) -> float:
         """So few that the lowest of the limits is kept from moment to moment."""

@@ -1,8 +1,10 @@
 """A store that counts what its requests cost, and asks before it writes. For backfill, plan, and tables with a budget.
 
-Law: nothing is read to find out what a write costs: its target was read just before. What was seen is remembered until
-the next page, and of that a bounded number: the first, which are the page itself, and the last. An item that was seen
-and forgotten within a page is taken to be new.
+Law: what a write costs is judged by the item as it was seen last. Where nothing is limited, nothing is read to find
+that out, and an item that was not seen is taken to be new. Where writes are paid for, those of their items that were
+not seen, as the record of a stream brought them, are read before, whole and together; what cannot be read is not
+written. What was seen is remembered until the next page, and of that a bounded number: the first, which are the page
+itself, and the last.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from typing import Any, Final, Protocol
 from sync_rules.attributes import Item
 from sync_rules.backfilling.units import after, base_units, index_units, read_units
 from sync_rules.entities import Table
-from sync_rules.model import ItemKey, Result, Status, Transaction, Write
+from sync_rules.errors import StoreError
+from sync_rules.model import Action, ItemKey, Result, Status, Transaction, Write
 from sync_rules.sizes import item_bytes
 from sync_rules.store import Apply, List, Page, Read, Scan, Store
 
@@ -50,24 +53,33 @@ class Spending(Protocol):
         """How much may go out together."""
         ...
 
+    def watches(self, table: str) -> bool:
+        """Whether what is written on a table is paid for."""
+        ...
+
     def take(self, costs: Costs) -> bool:
         """Returns once so much may be spent; False where there is no time for it."""
         ...
 
 
+def actions_of(write: Write) -> tuple[Action, ...]:
+    """What a write does, item by item."""
+    return write.actions if isinstance(write, Transaction) else (write,)
+
+
 class MeteredStore:
     """A store in front of another one. Not for several threads: each has its own.
 
-    `before_write` is called with the write units of the writes about to be made together, and `budget` asked for them:
-    each may wait, and where one gives False there is no time for them. `reads` and `writes` are the units spent so far,
-    by table.
+    `before_write`, if there is a rate, is called with the write units of the writes about to be made together, and
+    `budget` asked for them: each may wait, and where one gives False there is no time for them. `reads` and `writes`
+    are the units spent so far, by table.
     """
 
     def __init__(
         self,
         inner: Store,
         tables: Mapping[str, Table],
-        before_write: Callable[[float], object] = lambda _units: None,
+        before_write: Callable[[float], object] | None = None,
         budget: Spending | None = None,
     ) -> None:
         self.reads: defaultdict[str, float] = defaultdict(float)
@@ -108,10 +120,33 @@ class MeteredStore:
 
     def apply(self, request: Apply) -> tuple[Result, ...]:
         """Writes go out as they are paid for, some at a time, so that many large ones are not made at one moment."""
+        unread = self._look(request.writes)
+        writes = [write for place, write in enumerate(request.writes) if place not in unread]
         results: list[Result] = []
-        while len(results) < len(request.writes):
-            results += self._apply_some(request.writes[len(results) :])
-        return tuple(results)
+        while len(results) < len(writes):
+            results += self._apply_some(writes[len(results) :])
+        rest = iter(results)
+        return tuple(unread.get(place) or next(rest) for place in range(len(request.writes)))
+
+    def _look(self, writes: Sequence[Write]) -> dict[int, Result]:
+        """Read what was not seen of the items that are paid for. The writes, by place, that failed with this."""
+        unseen = {
+            place: [action.key for action in actions_of(write) if self._paid(action.key) and not self._saw(action.key)]
+            for place, write in enumerate(writes)
+        }
+        keys = tuple(dict.fromkeys(key for some in unseen.values() for key in some))
+        try:
+            if keys:
+                self.read(Read(keys))
+        except StoreError as error:
+            return {place: Result(Status.FAILED, reason=str(error)) for place, some in unseen.items() if some}
+        return {}
+
+    def _saw(self, key: ItemKey) -> bool:
+        return key in self._first or key in self._last
+
+    def _paid(self, key: ItemKey) -> bool:
+        return self._before_write is not None or (self._budget is not None and self._budget.watches(key.table))
 
     def _apply_some(self, writes: Sequence[Write]) -> tuple[Result, ...]:
         """The first of these writes: as many as cost little enough, one at least."""
@@ -123,20 +158,21 @@ class MeteredStore:
                 break
             spent.add(costs)
             some.append(write)
-        if self._before_write(float(spent.units)) is False or not (self._budget is None or self._budget.take(spent)):
+        in_time = self._before_write is None or self._before_write(float(spent.units)) is not False
+        if not in_time or not (self._budget is None or self._budget.take(spent)):
             return (OUT_OF_TIME,) * len(some)
         self.writes.update(spent.tables)
         results = self._inner.apply(Apply(tuple(some)))
         for write, result in zip(some, results, strict=True):
             if result.status is Status.WRITTEN:
-                for action in write.actions if isinstance(write, Transaction) else (write,):
+                for action in actions_of(write):
                     self._note(action.key, after(action, self.seen(action.key)))
         return results
 
     def costs(self, write: Write) -> Costs:
         """The write units of one write, judged by what was last seen of its items."""
         costs = Costs()
-        for action in write.actions if isinstance(write, Transaction) else (write,):
+        for action in actions_of(write):
             before = self.seen(action.key)
             now = after(action, before)
             base = base_units(before, now) * (2 if isinstance(write, Transaction) else 1)

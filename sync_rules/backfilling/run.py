@@ -64,7 +64,7 @@ class BackfillRun:
         name: str = "",
         workers: int = 1,
         pace: Pace | None = None,
-        before_write: Callable[[float], None] = lambda _units: None,
+        before_write: Callable[[float], object] | None = None,
         budget: Spending | None = None,
         on_page: Callable[[Totals], None] = lambda _totals: None,
         stopping: Callable[[], bool] = lambda: False,

@@ -8,15 +8,19 @@ from pathlib import Path
 import pytest
 
 from benchmarks import answering
-from sync_rules.backfilling.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS, MeteredStore
+from sync_rules.backfilling.budget import Budget, within_budget
+from sync_rules.backfilling.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS, Costs, MeteredStore
+from sync_rules.backfilling.units import base_units
 from sync_rules.batch import Consumer
+from sync_rules.errors import StoreError
 from sync_rules.memory import MemoryStore
-from sync_rules.model import Change, Check, Condition, Put, Status, Test, Transaction, Update
-from sync_rules.rulefile import load_rules
+from sync_rules.model import WRITTEN, Change, Check, Condition, Put, Result, Status, Test, Transaction, Update
+from sync_rules.rulefile import load_rules, parse_rules
 from sync_rules.sizes import item_bytes
 from sync_rules.store import Apply, Read, Scan
 from tests.builders import index, key, s, table
-from tests.worlds import Scene, event_of
+from tests.unit.test_rate import Clock
+from tests.worlds import Scene, Tap, event_of
 
 THERE = (Condition(Test.EXISTS, ("id",)),)
 PLAIN = table("plain", {"id": "S"})
@@ -145,6 +149,105 @@ def test_metered_writes_nothing_there_is_no_time_for():
     (result,) = metered.apply(Apply((Update(at, ((("a",), s("x")),), (), THERE),)))
     assert (result.status, result.reason) == (Status.FAILED, "OutOfTime")
     assert (metered.writes.total(), memory.items("plain")[0]) == (0, {"id": s("1")})
+
+
+# ---------------------------------------------------------------- what was not seen
+class Purse:
+    """A budget that pays for everything on one table, and notes it."""
+
+    at_once_max_units = 1_000.0
+
+    def __init__(self) -> None:
+        self.paid: list[int] = []
+
+    def watches(self, table: str) -> bool:
+        return table == "plain"
+
+    def take(self, costs: Costs) -> bool:
+        self.paid.append(costs.units)
+        return True
+
+
+def paying(of: str, inner) -> tuple[MeteredStore, list[float]]:
+    """A metered store with a rate or a budget, and what was paid."""
+    purse, paid = Purse(), []
+    if of == "rate":
+        return MeteredStore(inner, TABLES, paid.append), paid
+    return MeteredStore(inner, TABLES, budget=purse), purse.paid
+
+
+@pytest.mark.parametrize("of", ["rate", "budget"])
+def test_metered_reads_what_it_pays_for_and_did_not_see(told, of):
+    """An item that a record brought is read, whole, with all others of that request, and once only."""
+    tap = Tap(told.memory)
+    metered, paid = paying(of, tap)
+    one, two, three, gone = (told.put("plain", name, text=s("x" * 4_500)) for name in ("1", "2", "3", "4"))
+    metered.read(Read((one,)))
+    told.memory.delete(gone)
+    both = Transaction((Check(three, THERE), setting(two, a=s("x"))))
+    metered.apply(Apply((setting(one, a=s("x")), both, setting(gone, a=s("x")))))
+    assert [set(read.keys) for read in tap.seen(Read)] == [{one}, {two, three, gone}]
+    assert sum(paid) == metered.writes.total() == 5 + 20 + 1
+    assert metered.reads == {"plain": 2 * 3 + 1}
+    metered.apply(Apply((setting(one, a=s("y")), setting(two, a=s("y")), setting(gone, a=s("y")))))
+    assert len(tap.seen(Read)) == 2
+    assert sum(paid) == 26 + 5 + 5 + 1
+
+
+def test_metered_reads_nothing_that_is_not_paid_for(told):
+    """Without a limit, or on a table that has none, a write is taken to be of a new item, and costs no read."""
+    tap = Tap(told.memory)
+    at, other = (told.put(where, "1", text=s("x" * 4_500)) for where in ("plain", "indexed"))
+    MeteredStore(tap, TABLES).apply(Apply((setting(at, a=s("x")),)))
+    metered, paid = paying("budget", tap)
+    metered.apply(Apply((setting(other, a=s("x")),)))
+    assert (tap.seen(Read), paid, len(tap.writes)) == ([], [1], 2)
+
+
+@pytest.mark.parametrize("of", ["rate", "budget"])
+def test_metered_writes_nothing_that_it_could_not_read(told, of):
+    """Nobody knows what it costs: it failed, and says why; what was seen is written. Nothing is raised."""
+    tap = Tap(told.memory)
+    metered, paid = paying(of, tap)
+    seen, unseen = (told.put("plain", name, text=s("x" * 4_500)) for name in ("1", "2"))
+    metered.read(Read((seen,)))
+
+    def broken(request):
+        if isinstance(request, Read):
+            raise StoreError("ThrottlingException", "table plain")
+
+    tap.before = broken
+    results = metered.apply(Apply((setting(unseen, a=s("x")), setting(seen, a=s("x")), setting(unseen, b=s("x")))))
+    failed = Result(Status.FAILED, reason="ThrottlingException: table plain")
+    assert results == (failed, WRITTEN, failed)
+    assert (sum(paid), [write.key for write in tap.writes]) == (5, [seen])
+
+
+@pytest.mark.parametrize("limit", [10, 100])
+def test_metered_stream_spends_no_more_than_the_limit(limit):
+    """Large targets, whose images came on the stream, are paid for as they are."""
+    made = parse_rules(f"""
+tables: {{shop: {{key: {{PK: S, SK: S}}, max_write_units_per_second: {limit}}}}}
+entities:
+  user: {{table: shop, key: {{PK: "USER#{{user_id}}", SK: PROFILE}}}}
+  order: {{table: shop, key: {{PK: "USER#{{user_id}}", SK: "ORDER#{{order_id}}"}}}}
+rules: {{names: {{copy: user.name, into: order.user_name}}}}
+""")
+    scene, clock, spent = Scene(made), Clock(), []
+    scene.there("shop", {"PK": s("USER#1"), "SK": s("PROFILE"), "user_id": s("1"), "name": s("Ada")})
+    for number in range(20):
+        order = {"PK": s("USER#1"), "SK": s(f"ORDER#{number}"), "user_id": s("1"), "order_id": s(str(number))}
+        scene.put("shop", order | {"text": s("x" * 20_000)})
+    records, scene.records[:] = [*scene.records], []
+    note = scene.memory.on_change
+    scene.memory.on_change = lambda key, old, new: (spent.append((clock(), base_units(old, new))), note(key, old, new))
+    store = within_budget(scene.memory, made.tables, Budget(made.tables, clock=clock, sleep=clock.sleep))
+    consumer = Consumer(made, replace(scene.world, store=store))
+    assert consumer.handle_event(event_of(made, *records), lambda: 900_000) == {"batchItemFailures": []}
+    assert [units for _, units in spent] == [20] * 20
+    for place, (since, _) in enumerate(spent):
+        for until, (at, _) in enumerate(spent[place:], 1):
+            assert 20 * until <= limit * (at - since) + max(limit, 20) + 1e-6
 
 
 # ---------------------------------------------------------------- the price of a copy

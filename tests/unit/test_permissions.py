@@ -103,6 +103,27 @@ def test_permissions_to_delete_targets_are_those_of_records(deploy):
     assert all(("all-b", "UpdateItem") in writes(deployment, function) for function in FUNCTIONS)
 
 
+@pytest.mark.parametrize(
+    ("rule", "reads"),
+    [
+        ("copy a.name into b.name", True),
+        ("{copy: a.name, into: b.name, on_delete: delete}", True),
+        ("{derive: b.x, as: '{name}'}", True),
+        ("{derive: a.x, as: '{name}'}", False),
+    ],
+)
+def test_permissions_to_read_what_is_paid_for(deploy, rule, reads):
+    """The stream handler reads the targets that it writes on a table with a limit, to know what they cost; without one,
+    their records have all that is asked.
+    """
+    for limit, expected in (("", False), (", max_write_units_per_second: 50", reads)):
+        deployment = deploy(rule, schema=SCHEMA.replace("b_id: S}", f"b_id: S}}{limit}"))
+        found = [n for n in needs(deployment) if n.function == STREAM and n.action.endswith("GetItem")]
+        assert {need.action.partition(":")[2] for need in found if "all-b" in json.dumps(need.resource)} == (
+            {"GetItem", "BatchGetItem"} if expected else set()
+        )
+
+
 def test_permissions_of_a_kind_that_is_not_known_are_an_error(deploy):
     """A new kind of rule cannot be forgotten here."""
     known = next(iter(deploy("{derive: a.x, as: '{name}'}").rules.rules.values()))
