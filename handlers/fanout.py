@@ -7,7 +7,6 @@ from typing import Any
 
 from handlers.logs import done, following
 from handlers.runtime import Context, answer, consumer, deadline, emit, logger, receipts
-from sync_rules.backfilling.metered import MeteredStore
 from sync_rules.batch import Consumer
 from sync_rules.errors import RecordError, StoreError
 from sync_rules.messages import decode
@@ -18,8 +17,6 @@ def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
     """Process messages from SQS. Names those that must come again; an unreadable one is parked and done."""
     deadline.context = context
     pipeline = consumer()
-    if isinstance(pipeline.world.store, MeteredStore):
-        pipeline.world.store.forget()  # what items cost is judged by what was read in the same invocation
     try:
         return answer([record["messageId"] for record in event.get("Records", []) if not _done(record, pipeline)])
     finally:

@@ -1,7 +1,8 @@
 """One batch of stream records from event to answer, and one message from the queue; the same for Lambda and `run`.
 
 Law: an item whose work failed is reported by its first record in the batch, everything else goes on, and nothing is
-reported as done before its effect. Records of one item are one piece of work, so none overtakes another.
+reported as done before its effect. Records of one item are one piece of work, so none overtakes another. What a store
+remembers of items is of one batch or message.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from sync_rules.plan import chunks_of, part_of, plan_batch, pull_of, pushes_of
 from sync_rules.reconcile import Report
 from sync_rules.records import changes_of, read_event
 from sync_rules.rules import Rules
-from sync_rules.store import Failures, Work, World, drive
+from sync_rules.store import Failures, Remembering, Work, World, drive
 from sync_rules.telemetry import Telemetry
 
 TIME_RESERVED_MS = 2_000  # to answer, and for the last requests to return
@@ -156,6 +157,7 @@ class Consumer:
         An empty identifier, which Lambda takes for a failure of the whole batch, stands for a record without a number.
         https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html
         """
+        self._begin()
         changes, unreadable = changes_of(read_event(event, self.rules, sifted=True))
         unkept = self._park(unreadable)
         report = drive(process(changes, self.rules, self._pace(remaining_ms)), self.world)
@@ -172,11 +174,16 @@ class Consumer:
         pace = self._pace(remaining_ms)
         if pace.out_of_time():  # else it would only be handed over, for ever
             raise StoreError("OutOfTime", f"a message needs more than {TIME_RESERVED_MS} ms: raise the timeout")
+        self._begin()
         report = drive(process_message(message, self.rules, pace), self.world)
         self._count(report)
         if report.failed:
             reason = next(iter(report.failed.values())).reason
             raise StoreError(reason, f"{len(report.failed)} items not finished")
+
+    def _begin(self) -> None:
+        if isinstance(self.world.store, Remembering):
+            self.world.store.forget()
 
     def _pace(self, remaining_ms: Callable[[], int]) -> Pace:
         return Pace(self.limits, lambda: remaining_ms() < TIME_RESERVED_MS, self._may_write)

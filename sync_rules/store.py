@@ -116,6 +116,14 @@ class Store(Protocol):
         ...
 
 
+class Remembering:
+    """What a store is besides that judges by what it saw: within one piece of work, and no longer."""
+
+    def forget(self) -> None:
+        """A new piece of work begins, which reads all that it needs."""
+        raise NotImplementedError
+
+
 class Queue(Protocol):
     """Messages for later: unordered, delivered at least once, delays up to 900 seconds (the limit of SQS)."""
 

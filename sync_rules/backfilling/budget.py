@@ -19,7 +19,7 @@ from sync_rules.backfilling.metered import Costs, MeteredStore, Partition
 from sync_rules.backfilling.rate import Rate, writes_at_once
 from sync_rules.entities import Table
 from sync_rules.model import Result
-from sync_rules.store import Apply, List, Page, Read, Scan, Store
+from sync_rules.store import Apply, List, Page, Read, Remembering, Scan, Store
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 PARTITION_MAX_UNITS_PER_SECOND: Final = 1_000
@@ -93,7 +93,7 @@ class Budget:
         return Rate(units_per_second, clock=self._clock, sleep=self._sleep)
 
 
-class BudgetedStore:
+class BudgetedStore(Remembering):
     """A store that spends no more than a budget. May be used by several threads: each has its own memory of what was
     read, by which writes are judged, so whoever writes has read.
     """
@@ -103,6 +103,10 @@ class BudgetedStore:
         self._tables = tables
         self._budget = budget
         self._mine = local()
+
+    def forget(self) -> None:
+        """This thread begins something new."""
+        self._store().forget()
 
     def read(self, request: Read) -> tuple[Item | None, ...]:
         return self._store().read(request)

@@ -3,8 +3,8 @@
 Law: what a write costs is judged by the item as it was seen last. Where nothing is limited, nothing is read to find
 that out, and an item that was not seen is taken to be new. Where writes are paid for, those of their items that were
 not seen, as the record of a stream brought them, are read before, whole and together; what cannot be read is not
-written. What was seen is remembered until the next page, and of that a bounded number: the first, which are the page
-itself, and the last.
+written. What was seen is remembered until the next page, batch or message, and of that a bounded number: the first,
+which are the page itself, and the last.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sync_rules.entities import Table
 from sync_rules.errors import StoreError
 from sync_rules.model import Action, ItemKey, Result, Status, Transaction, Write
 from sync_rules.sizes import item_bytes
-from sync_rules.store import Apply, List, Page, Read, Scan, Store
+from sync_rules.store import Apply, List, Page, Read, Remembering, Scan, Store
 
 Partition = tuple[Any, ...]  # a table, and the name, type and value of its partition key
 FIRST_SEEN_MAX_ITEMS: Final = 1_000  # a page and a round of a push fit in
@@ -67,7 +67,7 @@ def actions_of(write: Write) -> tuple[Action, ...]:
     return write.actions if isinstance(write, Transaction) else (write,)
 
 
-class MeteredStore:
+class MeteredStore(Remembering):
     """A store in front of another one. Not for several threads: each has its own.
 
     `before_write`, if there is a rate, is called with the write units of the writes about to be made together, and
@@ -93,7 +93,7 @@ class MeteredStore:
         self._last: OrderedDict[ItemKey, Item | None] = OrderedDict()
 
     def forget(self) -> None:
-        """A new page begins: nothing that was seen is needed any more. A scan does so by itself."""
+        """A new page or batch begins: nothing that was seen is needed any more. A scan does so by itself."""
         self._first.clear()
         self._last.clear()
 

@@ -178,6 +178,18 @@ def test_budgeted_store_serves_several_threads():
     assert clock.now - 1_000 >= 1 - 1e-6
 
 
+def test_budgeted_store_forgets_what_its_thread_saw():
+    """What a thread saw is gone when it begins something new; what others saw is theirs."""
+    store, memory, _ = store_of(1_000)
+    keys = items(memory, 2)
+    store.read(Read(keys))
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(store.forget).result()
+        assert all(store._store().seen(at) is not None for at in keys)
+    store.forget()
+    assert all(store._store().seen(at) is None for at in keys)
+
+
 def test_within_budget_without_a_limit_is_the_store_itself():
     """Nothing changes for who did not ask for it."""
     tables = tables_of(shop=None)

@@ -396,15 +396,28 @@ def test_handlers_fanout_spends_no_more_write_units_than_it_may(function):
     assert taken == [(2.0, 58.0)]  # two seconds are kept for the answer
 
 
-def test_handlers_fanout_forgets_what_items_cost_between_invocations(function):
-    """What a worker remembers of items is bounded by one invocation's."""
+def test_handlers_fanout_forgets_what_items_cost_between_messages(function):
+    """What a worker remembers of items is bounded by one message's."""
     function.monkeypatch.setenv(runtime.WRITE_UNITS, "50")
-    at = function.scene.put("books", book())
+    at, other = (function.scene.put("books", book(number)) for number in (1, 2))
     function.fanout(encode(PullMessage(at)))
     store = runtime.consumer().world.store
     assert store.seen(at) is not None
-    function.fanout()
-    assert store.seen(at) is None
+    function.fanout(encode(PullMessage(other)))
+    assert (store.seen(at), store.seen(other) is not None) == (None, True)
+
+
+def test_handlers_stream_forgets_what_items_cost_between_batches(function):
+    """What the stream function remembers of items is bounded by one batch's."""
+    function.monkeypatch.setenv(runtime.WRITE_UNITS, "5000")
+    function.scene.there("authors", ADA)
+    at, other = (function.scene.put("books", book(number)) for number in (1, 2))
+    first, *rest = function.scene.records
+    function.stream(event_of(function.scene.rules, first))
+    store = runtime.consumer().world.store
+    assert store.seen(at) is not None
+    function.stream(event_of(function.scene.rules, *rest))
+    assert (store.seen(at), store.seen(other) is not None) == (None, True)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from sync_rules.backfilling.units import base_units
 from sync_rules.batch import Consumer
 from sync_rules.errors import StoreError
 from sync_rules.memory import MemoryStore
+from sync_rules.messages import PullMessage
 from sync_rules.model import WRITTEN, Change, Check, Condition, Put, Result, Status, Test, Transaction, Update
 from sync_rules.rulefile import load_rules, parse_rules
 from sync_rules.sizes import item_bytes
@@ -26,6 +27,19 @@ THERE = (Condition(Test.EXISTS, ("id",)),)
 PLAIN = table("plain", {"id": "S"})
 INDEXED = table("indexed", {"id": "S"}, index("by_kind", {"kind": "S"}, projection="all"))
 TABLES = {one.name: one for one in (PLAIN, INDEXED)}
+ORDERS = """
+tables: {{shop: {{key: {{PK: S, SK: S}}, max_write_units_per_second: {limit}}}}}
+entities:
+  user: {{table: shop, key: {{PK: "USER#{{user_id}}", SK: PROFILE}}}}
+  order: {{table: shop, key: {{PK: "USER#{{user_id}}", SK: "ORDER#{{order_id}}"}}}}
+rules: {{names: {{copy: user.name, into: order.user_name}}}}
+"""
+
+
+def ordered(number: int, **values) -> dict:
+    """An order of user 1."""
+    at = {"PK": s("USER#1"), "SK": s(f"ORDER#{number}")}
+    return {**at, "user_id": s("1"), "order_id": s(str(number)), **values}
 
 
 class Told:
@@ -226,18 +240,11 @@ def test_metered_writes_nothing_that_it_could_not_read(told, of):
 @pytest.mark.parametrize("limit", [10, 100])
 def test_metered_stream_spends_no_more_than_the_limit(limit):
     """Large targets, whose images came on the stream, are paid for as they are."""
-    made = parse_rules(f"""
-tables: {{shop: {{key: {{PK: S, SK: S}}, max_write_units_per_second: {limit}}}}}
-entities:
-  user: {{table: shop, key: {{PK: "USER#{{user_id}}", SK: PROFILE}}}}
-  order: {{table: shop, key: {{PK: "USER#{{user_id}}", SK: "ORDER#{{order_id}}"}}}}
-rules: {{names: {{copy: user.name, into: order.user_name}}}}
-""")
+    made = parse_rules(ORDERS.format(limit=limit))
     scene, clock, spent = Scene(made), Clock(), []
     scene.there("shop", {"PK": s("USER#1"), "SK": s("PROFILE"), "user_id": s("1"), "name": s("Ada")})
     for number in range(20):
-        order = {"PK": s("USER#1"), "SK": s(f"ORDER#{number}"), "user_id": s("1"), "order_id": s(str(number))}
-        scene.put("shop", order | {"text": s("x" * 20_000)})
+        scene.put("shop", ordered(number, text=s("x" * 20_000)))
     records, scene.records[:] = [*scene.records], []
     note = scene.memory.on_change
     scene.memory.on_change = lambda key, old, new: (spent.append((clock(), base_units(old, new))), note(key, old, new))
@@ -248,6 +255,26 @@ rules: {{names: {{copy: user.name, into: order.user_name}}}}
     for place, (since, _) in enumerate(spent):
         for until, (at, _) in enumerate(spent[place:], 1):
             assert 20 * until <= limit * (at - since) + max(limit, 20) + 1e-6
+
+
+def test_metered_consumer_begins_anew_with_each_batch_and_message():
+    """However many come, what is remembered is of the last of them, in a function or in `run`."""
+    made = parse_rules(ORDERS.format(limit=10**6))
+    scene = Scene(made)
+    scene.there("shop", {"PK": s("USER#1"), "SK": s("PROFILE"), "user_id": s("1"), "name": s("Ada")})
+    store = MeteredStore(scene.memory, made.tables, budget=Budget(made.tables))
+    consumer = Consumer(made, replace(scene.world, store=store))
+    for number in range(10):
+        at = scene.put("shop", ordered(number))
+        consumer.handle_event(event_of(made, scene.records[-1]), lambda: 60_000)
+        assert store.seen(at) is not None
+        assert len(store._first) == 2  # it, and its source
+    for number in range(10):
+        at = scene.at("shop", "USER#1", f"ORDER#{number}")
+        consumer.handle_message(PullMessage(at))
+        assert store.seen(at) is not None
+        assert len(store._first) == 2
+    assert not store._last
 
 
 # ---------------------------------------------------------------- the price of a copy
