@@ -2,9 +2,9 @@
 
 Law: what a write costs is judged by the item as it was seen last. Where nothing is limited, nothing is read to find
 that out, and an item that was not seen is taken to be new. Where writes are paid for, those of their items that were
-not seen, as the record of a stream brought them, are read before, whole and together; what cannot be read is not
-written. What was seen is remembered until the next page, batch or message, and of that a bounded number: the first,
-which are the page itself, and the last.
+not seen, as the record of a stream brought them, are read before, whole and together, but for totals, which are small;
+what cannot be read is not written. What was seen is remembered until the next page, batch or message, and of that a
+bounded number: the first, which are the page itself, and the last.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sync_rules.attributes import Item
 from sync_rules.backfilling.units import after, base_units, index_units, read_units
 from sync_rules.entities import Table
 from sync_rules.errors import StoreError
-from sync_rules.model import Action, ItemKey, Result, Status, Transaction, Write
+from sync_rules.model import Action, Increment, ItemKey, Result, Status, Transaction, Write
 from sync_rules.sizes import item_bytes
 from sync_rules.store import Apply, List, Page, Read, Remembering, Scan, Store
 
@@ -131,7 +131,7 @@ class MeteredStore(Remembering):
     def _look(self, writes: Sequence[Write]) -> dict[int, Result]:
         """Read what was not seen of the items that are paid for. The writes, by place, that failed with this."""
         unseen = {
-            place: [action.key for action in actions_of(write) if self._paid(action.key) and not self._saw(action.key)]
+            place: [action.key for action in actions_of(write) if self._asks(action)]
             for place, write in enumerate(writes)
         }
         keys = tuple(dict.fromkeys(key for some in unseen.values() for key in some))
@@ -142,10 +142,11 @@ class MeteredStore(Remembering):
             return {place: Result(Status.FAILED, reason=str(error)) for place, some in unseen.items() if some}
         return {}
 
-    def _saw(self, key: ItemKey) -> bool:
-        return key in self._first or key in self._last
-
-    def _paid(self, key: ItemKey) -> bool:
+    def _asks(self, action: Action) -> bool:
+        """Whether an item must be read to know what this costs. A total is the pipeline's own, and a few numbers."""
+        key = action.key
+        if key in self._first or key in self._last or isinstance(action, Increment):
+            return False
         return self._before_write is not None or (self._budget is not None and self._budget.watches(key.table))
 
     def _apply_some(self, writes: Sequence[Write]) -> tuple[Result, ...]:

@@ -15,7 +15,19 @@ from sync_rules.batch import Consumer
 from sync_rules.errors import StoreError
 from sync_rules.memory import MemoryStore
 from sync_rules.messages import PullMessage
-from sync_rules.model import WRITTEN, Change, Check, Condition, Put, Result, Status, Test, Transaction, Update
+from sync_rules.model import (
+    WRITTEN,
+    Change,
+    Check,
+    Condition,
+    Increment,
+    Put,
+    Result,
+    Status,
+    Test,
+    Transaction,
+    Update,
+)
 from sync_rules.rulefile import load_rules, parse_rules
 from sync_rules.sizes import item_bytes
 from sync_rules.store import Apply, Read, Scan
@@ -216,6 +228,16 @@ def test_metered_reads_nothing_that_is_not_paid_for(told):
     metered, paid = paying("budget", tap)
     metered.apply(Apply((setting(other, a=s("x")),)))
     assert (tap.seen(Read), paid, len(tap.writes)) == ([], [1], 2)
+
+
+def test_metered_reads_no_total(told):
+    """It is the pipeline's own, and of a few numbers: what it costs is known."""
+    tap = Tap(told.memory)
+    metered, paid = paying("rate", tap)
+    at = told.put("plain", "1")
+    metered.read(Read((at,)))
+    metered.apply(Apply((Transaction((setting(at, a=s("x")), Increment(key(PLAIN, "total"), (("n", "1"),)))),)))
+    assert ([read.keys for read in tap.seen(Read)], paid) == ([(at,)], [4])
 
 
 @pytest.mark.parametrize("of", ["rate", "budget"])
