@@ -17,7 +17,7 @@ from sync_rules.entities import Entity, Table
 from sync_rules.model import Change
 from sync_rules.plan import Plan, Pull, plan_batch
 from sync_rules.records import changes_of, read_event
-from sync_rules.rulefile import load_rules
+from sync_rules.rulefile import load_rules, parse_rules
 from sync_rules.rules import Rules
 from sync_rules.sieve import Sieve
 from tests.builders import n, s
@@ -31,11 +31,26 @@ MORE = {  # what rules of these kinds can say beside
     "paid": "{sum: order.total, into: user.paid, where: \"status == 'PAID'\"}",
     "seen": "{call: tests.every_kind.told, on: order, when: [changed], watch: [total]}",
 }
+ALIKE = "alike"  # keys of several entities begin alike, or with anything, and each is watched for something else
+BEGIN_ALIKE = """
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  user: {table: shop, key: {PK: "U#{user_id}", SK: PROFILE}}
+  head: {table: shop, key: {PK: "U#{user_id}", SK: "O#{order_id}#HEAD"}}
+  line: {table: shop, key: {PK: "U#{user_id}", SK: "O#{order_id}#LINE"}}
+  note: {table: shop, key: {PK: "U#{user_id}", SK: "{note_id}#NOTE"}}
+rules:
+  heads: copy user.name into head.user_name
+  lines: copy user.rank into line.user_rank
+  notes: copy user.age into note.user_age
+"""
 ALL = RULES | EFFECTS | MORE
-ALONE = [name for name in ALL if name != "told"]  # which is made of another one's copy
+ALONE = [ALIKE, *(name for name in ALL if name != "told")]  # which is made of another one's copy
 
 
 def rules_named(name: str) -> Rules:
+    if name == ALIKE:
+        return parse_rules(BEGIN_ALIKE)
     if name in ALL:
         return rules_of(*(other for other in ALL if other != name), **MORE)
     return rules_of() if name == EVERY else load_rules(FILES[name], {"ARCHIVE_BUCKET": "some-bucket"})
