@@ -55,6 +55,18 @@ def test_fanout_pages_are_as_large_as_a_round():
     assert [len(r.keys) for r in scene.tap.seen(Read)] == [250, 1]
 
 
+TWO_ENTITIES = """
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
+  line: {table: shop, key: {PK: "USER#{user_id}", SK: "LINE#{order_id}#{line}"}}
+rules:
+  orders: copy user.name into order.user_name
+  lines: {copy: user.rank, into: line.user.rank}
+"""
+
+
 def test_fanout_asks_for_what_the_rules_look_at_and_no_more():
     """Of rows of an index the keys, of targets and sources what rules go by; in a page, what any rule of the round does,
     for an item may concern several.
@@ -65,18 +77,7 @@ def test_fanout_asks_for_what_the_rules_look_at_and_no_more():
     assert listed.attributes == frozenset()
     assert targets.attributes == {"books": {"author_id", "book_id", "author_name", "author_bio"}}
     assert sources.attributes == {"authors": {"name", "bio"}}
-    scene = Scene(
-        parse_rules("""
-tables: {shop: {key: {PK: S, SK: S}}}
-entities:
-  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
-  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
-  line: {table: shop, key: {PK: "USER#{user_id}", SK: "LINE#{order_id}#{line}"}}
-rules:
-  orders: copy user.name into order.user_name
-  lines: {copy: user.rank, into: line.user.rank}
-""")
-    )
+    scene = Scene(parse_rules(TWO_ENTITIES))
     scene.there("shop", {"PK": s("USER#1"), "SK": s("LINE#1#1")})
     scene.put("shop", user_item("1", name=s("Ada"), rank=n(1)))
     scene.deliver()
@@ -99,23 +100,13 @@ def test_fanout_through_rounds_reaches_every_target_of_every_source():
 
 def test_fanout_never_touches_another_entity_in_the_same_partition():
     """Under one partition key, items of other entities are neither written nor counted, whatever their keys begin with."""
-    rules = parse_rules("""
-tables: {shop: {key: {PK: S, SK: S}}}
-entities:
-  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
-  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
-  line: {table: shop, key: {PK: "USER#{user_id}", SK: "LINE#{order_id}#{line}"}}
-rules:
-  orders: copy user.name into order.user_name
-  lines: copy user.name into line.user_name
-""")
-    scene = Scene(rules)
+    scene = Scene(parse_rules(TWO_ENTITIES))
     foreign = [
         {"PK": s("USER#1"), "SK": s(sort)} for sort in ("ORDER#", "ORDERS", "LINE#1", "NOTE#1", "PROFILES", "ORDER")
     ]
     keys = [scene.there("shop", item) for item in foreign]
     mine = [scene.there("shop", {"PK": s("USER#1"), "SK": s(sort)}) for sort in ("ORDER#1", "LINE#1#1")]
-    scene.put("shop", user_item("1", name=s("Ada")))
+    scene.put("shop", user_item("1", name=s("Ada"), rank=n(1)))
     scene.deliver()
     assert {write.key for write in scene.tap.writes} == set(mine)
     assert [scene.item(at) for at in keys] == foreign
