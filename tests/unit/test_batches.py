@@ -3,6 +3,8 @@ in the contract suite, on engines whose PartiQL is sound."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sync_rules import aws
@@ -210,6 +212,12 @@ def test_what_a_statement_cannot_say_is_an_update_item(write):
     assert {operation for operation, _ in client.calls} == {"update_item"}
 
 
+def test_table_named_by_its_arn_has_no_statement():
+    """No page says that an ARN can be quoted: updates of such a table go one by one."""
+    arn = "arn:aws:dynamodb:eu-central-1:000000000000:table/real-shop"
+    assert statement_of(WHOLE, replace(SHOP, physical_name=arn)) is None
+
+
 @pytest.mark.parametrize(
     ("endpoint", "on_aws"),
     [
@@ -217,8 +225,14 @@ def test_what_a_statement_cannot_say_is_an_update_item(write):
         ("https://dynamodb.cn-north-1.amazonaws.com.cn", True),
         ("https://dynamodb.eu-central-1.api.aws", True),
         ("https://vpce-1-dynamodb.us-east-1.vpce.amazonaws.com", True),
+        ("https://000000000000.ddb.eu-central-1.amazonaws.com:443/", True),
+        (None, True),
         ("http://127.0.0.1:8000", False),
+        ("http://localhost:8000/dynamodb.eu-central-1.amazonaws.com", False),
         ("https://amazonaws.com.example.org", False),
+        ("https://dynamodb.eu-central-1.amazonaws.com.example.org", False),
+        ("https://dynamodb.eu-central-1.notamazonaws.com", False),
+        ("https://dynamodb.eu-central-1.notapi.aws", False),
     ],
 )
 def test_batches_are_the_default_on_aws_alone(endpoint, on_aws, monkeypatch):

@@ -221,3 +221,18 @@ def test_budget_is_kept_to_by_each_command_there_is():
     folder = Path(commands.__file__).parent
     making = {path.stem for path in folder.glob("*.py") if re.search(r"\bDynamoStore\(", path.read_text())}
     assert making == {"backfill", "explain", "plan", "prune", "redrive", "run", "verify"}
+
+
+def test_budget_of_a_partition_is_shared_by_the_writers():
+    """A quarter of the table is more than a quarter of a partition: that is what one key gets, to the unit."""
+    budget, clock = budget_of(tables_of(shop=8_000), writers=4)
+    of_one = PARTITION_MAX_UNITS_PER_SECOND // 4
+    for _ in range(9 * of_one):
+        assert budget.take(costs(1, partition="hot"))
+    assert clock.now - 1_000 == pytest.approx(8.0, rel=0.01)
+
+
+@pytest.mark.parametrize(("limits", "writers", "units"), [({"a": 80, "b": 9_000}, 2, 4), ({"a": 900}, 1, 90)])
+def test_budget_sends_as_few_at_once_as_its_lowest_share_allows(limits, writers, units):
+    """A tenth of a second's worth of the table that takes least, whatever the others take."""
+    assert budget_of(tables_of(**limits, free=None), writers)[0].at_once_max_units == units

@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, ReadTimeoutError
 
 from sync_rules import aws
-from sync_rules.dynamodb import DynamoStore
+from sync_rules.dynamodb import PROJECTED_MAX_ATTRIBUTES, DynamoStore
 from sync_rules.engine import free_port
 from sync_rules.errors import StoreError, UserError
 from sync_rules.model import Check, Condition, Delete, Increment, Put, Result, Status, Test, Transaction, Update
@@ -356,6 +356,25 @@ def test_list_is_consistent_on_a_base_table_only():
     assert (base.get("ConsistentRead"), base.get("IndexName")) == (True, None)
     assert (of_index.get("ConsistentRead"), of_index.get("IndexName")) == (None, "by_x")
     assert base["KeyConditionExpression"] == "#n0 = :v0 AND begins_with(#n1, :v1)"
+
+
+@pytest.mark.parametrize(("more", "named"), [(0, PROJECTED_MAX_ATTRIBUTES + 2), (1, 0)])
+def test_more_attributes_than_a_projection_may_name_are_all_read(more, named):
+    """The key beside them; one more, and the whole item is asked for, so that no expression is longer than 4 KB."""
+    names = frozenset(f"a{number}" for number in range(PROJECTED_MAX_ATTRIBUTES + more))
+    client = Client({}, {"Responses": {"real-shop": []}}, {"Items": []})
+    store, _ = store_on(client)
+    store.read(Read((ONE,), {"shop": names}))
+    store.read(Read((ONE, TWO), {"shop": names}))
+    store.list(List("shop", None, of_partition("PK", s("USER#1")), 10, attributes=names))
+    (_, got), (_, batch), (_, query) = client.calls
+    for asked in (got, batch["RequestItems"]["real-shop"], query):
+        places = [place for place in asked.get("ProjectionExpression", "").split(", ") if place]
+        assert {asked["ExpressionAttributeNames"][place] for place in places} == (
+            names | {"PK", "SK"} if named else set()
+        )
+        assert len(places) == named
+        assert len(asked.get("ProjectionExpression", "")) < 4_096
 
 
 @pytest.mark.parametrize(("backward", "asked"), [(False, None), (True, False)])
