@@ -1,9 +1,16 @@
 """Links and finding: where a target names its source, and by which Query a source finds its targets."""
 
+from itertools import chain, product
+
 import pytest
 
+from sync_rules import finding
+from sync_rules.entities import Ref
+from sync_rules.finding import Pointer
+from sync_rules.keys import parse_template
 from sync_rules.model import ItemKey
 from sync_rules.rulefile import RulesFileError, check_rules, parse_rules
+from tests.builders import entity, m, s, table
 
 
 def compiled(tables, entities, rule):
@@ -202,3 +209,34 @@ def test_via_never_falls_back():
             "user: {table: users}, task: {table: tasks}",
             "{copy: user.name, into: task.user_name, via: by_day}",
         )
+
+
+# ---------------------------------------------------------------- what is remembered of links
+LINKED = (("no", Ref("no", ("owner", "no"))), ("kind", Ref("kind", ("at",), parse_template("K#{kind}"))))
+OWNER = entity("owner", table("owners", {"PK": "S", "no": "N"}), PK="OWNER#{kind}#{no}", no="{no}")
+NUMBERS = [
+    None,
+    *({kind: text} for kind in "SN" for text in ("1", "2", "1.0")),
+    {"B": b"1"},
+    {"NULL": True},
+    m(),
+    {"L": []},
+]
+KINDS = [None, *(s(text) for text in ("K#a", "K#b", "K#", "a", "1")), {"N": "1"}]
+POINTING = [
+    ({} if no is None else {"owner": m(no=no)}) | ({} if kind is None else {"at": kind})
+    for no, kind in product(NUMBERS, KINDS)
+]
+
+
+@pytest.mark.parametrize("kept", [3, finding.LINKS_KEPT_MAX])
+def test_pointer_tells_the_same_whatever_it_remembers(kept, monkeypatch):
+    """As one that was never asked does, whatever was asked before and also after it forgot; and never are more keys kept
+    than it says.
+    """
+    monkeypatch.setattr(finding, "LINKS_KEPT_MAX", kept)
+    asked = Pointer(LINKED, OWNER)
+    for item in chain.from_iterable(product(POINTING, POINTING)):
+        fields = {field: value for field, ref in LINKED if (value := ref.read(item)) is not None}
+        assert asked(item) == Pointer(LINKED, OWNER)(item) == OWNER.key_of(fields)
+        assert len(asked._known) <= kept
