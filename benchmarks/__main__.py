@@ -1,4 +1,6 @@
-"""`python -m benchmarks`: run the measures, print their table, write results.json; `--check` fails on a gated goal."""
+"""`python -m benchmarks`: run the measures, print their table; `--check` fails on a gated goal. A full run writes
+benchmarks/results.json, any run what `--results` names.
+"""
 
 from __future__ import annotations
 
@@ -22,27 +24,51 @@ from benchmarks.measures import MEASURES
 from benchmarks.running import ENVIRONMENT, answering
 
 RESULTS: Final = Path(__file__).parent / "results.json"
+INTERRUPTED: Final = 130  # as shells have it
 PACKAGES: Final = ("boto3", "botocore", "urllib3", "aws-lambda-powertools", "pydantic", "ruamel.yaml", "tenacity")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns the exit code: 1 when a gated goal is missed and `--check` was asked for."""
+    """Returns the exit code: 1 when a gated goal is missed and `--check` was asked for, 2 when the results cannot be
+    written, 130 when it was interrupted.
+    """
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", metavar="NAME", action="append", choices=MEASURES, help=", ".join(MEASURES))
     parser.add_argument("--quick", action="store_true", help="smaller and fewer: rough figures in a minute")
     parser.add_argument("--check", action="store_true", help="exit 1 when a count or a ratio misses its goal")
-    parser.add_argument("--results", metavar="FILE", type=Path, default=RESULTS, help="where the figures go")
+    parser.add_argument("--results", metavar="FILE", type=Path, help="where the figures go, also of a part")
     asked = parser.parse_args(arguments)
-    figures, kind = measure(asked.only or tuple(MEASURES), quick=asked.quick)
+    results = asked.results or (None if asked.only or asked.quick else RESULTS)
+    if results is not None and (why := _unwritable(results)):
+        print(f"{results} cannot be written: {why}", file=sys.stderr)
+        return 2
+    try:
+        figures, kind = measure(asked.only or tuple(MEASURES), quick=asked.quick)
+    except KeyboardInterrupt:
+        print("interrupted: nothing was written", file=sys.stderr)
+        return INTERRUPTED
     made = made_with(kind)
     print(table(figures))
     print("\n" + "\n".join(f"{name}: {told}" for name, told in made.items()))
-    body = {"made_with": made, "quick": asked.quick, "figures": [figure.body() for figure in figures]}
-    asked.results.write_text(json.dumps(body, indent=1) + "\n")
+    if results is not None:
+        body = {"made_with": made, "quick": asked.quick, "figures": [figure.body() for figure in figures]}
+        results.write_text(json.dumps(body, indent=1) + "\n")
     missed = [figure for figure in figures if not figure.passes]
     for figure in missed:
-        print(f"missed: {figure.measure}: {figure.goal}, measured {figure.value:.4g}", file=sys.stderr)
+        print(figure.missed, file=sys.stderr)
     return 1 if missed and asked.check else 0
+
+
+def _unwritable(file: Path) -> str:
+    """Why a file cannot be written, "" when it can. Asked before anything is measured; what is there stays as it is."""
+    try:
+        there = file.exists()
+        file.open("a").close()
+        if not there:
+            file.unlink()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def measure(names: Sequence[str], *, quick: bool) -> tuple[list[Figure], str]:
@@ -76,4 +102,7 @@ def made_with(kind: str) -> Mapping[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    if code == INTERRUPTED:
+        os._exit(code)  # a contender's threads may still ask for an engine that is gone, and nobody waits for them
+    sys.exit(code)

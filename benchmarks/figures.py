@@ -67,6 +67,11 @@ class Figure:
     def _said(self, value: float) -> str:
         return FORMATS[self.unit].format(value)
 
+    @property
+    def missed(self) -> str:
+        """What is told when it does not pass."""
+        return f"missed: {self.measure}: {self.goal}, measured {self._said(self.value)}"
+
     def row(self) -> str:
         """As a row of the table."""
         low, high = map(self._said, self.quartiles)

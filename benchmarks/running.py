@@ -19,6 +19,7 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parent.parent
 LOOPBACK: Final = "127.0.0.1"
 STOP_MAX_SECONDS: Final = 10
+OF_ITS_OWN: Final = 0  # the process group of what is started: a terminal's interrupt is told to us alone
 # As long as in Lambda: the token is most of what the hand-written loop sends.
 ENVIRONMENT: Final = {
     "AWS_ACCESS_KEY_ID": "ASIA" + "X" * 16,
@@ -62,7 +63,8 @@ class Answering:
 def answering() -> Iterator[Answering]:
     """Run the engine. Counters opened before would count its work too: open them inside."""
     command = [sys.executable, "-m", "benchmarks.answering"]
-    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True, process_group=OF_ITS_OWN)
     assert process.stdin is not None, "started with pipes"
     assert process.stdout is not None, "started with pipes"
     try:
@@ -77,4 +79,6 @@ def child(*arguments: str, **environment: str) -> str:
     """Run a fresh interpreter, and give what it printed."""
     found = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(ROOT), **ENVIRONMENT, **environment}
     command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=ROOT, env=found, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return subprocess.run(
+        command, cwd=ROOT, env=found, stdout=subprocess.PIPE, text=True, check=True, process_group=OF_ITS_OWN
+    ).stdout

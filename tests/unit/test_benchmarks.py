@@ -265,6 +265,19 @@ def measured(monkeypatch, tmp_path):
     return run
 
 
+@pytest.fixture
+def commanded(monkeypatch, tmp_path):
+    """Runs the command with a work to measure; its exit code. A full run's results are in the test's folder."""
+    monkeypatch.setattr(command, "RESULTS", tmp_path / "full.json")
+
+    def run(*arguments, work=lambda: None):
+        monkeypatch.setattr(command, "MEASURES", {"mine": lambda _bench: [work(), figure(0.05)][1:]})
+        with mock.patch.dict(os.environ):
+            return command.main(list(arguments))
+
+    return run
+
+
 @pytest.mark.parametrize(
     ("figures", "arguments", "code"),
     [
@@ -280,7 +293,7 @@ def test_check_fails_when_a_gated_figure_is_out(measured, capsys, figures, argum
     assert measured(*figures, arguments=arguments)[0] == code
     shown = capsys.readouterr()
     assert table(figures) in shown.out
-    assert ("missed: a measure: at most 6.0%" in shown.err) == any(not one.passes for one in figures)
+    assert ("missed: a measure: at most 6.0%, measured 7.0%\n" in shown.err) == any(not one.passes for one in figures)
 
 
 def test_results_say_what_they_were_made_with(measured):
@@ -288,6 +301,48 @@ def test_results_say_what_they_were_made_with(measured):
     _, body = measured(figure(0.05))
     assert body["made_with"].keys() >= {"work counted by", "Python", "build flags", "packages", "awscrt"}
     assert body["figures"][0]["rounds"] == [0.05] * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "written"),
+    [
+        ([], {"full.json"}),
+        (["--quick"], set()),
+        (["--only", "mine"], set()),
+        (["--quick", "--only", "mine", "--results", "part.json"], {"part.json"}),
+    ],
+    ids=" ".join,
+)
+def test_results_of_a_part_are_not_taken_for_those_of_all(commanded, monkeypatch, tmp_path, arguments, written):
+    """A quick run, or one of some measures, leaves a full one's results alone."""
+    monkeypatch.chdir(tmp_path)
+    assert commanded(*arguments) == 0
+    assert {path.name for path in tmp_path.iterdir()} == written
+
+
+def test_results_that_cannot_be_written_are_told_before_anything_is_measured(commanded, capsys, tmp_path):
+    """In one line, and nothing is left behind."""
+    for file in (tmp_path, tmp_path / "nowhere" / "results.json"):
+        assert commanded("--results", str(file), work=pytest.fail) == 2
+        shown = capsys.readouterr()
+        assert (shown.out, shown.err.count("\n")) == ("", 1)
+        assert shown.err.startswith(f"{file} cannot be written: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_interrupt_ends_in_a_line_and_leaves_results_as_they_were(commanded, capsys, tmp_path):
+    """As shells have it, by 130; an earlier run's figures stay, and no file is begun."""
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    assert commanded(work=interrupted) == 130
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "full.json").write_text("earlier")
+    assert commanded(work=interrupted) == 130
+    assert (tmp_path / "full.json").read_text() == "earlier"
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", 2 * "interrupted: nothing was written\n")
 
 
 # ---------------------------------------------------------------- scale
