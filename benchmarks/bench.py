@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.counters import Cost, Counters
+from benchmarks.counters import CPU_TIME, Cost, Counters
 from benchmarks.running import Answering
 
 
@@ -23,16 +23,23 @@ class Bench:
     counters: Counters
     quick: bool = False
 
-    def rounds(self, wanted: int) -> int:
-        return min(wanted, 3) if self.quick else wanted
+    @property
+    def counts_instructions(self) -> bool:
+        """Whether work is told by instructions: where it is by CPU time, that has a figure of its own."""
+        return self.counters.kind != CPU_TIME
+
+    def rounds(self, wanted: int, quick: int = 3) -> int:
+        return min(wanted, quick) if self.quick else wanted
 
     def size(self, wanted: int) -> int:
         return max(wanted // 5, 1_000) if self.quick else wanted
 
-    def in_turns(self, contenders: Mapping[str, Callable[[], Cost]], rounds: int) -> dict[str, list[Cost]]:
-        """The costs of each contender, round by round."""
+    def in_turns(
+        self, contenders: Mapping[str, Callable[[], Cost]], rounds: int, quick: int = 3
+    ) -> dict[str, list[Cost]]:
+        """The costs of each contender, round by round; of a quick run, so many rounds."""
         found: dict[str, list[Cost]] = {name: [] for name in contenders}
-        for number in range(self.rounds(rounds) + 1):
+        for number in range(self.rounds(rounds, quick) + 1):
             for name in list(contenders)[:: 1 if number % 2 else -1]:
                 gc.collect()
                 cost = contenders[name]()

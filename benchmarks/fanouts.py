@@ -17,6 +17,7 @@ from benchmarks.figures import ENGINE, WALL, Figure, ratios
 from benchmarks.ours import consumer_of, handled, renamed
 
 USER: Final = "1"
+MEETS_LIMIT: Final = 1.5  # so many times as fast as the limit, and every pause shows
 ONE_WORKER: Final = 1  # as many as the loop has: CPU time of threads counts their waiting for each other too
 
 
@@ -35,11 +36,11 @@ def base(bench: Bench) -> Iterator[Figure]:
         rounds=9,
     )
     seconds = {name: [cost.cpu_seconds for cost in some] for name, some in costs.items()}
-    kind = bench.counters.kind
-    yield Figure(
-        "client instructions per copy, base-table listing",
-        ratios(works(costs["ours"]), works(costs["loop"])), "%", kind, at_most=0.06, gated=True,
-    )  # fmt: skip
+    if bench.counts_instructions:
+        yield Figure(
+            "client instructions per copy, base-table listing",
+            ratios(works(costs["ours"]), works(costs["loop"])), "%", bench.counters.kind, at_most=0.06, gated=True,
+        )  # fmt: skip
     yield Figure(
         "client CPU per copy",
         ratios(seconds["ours"], seconds["loop"]), "%", CPU_TIME, at_most=0.07, gated=True,
@@ -90,10 +91,11 @@ def index(bench: Bench) -> Iterator[Figure]:
         rounds=9,
     )
     requests = bench.engine.counts()["requests"] / targets
-    yield Figure(
-        "client instructions per copy through a keys-only index, images included",
-        ratios(works(costs["ours"]), works(costs["loop"])), "%", bench.counters.kind, at_most=0.09, gated=True,
-    )  # fmt: skip
+    if bench.counts_instructions:
+        yield Figure(
+            "client instructions per copy through a keys-only index, images included",
+            ratios(works(costs["ours"]), works(costs["loop"])), "%", bench.counters.kind, at_most=0.09, gated=True,
+        )  # fmt: skip
     yield Figure("requests per copy through a keys-only index", (requests,), "", ENGINE)
 
 
@@ -132,7 +134,9 @@ def memory(bench: Bench) -> Iterator[Figure]:
 
 
 def limited(bench: Bench) -> Iterator[Figure]:
-    """Under a limit of write units a second, met or kept to. Where a machine is slower than the limit it meets none."""
+    """Under a limit of write units a second, met or kept to. Where a machine is hardly faster than the limit it meets
+    none, and its figures are told without a goal. They depend on the clock: what gates is that no copy is lost.
+    """
     cases = (("400/s, one partition", "together", 400, 1, 3_000), ("4 x 1,000/s", "apart", 1_000, 4, 20_000))
     for words, table, rate, partitions, wanted in cases:
         targets, whole = wanted // 3 if bench.quick else wanted, rate * partitions
@@ -144,13 +148,14 @@ def limited(bench: Bench) -> Iterator[Figure]:
             bench.engine.set(targets=targets, writes_per_second=rate, partitions=partitions)
             cost = bench.counters.cost(partial(handled, pipeline, renamed(table)))
             told = bench.engine.counts()
-            least = 0.95 if alone > whole else None
+            meets = alone > MEETS_LIMIT * whole
             yield Figure(
-                f"share of {words} reached{how}", (ideal / cost.seconds,), "%", WALL, at_least=least, note=note
-            )
+                f"share of {words} reached{how}", (ideal / cost.seconds,), "%", WALL,
+                at_least=0.95 if meets else None, note=note,
+            )  # fmt: skip
             yield Figure(
                 f"throttled writes per copy at {words}{how}", (told["throttled"] / targets,), "", ENGINE,
-                at_most=0.05 if how else 0.3, gated=True,
+                at_most=(0.05 if how else 0.3) if meets else None,
             )  # fmt: skip
             lost = targets - told["distinct"]
             yield Figure(f"copies lost at {words}{how}", (lost,), "", ENGINE, at_most=0, gated=True)

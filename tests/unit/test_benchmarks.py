@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import Counter
 from decimal import Decimal
 from unittest import mock
 
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import baselines, scale
+from benchmarks import baselines, fanouts, scale
 from benchmarks.answering import AFTER, BEFORE, Bucket, Engine, target
 from benchmarks.bench import Bench
 from benchmarks.counters import CPU_TIME, Cost, Counters
@@ -343,6 +344,31 @@ def test_interrupt_ends_in_a_line_and_leaves_results_as_they_were(commanded, cap
     assert (tmp_path / "full.json").read_text() == "earlier"
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("", 2 * "interrupted: nothing was written\n")
+
+
+@pytest.mark.parametrize("kind", ["instructions", CPU_TIME])
+def test_instructions_are_told_where_they_are_counted(monkeypatch, kind):
+    """CPU time goes by its own name, once."""
+    costs = {"loop": [Cost(9, 9.0, 9.0)], "ours": [Cost(1, 1.0, 1.0)], "pool": [Cost(1, 1, 1)], "four": [Cost(1, 1, 1)]}
+    monkeypatch.setattr(Bench, "in_turns", lambda *_args, **_kwargs: costs)
+    engine = mock.Mock(url="http://127.0.0.1:1", counts=lambda: Counter(requests=1))
+    bench = Bench(engine, mock.Mock(kind=kind))
+    told = [one for measure in (fanouts.base, fanouts.index) for one in measure(bench)]
+    assert any("instructions" in one.measure for one in told) is (kind != CPU_TIME)
+    assert [one.gated for one in told if one.measure == "client CPU per copy"] == [True]
+
+
+@pytest.mark.parametrize(("alone", "meets"), [(601, True), (599, False)])
+def test_limit_has_a_goal_where_a_machine_meets_it(monkeypatch, alone, meets):
+    """One that is hardly faster proves nothing; and what the clock decides gates nowhere, only lost copies do."""
+    monkeypatch.setattr(Bench, "copying", lambda *_args, **_kwargs: Cost(0, 0, 1 / alone))
+    monkeypatch.setattr(fanouts, "consumer_of", mock.Mock())
+    monkeypatch.setattr(baselines, "pool", lambda *_: 0)
+    engine = mock.Mock(url="http://127.0.0.1:1", counts=lambda: Counter(throttled=1, distinct=3_000))
+    counters = mock.Mock(cost=lambda _work: Cost(0, 0, 1.0))
+    told = [one for one in fanouts.limited(Bench(engine, counters)) if "400/s, one partition" in one.measure]
+    assert {one.gated for one in told if "lost" in one.measure} == {True}
+    assert {(one.gated, one.goal != "told") for one in told if "lost" not in one.measure} == {(False, meets)}
 
 
 # ---------------------------------------------------------------- scale
