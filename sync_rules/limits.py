@@ -57,8 +57,8 @@ class Limits:
     fixes_window_seconds: int = 60
     """The window of `fixes_per_target_max_writes`."""
 
-    fixes_counted_max_items: int = 10_000
-    """Writes counted at a time, about 4 MB; the one made longest ago is forgotten."""
+    fixes_counted_max_items: int = 5_000
+    """Writes counted at a time, about 2 MB; the one made longest ago is forgotten."""
 
     failure_again_seconds: int = 900
     """How long the same failure of the same rule and item is not recorded again."""
