@@ -141,7 +141,7 @@ def tables(sleep: Callable[[float], None] = time.sleep) -> DynamoStore:
     )
 
 
-class Later:
+class MadeWhenAsked:
     """Stands for a client that is made when it is first asked for something."""
 
     def __init__(self, make: Callable[[str | None], Any]) -> None:
@@ -153,7 +153,7 @@ class Later:
 
 def sqs() -> Any:
     """The client of the queues: most processes never ask for it."""
-    return Later(aws.sqs)
+    return MadeWhenAsked(aws.sqs)
 
 
 def failures() -> Failures:

@@ -172,7 +172,7 @@ def comparable(kind: str, value: str | bytes) -> str | bytes | Decimal:
 
 def identity(key: ItemKey) -> tuple[str | bytes | Decimal, ...]:
     """The key's values such that two keys of one table are of the same item if, and only if, these are equal."""
-    return tuple([comparable(kind, value) if kind == "N" else value for _, kind, value in key.values])
+    return tuple([comparable(kind, value) for _, kind, value in key.values])
 
 
 def key_values(item: Item, attributes: Iterable[KeyAttribute]) -> tuple[str | bytes | Decimal, ...] | None:

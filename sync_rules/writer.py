@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 S = TypeVar("S")
 BATCH_MIN_STATEMENTS: Final = 2
-CURE: Final = "does the role have dynamodb:PartiQLUpdate? See docs/permissions.md"
+CURE: Final = "if access was denied, the role lacks dynamodb:PartiQLUpdate (docs/permissions.md)"
 RETURN_ITEM: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 REJECTED: Final = frozenset({
     "ItemCollectionSizeLimitExceeded", "ItemCollectionSizeLimitExceededException", "ParamValidationError",
@@ -73,15 +73,15 @@ class Writer:
         retrying: Retrying,
         workers: int,
         *,
-        mode: Mode = "update",
-        rounds: Retrying | None = None,
-        fruitless_max: int = aws.ATTEMPTS_MAX,
+        mode: Mode,
+        rounds: Retrying,
+        fruitless_max: int,
     ) -> None:
         self._client = client
         self._tables = tables
         self._retrying = retrying
         self._pressure = Pressure()
-        self._rounds = (rounds or retrying).copy(wait=self._pause)
+        self._rounds = rounds.copy(wait=self._pause)
         self._fruitless_max = fruitless_max
         self._told = False
         self._workers = workers

@@ -95,7 +95,7 @@ class Budget:
 
 class BudgetedStore(Remembering):
     """A store that spends no more than a budget. May be used by several threads: each has its own memory of what was
-    read, by which writes are judged, so whoever writes has read.
+    read, by which writes are judged.
     """
 
     def __init__(self, inner: Store, tables: Mapping[str, Table], budget: Budget) -> None:
