@@ -12,8 +12,8 @@ from typing import Final
 
 from benchmarks.ours import RULES_FILE, consumer_of, handled, renamed
 from benchmarks.running import child
-from sync_rules import compiled
-from sync_rules.rulefile import load_rules
+from sync_rules.rules import compiled_file as compiled
+from sync_rules.language.load import load_rules
 
 STARTS: Final = {
     "client": "import boto3; boto3.client('dynamodb')",

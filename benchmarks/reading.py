@@ -16,10 +16,10 @@ from benchmarks.bench import Bench, works
 from benchmarks.counters import Cost
 from benchmarks.figures import Figure, ratios
 from benchmarks.ours import RULES_FILE, NoFailures, store_of
-from sync_rules.backfill import Chosen, bring_page
-from sync_rules.pace import Pace
-from sync_rules.rulefile import load_rules
-from sync_rules.store import NobodyLooksAgain, Scan, World, drive
+from sync_rules.jobs.backfill.page import Chosen, bring_page
+from sync_rules.model.pace import Pace
+from sync_rules.language.load import load_rules
+from sync_rules.pipeline.requests import NobodyLooksAgain, Scan, World, drive
 
 
 def start(bench: Bench) -> Iterator[Figure]:

@@ -16,7 +16,7 @@ from benchmarks.bench import Bench, works
 from benchmarks.counters import CPU_TIME, Cost
 from benchmarks.figures import ENGINE, Figure, ratios
 from benchmarks.ours import consumer_of, copied, event_of, handled, idle_consumer
-from sync_rules.rulefile import parse_rules
+from sync_rules.language.load import parse_rules
 
 RECORDS: Final = 1_000  # of a batch
 MANY_ROUNDS: Final = 31  # each takes milliseconds, which another process on the machine may double

@@ -15,7 +15,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Final
 
-from sync_rules.planning.prices import MILLION, on_demand, own_prices
+from sync_rules.jobs.dryrun.prices import MILLION, on_demand, own_prices
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "scale.md"
 BEGIN, END = "<!-- generated: scale -->\n", "<!-- end -->"

@@ -7,11 +7,11 @@ from typing import Any
 
 from handlers import inaccount
 from handlers.runtime import Context, deadline, emit, endpoint, rules, tables
-from sync_rules import aws
-from sync_rules.backfilling.job import job_of
-from sync_rules.remote.backfill import BackfillWork
-from sync_rules.remote.protocol import answer
-from sync_rules.telemetry import Telemetry
+from sync_rules.adapters import aws
+from sync_rules.jobs.backfill.job import job_of
+from sync_rules.jobs.account.backfill import BackfillWork
+from sync_rules.jobs.account.protocol import answer
+from sync_rules.pipeline.telemetry import Telemetry
 
 
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import Any
 
 from handlers.logs import done, following
 from handlers.runtime import Context, answer, consumer, deadline, emit, logger, receipts
-from sync_rules.batch import Consumer
-from sync_rules.errors import RecordError, StoreError
-from sync_rules.messages import decode
-from sync_rules.model import Failure
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.model.errors import RecordError, StoreError
+from sync_rules.pipeline.messages import decode
+from sync_rules.model.items import Failure
 
 
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:

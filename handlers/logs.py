@@ -17,10 +17,10 @@ from typing import Any, Final
 
 from aws_lambda_powertools import Logger
 
-from sync_rules.messages import KINDS, CallMessage, ChunkMessage, Message, PartMessage, PullMessage, PushMessage
-from sync_rules.model import Failure, ItemKey, Outcome
-from sync_rules.store import Failures, Queue
-from sync_rules.telemetry import SECOND_LOOK, SERVICE, Telemetry
+from sync_rules.pipeline.messages import KINDS, CallMessage, ChunkMessage, Message, PartMessage, PullMessage, PushMessage
+from sync_rules.model.items import Failure, ItemKey, Outcome
+from sync_rules.pipeline.requests import Failures, Queue
+from sync_rules.pipeline.telemetry import SECOND_LOOK, SERVICE, Telemetry
 
 LOG_KEYS: Final = "SYNC_RULES_LOG_KEYS"
 LINES_MAX: Final = 100  # of one invocation, beside the one that sums up; what has no other place is always logged

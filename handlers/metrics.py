@@ -14,24 +14,11 @@ from typing import TYPE_CHECKING, Final
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from handlers.logs import SERVICE_NAME, Noted, logger, notes, sum_up
-from sync_rules import aws
-from sync_rules.telemetry import (
-    DRIFT,
-    DRIFT_SHARE,
-    FAILURE_RECORDS,
-    LAG,
-    METRIC_NAMES,
-    NAMESPACE,
-    SENT,
-    SETUP_ERRORS,
-    THROTTLED,
-    UNREADABLE,
-    VERIFIED,
-    Telemetry,
-)
+from sync_rules.adapters import aws
+from sync_rules.pipeline.telemetry import (DRIFT, DRIFT_SHARE, FAILURE_RECORDS, LAG, METRIC_NAMES, NAMESPACE, SENT, SETUP_ERRORS, THROTTLED, UNREADABLE, VERIFIED, Telemetry)
 
 if TYPE_CHECKING:  # only verify has any, and imports what finds it
-    from sync_rules.findings import Tally
+    from sync_rules.audit.findings import Tally
 
 UNITS: Final = {LAG: MetricUnit.Milliseconds, DRIFT_SHARE: MetricUnit.Percent}  # of all others: a count
 

@@ -7,15 +7,15 @@ from typing import Any
 
 from handlers import inaccount
 from handlers.runtime import FAILURES_URL, QUEUE_URL, Context, consumer, deadline, emit, endpoint, logger, notes, rules
-from sync_rules import aws
-from sync_rules.pumping.streams import DynamoDBStreams
-from sync_rules.redriving.atwork import Left
-from sync_rules.redriving.redriver import Redriver
-from sync_rules.remote.protocol import answer
-from sync_rules.remote.redrive import MarkedPlace, RedriveWork
-from sync_rules.s3 import OnFailureObjects
-from sync_rules.sqs import FailedMessages, SqsQueue
-from sync_rules.telemetry import Telemetry
+from sync_rules.adapters import aws
+from sync_rules.adapters.streams import DynamoDBStreams
+from sync_rules.jobs.redrive.atwork import Left
+from sync_rules.jobs.redrive.redriver import Redriver
+from sync_rules.jobs.account.protocol import answer
+from sync_rules.jobs.account.redrive import MarkedPlace, RedriveWork
+from sync_rules.adapters.s3 import OnFailureObjects
+from sync_rules.adapters.sqs import FailedMessages, SqsQueue
+from sync_rules.pipeline.telemetry import Telemetry
 
 BATCHES = "aws/lambda/"  # what Lambda begins the names of its on-failure objects with
 HIDDEN_SECONDS = 960  # as long as a call lasts at most, and a minute: then what a call that died had is there again

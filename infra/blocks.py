@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from sync_rules.errors import UserError
+from sync_rules.model.errors import UserError
 
 MARK = re.compile(r"^(?P<indent>[ \t]*)# (?P<side>>>>|<<<) sync-rules: (?P<name>\S+)[ \t]*\r?$", re.MULTILINE)
 Written = Callable[[int], str]  # the text of a block, every line ended, for so many spaces before it

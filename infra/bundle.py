@@ -22,15 +22,15 @@ from typing import Any, Final
 from infra.deployment import deployment_of
 from infra.imports import Sources, reached
 from infra.template import rules_noted
-from sync_rules import compiled
-from sync_rules.errors import UserError
-from sync_rules.kinds.call import functions_of
-from sync_rules.rules import Rules
+from sync_rules.rules import compiled_file as compiled
+from sync_rules.model.errors import UserError
+from sync_rules.rules.kinds.call import functions_of
+from sync_rules.rules.ruleset import Rules
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 REQUIREMENTS: Final = "infra/requirements.txt"
 RULES_NAME: Final = "rules.yaml"  # what the functions call the rules file, wherever it came from
-AT_BUILD: Final = frozenset({"sync_rules.rulefile"})  # read here, so that no function has to
+AT_BUILD: Final = frozenset({"sync_rules.language.load"})  # read here, so that no function has to
 OURS: Final = ("handlers", "sync_rules")
 OF_LAMBDA: Final = frozenset({"boto3", "botocore", "s3transfer"})  # in its Python runtimes
 PYTHON: Final = "BUNDLE_PYTHON", "3.13"  # as `Runtime` in the template

@@ -27,20 +27,9 @@ from infra.measures import (
     rule_subjects,
     sections,
 )
-from sync_rules import aws
-from sync_rules.model import Outcome
-from sync_rules.telemetry import (
-    DRIFT_SHARE,
-    FAILURE_RECORDS,
-    LAG,
-    METRIC_NAMES,
-    NAMESPACE,
-    SENT,
-    SENT_KINDS,
-    SETUP_ERRORS,
-    THROTTLED,
-    UNREADABLE,
-)
+from sync_rules.adapters import aws
+from sync_rules.model.items import Outcome
+from sync_rules.pipeline.telemetry import (DRIFT_SHARE, FAILURE_RECORDS, LAG, METRIC_NAMES, NAMESPACE, SENT, SENT_KINDS, SETUP_ERRORS, THROTTLED, UNREADABLE)
 
 COLUMNS: Final = 24
 HEIGHT: Final = 6

@@ -14,8 +14,8 @@ from itertools import combinations
 from math import prod
 from typing import Any, Final
 
-from sync_rules.entities import Entity, Table
-from sync_rules.rules import Rules
+from sync_rules.model.entities import Entity, Table
+from sync_rules.rules.ruleset import Rules
 
 PATTERNS_MAX: Final = 5
 PATTERN_MAX_CHARACTERS: Final = 4096

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from sync_rules.errors import UserError
+from sync_rules.model.errors import UserError
 
 FUNCTION: Final = "AWS::Serverless::Function"
 MACHINE: Final = "AWS::Serverless::StateMachine"

@@ -1,7 +1,7 @@
 """What is measured and from when on it is an alarm: one table, of which alarms, dashboard and runbook are made.
 
 Law: each measure is one metric with its dimensions, spelt as whoever writes it spells them: our handlers
-(`sync_rules.telemetry`), or AWS on the page that the measure names. Each is explained in a section of docs/runbook.md.
+(`sync_rules.pipeline.telemetry`), or AWS on the page that the measure names. Each is explained in a section of docs/runbook.md.
 """
 
 from __future__ import annotations
@@ -14,20 +14,11 @@ from enum import Enum
 from typing import Any, Final
 
 from infra.deployment import Deployment, logical
-from sync_rules import aws
-from sync_rules.batch import TIME_RESERVED_MS
-from sync_rules.limits import DELAY_MAX_SECONDS
-from sync_rules.model import Outcome
-from sync_rules.telemetry import (
-    DRIFT_SHARE,
-    FAILURE_RECORDS,
-    LAG,
-    METRIC_NAMES,
-    NAMESPACE,
-    SETUP_ERRORS,
-    THROTTLED,
-    UNREADABLE,
-)
+from sync_rules.adapters import aws
+from sync_rules.pipeline.consumer import TIME_RESERVED_MS
+from sync_rules.model.limits import DELAY_MAX_SECONDS
+from sync_rules.model.items import Outcome
+from sync_rules.pipeline.telemetry import (DRIFT_SHARE, FAILURE_RECORDS, LAG, METRIC_NAMES, NAMESPACE, SETUP_ERRORS, THROTTLED, UNREADABLE)
 
 RULES_MAX: Final = 50  # rules with alarms of their own; of more, all have theirs together: a stack has 500 resources
 ALL_RULES: Final = "AllRules"

@@ -16,7 +16,7 @@ from infra.alarms import alarm_id
 from infra.deployment import Deployment
 from infra.handwritten import at, made_by_sam
 from infra.measures import MEASURES, Of, subjects
-from sync_rules.errors import UserError
+from sync_rules.model.errors import UserError
 
 ENVIRONMENT = ("Globals", "Function", "Environment", "Variables")
 ITSELF = "the template itself"

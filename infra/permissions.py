@@ -30,9 +30,9 @@ from infra.uses import (
     scanned,
     written,
 )
-from sync_rules.families import EffectRule, Rule
-from sync_rules.kinds.archive import ArchiveRule
-from sync_rules.kinds.call import CallRule
+from sync_rules.rules.rule import EffectRule, Rule
+from sync_rules.rules.kinds.archive import ArchiveRule
+from sync_rules.rules.kinds.call import CallRule
 
 STREAM: Final = "StreamFunction"
 FANOUT: Final = "FanoutFunction"

@@ -12,7 +12,7 @@ from typing import Any, Final
 from infra.deployment import Deployment, logical
 from infra.filters import filter_criteria
 from infra.tables import table_parameters
-from sync_rules.entities import Table
+from sync_rules.model.entities import Table
 
 TAGS: Final = [{"Key": "application", "Value": "sync-rules"}]
 

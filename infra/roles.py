@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from infra.deployment import Deployment
 from infra.permissions import FUNCTIONS, Need, needs
-from sync_rules.errors import UserError
+from sync_rules.model.errors import UserError
 
 # Of all inline policies of a role together, white space not counted.
 # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html

@@ -21,7 +21,7 @@ from infra.handwritten import at, made_by_sam, timeouts_seconds
 from infra.names import ENVIRONMENT, require_distinct
 from infra.roles import role_resources
 from infra.yamltext import as_yaml, read_yaml
-from sync_rules.errors import UserError
+from sync_rules.model.errors import UserError
 
 RULES_BLOCK: Final = "rules"
 

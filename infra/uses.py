@@ -12,17 +12,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from sync_rules.entities import Entity, Table
-from sync_rules.families import EffectRule, PartRule, Rule, TargetRule
-from sync_rules.kinds.collect import CollectRule
-from sync_rules.kinds.copy import CopyRule
-from sync_rules.kinds.derive import DeriveRule
-from sync_rules.kinds.gathered import GatheredRule
-from sync_rules.kinds.linked import LinkedRule
-from sync_rules.kinds.mirror import MirrorRule
-from sync_rules.kinds.rank import RankRule
-from sync_rules.kinds.tally import TallyRule
-from sync_rules.kinds.total import TotalRule
+from sync_rules.model.entities import Entity, Table
+from sync_rules.rules.rule import EffectRule, PartRule, Rule, TargetRule
+from sync_rules.rules.kinds.collect import CollectRule
+from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.rules.kinds.derive import DeriveRule
+from sync_rules.rules.kinds.gathered import GatheredRule
+from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.mirror import MirrorRule
+from sync_rules.rules.kinds.rank import RankRule
+from sync_rules.rules.kinds.tally import TallyRule
+from sync_rules.rules.kinds.total import TotalRule
 
 READ: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem")  # of one key it is GetItem
 QUERY: Final = ("dynamodb:Query",)

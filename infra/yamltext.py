@@ -17,7 +17,7 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString, SingleQuotedScalarString
 from ruamel.yaml.tag import Tag
 
-from sync_rules.errors import UserError
+from sync_rules.model.errors import UserError
 
 ONE_LINE_MAX: Final = 90  # characters of what is written on one line, as Python shows it
 CALLED_ONE_LINE_MAX: Final = 150  # of what a function takes, whose short form is much shorter

@@ -2,6 +2,6 @@
 
 import sys
 
-from sync_rules.cli import main
+from sync_rules.cli.main import main
 
 sys.exit(main())

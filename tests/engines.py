@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 
 from infra.tables import table_parameters
-from sync_rules import aws
-from sync_rules import engine as embedded
-from sync_rules.entities import Table
-from sync_rules.errors import UserError
-from sync_rules.model import Change
+from sync_rules.adapters import aws
+from sync_rules.lab import emulator as embedded
+from sync_rules.model.entities import Table
+from sync_rules.model.errors import UserError
+from sync_rules.model.items import Change
 
 ROOT = Path(__file__).resolve().parent.parent
 DYNOXIDE = ROOT / ".engines/node_modules/@dynoxide/linux-x64/dynoxide"

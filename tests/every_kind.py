@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sync_rules.attributes import Item
-from sync_rules.rulefile import parse_rules
-from sync_rules.rules import Rules
+from sync_rules.model.values import Item
+from sync_rules.language.load import parse_rules
+from sync_rules.rules.ruleset import Rules
 from tests.builders import n, s
 
 TABLES = """

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
-from sync_rules.backfilling.state import MemoryState
-from sync_rules.errors import SyncRulesError
-from sync_rules.messages import decode_bytes, encode_bytes
-from sync_rules.remote.protocol import answer
+from sync_rules.adapters.state import MemoryState
+from sync_rules.model.errors import SyncRulesError
+from sync_rules.pipeline.messages import decode_bytes, encode_bytes
+from sync_rules.jobs.account.protocol import answer
 
 LOOPS_MAX = 500
 TRIES = 3

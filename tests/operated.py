@@ -11,14 +11,14 @@ from typing import Any
 
 from handlers import fanout, logs, metrics, stream
 from handlers.logs import CountedQueue, LoggedFailures
-from sync_rules import aws
-from sync_rules.batch import Consumer
-from sync_rules.findings import Tally
-from sync_rules.messages import encode
-from sync_rules.model import Outcome
-from sync_rules.rules import Rules
-from sync_rules.store import World
-from sync_rules.telemetry import SENT_KINDS, Telemetry
+from sync_rules.adapters import aws
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.audit.findings import Tally
+from sync_rules.pipeline.messages import encode
+from sync_rules.model.items import Outcome
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import World
+from sync_rules.pipeline.telemetry import SENT_KINDS, Telemetry
 from tests.worlds import Scene, Stdout, context, event_of
 
 STACK = {"Ref": "AWS::StackName"}

@@ -23,21 +23,22 @@ from infra.deployment import deployment_of, logical
 from infra.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY
 from infra.roles import role_of, role_resources
 from infra.tables import table_parameters
-from sync_rules import aws, fingerprints
-from sync_rules.attributes import Item
-from sync_rules.errors import SyncRulesError
-from sync_rules.failures import failure_record
-from sync_rules.kinds.archive import ArchiveRule
-from sync_rules.lab.scenariofile import load_scenario
-from sync_rules.messages import CallMessage, Message, PullMessage, encode
-from sync_rules.model import Call, Change, Failure, ItemKey, Put
-from sync_rules.parts import message_of
-from sync_rules.plan import plan_batch
-from sync_rules.problems import Report
-from sync_rules.pumping.streams import as_event_record
-from sync_rules.rulefile import load_rules
-from sync_rules.rules import Rules
-from sync_rules.yamlspots import read
+from sync_rules.adapters import aws
+from sync_rules.rules import fingerprints
+from sync_rules.model.values import Item
+from sync_rules.model.errors import SyncRulesError
+from sync_rules.pipeline.failure_records import failure_record
+from sync_rules.rules.kinds.archive import ArchiveRule
+from sync_rules.lab.scenario_file import load_scenario
+from sync_rules.pipeline.messages import CallMessage, Message, PullMessage, encode
+from sync_rules.model.items import Call, Change, Failure, ItemKey, Put
+from sync_rules.pipeline.parts import message_of
+from sync_rules.pipeline.tasks import plan_batch
+from sync_rules.language.problems import Report
+from sync_rules.adapters.streams import as_event_record
+from sync_rules.language.load import load_rules
+from sync_rules.rules.ruleset import Rules
+from sync_rules.language.yaml_source import read
 from tests import engines
 from tests.builders import n, s
 from tests.cold import start_cold

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sync_rules.read import Hierarchy
-from sync_rules.rules import Rules
+from sync_rules.rules.ruleset import Rules
 
 
 def ids(parts: Iterable[Mapping[str, Any] | None]) -> list[str]:

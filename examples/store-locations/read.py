@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sync_rules.rules import Rules
+from sync_rules.rules.ruleset import Rules
 
 
 def read(rules: Rules, client: Any) -> dict[str, list[str]]:

@@ -47,11 +47,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
-from sync_rules.attributes import AttributeValue, Item, Path, get, same, show_path
-from sync_rules.model import Delete, ItemKey, Put, Update
-from sync_rules.problems import Spot
-from sync_rules.read.values import plain_of
-from sync_rules.rules import Rules
+from sync_rules.model.values import AttributeValue, Item, Path, get, same, show_path
+from sync_rules.model.items import Delete, ItemKey, Put, Update
+from sync_rules.language.problems import Spot
+from sync_rules.model.python_values import plain_of
+from sync_rules.rules.ruleset import Rules
 
 Wanted = Mapping[Path, AttributeValue | None]  # what must stand at each path; None: nothing
 Reported = tuple[str, str]  # a rule and a reason

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from sync_rules.entities import Entity, Index, KeyAttribute, KeyType, Table
-from sync_rules.errors import UserError
-from sync_rules.families import Rule
-from sync_rules.keys import parse_template
-from sync_rules.rules import Rules
+from sync_rules.model.entities import Entity, Index, KeyAttribute, KeyType, Table
+from sync_rules.model.errors import UserError
+from sync_rules.rules.rule import Rule
+from sync_rules.model.templates import parse_template
+from sync_rules.rules.ruleset import Rules
 
 Templates = Mapping[str, str]  # key templates by key attribute, as in the rules file
 Kind = TypeVar("Kind", bound=Rule)

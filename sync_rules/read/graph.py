@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from sync_rules.element import parse_element
-from sync_rules.entities import Entity, KeyType
-from sync_rules.errors import UserError
-from sync_rules.finding import Find, KeyConditions
-from sync_rules.kinds.collect import CollectRule
+from sync_rules.rules.kinds.element import parse_element
+from sync_rules.model.entities import Entity, KeyType
+from sync_rules.model.errors import UserError
+from sync_rules.model.lookups import Find, KeyConditions
+from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.read.declared import Templates, entity_on, rule_of, table_on
 from sync_rules.read.listing import Listing
 from sync_rules.read.neighbours import Neighbours, Surroundings
 from sync_rules.read.reader import Client, Reader, reader_of
-from sync_rules.rules import Rules
+from sync_rules.rules.ruleset import Rules
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules import engine as embedded
+from sync_rules.lab import emulator as embedded
 from tests.deploy.tools import REGION, environment, tool
 
 ANSWER_MAX_SECONDS: Final = 60

@@ -14,8 +14,8 @@ import boto3
 from botocore.config import Config
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from sync_rules import aws
-from sync_rules.attributes import Item
+from sync_rules.adapters import aws
+from sync_rules.model.values import Item
 from tests.deploy.tools import REGION, ministack, run, tool
 
 T = TypeVar("T")

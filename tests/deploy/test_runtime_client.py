@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules import aws
-from sync_rules.batch import TIME_RESERVED_MS
-from sync_rules.entities import Table
-from sync_rules.rulefile import load_rules
+from sync_rules.adapters import aws
+from sync_rules.pipeline.consumer import TIME_RESERVED_MS
+from sync_rules.model.entities import Table
+from sync_rules.language.load import load_rules
 from tests import engines
 from tests.builders import order_item, s, user_item
 from tests.deploy.runtime_api import Function, function
@@ -28,7 +28,7 @@ SOURCES, TARGETS = 6, 600  # more than can be written in what is left
 # The stream function with a mistake in it, which it makes once.
 MISTAKEN = """
 from handlers.stream import handler
-from sync_rules import batch
+from sync_rules.pipeline import consumer as batch
 
 right = batch.plan_batch
 
@@ -158,7 +158,7 @@ def test_runtime_client_tells_that_a_bundle_lacks_a_module(start, built, tmp_pat
     with start(code=lacking) as started:
         said = started.heard()
         assert (said.way, said.body["errorType"]) == ("init/error", "Runtime.ImportModuleError")
-        assert "sync_rules.reconcile" in said.body["errorMessage"]
+        assert "sync_rules.pipeline.reconcile" in said.body["errorMessage"]
         assert started.process.wait(COLD_MAX_SECONDS) == 1
 
 

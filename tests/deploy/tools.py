@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pytest
 
-from sync_rules import engine as embedded
+from sync_rules.lab import emulator as embedded
 from tests.engines import ROOT
 
 TOOLS: Final = Path(os.environ.get("DEPLOY_TOOLS", ROOT / ".engines"))

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules import cli, limits
-from sync_rules.codes import CODES
+from sync_rules.cli import main as cli
+from sync_rules.model import limits
+from sync_rules.language.m_codes import CODES
 from tests.test_house import LAYERS
 
 ROOT = Path(__file__).parent.parent.parent
@@ -60,7 +61,7 @@ def command_line() -> str:
     parts = [CLI_HEAD, fenced(help_text())]
     for verb in cli.VERBS:
         parts.append(f"## sync-rules {verb}\n")
-        docstring = inspect.getdoc(import_module(f"sync_rules.commands.{verb}")) or ""
+        docstring = inspect.getdoc(import_module(f"sync_rules.cli.commands.{verb}")) or ""
         parts += [f"{paragraph}\n" for paragraph in docstring.split("\n\n")[1:]]
         parts.append(fenced(help_text(verb)))
     return "\n".join(parts)

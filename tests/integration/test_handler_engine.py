@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from handlers import fanout, runtime, stream
-from sync_rules import aws
-from sync_rules.model import Change
-from sync_rules.rulefile import parse_rules
+from sync_rules.adapters import aws
+from sync_rules.model.items import Change
+from sync_rules.language.load import parse_rules
 from tests import engines
 from tests.builders import s
 from tests.cold import start_cold

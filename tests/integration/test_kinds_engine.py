@@ -8,9 +8,10 @@ import json
 import pytest
 
 from handlers import runtime, stream
-from sync_rules import aws, cli
-from sync_rules.model import Change
-from sync_rules.rulefile import parse_rules
+from sync_rules.adapters import aws
+from sync_rules.cli import main as cli
+from sync_rules.model.items import Change
+from sync_rules.language.load import parse_rules
 from tests import engines, every_kind
 from tests.builders import key, m, n, s
 from tests.cold import start_cold

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from sync_rules import aws, cli
-from sync_rules.rulefile import parse_rules
+from sync_rules.adapters import aws
+from sync_rules.cli import main as cli
+from sync_rules.language.load import parse_rules
 from tests import engines, every_kind
 from tests.builders import s
 

@@ -1,6 +1,6 @@
 """The stream handler under the mapping's own semantics, on an engine's streams and S3: failures, bisect, giving up, redrive.
 
-What the engine lacks of an event source mapping is in `sync_rules.pumping`; here the handler that is deployed runs
+What the engine lacks of an event source mapping is in `sync_rules.jobs.consume`; here the handler that is deployed runs
 under it, and what it gives up goes into a bucket as Lambda puts it there.
 """
 
@@ -14,15 +14,16 @@ from datetime import UTC, datetime
 import pytest
 
 from handlers import runtime, stream
-from sync_rules import aws, cli
-from sync_rules.errors import StoreError
-from sync_rules.pumping.attempts import MappingSettings
-from sync_rules.pumping.local_queue import LocalQueue
-from sync_rules.pumping.local_run import wall_clock_ms
-from sync_rules.pumping.mapping import EventSourceMapping
-from sync_rules.pumping.pump import Pump
-from sync_rules.pumping.streams import DynamoDBStreams
-from sync_rules.rulefile import parse_rules
+from sync_rules.adapters import aws
+from sync_rules.cli import main as cli
+from sync_rules.model.errors import StoreError
+from sync_rules.jobs.consume.attempts import MappingSettings
+from sync_rules.jobs.consume.queue import LocalQueue
+from sync_rules.jobs.consume.run import wall_clock_ms
+from sync_rules.jobs.consume.mapping import EventSourceMapping
+from sync_rules.jobs.consume.pump import Pump
+from sync_rules.adapters.streams import DynamoDBStreams
+from sync_rules.language.load import parse_rules
 from tests import engines
 from tests.builders import order_item, s, user_item
 from tests.cold import start_cold

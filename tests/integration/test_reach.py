@@ -12,16 +12,16 @@ import time
 import pytest
 
 from handlers import runtime, stream
-from sync_rules import aws
-from sync_rules.preflight import describe
-from sync_rules.pumping.attempts import MappingSettings
-from sync_rules.pumping.local_queue import LocalQueue
-from sync_rules.pumping.local_run import wall_clock_ms
-from sync_rules.pumping.mapping import EventSourceMapping
-from sync_rules.pumping.pump import Pump
-from sync_rules.pumping.streams import DynamoDBStreams
-from sync_rules.rulefile import parse_rules
-from sync_rules.rules import Rules
+from sync_rules.adapters import aws
+from sync_rules.adapters.preflight import describe
+from sync_rules.jobs.consume.attempts import MappingSettings
+from sync_rules.jobs.consume.queue import LocalQueue
+from sync_rules.jobs.consume.run import wall_clock_ms
+from sync_rules.jobs.consume.mapping import EventSourceMapping
+from sync_rules.jobs.consume.pump import Pump
+from sync_rules.adapters.streams import DynamoDBStreams
+from sync_rules.language.load import parse_rules
+from sync_rules.rules.ruleset import Rules
 from tests import engines
 from tests.builders import author_item, book_item, order_item, s, user_item
 from tests.cold import start_cold

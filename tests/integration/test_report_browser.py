@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from sync_rules.reports.htmlreport import page
+from sync_rules.cli.show.drift_page import page
 from tests.browsers import browser
 from tests.reports import needs_graphviz, verified
 

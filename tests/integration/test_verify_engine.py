@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules import aws, cli
-from sync_rules.rulefile import parse_rules
+from sync_rules.adapters import aws
+from sync_rules.cli import main as cli
+from sync_rules.language.load import parse_rules
 from tests import drifts, engines, every_kind
 from tests.builders import author_item, book_item, key, s
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from sync_rules.errors import UserError
+from sync_rules.model.errors import UserError
 from tests.peers.cases import entries
 from tests.peers.report import rows_of, show
 from tests.peers.scenarios import load

@@ -15,7 +15,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from sync_rules.attributes import Path, show_path
+from sync_rules.model.values import Path, show_path
 from tests.peers.scenarios import Scenario
 
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")

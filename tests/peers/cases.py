@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sync_rules.errors import UserError
+from sync_rules.model.errors import UserError
 from tests.peers import broken
 from tests.peers.builder import UnsupportedError
 from tests.peers.runner import Case

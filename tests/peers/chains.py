@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sync_rules.attributes import Path
+from sync_rules.model.values import Path
 from tests.peers.builder import Builder, Target, UnsupportedError, path_of
 
 Hop = Mapping[str, Any]

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.attributes import Path, show_path
+from sync_rules.model.values import Path, show_path
 from tests.peers.builder import Builder, Target, UnsupportedError, path_of
 
 OWNER, ELEMENT = "edge_owner", "edge_element"  # the key of an edge: the parent, and the member

@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
-from sync_rules.attributes import Path, same
-from sync_rules.batch import Consumer
-from sync_rules.families import Rule
-from sync_rules.store import Read, World
+from sync_rules.model.values import Path, same
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.rules.rule import Rule
+from sync_rules.pipeline.requests import Read, World
 from tests.peers.bench import Bench, DiedError, DryMeter, Failures, MakeBench, Meter, Nowhere, Queue, Record, State
 from tests.peers.builder import helps
 from tests.peers.repair import Fixed, repair

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from sync_rules.errors import UserError
-from sync_rules.families import Rule
-from sync_rules.kinds.copy import CopyRule
-from sync_rules.kinds.embed import EmbedRule
-from sync_rules.kinds.linked import LinkedRule
-from sync_rules.kinds.mirror import MirrorRule
-from sync_rules.kinds.tally import TallyRule
-from sync_rules.rulefile import parse_rules
-from sync_rules.rules import Rules
+from sync_rules.model.errors import UserError
+from sync_rules.rules.rule import Rule
+from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.rules.kinds.embed import EmbedRule
+from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.mirror import MirrorRule
+from sync_rules.rules.kinds.tally import TallyRule
+from sync_rules.language.load import parse_rules
+from sync_rules.rules.ruleset import Rules
 from tests.peers.broken import ENVIRON
 from tests.peers.builder import UnsupportedError, helps
 from tests.peers.cases import Unsupported, of_scenario

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sync_rules.attributes import show_path
+from sync_rules.model.values import show_path
 from tests.peers import chains, gathers
 from tests.peers.builder import Builder, Target, UnsupportedError, path_of
 from tests.peers.scenarios import ABSENT, Scenario

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from sync_rules.attributes import AttributeValue, Item
+from sync_rules.model.values import AttributeValue, Item
 from tests.simulation.facts import Configuration, Kind, Place
 from tests.simulation.truths import completed, put
 from tests.simulation.watch import Watch

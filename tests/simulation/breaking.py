@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules.model import Result
-from sync_rules.store import Read, Request
+from sync_rules.model.items import Result
+from sync_rules.pipeline.requests import Read, Request
 
 Mutant = Callable[[], Any]
 Work = Generator[Request, Any, Any]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from sync_rules.rulefile import parse_rules
-from sync_rules.rules import Rules
+from sync_rules.language.load import parse_rules
+from sync_rules.rules.ruleset import Rules
 from tests.simulation import (
     worlds_booked,
     worlds_collected,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sync_rules.attributes import Item, Path
+from sync_rules.model.values import Item, Path
 
 if TYPE_CHECKING:
     from tests.simulation.truths import Truth

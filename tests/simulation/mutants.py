@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sync_rules import reconcile
+from sync_rules.pipeline import reconcile
 from tests.simulation import (
     mutants_backfill,
     mutants_booked,

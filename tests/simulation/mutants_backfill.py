@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules import backfill
-from sync_rules.backfilling import run as backfill_run
-from sync_rules.backfilling import segment
-from sync_rules.backfilling.page import Pages
-from sync_rules.backfilling.place import beginning_of
-from sync_rules.backfilling.run import BackfillRun
-from sync_rules.cascade import Step
-from sync_rules.store import Request, Scan, drive
+from sync_rules.jobs.backfill import page as backfill
+from sync_rules.jobs.backfill import run as backfill_run
+from sync_rules.jobs.backfill import segments as segment
+from sync_rules.jobs.backfill.m_page import Pages
+from sync_rules.jobs.backfill.place import beginning_of
+from sync_rules.jobs.backfill.run import BackfillRun
+from sync_rules.rules.order import Step
+from sync_rules.pipeline.requests import Request, Scan, drive
 from tests.simulation.breaking import Mutant, Mutation, Pairs, Work, among, answered, known, replacing
 from tests.simulation.oracles import ORACLES
 

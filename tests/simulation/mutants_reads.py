@@ -7,10 +7,14 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules import batch, entities, fanout, finding, reconcile
-from sync_rules.errors import StoreError
-from sync_rules.messages import ChunkMessage, PushMessage, encode
-from sync_rules.store import Later, Read, Request
+from sync_rules.pipeline import consumer as batch
+from sync_rules.model import entities
+from sync_rules.pipeline import fanout
+from sync_rules.model import lookups as finding
+from sync_rules.pipeline import reconcile
+from sync_rules.model.errors import StoreError
+from sync_rules.pipeline.messages import ChunkMessage, PushMessage, encode
+from sync_rules.pipeline.requests import Later, Read, Request
 from tests.simulation.breaking import Work, answered, known
 from tests.simulation.configurations import rules_of
 from tests.simulation.scheduler import History

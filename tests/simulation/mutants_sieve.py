@@ -7,14 +7,14 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules.families import Rule, TargetRule
-from sync_rules.kinds.collect import CollectRule
-from sync_rules.kinds.derive import DeriveRule
-from sync_rules.kinds.gathered import GatheredRule
-from sync_rules.kinds.linked import LinkedRule
-from sync_rules.kinds.mirror import MirrorRule
-from sync_rules.kinds.rank import RankRule
-from sync_rules.kinds.tally import TallyRule
+from sync_rules.rules.rule import Rule, TargetRule
+from sync_rules.rules.kinds.collect import CollectRule
+from sync_rules.rules.kinds.derive import DeriveRule
+from sync_rules.rules.kinds.gathered import GatheredRule
+from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.mirror import MirrorRule
+from sync_rules.rules.kinds.rank import RankRule
+from sync_rules.rules.kinds.tally import TallyRule
 from tests.simulation.breaking import Mutant, Mutation, among
 from tests.simulation.configurations import rules_of
 

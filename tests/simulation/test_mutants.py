@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
-from sync_rules.kinds import embed
+from sync_rules.rules.kinds import embed
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.mutants_work import second_look_too_early
 from tests.simulation.runs import failures, play_seed

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules.compare import Drift
-from sync_rules.listings import Listing
-from sync_rules.model import Outcome
-from sync_rules.sources import Target
+from sync_rules.audit.compare import Drift
+from sync_rules.pipeline.listings import Listing
+from sync_rules.model.items import Outcome
+from sync_rules.pipeline.sources import Target
 from tests.simulation.breaking import Mutant, replacing
 from tests.simulation.choices import given
 from tests.simulation.faults import ERRAND_FAULTS, OTHER_FAULTS, REQUEST_FAULTS

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from sync_rules.attributes import AttributeValue, Item, Path, get, same
+from sync_rules.model.values import AttributeValue, Item, Path, get, same
 from tests.simulation.facts import Place
 
 Value = AttributeValue | None

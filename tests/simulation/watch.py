@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from sync_rules.attributes import AttributeValue, Item, Path, get
+from sync_rules.model.values import AttributeValue, Item, Path, get
 from tests.simulation.facts import Configuration, Fact, Place
 from tests.simulation.truths import Value, completed, put, touched, wrong
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from sync_rules.attributes import AttributeValue, Item
+from sync_rules.model.values import AttributeValue, Item
 from tests.simulation.facts import IMPOSSIBLE, Configuration, Kind, Place, keys, text
 from tests.simulation.truths import Items, Truth, Value, Wanted, put
 from tests.simulation.worlds_collected import on

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from sync_rules.attributes import Item, get
+from sync_rules.model.values import Item, get
 from tests.simulation.facts import Configuration, Kind, Place, keys, text
 from tests.simulation.truths import Items, Truth, Value, Wanted, put
 

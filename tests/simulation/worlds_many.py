@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sync_rules.attributes import Item
+from sync_rules.model.values import Item
 from tests.simulation.facts import IMPOSSIBLE, SOURCES, Configuration, Fact, Kind, Place, at, keys, text
 from tests.simulation.worlds_one import BASE, FACT, INDEXED, LISTED_FACT, LISTED_SOURCE, LISTED_TARGET, SOURCE, TARGET
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from sync_rules.attributes import Item, same
+from sync_rules.model.values import Item, same
 from tests.simulation.facts import Configuration, Kind, Place, keys, text
 from tests.simulation.truths import Items, Truth, Value, put
 from tests.simulation.worlds_collected import on

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from sync_rules.attributes import AttributeValue, Item
+from sync_rules.model.values import AttributeValue, Item
 from tests.simulation.facts import Configuration, Fact, Kind, at, keys, text
 from tests.simulation.truths import Items, Truth, Value, Wanted
 from tests.simulation.worlds_gathered import (

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 
-from sync_rules.attributes import Item, Path
+from sync_rules.model.values import Item, Path
 from tests.simulation.facts import IMPOSSIBLE, Configuration, Fact, Kind, Place, at, keys, text
 from tests.simulation.truths import Items, Truth, Value, Wanted, put
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from sync_rules.attributes import Item, same
+from sync_rules.model.values import Item, same
 from tests.simulation.facts import Configuration, Kind, Place
 from tests.simulation.truths import Items, Wanted
 from tests.simulation.worlds_booked import Booked, Tallied, amount_of, keyed, number, parent_of, spent, world

@@ -19,10 +19,10 @@ from infra.deployment import Deployment, deployment_of
 from infra.handwritten import timeouts_seconds
 from infra.measures import LAMBDA_METRICS, MEASURES, NAMESPACE, RULES_MAX, distinct
 from infra.yamltext import read_yaml
-from sync_rules.errors import StoreError
-from sync_rules.findings import Tally
-from sync_rules.limits import Limits
-from sync_rules.store import Read
+from sync_rules.model.errors import StoreError
+from sync_rules.audit.findings import Tally
+from sync_rules.model.limits import Limits
+from sync_rules.pipeline.requests import Read
 from tests.builders import s
 from tests.every_kind import EFFECTS, RULES, order, text_of, user
 from tests.operated import STACK, STACK_NAME, Datum, Operated, data_of, everything, quiet

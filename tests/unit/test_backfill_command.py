@@ -11,24 +11,25 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from sync_rules import cli, fingerprints
-from sync_rules.backfill import Chosen
-from sync_rules.backfilling import display as backfill_display
-from sync_rules.backfilling import job as backfill_job
-from sync_rules.backfilling import waits
-from sync_rules.backfilling.budget import Budget
-from sync_rules.backfilling.display import Bar, Lines, Meter, display_on
-from sync_rules.backfilling.head import unfinished
-from sync_rules.backfilling.run import BackfillRun
-from sync_rules.backfilling.state import FileState, MemoryState, applied
-from sync_rules.backfilling.totals import Totals
-from sync_rules.commands import backfill
-from sync_rules.errors import StoreError
-from sync_rules.model import Outcome
-from sync_rules.preflight import Problem
-from sync_rules.pumping.checkpoint import locked
-from sync_rules.rulefile import parse_rules
-from sync_rules.store import Read, Scan
+from sync_rules.cli import main as cli
+from sync_rules.rules import fingerprints
+from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.cli.show import backfill as backfill_display
+from sync_rules.jobs.backfill import job as backfill_job
+from sync_rules.jobs.backfill import waits
+from sync_rules.adapters.budget import Budget
+from sync_rules.cli.show.backfill import Bar, Lines, Meter, display_on
+from sync_rules.jobs.backfill.head import unfinished
+from sync_rules.jobs.backfill.run import BackfillRun
+from sync_rules.adapters.state import FileState, MemoryState, applied
+from sync_rules.jobs.backfill.progress import Totals
+from sync_rules.cli.commands import backfill
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Outcome
+from sync_rules.adapters.preflight import Problem
+from sync_rules.jobs.consume.checkpoint import locked
+from sync_rules.language.load import parse_rules
+from sync_rules.pipeline.requests import Read, Scan
 from tests.builders import s
 from tests.worlds import Scene
 
@@ -69,7 +70,7 @@ class Command:
         monkeypatch.setattr(backfill_job, "require", lambda *_, streams: None)
         monkeypatch.setattr(backfill_job, "preflight", lambda *_: self.problems)
         monkeypatch.setattr(backfill_job, "describe", self.describe)
-        monkeypatch.setattr("sync_rules.backfilling.page.WAIT_MAX_SECONDS", 0)
+        monkeypatch.setattr("sync_rules.jobs.backfill.m_page.WAIT_MAX_SECONDS", 0)
 
     def describe(self, _client, table, _retrying):
         count = len(self.scene.memory.items(table.name))
@@ -367,7 +368,7 @@ def test_backfill_from_an_export_that_is_broken_says_where_and_can_go_on(command
 # ---------------------------------------------------------------- stopping and going on
 def test_backfill_stopped_says_how_to_go_on_and_does(command):
     """Stopped, it exits with 1 and saves; --resume does the rest, and counts all of it."""
-    command.patch.setattr("sync_rules.backfilling.segment.PAGE_MAX_ITEMS", 4)
+    command.patch.setattr("sync_rules.jobs.backfill.segments.PAGE_MAX_ITEMS", 4)
     command.books(20)
     command.stop_after(2)
     code, out, _ = command()

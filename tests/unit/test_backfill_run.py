@@ -13,23 +13,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.backfill import Chosen
-from sync_rules.backfilling.head import abandon, unfinished
-from sync_rules.backfilling.page import TRIES_MAX
-from sync_rules.backfilling.run import BackfillRun, Left
-from sync_rules.backfilling.segment import segments
-from sync_rules.backfilling.state import MemoryState
-from sync_rules.compare import Drift
-from sync_rules.errors import StoreError
-from sync_rules.ledger import VERSION
-from sync_rules.limits import Limits
-from sync_rules.messages import decode_bytes, encode_bytes
-from sync_rules.model import Outcome, Result, Status
-from sync_rules.pace import Pace
-from sync_rules.rulefile import parse_rules
-from sync_rules.rules import Rules
-from sync_rules.store import Apply, Scan
-from sync_rules.verify import Verifier
+from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.jobs.backfill.head import abandon, unfinished
+from sync_rules.jobs.backfill.m_page import TRIES_MAX
+from sync_rules.jobs.backfill.run import BackfillRun, Left
+from sync_rules.jobs.backfill.segments import segments
+from sync_rules.adapters.state import MemoryState
+from sync_rules.audit.compare import Drift
+from sync_rules.model.errors import StoreError
+from sync_rules.rules.kinds.ledger import VERSION
+from sync_rules.model.limits import Limits
+from sync_rules.pipeline.messages import decode_bytes, encode_bytes
+from sync_rules.model.items import Outcome, Result, Status
+from sync_rules.model.pace import Pace
+from sync_rules.language.load import parse_rules
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import Apply, Scan
+from sync_rules.audit.verifier import Verifier
 from tests import every_kind
 from tests.builders import n, order_item, s, shop, user_item
 from tests.worlds import Scene
@@ -473,7 +473,7 @@ def test_backfill_run_sets_an_item_aside_that_fails_each_time():
 
 def test_backfill_run_sets_only_so_many_aside(monkeypatch):
     """Where more items fail than a few, the world does not answer: the segment is left, and nothing of it forgotten."""
-    monkeypatch.setattr("sync_rules.backfilling.page.SET_ASIDE_MAX_ITEMS", 2)
+    monkeypatch.setattr("sync_rules.jobs.backfill.m_page.SET_ASIDE_MAX_ITEMS", 2)
     scene = orders(9, page=10)
     scene.tap.result = lambda _write: Result(Status.FAILED, reason="ThrottlingException")
     state = JsonState()

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules import commands
-from sync_rules.backfilling.budget import PARTITION_MAX_UNITS_PER_SECOND, PARTITIONS_MAX, Budget, within_budget
-from sync_rules.backfilling.metered import OUT_OF_TIME, Costs
-from sync_rules.memory import MemoryStore
-from sync_rules.model import WRITTEN, Condition, Test, Transaction, Update
-from sync_rules.store import Apply, Read
+from sync_rules.cli import commands
+from sync_rules.adapters.budget import PARTITION_MAX_UNITS_PER_SECOND, PARTITIONS_MAX, Budget, within_budget
+from sync_rules.adapters.metered import OUT_OF_TIME, Costs
+from sync_rules.adapters.memory import MemoryStore
+from sync_rules.model.items import WRITTEN, Condition, Test, Transaction, Update
+from sync_rules.pipeline.requests import Apply, Read
 from tests.builders import key, n, s, table
 from tests.unit.test_rate import Clock
 

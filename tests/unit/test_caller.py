@@ -12,10 +12,10 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from sync_rules import aws
-from sync_rules.caller import FunctionCaller, RememberedInMemory, RememberedInTable, function_of
-from sync_rules.errors import StoreError, UserError
-from sync_rules.model import Call, Change
+from sync_rules.adapters import aws
+from sync_rules.adapters.functions import FunctionCaller, RememberedInMemory, RememberedInTable, function_of
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.items import Call, Change
 from tests.builders import key, s, table
 
 AT = key(table("shop", {"PK": "S"}), "a")

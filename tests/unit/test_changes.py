@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from sync_rules.changes import as_json, identity, item_change, native
-from sync_rules.model import Call, Change
+from sync_rules.model.item_change import as_json, identity, item_change, native
+from sync_rules.model.items import Call, Change
 from tests.builders import key, m, n, s, table
 
 TABLE = table("things", {"PK": "S", "n": "N"})

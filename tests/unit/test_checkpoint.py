@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.errors import UserError
-from sync_rules.messages import PullMessage, PushMessage
-from sync_rules.model import ItemKey
-from sync_rules.pumping import checkpoint
-from sync_rules.pumping.checkpoint import Checkpoint, load, locked, save
-from sync_rules.pumping.local_queue import Pending
-from sync_rules.pumping.shards import ShardProgress
+from sync_rules.model.errors import UserError
+from sync_rules.pipeline.messages import PullMessage, PushMessage
+from sync_rules.model.items import ItemKey
+from sync_rules.jobs.consume import checkpoint
+from sync_rules.jobs.consume.checkpoint import Checkpoint, load, locked, save
+from sync_rules.jobs.consume.queue import Pending
+from sync_rules.jobs.consume.shards import ShardProgress
 from tests.fake_stream import ARN
 
 KEY = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "B", b"\x00\xff")))
@@ -100,7 +100,7 @@ def test_checkpoint_accepts_a_new_stream_of_the_same_table(tmp_path):
 def test_checkpoint_is_held_by_one_run_at_a_time(tmp_path):
     """A second process is refused while the first has the checkpoint, and welcome after it died."""
     path = tmp_path / "c.json"
-    code = f"from pathlib import Path; from sync_rules.pumping.checkpoint import locked\nwith locked(Path({str(path)!r})): pass"
+    code = f"from pathlib import Path; from sync_rules.jobs.consume.checkpoint import locked\nwith locked(Path({str(path)!r})): pass"
     with locked(path):
         second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert "another `sync-rules run` uses this checkpoint" in second.stderr

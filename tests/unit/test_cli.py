@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules import __version__, cli
-from sync_rules.commands import check
-from sync_rules.errors import StoreError, UserError
+from sync_rules.cli import main as cli
+from sync_rules import __version__
+from sync_rules.cli.commands import check
+from sync_rules.model.errors import StoreError, UserError
 
 
 def fails_with(monkeypatch, error):
@@ -32,7 +33,7 @@ def test_help_names_every_verb_without_loading_it():
     """`--help` is quick: it imports no command."""
     script = (
         "import sys; from sync_rules import cli; code = cli.main(['--help']);"
-        "sys.exit(code or any(name.startswith('sync_rules.commands.') for name in sys.modules) or 'boto3' in sys.modules)"
+        "sys.exit(code or any(name.startswith('sync_rules.cli.commands.') for name in sys.modules) or 'boto3' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     for verb in cli.VERBS:

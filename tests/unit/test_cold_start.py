@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from infra.deployment import deployment_of
-from sync_rules import compiled
+from sync_rules.rules import compiled_file as compiled
 from tests.deploy.tools import environment
 from tests.every_kind import EFFECTS, RULES, text_of
 from tests.test_house import ROOT

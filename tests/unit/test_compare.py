@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.compare import Asked, Comparison, Drift, Verdict, ask, compare, judge, look_again, sweep_page
-from sync_rules.expressions import compile_where
-from sync_rules.rulefile import parse_rules
-from sync_rules.store import Scan
+from sync_rules.audit.compare import Asked, Comparison, Drift, Verdict, ask, compare, judge, look_again, sweep_page
+from sync_rules.model.where import compile_where
+from sync_rules.language.load import parse_rules
+from sync_rules.pipeline.requests import Scan
 from tests.builders import author_item, book_item, library, m, n, s
 from tests.every_kind import RULES, order, part, post, text_of, user
 from tests.worlds import Scene

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from infra.deployment import deployment_of
-from sync_rules import compiled
-from sync_rules.errors import UserError
-from sync_rules.fingerprints import of_each
-from sync_rules.lab.scenariofile import load_scenario
+from sync_rules.rules import compiled_file as compiled
+from sync_rules.model.errors import UserError
+from sync_rules.rules.fingerprints import of_each
+from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.lab.trial import tried, variants
-from sync_rules.rulefile import parse_rules
+from sync_rules.language.load import parse_rules
 from tests.every_kind import EFFECTS, RULES, text_of
 from tests.test_house import ROOT
 
@@ -130,8 +130,8 @@ def with_stamp(data: bytes, **changed: object) -> bytes:
     [
         (lambda data: with_stamp(data, sync_rules="0.0.1"), "compiled by sync-rules 0.0.1 for Python"),
         (lambda data: with_stamp(data, python="3.9"), "for Python 3.9, and here is"),
-        (lambda data: data.replace(b'"physical_name",', b"", 1), "sync_rules.entities.Table has other fields"),
-        (lambda data: data.replace(b"sync_rules.entities", b"sync_rules.entries_", 1).replace(b"\x8c\x13sync_rules.entities", b"\x8c\x13sync_rules.entries_"), "No module named"),
+        (lambda data: data.replace(b'"physical_name",', b"", 1), "sync_rules.model.entities.Table has other fields"),
+        (lambda data: data.replace(b"sync_rules.model.entities", b"sync_rules.entries_", 1).replace(b"\x8c\x13sync_rules.entities", b"\x8c\x13sync_rules.entries_"), "No module named"),
         (lambda data: data.replace(b"\x8c\x05Table", b"\x8c\x05Tabel"), "Tabel"),
         (lambda data: data[:-20], "compiled by other code"),
         (lambda data: b"tables: {}\n" + data, "not compiled rules"),

@@ -2,19 +2,19 @@
 
 import pytest
 
-from sync_rules.kinds.archive import ArchiveRule
-from sync_rules.kinds.call import CallRule
-from sync_rules.kinds.collect import CollectRule
-from sync_rules.kinds.copy import CopyRule
-from sync_rules.kinds.derive import DeriveRule
-from sync_rules.kinds.embed import EmbedRule
-from sync_rules.kinds.mirror import MirrorRule
-from sync_rules.kinds.path import TreeRule
-from sync_rules.kinds.rank import RankRule
-from sync_rules.kinds.recount import RecountRule
-from sync_rules.kinds.tally import TallyRule
-from sync_rules.kinds.total import TotalRule
-from sync_rules.rulefile import check_rules, parse_rules
+from sync_rules.rules.kinds.archive import ArchiveRule
+from sync_rules.rules.kinds.call import CallRule
+from sync_rules.rules.kinds.collect import CollectRule
+from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.rules.kinds.derive import DeriveRule
+from sync_rules.rules.kinds.embed import EmbedRule
+from sync_rules.rules.kinds.mirror import MirrorRule
+from sync_rules.rules.kinds.path import TreeRule
+from sync_rules.rules.kinds.rank import RankRule
+from sync_rules.rules.kinds.recount import RecountRule
+from sync_rules.rules.kinds.tally import TallyRule
+from sync_rules.rules.kinds.total import TotalRule
+from sync_rules.language.load import check_rules, parse_rules
 
 BASE = """
 tables:

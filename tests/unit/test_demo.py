@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules import cli
-from sync_rules.demo.example import ExpiringReader, answers, folder_of
-from sync_rules.demo.pipeline import hastened
-from sync_rules.errors import UserError
-from sync_rules.pumping.streams import RecordsPage, Shard
-from sync_rules.records import read_event
+from sync_rules.cli import main as cli
+from sync_rules.lab.demo.example import ExpiringReader, answers, folder_of
+from sync_rules.lab.demo.pipeline import hastened
+from sync_rules.model.errors import UserError
+from sync_rules.adapters.streams import RecordsPage, Shard
+from sync_rules.pipeline.records import read_event
 from tests.builders import key, shop
 
 ARN = "arn:aws:dynamodb:us-east-1:111122223333:table/t-shop/stream/2026"

@@ -9,12 +9,12 @@ from threading import Lock
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, ReadTimeoutError
 
-from sync_rules import aws
-from sync_rules.dynamodb import PROJECTED_MAX_ATTRIBUTES, DynamoStore
-from sync_rules.engine import free_port
-from sync_rules.errors import StoreError, UserError
-from sync_rules.model import Check, Condition, Delete, Increment, Put, Result, Status, Test, Transaction, Update
-from sync_rules.store import Apply, List, Read
+from sync_rules.adapters import aws
+from sync_rules.adapters.dynamodb import PROJECTED_MAX_ATTRIBUTES, DynamoStore
+from sync_rules.lab.emulator import free_port
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.items import (Check, Condition, Delete, Increment, Put, Result, Status, Test, Transaction, Update)
+from sync_rules.pipeline.requests import Apply, List, Read
 from tests.builders import exists, key, n, of_partition, order_item, s, shop, update
 
 TABLES = shop(prefix="real-").tables

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from sync_rules import aws
-from sync_rules.engine import LOOPBACK, Server, answers, free_port, ministack, running
-from sync_rules.errors import UserError
+from sync_rules.adapters import aws
+from sync_rules.lab.emulator import LOOPBACK, Server, answers, free_port, ministack, running
+from sync_rules.model.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
 PARENT = """
 import os, sys
-from sync_rules.engine import ministack
+from sync_rules.lab.emulator import ministack
 with ministack() as url:
     print(url, flush=True)
     os.kill(os.getpid(), 9)

@@ -11,14 +11,14 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from sync_rules import aws
-from sync_rules.backfill import Chosen
-from sync_rules.backfilling import export
-from sync_rules.backfilling.export import Bucket, ExportFile, Folder, open_export, shelf_of
-from sync_rules.errors import StoreError, UserError
-from sync_rules.pace import Pace
-from sync_rules.rules import Rules
-from sync_rules.store import Read, Scan
+from sync_rules.adapters import aws
+from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.jobs.backfill import export
+from sync_rules.jobs.backfill.export import Bucket, ExportFile, Folder, open_export, shelf_of
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.pace import Pace
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import Read, Scan
 from tests.builders import entity, order_item, s, shop, table, user_item
 from tests.worlds import Scene
 

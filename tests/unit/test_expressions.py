@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.errors import UserError
-from sync_rules.expressions import compile_where
+from sync_rules.model.errors import UserError
+from sync_rules.model.where import compile_where
 
 OPERANDS = st.sampled_from(
     ["status", "total", "user.active", "user.level", "tags[0]", "address.city", "length(name)", "to_string(data)"]

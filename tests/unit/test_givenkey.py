@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.errors import UserError
-from sync_rules.givenkey import parse_key
+from sync_rules.model.errors import UserError
+from sync_rules.rules.key_json import parse_key
 from tests.every_kind import rules_of
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from sync_rules import cli
+from sync_rules.cli import main as cli
 from tests.every_kind import RULES, text_of
 from tests.reports import needs_graphviz
 

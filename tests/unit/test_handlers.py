@@ -10,14 +10,14 @@ import pytest
 from moto import mock_aws
 
 from handlers import fanout, runtime, stream
-from sync_rules import aws
-from sync_rules.backfilling.rate import Rate
-from sync_rules.errors import StoreError, UserError
-from sync_rules.limits import Limits
-from sync_rules.messages import PullMessage, PushMessage, encode
-from sync_rules.model import Result, Status
-from sync_rules.rulefile import parse_rules
-from sync_rules.store import List, Read
+from sync_rules.adapters import aws
+from sync_rules.adapters.rate import Rate
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.limits import Limits
+from sync_rules.pipeline.messages import PullMessage, PushMessage, encode
+from sync_rules.model.items import Result, Status
+from sync_rules.language.load import parse_rules
+from sync_rules.pipeline.requests import List, Read
 from tests.builders import s
 from tests.cold import start_cold
 from tests.worlds import Scene, Stdout, context, event_of
@@ -255,7 +255,7 @@ def test_handlers_fanout_has_what_failed_come_again_soon(function):
     (message,) = function.sqs.receive_message(QueueUrl=function.urls["later"], VisibilityTimeout=1_080)["Messages"]
     asked = []
     function.monkeypatch.setattr(
-        "sync_rules.sqs.Receipts.come_again", lambda _self, receipt, times: asked.append((receipt, times))
+        "sync_rules.adapters.sqs.Receipts.come_again", lambda _self, receipt, times: asked.append((receipt, times))
     )
     record = {"messageId": "m", "body": message["Body"], "receiptHandle": message["ReceiptHandle"]}
     record["attributes"] = {"ApproximateReceiveCount": "3"}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.blocks import differences, inside, replaced
-from sync_rules.errors import UserError
+from sync_rules.model.errors import UserError
 
 TEXT = """a: 1
   # >>> sync-rules: one

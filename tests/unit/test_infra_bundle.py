@@ -16,9 +16,9 @@ from infra.bundle import bundle, called, ours, requirements
 from infra.deployment import deployment_of
 from infra.imports import Sources, reached
 from infra.template import written
-from sync_rules import compiled
-from sync_rules.errors import UserError
-from sync_rules.rulefile import load_rules
+from sync_rules.rules import compiled_file as compiled
+from sync_rules.model.errors import UserError
+from sync_rules.language.load import load_rules
 from tests.every_kind import RULES, text_of
 from tests.test_house import ROOT
 
@@ -31,7 +31,7 @@ for path in sorted(pathlib.Path(sys.argv[1]).glob("*/**/*.py")):
     if name.startswith(("handlers", "sync_rules")):
         importlib.import_module(name.removesuffix(".__init__"))
 import hooks
-print(sorted(name for name in sys.modules if name in ("typer", "rich", "infra", "hypothesis", "sync_rules.commands")))
+print(sorted(name for name in sys.modules if name in ("typer", "rich", "infra", "hypothesis", "sync_rules.cli.commands")))
 """
 
 
@@ -106,7 +106,7 @@ def test_bundle_runs_with_nothing_but_boto3_beside_it(template, rules_file, tmp_
 def test_bundle_has_no_module_that_only_people_use():
     """No verb, no emulator, no report is deployed, and nothing that reads a rules file."""
     names = {Sources(ROOT).name_of(path) for path in ours()}
-    assert {"handlers.stream", "handlers.fanout", "sync_rules.batch", "sync_rules.kinds.copy"} <= names
+    assert {"handlers.stream", "handlers.fanout", "sync_rules.pipeline.consumer", "sync_rules.rules.kinds.copy"} <= names
     unwanted = ("commands", "cli", "demo", "lab", "pumping.pump", "reports.htmlreport", "display", "engine", "pytest")
     unwanted += ("compiling", "rulefile", "yamlspots", "shape", "forms", "groupforms", "schema", "lint", "variables")
     assert not [name for name in names if name.removeprefix("sync_rules.").startswith(unwanted)]

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from sync_rules import cli
+from sync_rules.cli import main as cli
 from tests.test_house import ROOT
 
 

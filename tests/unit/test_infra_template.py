@@ -12,7 +12,7 @@ from infra.deployment import deployment_of
 from infra.handwritten import made_by_sam
 from infra.template import index_warnings, rules_noted, warnings, written
 from infra.yamltext import read_yaml
-from sync_rules.errors import UserError
+from sync_rules.model.errors import UserError
 from tests.every_kind import EFFECTS, RULES, text_of
 from tests.test_house import ROOT
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra.yamltext import as_yaml, read_yaml
-from sync_rules.errors import UserError
+from sync_rules.model.errors import UserError
 
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9]{0,8}", fullmatch=True)
 TEXTS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=30) | st.sampled_from(

@@ -8,10 +8,10 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from sync_rules import aws
-from sync_rules.backfilling.iterator_age import PERIOD_SECONDS, Brake, IteratorAge, utc_now
-from sync_rules.backfilling.rate import Rate
-from sync_rules.errors import StoreError
+from sync_rules.adapters import aws
+from sync_rules.jobs.backfill.throttle import PERIOD_SECONDS, Brake, IteratorAge, utc_now
+from sync_rules.adapters.rate import Rate
+from sync_rules.model.errors import StoreError
 from tests.unit.test_rate import Clock
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

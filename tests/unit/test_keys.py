@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sync_rules.errors import UserError
-from sync_rules.keys import Beginnings, Template, as_key, may_overlap, parse_template
+from sync_rules.model.errors import UserError
+from sync_rules.model.templates import Beginnings, Template, as_key, may_overlap, parse_template
 
 LITERALS = st.text("#ab", min_size=1, max_size=3)
 VALUES = st.text("#ab1", min_size=1, max_size=4)

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import pytest
 
-from sync_rules import limits
-from sync_rules.limits import Limits
+from sync_rules.model import limits
+from sync_rules.model.limits import Limits
 
 UNITS = ("items", "bytes", "writes", "tries", "seconds", "looks")
 

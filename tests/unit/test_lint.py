@@ -2,7 +2,7 @@
 
 import pytest
 
-from sync_rules.rulefile import check_rules
+from sync_rules.language.load import check_rules
 
 TABLES = """
 tables: {things: {key: {kind: S, id: S}}}

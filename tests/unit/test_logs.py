@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handlers import logs, runtime
-from sync_rules.errors import StoreError
-from sync_rules.findings import Tally
-from sync_rules.limits import Limits
-from sync_rules.model import Failure, Result, Status
-from sync_rules.rulefile import parse_rules
-from sync_rules.store import List, Read
+from sync_rules.model.errors import StoreError
+from sync_rules.audit.findings import Tally
+from sync_rules.model.limits import Limits
+from sync_rules.model.items import Failure, Result, Status
+from sync_rules.language.load import parse_rules
+from sync_rules.pipeline.requests import List, Read
 from tests.builders import n, s
 from tests.every_kind import RULES, order, part, post, rules_of, user
 from tests.operated import Operated, printed, quiet, told

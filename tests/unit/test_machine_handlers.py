@@ -6,8 +6,8 @@ import pytest
 
 from handlers import backfill, inaccount, redrive, runtime, verify
 from handlers.logs import notes
-from sync_rules import aws
-from sync_rules.errors import StoreError
+from sync_rules.adapters import aws
+from sync_rules.model.errors import StoreError
 from tests.cold import start_cold
 from tests.operated import figures, printed, quiet
 from tests.unit.test_handlers import BASE_RULES

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.errors import RecordError
-from sync_rules.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, decode, encode
-from sync_rules.model import Change, ItemKey
+from sync_rules.model.errors import RecordError
+from sync_rules.pipeline.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, decode, encode
+from sync_rules.model.items import Change, ItemKey
 
 PARTS = st.one_of(
     st.tuples(st.text(min_size=1), st.just("S"), st.text()),

@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 
 from handlers import logs, metrics, runtime, stream
-from sync_rules import aws
-from sync_rules.findings import Tally
-from sync_rules.messages import KINDS, ChunkMessage, PullMessage, PushMessage
-from sync_rules.model import Change, Outcome
-from sync_rules.telemetry import SENT_KINDS, Telemetry
+from sync_rules.adapters import aws
+from sync_rules.audit.findings import Tally
+from sync_rules.pipeline.messages import KINDS, ChunkMessage, PullMessage, PushMessage
+from sync_rules.model.items import Change, Outcome
+from sync_rules.pipeline.telemetry import SENT_KINDS, Telemetry
 from tests.builders import s
 from tests.every_kind import order, rules_of, user
 from tests.operated import Operated, data_of, everything, figures, printed, quiet

@@ -14,20 +14,22 @@ from hypothesis import strategies as st
 from moto import mock_aws
 
 from handlers import runtime
-from sync_rules import aws, cli, compiled
-from sync_rules.batch import Consumer
-from sync_rules.caller import RememberedInMemory, RememberedInTable, function_of
-from sync_rules.commands.run import forgetful
-from sync_rules.errors import StoreError, UserError
-from sync_rules.kinds.archive import ArchiveRule
-from sync_rules.kinds.call import CallRule
-from sync_rules.messages import CallMessage, PushMessage
-from sync_rules.model import Change, ItemKey, Keep
-from sync_rules.outside import NOBODY, archive_of, caller_of, require_buckets
-from sync_rules.pumping.local_run import Files, LocalRun
-from sync_rules.rules import Rules
-from sync_rules.s3 import S3Archive
-from sync_rules.store import World
+from sync_rules.adapters import aws
+from sync_rules.cli import main as cli
+from sync_rules.rules import compiled_file as compiled
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.adapters.functions import RememberedInMemory, RememberedInTable, function_of
+from sync_rules.cli.commands.run import forgetful
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.rules.kinds.archive import ArchiveRule
+from sync_rules.rules.kinds.call import CallRule
+from sync_rules.pipeline.messages import CallMessage, PushMessage
+from sync_rules.model.items import Change, ItemKey, Keep
+from sync_rules.adapters.effects import NOBODY, archive_of, caller_of, require_buckets
+from sync_rules.jobs.consume.run import Files, LocalRun
+from sync_rules.rules.ruleset import Rules
+from sync_rules.adapters.s3 import S3Archive
+from sync_rules.pipeline.requests import World
 from tests.builders import entity, key, n, rules_of, s, shop, table
 from tests.cold import start_cold
 from tests.worlds import Inbox, Parked, Untouchable, record_of
@@ -106,8 +108,8 @@ def test_outside_functions_are_found_beside_the_rules_file(world, folder):
 def test_outside_calls_are_remembered_in_the_table_that_is_given(world, folder, monkeypatch):
     """In a table when one is named, else in this process; and the user of `run` is told which."""
     seen = []
-    monkeypatch.setattr("sync_rules.caller.FunctionCaller.require", lambda *_: None)
-    monkeypatch.setattr("sync_rules.caller.FunctionCaller.__init__", lambda _self, memory, **_: seen.append(memory))
+    monkeypatch.setattr("sync_rules.adapters.functions.FunctionCaller.require", lambda *_: None)
+    monkeypatch.setattr("sync_rules.adapters.functions.FunctionCaller.__init__", lambda _self, memory, **_: seen.append(memory))
     caller_of(BOTH, client(), "calls", folder=folder)
     caller_of(BOTH, client(), None, folder=folder)
     assert [type(memory) for memory in seen] == [RememberedInTable, RememberedInMemory]
@@ -172,8 +174,8 @@ def test_outside_a_function_looks_at_its_table_of_calls(world, folder):
 def test_outside_run_refuses_before_it_reads(world, folder, capsys):
     """`run` exits with 2 for a bucket that is missing; nothing was read or called yet."""
     rules = rules_of(replace(ARCHIVE, bucket="nowhere"))
-    world.setattr("sync_rules.commands.run.load_rules", lambda _file: rules)
-    world.setattr("sync_rules.commands.run.stream_arns", lambda *_: [])
+    world.setattr("sync_rules.cli.commands.run.load_rules", lambda _file: rules)
+    world.setattr("sync_rules.cli.commands.run.stream_arns", lambda *_: [])
     world.chdir(folder)
     assert cli.main(["run", "rules.yaml", "--once"]) == 2
     assert "bucket nowhere, of rule keep, does not exist" in capsys.readouterr().err

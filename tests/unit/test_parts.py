@@ -8,32 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.attributes import Item
-from sync_rules.batch import Breaker
-from sync_rules.errors import StoreError
-from sync_rules.families import Part, PartRule, Trouble
-from sync_rules.limits import Limits
-from sync_rules.messages import PartMessage
-from sync_rules.model import (
-    Check,
-    Condition,
-    Delete,
-    Failure,
-    Increment,
-    Outcome,
-    Put,
-    Result,
-    Status,
-    Test,
-    Transaction,
-    Update,
-    Write,
-)
-from sync_rules.numbers import spelt, total_of
-from sync_rules.pace import Pace
-from sync_rules.parts import TRANSACTION_MAX_ACTIONS, PartLook, joined, settle
-from sync_rules.rulefile import parse_rules
-from sync_rules.store import Apply, Read
+from sync_rules.model.values import Item
+from sync_rules.pipeline.consumer import Breaker
+from sync_rules.model.errors import StoreError
+from sync_rules.rules.rule import Part, PartRule, Trouble
+from sync_rules.model.limits import Limits
+from sync_rules.pipeline.messages import PartMessage
+from sync_rules.model.items import (Check, Condition, Delete, Failure, Increment, Outcome, Put, Result, Status, Test, Transaction, Update, Write)
+from sync_rules.model.numbers import spelt, total_of
+from sync_rules.model.pace import Pace
+from sync_rules.pipeline.parts import TRANSACTION_MAX_ACTIONS, PartLook, joined, settle
+from sync_rules.language.load import parse_rules
+from sync_rules.pipeline.requests import Apply, Read
 from tests.builders import n, s
 from tests.every_kind import RULES, order, text_of, user
 from tests.worlds import Scene

@@ -13,9 +13,9 @@ from infra.explain_iam import lines
 from infra.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY, needs
 from infra.roles import ROLE_MAX_CHARACTERS, role_of, role_resources, statements
 from infra.uses import judged, written
-from sync_rules.errors import UserError
-from sync_rules.families import Rule
-from sync_rules.kinds.derive import DeriveRule
+from sync_rules.model.errors import UserError
+from sync_rules.rules.rule import Rule
+from sync_rules.rules.kinds.derive import DeriveRule
 from tests import engines, every_kind
 from tests.policy import Guard, asked, matches, pairs_of, resolved
 

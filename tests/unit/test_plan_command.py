@@ -9,13 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from sync_rules import cli, fingerprints
-from sync_rules.backfilling import job as backfill_job
-from sync_rules.commands import plan
-from sync_rules.errors import StoreError
-from sync_rules.planning.display import duration
-from sync_rules.rulefile import parse_rules
-from sync_rules.store import Scan
+from sync_rules.cli import main as cli
+from sync_rules.rules import fingerprints
+from sync_rules.jobs.backfill import job as backfill_job
+from sync_rules.cli.commands import plan
+from sync_rules.model.errors import StoreError
+from sync_rules.cli.show.plan import duration
+from sync_rules.language.load import parse_rules
+from sync_rules.pipeline.requests import Scan
 from tests.builders import s
 from tests.worlds import Scene
 
@@ -64,7 +65,7 @@ class Command:
         monkeypatch.setattr(plan, "DynamoStore", lambda *_: self.scene.tap)
         monkeypatch.setattr(backfill_job, "require", lambda *_, streams: None)
         monkeypatch.setattr(backfill_job, "describe", lambda *_: {"TableArn": "arn", "ItemCount": 0})
-        monkeypatch.setattr("sync_rules.backfilling.page.WAIT_MAX_SECONDS", 0)
+        monkeypatch.setattr("sync_rules.jobs.backfill.m_page.WAIT_MAX_SECONDS", 0)
         self.client = client
 
     def books(self, count: int, **values) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.attributes import Item, show_path
-from sync_rules.errors import StoreError
-from sync_rules.model import Result, Status
-from sync_rules.prune import Past, prune_page, remove
-from sync_rules.rulefile import parse_rules
-from sync_rules.rules import Rules
-from sync_rules.store import Apply
+from sync_rules.model.values import Item, show_path
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Result, Status
+from sync_rules.audit.prune import Past, prune_page, remove
+from sync_rules.language.load import parse_rules
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import Apply
 from tests import every_kind
 from tests.builders import m, n, s
 from tests.every_kind import RULES, order, part, post, text_of, user
@@ -119,7 +119,7 @@ def test_prune_leaves_snapshots_unless_they_are_named():
 
 def test_prune_goes_page_by_page(monkeypatch):
     """A page has a cursor, and what is on the next page is found there."""
-    monkeypatch.setattr("sync_rules.prune.PAGE_MAX_ITEMS", 1)
+    monkeypatch.setattr("sync_rules.audit.prune.PAGE_MAX_ITEMS", 1)
     scene = settled(kinds("names"))
     past = Past(scene.rules, kinds("tags"))
     (table,) = past.tables

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from sync_rules import cli
-from sync_rules.commands import prune
-from sync_rules.model import Result, Status
-from sync_rules.rulefile import parse_rules
-from sync_rules.store import Scan
+from sync_rules.cli import main as cli
+from sync_rules.cli.commands import prune
+from sync_rules.model.items import Result, Status
+from sync_rules.language.load import parse_rules
+from sync_rules.pipeline.requests import Scan
 from tests.builders import n, s
 from tests.every_kind import RULES, order, text_of, user
 from tests.worlds import Scene

@@ -14,7 +14,7 @@ from tests.unit.test_trial import RULES, SCENARIO
 
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).parent.parent.parent
-MODULE = "sync_rules.pytest_plugin"
+MODULE = "sync_rules.lab.pytest_plugin"
 BROKEN = SCENARIO.replace("user_name: Ada King", "user_name: Ada Kong")
 
 
@@ -171,7 +171,7 @@ def test_one_way(replay):
 """
 MUTANT = """
 import sync_rules.lab.rehearsal as rehearsal
-from sync_rules.reconcile import Report
+from sync_rules.pipeline.reconcile import Report
 
 def test_mutant(replay, monkeypatch):
     monkeypatch.setattr(Report, "fail", lambda *given: None)
@@ -221,9 +221,9 @@ def test_plugin_imports_nothing_until_it_is_used(suite):
 
         def test_modules(request):
             ours = {name for name in sys.modules if name.split(".")[0] == "sync_rules"}
-            assert ours == {"sync_rules", "sync_rules.pytest_plugin"}
+            assert ours == {"sync_rules", "sync_rules.lab.pytest_plugin"}
             assert not {"boto3", "pydantic", "ruamel.yaml"} & sys.modules.keys()
-            plugin = sys.modules["sync_rules.pytest_plugin"]
+            plugin = sys.modules["sync_rules.lab.pytest_plugin"]
             assert {name for name in vars(plugin) if name.startswith("pytest_")} == {"pytest_addoption", "pytest_configure"}
     """)
     run(suite).assert_outcomes(passed=2)

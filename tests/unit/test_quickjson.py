@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.quickjson import READ, WRITTEN, use_json
+from sync_rules.adapters.fast_json import READ, WRITTEN, use_json
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "Query": {"TableName": "t", "KeyConditionExpression": "x"},
@@ -179,7 +179,7 @@ def test_quickjson_writes_by_json_once_it_was_seen_to_be_the_same():
 
 def test_quickjson_leaves_requests_to_a_botocore_that_writes_otherwise(monkeypatch):
     """What it sends is then what botocore makes of it, each time."""
-    monkeypatch.setattr("sync_rules.quickjson._in_json", lambda value: value.hex())
+    monkeypatch.setattr("sync_rules.adapters.fast_json._in_json", lambda value: value.hex())
     wire, usual = Wire(by_json=True), Wire(by_json=False)
     for _ in range(2):
         for one in (wire, usual):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules import aws
-from sync_rules.limits import DELAY_MAX_SECONDS
-from sync_rules.sqs import AGAIN_FIRST_SECONDS, Receipts
+from sync_rules.adapters import aws
+from sync_rules.model.limits import DELAY_MAX_SECONDS
+from sync_rules.adapters.sqs import AGAIN_FIRST_SECONDS, Receipts
 from tests.unit.test_dynamodb import OK, Client, failed
 
 

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from sync_rules import cli
-from sync_rules.commands import record as command
-from sync_rules.commands.record import FromNow, Tape, Until, only, taped
-from sync_rules.errors import StoreError, UserError
+from sync_rules.cli import main as cli
+from sync_rules.cli.commands import record as command
+from sync_rules.cli.commands.record import FromNow, Tape, Until, only, taped
+from sync_rules.model.errors import StoreError, UserError
 from sync_rules.lab.recording import Header, read, writing
 from sync_rules.lab.redact import Redactor
-from sync_rules.rulefile import parse_rules
+from sync_rules.language.load import parse_rules
 from tests import every_kind
 from tests.fake_stream import ARN, Clock, FakeShard, FakeStream, record, throttled
 
@@ -192,7 +192,7 @@ def run(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(command, "require", lambda _client, _rules: Survey())
     monkeypatch.setattr(command, "DynamoDBStreams", lambda _client: stream)
-    monkeypatch.setattr("sync_rules.pumping.pump.WAIT_SECONDS", 0)
+    monkeypatch.setattr("sync_rules.jobs.consume.pump.WAIT_SECONDS", 0)
 
     def command_line(*words: str) -> tuple[int, str, str]:
         code = cli.main(["record", "--once", "--region", "eu-west-1", *words])

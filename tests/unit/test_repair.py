@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sync_rules.compare import look_again, sweep_page
-from sync_rules.model import ItemKey, Result, Status
-from sync_rules.repair import mend
-from sync_rules.store import Apply, Read, Scan
+from sync_rules.audit.compare import look_again, sweep_page
+from sync_rules.model.items import ItemKey, Result, Status
+from sync_rules.audit.repair import mend
+from sync_rules.pipeline.requests import Apply, Read, Scan
 from tests import every_kind
 from tests.builders import author_item, book_item, library, n, s
 from tests.worlds import Scene

@@ -8,12 +8,13 @@ import shlex
 
 import pytest
 
-from sync_rules import batch, cli
-from sync_rules.commands.replay import SHOWN_MAX_EVENTS, replayed
-from sync_rules.kinds.copy import CopyRule
+from sync_rules.pipeline import consumer as batch
+from sync_rules.cli import main as cli
+from sync_rules.cli.commands.replay import SHOWN_MAX_EVENTS, replayed
+from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.lab.delivery import VARIANTS
-from sync_rules.model import Delete
-from sync_rules.rulefile import parse_rules
+from sync_rules.model.items import Delete
+from sync_rules.language.load import parse_rules
 from tests import every_kind
 from tests.builders import key, s
 from tests.engines import ROOT
@@ -52,7 +53,7 @@ def test_replay_that_is_interrupted_says_that_nothing_was_written(run, monkeypat
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sync_rules.commands.replay.replayed", stop)
+    monkeypatch.setattr("sync_rules.cli.commands.replay.replayed", stop)
     code, out, err = run("tape.jsonl")
     assert (code, out) == (130, "")
     assert err.endswith("sync-rules: interrupted: nothing was written\n")
@@ -166,7 +167,7 @@ def test_replay_command_tries_what_is_simplest_first(run, tape, monkeypatch):
         tried.extend((one.name, one.seed) for one in given[2])
         return replayed(*given)
 
-    monkeypatch.setattr("sync_rules.commands.replay.replayed", note)
+    monkeypatch.setattr("sync_rules.cli.commands.replay.replayed", note)
     run("tape.jsonl", "--seeds", "2", "--variant", "in-order", "--variant", "crashing")
     assert tried == [("in-order", 0), ("crashing", 0), ("in-order", 1), ("crashing", 1)]
     assert {name for name, _ in tried} <= {variant.name for variant in VARIANTS}

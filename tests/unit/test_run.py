@@ -17,16 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from sync_rules import cli
-from sync_rules.commands.run import loop, stop_signals, threads
-from sync_rules.display import JsonDisplay, LineDisplay, display_on, line, summary_lines
-from sync_rules.errors import StoreError
-from sync_rules.messages import PullMessage
-from sync_rules.model import Failure, ItemKey, Outcome
-from sync_rules.pumping import checkpoint
-from sync_rules.pumping.attempts import MappingSettings
-from sync_rules.pumping.local_run import Files, LocalRun, Status
-from sync_rules.telemetry import Telemetry
+from sync_rules.cli import main as cli
+from sync_rules.cli.commands.run import loop, stop_signals, threads
+from sync_rules.cli.show.run import JsonDisplay, LineDisplay, display_on, line, summary_lines
+from sync_rules.model.errors import StoreError
+from sync_rules.pipeline.messages import PullMessage
+from sync_rules.model.items import Failure, ItemKey, Outcome
+from sync_rules.jobs.consume import checkpoint
+from sync_rules.jobs.consume.attempts import MappingSettings
+from sync_rules.jobs.consume.run import Files, LocalRun, Status
+from sync_rules.pipeline.telemetry import Telemetry
 from tests.fake_stream import ARN, NOON_MS, Clock, FakeShard, FakeStream, failed, positions, record
 
 NEW_ARN = ARN.replace("2026-11-21", "2026-11-22")
@@ -305,7 +305,7 @@ def test_run_ends_at_once_on_a_second_signal(same_seconds, end):
     """
     code = (
         "import os, signal\n"
-        "from sync_rules.commands import run\n"
+        "from sync_rules.cli.commands import run\n"
         f"run.SAME_SIGNAL_SECONDS = {same_seconds}\n"
         "with run.stop_signals():\n"
         "    for _ in range(2): os.kill(os.getpid(), signal.SIGINT)\n"
@@ -434,7 +434,7 @@ def test_run_refuses_bad_places_before_it_starts(tmp_path, monkeypatch, capsys, 
     """A folder, a folder that is not there, the rules file: the place is named, and nobody is called."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rules.yaml").write_text("rules")
-    monkeypatch.setattr("sync_rules.aws.dynamodb", None)
+    monkeypatch.setattr("sync_rules.adapters.aws.dynamodb", None)
     assert cli.main(["run", option, place]) == 2
     assert f"{place or '.'}: " in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["rules.yaml"]

@@ -16,11 +16,11 @@ from infra.deployment import deployment_of
 from infra.handwritten import timeouts_seconds
 from infra.measures import anchor, sections
 from infra.yamltext import read_yaml
-from sync_rules import aws
-from sync_rules.findings import Tally
-from sync_rules.messages import ChunkMessage
-from sync_rules.model import ItemKey, Outcome
-from sync_rules.telemetry import Telemetry
+from sync_rules.adapters import aws
+from sync_rules.audit.findings import Tally
+from sync_rules.pipeline.messages import ChunkMessage
+from sync_rules.model.items import ItemKey, Outcome
+from sync_rules.pipeline.telemetry import Telemetry
 from tests.worlds import Stdout
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -3,9 +3,9 @@
 import json
 from itertools import combinations
 
-from sync_rules import cli
-from sync_rules.groupforms import FORMS
-from sync_rules.schema import FileForm
+from sync_rules.cli import main as cli
+from sync_rules.language.kinds.registry import FORMS
+from sync_rules.language.schema import FileForm
 
 
 def keys(schema):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.sizes import item_bytes, possible_key, possible_row, value_bytes
+from sync_rules.model.sizes import item_bytes, possible_key, possible_row, value_bytes
 from tests.builders import index, key, n, s, table
 
 THINGS = table("things", {"PK": "S", "SK": "S"})

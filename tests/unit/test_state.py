@@ -12,10 +12,10 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from sync_rules import aws
-from sync_rules.backfilling import state
-from sync_rules.backfilling.state import APPLIED, FileState, MemoryState, TableState, applied, save_applied
-from sync_rules.errors import StoreError, UserError
+from sync_rules.adapters import aws
+from sync_rules.adapters import state
+from sync_rules.adapters.state import APPLIED, FileState, MemoryState, TableState, applied, save_applied
+from sync_rules.model.errors import StoreError, UserError
 
 CURSOR = {"cursor": {"id": {"B": b"\x00\xff"}, "n": {"N": "1"}}, "done": False}
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from sync_rules.batch import Consumer
-from sync_rules.errors import StoreError
-from sync_rules.limits import Limits
-from sync_rules.messages import Message, PartMessage
-from sync_rules.model import Result, Status
-from sync_rules.rulefile import parse_rules
-from sync_rules.store import List, Read
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.model.errors import StoreError
+from sync_rules.model.limits import Limits
+from sync_rules.pipeline.messages import Message, PartMessage
+from sync_rules.model.items import Result, Status
+from sync_rules.language.load import parse_rules
+from sync_rules.pipeline.requests import List, Read
 from tests.builders import n, s
 from tests.worlds import Scene
 

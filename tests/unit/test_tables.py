@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from infra.tables import all_parameters, create_tables, table_parameters
-from sync_rules import aws
-from sync_rules.errors import StoreError
+from sync_rules.adapters import aws
+from sync_rules.model.errors import StoreError
 from tests.builders import index, library, shop, table
 from tests.engines import unique_prefix
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sync_rules.model import Outcome
-from sync_rules.reconcile import Report, Unfinished
-from sync_rules.telemetry import Telemetry
+from sync_rules.model.items import Outcome
+from sync_rules.pipeline.reconcile import Report, Unfinished
+from sync_rules.pipeline.telemetry import Telemetry
 from tests.builders import key, shop
 
 USER = key(shop().tables["shop"], "USER#1", "PROFILE")

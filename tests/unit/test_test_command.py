@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules import cli
+from sync_rules.cli import main as cli
 from sync_rules.lab.delivery import VARIANTS
-from sync_rules.lab.scenarioform import ScenarioForm, StepForm
+from sync_rules.lab.scenario_form import ScenarioForm, StepForm
 from tests.unit.test_trial import RULES, SCENARIO
 
 PAGE = (Path(__file__).parent.parent.parent / "docs/testing.md").read_text()
@@ -79,7 +79,7 @@ def test_command_runs_again_what_failed(folder, run):
 
 def test_command_names_the_ways_that_failed(folder, run, monkeypatch):
     """Where some ways of delivery hold and others do not, those that do not are named."""
-    monkeypatch.setattr("sync_rules.memory.holds", lambda _guard, _item: True)
+    monkeypatch.setattr("sync_rules.adapters.memory.holds", lambda _guard, _item: True)
     code, out, _ = run("scenarios/marry", "--variant", "in-order", "--variant", "duplicated", "--seed", "1")
     assert code == 1
     assert out.splitlines()[0] == "scenarios/marry/scenario.yaml  FAILED under duplicated"

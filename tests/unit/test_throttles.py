@@ -10,9 +10,9 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 
-from sync_rules import aws
-from sync_rules.dynamodb import DynamoStore
-from sync_rules.store import Read
+from sync_rules.adapters import aws
+from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.pipeline.requests import Read
 from tests.builders import key, shop
 
 HOT = "TableWriteKeyRangeThroughputExceeded"

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from sync_rules.cascade import cascade
-from sync_rules.compare import Drift
-from sync_rules.errors import StoreError, UserError
-from sync_rules.findings import Share
-from sync_rules.limits import Limits
-from sync_rules.model import Change, ItemKey, Result, Status, Write
-from sync_rules.rulefile import parse_rules
-from sync_rules.store import Apply, List, Read, Scan, World
-from sync_rules.verify import LOOK_AGAIN_MAX_ITEMS, PAGE_MAX_ITEMS, Verifier
+from sync_rules.rules.order import cascade
+from sync_rules.audit.compare import Drift
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.audit.findings import Share
+from sync_rules.model.limits import Limits
+from sync_rules.model.items import Change, ItemKey, Result, Status, Write
+from sync_rules.language.load import parse_rules
+from sync_rules.pipeline.requests import Apply, List, Read, Scan, World
+from sync_rules.audit.verifier import LOOK_AGAIN_MAX_ITEMS, PAGE_MAX_ITEMS, Verifier
 from tests import every_kind
 from tests.builders import author_item, book_item, key, library, m, mapping, n, rules_of, s
 from tests.worlds import Scene
@@ -194,8 +194,8 @@ def test_verify_sweeps_page_by_page():
 
 def test_verify_bounds_what_waits_for_a_second_look(monkeypatch):
     """When too many differences have gathered they get their second look before the scan goes on."""
-    monkeypatch.setattr("sync_rules.verify.CANDIDATES_MAX", 3)
-    monkeypatch.setattr("sync_rules.verify.PAGE_MAX_ITEMS", 2)
+    monkeypatch.setattr("sync_rules.audit.verifier.CANDIDATES_MAX", 3)
+    monkeypatch.setattr("sync_rules.audit.verifier.PAGE_MAX_ITEMS", 2)
     scene = library_scene()
     scene.there("books", *(book_item(f"b{i}", "a1") for i in range(10)))
     run = Run(scene)
@@ -505,7 +505,7 @@ def test_verify_adds_up_the_ledger():
 
 def test_verify_asks_at_every_page_of_a_ledger_whether_to_go_on(monkeypatch):
     """Whoever looks at a clock while it works can end it between any two pages, those of ledgers too."""
-    monkeypatch.setattr("sync_rules.balance.PAGE_MAX_ITEMS", 1)
+    monkeypatch.setattr("sync_rules.audit.ledger_balance.PAGE_MAX_ITEMS", 1)
     scene = every_kind_scene()
 
     def up(_tally, _doing):
@@ -557,7 +557,7 @@ def test_verify_mends_a_hierarchy_level_by_level():
 
 def test_verify_counts_a_part_once(monkeypatch):
     """What both an edge and its node show to be wrong, on whatever pages, is one drift."""
-    monkeypatch.setattr("sync_rules.verify.PAGE_MAX_ITEMS", 1)
+    monkeypatch.setattr("sync_rules.audit.verifier.PAGE_MAX_ITEMS", 1)
     scene = every_kind_scene()
     at = scene.at("shop", "EMAIL#a@x", "EMAIL")
     scene.there("shop", {**scene.item(at), "name": s("x")})
@@ -768,8 +768,8 @@ def test_verify_looks_at_a_segment_of_each_table_before_the_next():
 
 def test_verify_bounds_what_several_workers_gather(monkeypatch):
     """What differs is looked at again as soon as there is too much of it, and no page is read meanwhile."""
-    monkeypatch.setattr("sync_rules.verify.CANDIDATES_MAX", 3)
-    monkeypatch.setattr("sync_rules.verify.PAGE_MAX_ITEMS", 2)
+    monkeypatch.setattr("sync_rules.audit.verifier.CANDIDATES_MAX", 3)
+    monkeypatch.setattr("sync_rules.audit.verifier.PAGE_MAX_ITEMS", 2)
     scene = library_scene()
     scene.there("books", *(book_item(f"b{i}", "a1") for i in range(40)))
     reading = []

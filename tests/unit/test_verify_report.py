@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from sync_rules.commands import verify
-from sync_rules.errors import StoreError, UserError
-from sync_rules.reports.wholefile import require_place, write_whole
-from sync_rules.store import Scan
+from sync_rules.cli.commands import verify
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.adapters.files import require_place, write_whole
+from sync_rules.pipeline.requests import Scan
 from tests.builders import s
 from tests.unit.test_verify_command import RIGHT, Command
 
@@ -160,7 +160,7 @@ def test_wholefile_keeps_the_old_file_when_the_new_one_fails(tmp_path, monkeypat
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("sync_rules.reports.wholefile.os.fsync", full)
+    monkeypatch.setattr("sync_rules.adapters.files.os.fsync", full)
     with pytest.raises(UserError, match="No space left"):
         write_whole(file, "new")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "old")]

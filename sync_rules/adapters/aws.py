@@ -1,0 +1,300 @@
+"""The way to AWS: clients, what their errors mean, and how calls are tried again. The only importer of botocore.
+
+Law: tenacity is the one retry mechanism (botocore tries once), with full jitter and within the caller's deadline; what
+was refused on its merits is never tried again. Clients are made once per process, of one session. boto3 is left out: it
+would add what is not used to each start.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as BotoConnectionError
+from botocore.parsers import ResponseParserError
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    stop_after_attempt,
+    stop_after_delay,
+    stop_any,
+    wait_random_exponential,
+)
+from tenacity.stop import stop_base
+
+from sync_rules import __version__
+from sync_rules.model.errors import UserError
+from sync_rules.adapters.fast_json import use_json
+
+if TYPE_CHECKING:  # the stubs are a development dependency
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
+    from mypy_boto3_sqs import SQSClient
+
+RemainingSeconds = Callable[[], float]
+
+CONNECTIONS_MAX: Final = 16  # per client; above the writer's workers
+CONNECT_TIMEOUT_SECONDS: Final = 2
+READ_TIMEOUT_SECONDS: Final = 10
+ATTEMPTS_MAX: Final = 8
+FIRST_WAIT_SECONDS: Final = 0.025  # what the AWS SDKs start with for DynamoDB
+WAIT_MAX_SECONDS: Final = 2.0
+FIRST_ATTEMPTS_MAX: Final = 2  # at something that has not answered yet
+FIRST_MAX_SECONDS: Final = 5
+# Not looked over before they are sent, a third of the work: the service says the same. Some shard ids are too short.
+UNVALIDATED: Final = frozenset({"dynamodb", "dynamodbstreams"})
+LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+OTHER_THROTTLE: Final = "Other"  # of a kind that is not told
+
+_session = cache(botocore.session.Session)  # what it read for the first client serves the others
+_one_at_a_time = Lock()  # a session makes clients for one thread
+
+
+# ---------------------------------------------------------------- clients
+def dynamodb(endpoint_url: str | None = None, region: str | None = None) -> DynamoDBClient:
+    """The DynamoDB client of this process. Raises UserError when no region or profile can be found."""
+    client: DynamoDBClient = _client("dynamodb", endpoint_url, region)
+    return client
+
+
+def dynamodbstreams(endpoint_url: str | None = None, region: str | None = None) -> DynamoDBStreamsClient:
+    """The DynamoDB Streams client of this process. Raises UserError like `dynamodb`."""
+    client: DynamoDBStreamsClient = _client("dynamodbstreams", endpoint_url, region)
+    return client
+
+
+def sqs(endpoint_url: str | None = None, region: str | None = None) -> SQSClient:
+    """The SQS client of this process. Raises UserError like `dynamodb`."""
+    client: SQSClient = _client("sqs", endpoint_url, region)
+    return client
+
+
+def s3(endpoint_url: str | None = None, region: str | None = None) -> Any:
+    """The S3 client of this process. Raises UserError like `dynamodb`."""
+    return _client("s3", endpoint_url, region)
+
+
+def cloudwatch(endpoint_url: str | None = None, region: str | None = None) -> Any:
+    """The CloudWatch client of this process. Raises UserError like `dynamodb`."""
+    return _client("cloudwatch", endpoint_url, region)
+
+
+def cloudformation(endpoint_url: str | None = None, region: str | None = None) -> Any:
+    """The CloudFormation client of this process. Raises UserError like `dynamodb`."""
+    return _client("cloudformation", endpoint_url, region)
+
+
+def stepfunctions(endpoint_url: str | None = None, region: str | None = None) -> Any:
+    """The Step Functions client of this process. Raises UserError like `dynamodb`."""
+    return _client("stepfunctions", endpoint_url, region)
+
+
+def is_aws(client: Any) -> bool:
+    """Whether a client speaks to AWS itself, and not to something that answers like it."""
+    host = urlsplit(client.meta.endpoint_url).hostname or ""
+    return host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
+
+
+@cache
+def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
+    config = Config(
+        retries={"mode": "standard", "total_max_attempts": 1},
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        read_timeout=READ_TIMEOUT_SECONDS,
+        tcp_keepalive=True,
+        max_pool_connections=CONNECTIONS_MAX,
+        account_id_endpoint_mode="disabled",  # emulators do not know hosts that begin with an account
+        parameter_validation=service not in UNVALIDATED,
+        s3={"addressing_style": "path" if endpoint_url else "auto"},  # no emulator has a host name for each bucket
+        user_agent=f"sync-rules/{__version__}",  # botocore works its own out for each request
+    )
+    credentials: dict[str, str] = {}  # found where AWS's tools find them
+    region = region or os.environ.get("AWS_REGION")  # which Lambda sets, and botocore does not read
+    if endpoint_url is not None and urlsplit(endpoint_url).scheme not in ("http", "https"):
+        raise UserError(f"{endpoint_url!r} is not an endpoint: expected http://HOST:PORT or https://HOST")
+    if endpoint_url is not None and urlsplit(endpoint_url).hostname in LOOPBACK:
+        # An emulator on this machine takes any credentials, and is never shown real ones.
+        credentials = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+        region = region or "us-east-1"
+    try:
+        make: Callable[..., Any] = _session().create_client
+        with _one_at_a_time:
+            client = make(service, region, endpoint_url=endpoint_url, config=config, **credentials)
+    except (BotoCoreError, ValueError) as error:
+        raise UserError(
+            f"no {service} client could be made: {error} Set AWS_REGION and credentials (an emulator takes any), "
+            "or give the endpoint of an emulator on this machine."
+        ) from error
+    if service == "dynamodb":
+        use_json(client)
+    return client
+
+
+# ---------------------------------------------------------------- errors
+class UnprocessedError(Exception):
+    """A batch came back with some of it not done: most often throttles in the shape of an answer, told by kind."""
+
+    def __init__(self, throttles: Sequence[str] = (OTHER_THROTTLE,)) -> None:
+        self.throttles = tuple(throttles)
+
+
+ERRORS: Final = (ClientError, BotoCoreError, ResponseParserError, UnprocessedError)  # all that a call may raise
+UNANSWERED: Final = (HTTPClientError, BotoConnectionError, ResponseParserError)
+CONNECTION_ERRORS: Final = (*UNANSWERED, UnprocessedError)
+TRANSIENT: Final = frozenset({
+    "InternalServerError", "KmsThrottled", "ProvisionedThroughputExceededException", "ReplicatedWriteConflictException",
+    "RequestLimitExceeded", "RequestThrottled", "RequestTimeout", "ServiceUnavailable", "Throttling",
+    "ThrottlingException", "TransactionConflictException", "TransactionInProgressException",
+    "ConditionalRequestConflict", "OperationAborted",
+})  # fmt: skip
+DECIDED: Final = frozenset({"ConditionalCheckFailed", "ItemCollectionSizeLimitExceeded", "ValidationError"})
+REASONS: Final = {
+    "ResourceNotFoundException": "TableNotFound",
+    "UnprocessedError": "ThrottlingException",
+    "AWS.SimpleQueueService.NonExistentQueue": "QueueNotFound",
+    "QueueDoesNotExist": "QueueNotFound",
+    "NoSuchBucket": "BucketNotFound",
+}
+LIMITS: Final = (
+    "ProvisionedThroughputExceeded", "AccountLimitExceeded", "KeyRangeThroughputExceeded",
+    "MaxOnDemandThroughputExceeded",
+)  # fmt: skip
+THROTTLES: Final = {
+    f"{of}{way}{limit}": limit for of in ("Table", "Index") for way in ("Read", "Write") for limit in LIMITS
+}
+THROTTLED: Final = frozenset({
+    "KmsThrottled", "ProvisionedThroughputExceeded", "ProvisionedThroughputExceededException", "RequestLimitExceeded",
+    "RequestThrottled", "SlowDown", "Throttling", "ThrottlingError", "ThrottlingException",
+})  # fmt: skip
+
+
+def no_answer(error: BaseException, client: Any) -> str:
+    """What to say where DynamoDB did not answer: which address was asked, and what to do; "" where it did."""
+    if not isinstance(error, UNANSWERED):
+        return ""
+    address, region = urlsplit(client.meta.endpoint_url), client.meta.region_name
+    where = f"{address.scheme}://{address.netloc.rpartition('@')[2]} (region {region})"
+    found = "something else answers at" if isinstance(error, ResponseParserError) else "no answer from"
+    return f"{found} {where}: is DynamoDB running there? Correct --endpoint-url or --region"
+
+
+def code(error: BaseException) -> str:
+    """The service's error code, or the name of the error when no service answered."""
+    return str(error.response["Error"].get("Code", "")) if isinstance(error, ClientError) else type(error).__name__
+
+
+def message(error: BaseException) -> str:
+    """What the service said. It may quote values, so it is read here and never shown."""
+    return str(error.response["Error"].get("Message", "")) if isinstance(error, ClientError) else ""
+
+
+def reason(error: BaseException) -> str:
+    """The error as a short reason for results and failure records."""
+    undecided = [entry["Code"] for entry in cancellations(error) if entry.get("Code", "None") != "None"]
+    return undecided[0] if undecided else REASONS.get(code(error), code(error))
+
+
+def cancellations(error: BaseException) -> list[dict[str, Any]]:
+    """Why each action of a cancelled transaction failed, by position; code "None" where it did not."""
+    if not isinstance(error, ClientError):
+        return []
+    return [dict(entry) for entry in error.response.get("CancellationReasons") or []]
+
+
+def transient(error: BaseException) -> bool:
+    """Whether the same call may succeed a moment later; a cancelled transaction, unless a guard or a value decided."""
+    if isinstance(error, CONNECTION_ERRORS):
+        return True
+    if not isinstance(error, ClientError):
+        return False
+    if code(error) == "TransactionCanceledException":
+        return DECIDED.isdisjoint(entry.get("Code", "None") for entry in cancellations(error))
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return code(error) in TRANSIENT or status >= 500  # noqa: PLR2004 -- server errors begin at 500
+
+
+def throttles(error: BaseException) -> tuple[str, ...]:
+    """Of which kinds a throttle is: the reasons DynamoDB gave, each once, "Other" for one we do not know or where there
+    is none, as in a batch, for each statement; () for any other error.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
+    """
+    if isinstance(error, UnprocessedError):
+        return error.throttles
+    if not THROTTLED.intersection([code(error), *(entry.get("Code") for entry in cancellations(error))]):
+        return ()
+    answer: dict[str, Any] = dict(error.response) if isinstance(error, ClientError) else {}
+    given = answer.get("ThrottlingReasons") or answer.get("throttlingReasons") or [{}]  # one exception spells it so
+    known = (entry.get("reason", "") for entry in given)
+    return tuple(dict.fromkeys(reason if reason in THROTTLES else OTHER_THROTTLE for reason in known))
+
+
+# ---------------------------------------------------------------- tried again
+def uncounted(_kind: str) -> None:
+    """For whom throttles are not counted."""
+
+
+def no_deadline() -> float:
+    """Remaining seconds where nobody waits."""
+    return math.inf
+
+
+class _NobodyThere(stop_base):
+    """Stops soon where nothing answers: an address is more likely wrong than out of order. A throttle is an answer."""
+
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        error = retry_state.outcome.exception() if retry_state.outcome is not None else None
+        soon = stop_any(stop_after_attempt(FIRST_ATTEMPTS_MAX), stop_after_delay(FIRST_MAX_SECONDS))
+        return isinstance(error, UNANSWERED) and soon(retry_state)
+
+
+class _BeforeDeadline(stop_base):
+    """Stops when the next wait would outlast the deadline."""
+
+    def __init__(self, remaining_seconds: RemainingSeconds) -> None:
+        self._remaining_seconds = remaining_seconds
+
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        return retry_state.upcoming_sleep >= self._remaining_seconds()
+
+
+def retrying(
+    remaining_seconds: RemainingSeconds = no_deadline,
+    attempts_max: int | None = ATTEMPTS_MAX,
+    sleep: Callable[[float], None] = time.sleep,
+    *,
+    first: bool = False,
+    on_throttle: Callable[[str], None] = uncounted,
+) -> Retrying:
+    """Calls a function until it answers: full jitter from 25 ms doubling to 2 s, while the next wait fits the deadline.
+
+    Without `attempts_max` only the deadline ends it. With `first`, for what a command begins with, it gives up after
+    seconds where nothing answers at all. `on_throttle` is told the kinds of each throttle, by whichever thread met it.
+    The last error is raised as it is. May be shared by threads.
+    """
+    nobody = [_NobodyThere()] if first else []
+
+    def count(retry_state: RetryCallState) -> None:
+        error = retry_state.outcome.exception() if retry_state.outcome is not None else None
+        for kind in throttles(error) if error is not None else ():
+            on_throttle(kind)
+
+    return Retrying(
+        after=count,
+        retry=retry_if_exception(transient),
+        wait=wait_random_exponential(multiplier=FIRST_WAIT_SECONDS, max=WAIT_MAX_SECONDS),
+        stop=stop_any(stop_after_attempt(attempts_max or sys.maxsize), _BeforeDeadline(remaining_seconds), *nobody),
+        sleep=sleep,
+        reraise=True,
+    )

@@ -1,0 +1,179 @@
+"""The store on DynamoDB: consistent reads, queries, scans, and writes through the writer.
+
+Law: tables go by their rules-file names on this side and by their physical names on the other; names and values are
+only ever placeholders; every answer is raw, as the service gave it. An error names table and index, never a value.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from sync_rules.adapters import aws
+from sync_rules.model.values import Item, Names
+from sync_rules.adapters.expressions import Expressions, identity
+from sync_rules.model.entities import Table
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import ItemKey, Result
+from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan
+from sync_rules.adapters.writer import Mode, Writer
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+BATCH_GET_MAX_KEYS: Final = 100  # quota of BatchGetItem
+PROJECTED_MAX_ATTRIBUTES: Final = 100  # so that the expression stays far under the 4 KB that it may have
+WORKERS: Final = 4
+CURES: Final = {
+    "IndexNotFound": "create the index, or correct it in the rules file",
+    "TableNotFound": "create it, or correct its `name` in the rules file, the region or the endpoint",
+    "ValidationException": "the rules file and the table disagree about a key or an index; compare them with `check`",
+    "AccessDeniedException": "the role lacks this permission on the table and its indexes",
+}
+
+Place = tuple[str, tuple[Any, ...]]
+
+
+class DynamoStore:
+    """A store on one DynamoDB client.
+
+    `remaining_seconds` tells how long retries may still wait; `workers` is how many requests that write go out at
+    once; `on_throttle` is told of each throttle, by kind. `write_mode` says whether updates may share a request: by
+    default on AWS alone, as many engines that answer like DynamoDB have another PartiQL.
+    """
+
+    def __init__(
+        self,
+        client: DynamoDBClient,
+        tables: Mapping[str, Table],
+        *,
+        remaining_seconds: aws.RemainingSeconds = aws.no_deadline,
+        attempts_max: int = aws.ATTEMPTS_MAX,
+        workers: int = WORKERS,
+        write_mode: Mode | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        on_throttle: Callable[[str], None] = aws.uncounted,
+    ) -> None:
+        self._client = client
+        self._tables = tables
+        self._retrying = aws.retrying(remaining_seconds, attempts_max, sleep, on_throttle=on_throttle)
+        mode = write_mode or ("batch" if aws.is_aws(client) else "update")
+        rounds = aws.retrying(remaining_seconds, None, sleep, on_throttle=on_throttle)
+        self._writer = Writer(
+            client, tables, self._retrying, workers, mode=mode, rounds=rounds, fruitless_max=attempts_max
+        )
+
+    # ------------------------------------------------------------ reads
+    def read(self, request: Read) -> tuple[Item | None, ...]:
+        """GetItem for one key, else BatchGetItem in chunks of 100, strongly consistent."""
+        wanted: dict[Place, ItemKey] = {(key.table, identity(key)): key for key in request.keys}
+        distinct = list(wanted.values())
+        found: dict[Place, Item] = {}
+        if len(distinct) == 1:
+            found = self._get(distinct[0], request.attributes)
+        else:
+            for start in range(0, len(distinct), BATCH_GET_MAX_KEYS):
+                found |= self._batch_get(distinct[start : start + BATCH_GET_MAX_KEYS], request.attributes)
+        return tuple(found.get((key.table, identity(key))) for key in request.keys)
+
+    def _get(self, key: ItemKey, attributes: Mapping[str, Names]) -> dict[Place, Item]:
+        parameters = {"TableName": self._physical(key.table), "Key": key.attributes(), "ConsistentRead": True}
+        parameters |= self._projection(key.table, attributes.get(key.table))
+        item = self._ask(self._client.get_item, f"table {self._physical(key.table)}", parameters).get("Item")
+        return {(key.table, identity(key)): item} if item else {}
+
+    def _batch_get(self, keys: Sequence[ItemKey], attributes: Mapping[str, Names]) -> dict[Place, Item]:
+        pending: dict[str, Any] = {}
+        for key in keys:
+            physical = self._physical(key.table)
+            if physical not in pending:
+                projection = self._projection(key.table, attributes.get(key.table))
+                pending[physical] = {"Keys": [], "ConsistentRead": True, **projection}
+            pending[physical]["Keys"].append(key.attributes())
+        names = {self._physical(key.table): self._tables[key.table] for key in keys}
+        found: dict[Place, Item] = {}
+
+        def ask_for_the_rest(**_: Any) -> None:
+            nonlocal pending
+            answer = self._client.batch_get_item(RequestItems=pending)
+            for physical_name, items in answer["Responses"].items():
+                for item in items:
+                    key = names[physical_name].key_of(item)
+                    assert key is not None, "an item read by its key has that key"
+                    found[key.table, identity(key)] = item
+            pending = answer.get("UnprocessedKeys") or {}
+            if pending:
+                raise aws.UnprocessedError
+
+        self._ask(ask_for_the_rest, "tables " + ", ".join(names), {})
+        return found
+
+    # ------------------------------------------------------------ pages
+    def list(self, request: List) -> Page:
+        """One Query, strongly consistent on a base table."""
+        expressions = Expressions()
+        terms = [
+            f"{expressions.path((name,))} = {expressions.value(value)}" for name, value in request.conditions.equals
+        ]
+        if request.conditions.begins_with is not None:
+            name, prefix = request.conditions.begins_with
+            terms.append(f"begins_with({expressions.path((name,))}, {expressions.value({'S': prefix})})")
+        where = f"table {self._physical(request.table)}"
+        projection = self._projection(request.table, request.attributes, expressions)
+        parameters: dict[str, Any] = {"KeyConditionExpression": " AND ".join(terms), **projection}
+        parameters |= expressions.parameters()
+        if request.index is None:
+            parameters["ConsistentRead"] = True
+        else:
+            parameters["IndexName"] = request.index
+            where = f"index {request.index} of {where}"
+        if request.backward:
+            parameters["ScanIndexForward"] = False
+        return self._page(self._client.query, where, request, parameters)
+
+    def _projection(self, table: str, attributes: Names, expressions: Expressions | None = None) -> dict[str, Any]:
+        """The parameters by which only these attributes and the key are answered. What is left out costs as much to
+        read, but is neither sent nor taken apart. Where there are `expressions`, they go out with theirs.
+        """
+        if attributes is None or len(attributes) > PROJECTED_MAX_ATTRIBUTES:
+            return {}
+        names = sorted(attributes.union(attribute.name for attribute in self._tables[table].key))
+        places = Expressions() if expressions is None else expressions
+        projection = {"ProjectionExpression": ", ".join(places.path((name,)) for name in names)}
+        return projection if expressions is not None else {**projection, **places.parameters()}
+
+    def scan(self, request: Scan) -> Page:
+        """One page of one segment of a Scan."""
+        parameters: dict[str, Any] = {"Segment": request.segment, "TotalSegments": request.total_segments}
+        if request.consistent:
+            parameters["ConsistentRead"] = True
+        return self._page(self._client.scan, f"table {self._physical(request.table)}", request, parameters)
+
+    def _page(self, call: Callable[..., Any], where: str, request: List | Scan, parameters: Mapping[str, Any]) -> Page:
+        parameters = {**parameters, "TableName": self._physical(request.table), "Limit": request.limit}
+        if request.cursor is not None:
+            parameters["ExclusiveStartKey"] = request.cursor
+        answer = self._ask(call, where, parameters)
+        return Page(tuple(answer["Items"]), answer.get("LastEvaluatedKey") or None)
+
+    # ------------------------------------------------------------ writes
+    def apply(self, request: Apply) -> tuple[Result, ...]:
+        """Each write on its own, several at once."""
+        return self._writer.write_all(request.writes)
+
+    def _physical(self, table: str) -> str:
+        return self._tables[table].physical_name
+
+    def _ask(self, call: Callable[..., Any], where: str, parameters: Mapping[str, Any]) -> Any:
+        try:
+            return self._retrying(call, **parameters)
+        except aws.ERRORS as error:
+            reason = _reason(error)
+            cure = CURES.get(reason)
+            raise StoreError(reason, where if cure is None else f"{where}: {cure}") from error
+
+
+def _reason(error: BaseException) -> str:
+    missing_index = aws.code(error) == "ValidationException" and "specified index" in aws.message(error)
+    return "IndexNotFound" if missing_index else aws.reason(error)

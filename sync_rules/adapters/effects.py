@@ -1,0 +1,128 @@
+"""What some rules need outside the tables: an archive, a caller. Made only where a rule asks for one.
+
+Law: what a rule needs is there before the first record is read, or the user is told at once what is missing. What no
+rule needs is not even imported: a process starts the sooner.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tenacity import Retrying
+
+from sync_rules.adapters import aws
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.rules.kinds.archive import ArchiveRule
+from sync_rules.rules.kinds.call import functions_of
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import NOBODY, Archive, Caller
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+CALLS_KEY: Final = [{"AttributeName": "id", "KeyType": "HASH"}]
+NOT_ALLOWED: Final = ("AccessDenied", "AccessDeniedException", "Forbidden", "403")
+ELSEWHERE: Final = ("301", "PermanentRedirect")  # a bucket of another Region: it is there
+
+
+def archive_of(
+    rules: Rules, *, endpoint_url: str | None = None, region: str | None = None, retrying: Retrying | None = None
+) -> Archive:
+    """The archive on S3, if a rule archives. Raises UserError when no client can be made."""
+    if not any(isinstance(rule, ArchiveRule) for rule in rules.rules.values()):
+        return NOBODY
+    from sync_rules.adapters.s3 import S3Archive  # noqa: PLC0415
+
+    return S3Archive(aws.s3(endpoint_url, region), retrying=retrying)
+
+
+def caller_of(
+    rules: Rules,
+    client: DynamoDBClient,
+    calls_table: str | None,
+    *,
+    folder: Path | None = None,
+    retrying: Retrying | None = None,
+    remaining_ms: Callable[[], int] | None = None,
+) -> Caller:
+    """The caller of the rules' functions, if a rule calls one. Calls are remembered in `calls_table`, or else only in
+    this process. Modules are looked for wherever Python does, and then in `folder`.
+
+    Raises:
+        UserError: when a function cannot be called, or the table is not one to remember calls in.
+        StoreError: when that cannot be found out.
+    """
+    functions = functions_of(rules.rules.values())
+    if not functions:
+        return NOBODY
+    if folder is not None and str(folder) not in sys.path:
+        sys.path.append(str(folder))  # last: a file beside the rules must not stand in for an installed module
+    if calls_table:
+        require_calls_table(client, rules, calls_table, retrying or aws.retrying())
+    from sync_rules.adapters.functions import FunctionCaller, RememberedInMemory, RememberedInTable# noqa: PLC0415
+
+    memory = RememberedInTable(client, calls_table, retrying=retrying) if calls_table else RememberedInMemory()
+    caller = FunctionCaller(memory, remaining_ms=remaining_ms)
+    caller.require(functions)
+    return caller
+
+
+def require_calls_table(client: DynamoDBClient, rules: Rules, name: str, retrying: Retrying) -> None:
+    """See to it that calls can be remembered in this table, and that no note of a call is itself a change to call for.
+    What may not be looked at is taken for right.
+
+    Raises:
+        UserError: when it is a table of the rules, does not exist or has another key.
+        StoreError: when it cannot be described.
+    """
+    try:
+        found: Mapping[str, Any] = retrying(client.describe_table, TableName=name)["Table"]
+    except aws.ERRORS as error:
+        reason = aws.reason(error)
+        if reason == "TableNotFound":
+            message = (
+                f"table {name}, which is to remember the calls, does not exist. Create it with the string key 'id'"
+            )
+            raise UserError(f"{message}, or correct its name, the region or the endpoint.") from error
+        if reason not in NOT_ALLOWED:
+            raise StoreError(reason, f"DescribeTable of {name}") from error
+        found = {"TableName": name}
+    if short_name(found["TableName"]) in {short_name(table.physical_name) for table in rules.tables.values()}:
+        message = f"table {name} is a table of the rules: each note of a call in it would be a change of its own."
+        raise UserError(f"{message} Give the calls a table of their own, with the string key 'id'.")
+    types = {one["AttributeName"]: one["AttributeType"] for one in found.get("AttributeDefinitions", ())}
+    if "KeySchema" in found and (found["KeySchema"] != CALLS_KEY or types["id"] != "S"):
+        key = ", ".join(f"{one['AttributeName']} ({types[one['AttributeName']]})" for one in found["KeySchema"])
+        message = f"table {name} cannot remember the calls: its key is {key}, and must be the string 'id' alone."
+        raise UserError(f"{message} Give another one.")
+
+
+def short_name(table: str) -> str:
+    """The name of a table that may be given by its ARN."""
+    return table.rpartition("/")[2]
+
+
+def require_buckets(rules: Rules, *, endpoint_url: str | None = None, region: str | None = None) -> None:
+    """See to it that the bucket of each archive is there. What may not be looked at is taken for right.
+
+    Raises:
+        UserError: with each bucket that does not exist.
+        StoreError: when that cannot be found out.
+    """
+    missing: dict[str, str] = {}
+    archives = [rule for rule in rules.rules.values() if isinstance(rule, ArchiveRule)]
+    for bucket, rule in {each.bucket: each.title for each in reversed(archives)}.items():
+        try:
+            aws.retrying()(aws.s3(endpoint_url, region).head_bucket, Bucket=bucket)
+        except aws.ERRORS as error:
+            if aws.code(error) in ("404", "NoSuchBucket"):
+                missing[bucket] = rule
+            elif aws.code(error) not in (*NOT_ALLOWED, *ELSEWHERE):
+                raise StoreError(aws.reason(error), f"bucket {bucket}") from error
+    if missing:
+        lines = "".join(f"\n  bucket {name}, of rule {rule}, does not exist" for name, rule in missing.items())
+        message = "an item that cannot be archived holds up all that comes after it. Create the bucket, or correct its"
+        raise UserError(f"{message} name, the region or the endpoint:{lines}")

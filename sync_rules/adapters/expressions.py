@@ -1,0 +1,248 @@
+"""What guards and writes mean: evaluated on an item in memory, and rendered as DynamoDB expressions.
+
+Law: both read the same data, so the memory store and the service cannot drift apart unnoticed (a differential test
+compares them). Names and values only ever travel as placeholders, whatever characters they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final
+
+from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, same
+from sync_rules.model.entities import KeyAttribute
+from sync_rules.model.items import Action, Condition, Increment, ItemKey, Put, Test, Update
+from sync_rules.model.numbers import holdable, parsed, spelt, total_of
+
+SETS: Final = frozenset({"SS", "NS", "BS"})
+
+
+class InvalidUpdateError(Exception):
+    """DynamoDB cannot make this change of this item: a ValidationException."""
+
+
+# ---------------------------------------------------------------- evaluated
+def holds(guard: Iterable[Condition], item: Item | None) -> bool:
+    """Whether every condition holds of the item; of a missing item only ABSENT can."""
+    return all(_holds(condition, item) for condition in guard)
+
+
+def _holds(condition: Condition, item: Item | None) -> bool:
+    value = get(item, condition.path)
+    match condition.test:
+        case Test.EQUALS:
+            return value is not None and same(value, condition.value)
+        case Test.EXISTS:
+            return value is not None
+        case Test.ABSENT:
+            return value is None
+        case Test.IS_MAP:
+            return value is not None and "M" in value
+
+
+def well_formed(action: Action) -> bool:
+    """Whether DynamoDB takes an action before it looks at any item: no paths that touch, none of the key, no value that
+    cannot be.
+    """
+    if isinstance(action, Put):
+        return all(map(storable, whole(action).values()))
+    if not isinstance(action, Update | Increment):
+        return True
+    change = as_update(action)
+    values = (*change.sets, *change.adds, *change.discards)
+    paths = [*(path for path, _ in values), *change.removes]
+    key = {name for name, _, _ in action.key.values}
+    if any(path[0] in key or any(overlaps(path, other) for other in paths[:i]) for i, path in enumerate(paths)):
+        return False
+    return all(storable(value) for _, value in values)
+
+
+def whole(put: Put) -> Item:
+    """The item of a put, which holds its own key."""
+    assert all(same(put.item.get(name), value) for name, value in put.key.attributes().items()), "a put of its own key"
+    return put.item
+
+
+def as_update(action: Update | Increment) -> Update:
+    """An increment as the update it is, one that adds numbers. In any other update that would count twice when it is
+    called twice, because the first answer was lost.
+    """
+    if isinstance(action, Increment):
+        amounts = tuple(((name,), {"N": amount}) for name, amount in action.amounts)
+        return Update(action.key, (), (), action.guard, amounts)
+    elements = (*action.adds, *action.discards)
+    assert all(len(path) == 1 and SETS & value.keys() for path, value in elements), "sets at the top of the item"
+    return action
+
+
+def updated(item: Item, change: Update) -> Item:
+    """The item changed, as a new value that shares what stayed.
+
+    Raises:
+        InvalidUpdateError: when the parent of a nested path is not a map, something is added to or discarded from a
+            value of another type, or a sum has more digits than a number can have.
+    """
+    attributes = dict(item)
+    for path, value in change.sets:
+        _put(attributes, path, value)
+    for path in change.removes:
+        _put(attributes, path, None)
+    for path, value in change.adds:
+        _put(attributes, path, _added(item.get(path[0]), value))
+    for path, value in change.discards:
+        _put(attributes, path, _discarded(item.get(path[0]), value))
+    return attributes
+
+
+def _added(seen: AttributeValue | None, more: AttributeValue) -> AttributeValue:
+    """ADD: the sum of two numbers, where none is 0; the union of two sets."""
+    ((kind, content),) = more.items()
+    if kind == "N":
+        return {"N": _sum(_content(seen or {"N": "0"}, kind), content)}
+    if seen is None:
+        return more
+    elements = _content(seen, kind)
+    known = {comparable(kind[0], element) for element in elements}
+    return {kind: [*elements, *(element for element in content if comparable(kind[0], element) not in known)]}
+
+
+def _discarded(seen: AttributeValue | None, elements: AttributeValue) -> AttributeValue | None:
+    """DELETE: what is left of a set; nothing when that would be the empty set, which cannot be."""
+    if seen is None:
+        return None
+    ((kind, content),) = elements.items()
+    gone = {comparable(kind[0], element) for element in content}
+    left = [element for element in _content(seen, kind) if comparable(kind[0], element) not in gone]
+    return {kind: left} if left else None
+
+
+def _content(value: AttributeValue, kind: str) -> Any:
+    if kind not in value:
+        raise InvalidUpdateError("an operand of another type")
+    return value[kind]
+
+
+def _sum(left: str, right: str) -> str:
+    """Exact, as DynamoDB writes it."""
+    total = total_of((Decimal(left), Decimal(right)))
+    if not holdable(total):
+        raise InvalidUpdateError("a sum of too many digits")
+    return spelt(total)
+
+
+def storable(value: AttributeValue) -> bool:
+    """Whether DynamoDB takes a value: no empty set, nothing in a set twice, no number it cannot hold."""
+    ((kind, content),) = value.items()
+    match kind:
+        case "N":
+            return parsed(content) is not None
+        case "NS":
+            return all(storable({"N": text}) for text in content) and 0 < len(content) == len(
+                set(map(Decimal, content))
+            )
+        case "SS" | "BS":
+            return 0 < len(content) == len(set(content))
+        case "M":
+            return all(map(storable, content.values()))
+        case "L":
+            return all(map(storable, content))
+    return True
+
+
+def _put(attributes: dict[str, AttributeValue], path: Path, value: AttributeValue | None) -> None:
+    for name in path[:-1]:
+        parent = attributes.get(name)
+        if parent is None or "M" not in parent:
+            raise InvalidUpdateError("the parent of a nested path is not a map")
+        inner = dict(parent["M"])
+        attributes[name] = {"M": inner}
+        attributes = inner
+    if value is None:
+        attributes.pop(path[-1], None)
+    else:
+        attributes[path[-1]] = value
+
+
+def comparable(kind: str, value: str | bytes) -> str | bytes | Decimal:
+    """A key value as DynamoDB compares and sorts it: numbers by value, strings by code point (as UTF-8 does)."""
+    return Decimal(value) if kind == "N" and isinstance(value, str) else value
+
+
+def identity(key: ItemKey) -> tuple[str | bytes | Decimal, ...]:
+    """The key's values such that two keys of one table are of the same item if, and only if, these are equal."""
+    return tuple([comparable(kind, value) for _, kind, value in key.values])
+
+
+def key_values(item: Item, attributes: Iterable[KeyAttribute]) -> tuple[str | bytes | Decimal, ...] | None:
+    """The values of key attributes as they sort; None when one is missing or of another type."""
+    values = []
+    for attribute in attributes:
+        value = item.get(attribute.name)
+        if value is None or attribute.type not in value:
+            return None
+        values.append(comparable(attribute.type, value[attribute.type]))
+    return tuple(values)
+
+
+# ---------------------------------------------------------------- rendered
+FUNCTIONS = {
+    Test.EQUALS: "{path} = {value}",
+    Test.EXISTS: "attribute_exists({path})",
+    Test.ABSENT: "attribute_not_exists({path})",
+    Test.IS_MAP: "attribute_type({path}, {value})",
+}
+MAP_TYPE: AttributeValue = {"S": "M"}
+
+
+@dataclass
+class Expressions:
+    """The placeholders of one request, handed out while its expressions are rendered."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    values: dict[str, AttributeValue] = field(default_factory=dict)
+
+    def path(self, path: Path) -> str:
+        return ".".join(self.names.setdefault(name, f"#n{len(self.names)}") for name in path)
+
+    def value(self, value: AttributeValue) -> str:
+        placeholder = f":v{len(self.values)}"
+        self.values[placeholder] = value
+        return placeholder
+
+    def guard(self, guard: Sequence[Condition]) -> str:
+        """A ConditionExpression. A write without a guard is our own mistake: it could create an item."""
+        assert guard, "every write has a guard"
+        return " AND ".join(self._condition(condition) for condition in guard)
+
+    def _condition(self, condition: Condition) -> str:
+        path = self.path(condition.path)
+        match condition.test:
+            case Test.EQUALS:
+                assert condition.value is not None, "EQUALS compares with a value"
+                value = self.value(condition.value)
+            case Test.IS_MAP:
+                value = self.value(MAP_TYPE)
+            case Test.EXISTS | Test.ABSENT:
+                value = ""
+        return FUNCTIONS[condition.test].format(path=path, value=value)
+
+    def update(self, change: Update) -> str:
+        """An UpdateExpression."""
+        clauses = (
+            ("SET ", [f"{self.path(path)} = {self.value(value)}" for path, value in change.sets]),
+            ("REMOVE ", [self.path(path) for path in change.removes]),
+            ("ADD ", [f"{self.path(path)} {self.value(value)}" for path, value in change.adds]),
+            ("DELETE ", [f"{self.path(path)} {self.value(value)}" for path, value in change.discards]),
+        )
+        return " ".join(verb + ", ".join(parts) for verb, parts in clauses if parts)
+
+    def parameters(self) -> dict[str, Any]:
+        """The placeholders as request parameters; DynamoDB refuses empty ones."""
+        parameters: dict[str, Any] = {}
+        if self.names:
+            parameters["ExpressionAttributeNames"] = {mark: name for name, mark in self.names.items()}
+        if self.values:
+            parameters["ExpressionAttributeValues"] = self.values
+        return parameters

@@ -1,0 +1,192 @@
+"""Failure records and given-up batches as JSON lines in files, for runs without queues and buckets.
+
+Law: a line is on disk before the call returns, or none of it is there; one that a power cut tore does not spoil the
+next. A failure record names rule, table, key and reason and never a value.
+The file of batches is the exception made for redrive: as S3 would, it keeps whole records, so only its owner may read.
+A file is replaced as a whole and under its lock, so that a run that appends to it meanwhile loses nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import stat
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.pipeline.failure_records import failure_record
+from sync_rules.model.items import Failure
+from sync_rules.adapters.ownfile import open_for_owner, replacing
+from sync_rules.pipeline.failed_entries import Entry
+
+
+def require_writable(path: Path) -> None:
+    """See that a file can be appended to, before there is something to append.
+
+    Raises:
+        UserError: when it cannot.
+    """
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UserError(f"{path}: expected a file that can be written; it cannot. Choose another place for it.")
+
+
+@contextmanager
+def locked_open(path: Path, flags: int) -> Iterator[int]:
+    """A descriptor of the file that is at this path while it is held, locked against others that open it so.
+
+    Whoever waited for the lock may hold a file that was replaced meanwhile: then it is opened anew. Raises OSError.
+    """
+    while True:
+        file = open_for_owner(path, flags)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)  # freed when it is closed
+            if _is_at(path, file):
+                yield file
+                return
+        finally:
+            os.close(file)
+
+
+def _is_at(path: Path, file: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file))
+    except FileNotFoundError:
+        return False
+
+
+class JsonLines:
+    """A file that JSON objects are appended to, one per line. May be used from several threads and processes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.written = 0
+        self._lock = threading.Lock()
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Returns once the line is on disk.
+
+        Raises:
+            StoreError: when it cannot be written; whoever asked tries again later.
+        """
+        line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
+        with self._lock:
+            try:
+                with locked_open(self.path, os.O_RDWR | os.O_APPEND) as file:
+                    _append(file, line)
+            except OSError as error:
+                raise StoreError("FileNotWritten", f"{self.path}: {error.strerror}") from error
+            self.written += 1
+
+
+class FailureLog:
+    """The Failures of a pipeline that runs in one process: one line per failure in a file."""
+
+    def __init__(self, path: Path, now_ms: Callable[[], int]) -> None:
+        self._lines = JsonLines(path)
+        self._now_ms = now_ms
+
+    @property
+    def parked(self) -> int:
+        """How many failures were written since the start."""
+        return self._lines.written
+
+    def park(self, failure: Failure) -> None:
+        """Append the failure. Raises StoreError when it cannot be written."""
+        self._lines.append(failure_record(failure, datetime.fromtimestamp(self._now_ms() / 1000, UTC)))
+
+
+class FailedLines:
+    """The lines of such a file as a Place. What is removed and replaced is so at once for all of them, by `close`; if
+    the process dies before that, nothing is, and all is put through again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._removed: Counter[bytes] = Counter()
+        self._replaced: dict[bytes, list[bytes]] = {}
+
+    def entries(self) -> Iterator[Entry]:
+        """Each line that is there at the beginning. Raises UserError when the file cannot be read."""
+        try:
+            with self.path.open("rb") as file:
+                with locked_open(self.path, os.O_RDONLY):  # nobody is in the middle of a line
+                    end = os.fstat(file.fileno()).st_size
+                for number, line in enumerate(iter(file.readline, b""), start=1):
+                    if file.tell() > end:
+                        return
+                    if line.strip():
+                        yield Entry(line, f"{self.path}:{number}", _digest(line))
+        except OSError as error:
+            raise UserError(f"{self.path}: expected a file of failures to read, found {error.strerror}") from error
+
+    def remove(self, entry: Entry) -> None:
+        self._removed[entry.handle] += 1
+
+    def replace(self, entry: Entry, text: str) -> None:
+        self._replaced.setdefault(entry.handle, []).append(text.encode() + b"\n")
+
+    def close(self) -> None:
+        if not (self._removed or self._replaced):
+            return
+        try:
+            with locked_open(self.path, os.O_RDONLY) as file, os.fdopen(os.dup(file), "rb") as lines:
+                self._rewrite(lines, os.fstat(file))
+        except OSError as error:
+            raise StoreError("FileNotWritten", f"{self.path}: {error.strerror}") from error
+        self._removed.clear()
+        self._replaced.clear()
+
+    def _rewrite(self, lines: Iterator[bytes], before: os.stat_result) -> None:
+        """The file as it is by now, appended lines and all, without what is done; whose it was, it is."""
+        with replacing(self.path) as new:
+            new.writelines(self._left_of(line) for line in lines)
+            _give(new.fileno(), before)
+
+    def _left_of(self, line: bytes) -> bytes:
+        digest = _digest(line)
+        if self._removed[digest] > 0:
+            self._removed[digest] -= 1
+            return b""
+        instead = self._replaced.get(digest)
+        return instead.pop(0) if instead else line
+
+
+def _digest(line: bytes) -> bytes:
+    """What stands for a line: batches are too large to be held."""
+    return hashlib.sha256(line).digest()
+
+
+def _append(file: int, line: bytes) -> None:
+    """All of a line at the end of a file that is locked, or nothing of it. Raises OSError."""
+    end = os.fstat(file).st_size
+    try:
+        _write(file, line if not end or os.pread(file, 1, end - 1) == b"\n" else b"\n" + line)
+        os.fsync(file)
+    except OSError:
+        with suppress(OSError):  # then it is torn, and the next one begins a line of its own
+            os.ftruncate(file, end)
+        raise
+
+
+def _write(file: int, line: bytes) -> None:
+    while line:
+        line = line[os.write(file, line) :]
+
+
+def _give(file: int, before: os.stat_result) -> None:
+    """Make a file that replaces another the same owner's, or else at least the same group's, as far as one may."""
+    try:
+        os.fchown(file, before.st_uid, before.st_gid)
+    except PermissionError:
+        with suppress(PermissionError):
+            os.fchown(file, -1, before.st_gid)
+    if os.fstat(file).st_gid == before.st_gid:  # or what the group may would be another group's
+        os.fchmod(file, stat.S_IMODE(before.st_mode))

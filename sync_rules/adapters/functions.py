@@ -1,0 +1,222 @@
+"""Calls users' functions: each once per change and rule, by the idempotency of Powertools.
+
+Law: a call is noted before it is made and when it is done. What is noted as done is never made again while it is
+remembered; what is noted as being made comes again, until whoever makes it is done or must be dead. Only if a process
+dies, or the table cannot be written, between the end of a function and its note is the function called twice for a
+change. What a function raises is a failure, told by the name of its class: its text may hold values of the item.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from threading import Lock
+from typing import TYPE_CHECKING, Final, cast
+
+from aws_lambda_powertools.utilities.idempotency import (
+    BasePersistenceLayer,
+    DynamoDBPersistenceLayer,
+    IdempotencyConfig,
+    idempotent_function,
+)
+from aws_lambda_powertools.utilities.idempotency.exceptions import (
+    IdempotencyAlreadyInProgressError,
+    IdempotencyInconsistentStateError,
+    IdempotencyItemAlreadyExistsError,
+    IdempotencyItemNotFoundError,
+    IdempotencyPersistenceLayerError,
+)
+from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
+from tenacity import Retrying
+
+from sync_rules.adapters import aws
+from sync_rules.model.item_change import ItemChange, item_change
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.items import Call
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+Function = Callable[[ItemChange], object]
+RemainingMs = Callable[[], int]
+
+CALLS_REMEMBERED_SECONDS: Final = 8 * 24 * 3600  # a record lives a day in its stream; a week more for a redrive
+CALLS_REMEMBERED_MAX_ITEMS: Final = 100_000  # in memory
+CALL_MAX_MS: Final = 900_000  # as long as Lambda lets any function run
+KEY_PREFIX: Final = "sync-rules"
+
+
+# ---------------------------------------------------------------- where calls are remembered
+class RememberedInTable(DynamoDBPersistenceLayer):
+    """A table with the string key `id`, and Time to Live on the attribute `expiration`."""
+
+    def __init__(self, client: DynamoDBClient, table_name: str, *, retrying: Retrying | None = None) -> None:
+        super().__init__(table_name, boto3_client=client)
+        self._retrying = retrying or aws.retrying()
+
+    def _get_record(self, idempotency_key: str) -> DataRecord:
+        return self._retrying(super()._get_record, idempotency_key)
+
+    def _put_record(self, data_record: DataRecord) -> None:
+        self._retrying(super()._put_record, data_record)
+
+    def _update_record(self, data_record: DataRecord) -> None:
+        self._retrying(super()._update_record, data_record)
+
+    def _delete_record(self, data_record: DataRecord) -> None:
+        self._retrying(super()._delete_record, data_record)
+
+
+class RememberedInMemory(BasePersistenceLayer):
+    """For one process, the last calls only: for demos and tests, and where a restart may call again."""
+
+    def __init__(self, max_items: int = CALLS_REMEMBERED_MAX_ITEMS) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._max_items = max_items
+        self._lock = Lock()
+        self._records: OrderedDict[str, DataRecord] = OrderedDict()
+
+    def _get_record(self, idempotency_key: str) -> DataRecord:
+        with self._lock:
+            if idempotency_key not in self._records:
+                raise IdempotencyItemNotFoundError
+            return self._records[idempotency_key]
+
+    def _put_record(self, data_record: DataRecord) -> None:
+        with self._lock:
+            known = self._records.get(data_record.idempotency_key)
+            if known is not None and not _is_over(known):
+                raise IdempotencyItemAlreadyExistsError(old_data_record=known)
+            self._keep(data_record)
+
+    def _update_record(self, data_record: DataRecord) -> None:
+        with self._lock:
+            self._keep(data_record)
+
+    def _delete_record(self, data_record: DataRecord) -> None:
+        with self._lock:
+            self._records.pop(data_record.idempotency_key, None)
+
+    def _keep(self, record: DataRecord) -> None:
+        self._records[record.idempotency_key] = record
+        self._records.move_to_end(record.idempotency_key)
+        if len(self._records) > self._max_items:
+            self._records.popitem(last=False)
+
+
+def _is_over(record: DataRecord) -> bool:
+    """Whether the call may be made again: it was so long ago, or whoever made it must be dead."""
+    until_ms = record.in_progress_expiry_timestamp
+    given_up = record.status == "INPROGRESS" and until_ms is not None and until_ms < time.time() * 1000
+    return record.is_expired or given_up
+
+
+# ---------------------------------------------------------------- calling
+class RaisedError(Exception):
+    """A user's function raised. Carries the name of the class, and nothing of its text."""
+
+
+@dataclass(frozen=True)
+class _Remaining:
+    """How long a call may take, in the shape of Lambda's context."""
+
+    get_remaining_time_in_millis: RemainingMs
+
+
+class FunctionCaller:
+    """A Caller of functions named module.function, in this process. May be used by several threads.
+
+    `remaining_ms` says how long a call that begins now can last at most: so long another attempt keeps away from it.
+    """
+
+    def __init__(
+        self,
+        memory: BasePersistenceLayer,
+        *,
+        remaining_ms: RemainingMs | None = None,
+        remember_seconds: int = CALLS_REMEMBERED_SECONDS,
+    ) -> None:
+        config = IdempotencyConfig(
+            expires_after_seconds=remember_seconds,
+            hash_function="sha256",
+            lambda_context=cast("LambdaContext", _Remaining(remaining_ms or (lambda: CALL_MAX_MS))),
+        )
+        self._once = idempotent_function(
+            _told, data_keyword_argument="call_id", persistence_store=memory, config=config, key_prefix=KEY_PREFIX
+        )
+
+    def require(self, functions: Mapping[str, str]) -> None:
+        """See to it that the function of each rule can be called.
+
+        Raises:
+            UserError: when one cannot be imported, or is no function that can be called as it is.
+        """
+        for rule, path in functions.items():
+            try:
+                function_of(path)
+            except UserError as error:
+                raise UserError(f"rule {rule}: {error}") from error
+
+    def call(self, call: Call) -> None:
+        """Returns once the function returned, now or before.
+
+        Raises:
+            StoreError: CallFailed when the function raised, CallInProgress while another makes the same call,
+                FunctionNotFound, or why the calls made could not be looked up.
+        """
+        try:
+            function = function_of(call.function)
+        except UserError as error:
+            raise StoreError("FunctionNotFound", call.function) from error
+        change = item_change(call)
+        try:
+            self._once(function, change, call_id=change.id)
+        except RaisedError as error:
+            raise StoreError("CallFailed", str(error)) from None
+        except (IdempotencyAlreadyInProgressError, IdempotencyInconsistentStateError):
+            raise StoreError("CallInProgress") from None
+        except IdempotencyPersistenceLayerError as error:
+            raise StoreError(aws.reason(error.__cause__ or error), "the calls made") from error
+
+
+def _told(function: Function, change: ItemChange, *, call_id: str) -> None:  # noqa: ARG001 -- read by Powertools
+    """Tell the function. What it returns is not kept: it may hold values, or be no JSON."""
+    try:
+        function(change)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 -- whatever it is, it is the function's failure
+        raise RaisedError(type(error).__name__) from None
+
+
+@cache
+def function_of(path: str) -> Function:
+    """The function that module.function names, imported once.
+
+    Raises:
+        UserError: with the cure, when there is none.
+    """
+    module_name, _, name = path.rpartition(".")
+    if not module_name or not name:
+        raise UserError(f"{path!r} is no function to call: expected module.function, such as mypkg.notify")
+    try:
+        module = import_module(module_name)
+    except Exception as error:
+        raise UserError(
+            f"{path} cannot be called, because importing {module_name} fails with {type(error).__name__}: {error}. "
+            "Put the module beside the rules file or install it, and see that `python -c` can import it."
+        ) from error
+    function = getattr(module, name, None)
+    if function is None:
+        raise UserError(f"{path} cannot be called: {module_name} has no {name}. Define it there, or correct the rule.")
+    if not callable(function):
+        raise UserError(f"{path} cannot be called: it is of type {type(function).__name__}. Name a function.")
+    if inspect.iscoroutinefunction(function):
+        raise UserError(
+            f"{path} cannot be called: it is async. Name a plain function that awaits it: asyncio.run(...)."
+        )
+    return cast("Function", function)

@@ -1,0 +1,259 @@
+"""A store in dictionaries, with DynamoDB's semantics: for the simulator, for tests, for users' own scenarios.
+
+Law: what it answers is what DynamoDB would (one contract suite runs on both), the same every time, and at once. Items
+are values: a write replaces an item and never changes it, so an image handed out stays what it was. One thing it does
+not do: numbers stay as they were written ("1.0"), where DynamoDB drops their zeros. They compare, sort and name keys by
+value all the same; only a key template that makes text of a number attribute shows the difference.
+"""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import islice
+
+from sync_rules.model.values import AttributeValue, Item, Names, Path, same
+from sync_rules.adapters.expressions import (InvalidUpdateError, as_update, holds, identity, key_values, storable, updated, well_formed, whole)
+from sync_rules.model.entities import Index, KeyAttribute, Table
+from sync_rules.model.errors import StoreError
+from sync_rules.model.templates import possible
+from sync_rules.model.items import (WRITTEN, Action, Check, Delete, Increment, ItemKey, Put, Result, Status, Transaction, Update, Write)
+from sync_rules.adapters.rows import Rows, Values
+from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes, max_bytes, possible_key, possible_row
+from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan
+
+Pairs = Iterable[tuple[Path, AttributeValue]]
+OnChange = Callable[[ItemKey, Item | None, Item | None], None]
+TRANSACTION_MAX_ACTIONS = 100  # quota of TransactWriteItems
+
+
+class RejectedError(Exception):
+    """A write that can never succeed as it stands; its only argument is the reason."""
+
+
+@dataclass
+class Stored:
+    """One table: its items by primary key, its indexes, and the order of a scan, made when one is asked for."""
+
+    table: Table
+    rows: Rows
+    indexes: dict[str, Rows]
+    order: list[tuple[int, Values]] | None = None
+
+
+class MemoryStore:
+    """Every table of the rules, in memory. `on_change` is called for each stream record: key, old image, new image."""
+
+    def __init__(self, tables: Mapping[str, Table], on_change: OnChange | None = None) -> None:
+        self.on_change = on_change
+        self._tables = {
+            name: Stored(
+                table,
+                Rows((table.partition,), () if table.sort is None else (table.sort,)),
+                {index.name: Rows(index.partition, index.sort) for index in table.indexes},
+            )
+            for name, table in tables.items()
+        }
+
+    # ------------------------------------------------------------ what the pipeline asks
+    def read(self, request: Read) -> tuple[Item | None, ...]:
+        if not all(map(possible_key, request.keys)):
+            raise StoreError("ValidationException", "a key that no item can have")
+        return tuple(self._seen(self.item(key), key.table, request.attributes.get(key.table)) for key in request.keys)
+
+    def list(self, request: List) -> Page:
+        stored = self._stored(request.table)
+        rows = stored.rows if request.index is None else stored.indexes.get(request.index)
+        if rows is None:
+            raise StoreError("IndexNotFound", f"table {request.table} has no index {request.index}")
+        if not all(possible(value, max_bytes(name, rows.partition)) for name, value in request.conditions.equals):
+            raise StoreError("ValidationException", f"a key of table {request.table} that no item can have")
+        names = dict.fromkeys((*rows.partition, *rows.sort, *stored.table.key))
+        place = None if request.cursor is None else rows.sort + stored.table.key
+        cursor = None if place is None else key_values(request.cursor or {}, place)
+        page = self._page(rows.query(request.conditions, cursor, backward=request.backward), request, names)
+        items = (self._seen(item, request.table, request.attributes) for item in page.items)
+        return Page(tuple(item for item in items if item is not None), page.cursor)
+
+    def _seen(self, item: Item | None, table: str, attributes: Names) -> Item | None:
+        """The item as whoever asks for some attributes is shown it."""
+        if item is None or attributes is None:
+            return item
+        names = attributes.union(attribute.name for attribute in self._stored(table).table.key)
+        return {name: value for name, value in item.items() if name in names}
+
+    def scan(self, request: Scan) -> Page:
+        stored = self._stored(request.table)
+        if stored.order is None:
+            stored.order = sorted((_spread(key[0]), key) for key in stored.rows.items)
+        start = 0
+        if request.cursor is not None:
+            key = key_values(request.cursor, stored.table.key) or ()
+            start = bisect_right(stored.order, (_spread(key[0]), key))
+        found = (
+            stored.rows.items[key]
+            for place, key in islice(stored.order, start, None)
+            if place % request.total_segments == request.segment
+        )
+        return self._page(found, request, stored.table.key)
+
+    def page_items(self, limit: int) -> int:
+        """How many items the next page of a List or Scan may hold: as many as asked for.
+
+        Override it to end pages early, as DynamoDB does after 1 MB: fewer, or none at all, with a cursor.
+        """
+        return limit
+
+    def _page(self, found: Iterator[Item], request: List | Scan, names: Iterable[KeyAttribute]) -> Page:
+        """A full page always has a cursor, even when nothing follows: so does DynamoDB's."""
+        room = max(self.page_items(request.limit), 1 if request.cursor is None else 0)
+        items = tuple(islice(found, room))
+        if len(items) < room:
+            return Page(items)
+        cursor = {attribute.name: items[-1][attribute.name] for attribute in names} if items else request.cursor
+        return Page(items, cursor)
+
+    def apply(self, request: Apply) -> tuple[Result, ...]:
+        return tuple(self._write(write) for write in request.writes)
+
+    # ------------------------------------------------------------ what an application does
+    def item(self, key: ItemKey) -> Item | None:
+        """One item as it stands."""
+        return self._stored(key.table).rows.items.get(identity(key))
+
+    def items(self, table: str) -> tuple[Item, ...]:
+        """Every item of a table, in the order in which their keys were first written."""
+        return tuple(self._stored(table).rows.items.values())
+
+    def put(self, table: str, item: Item) -> ItemKey:
+        """Put a whole item, as an application would. Raises StoreError when DynamoDB would reject it."""
+        stored = self._stored(table)
+        key = stored.table.key_of(item)
+        if key is None:
+            raise StoreError("ValidationException", f"the item lacks a key attribute of table {table}")
+        if not all(map(storable, item.values())):
+            raise StoreError("ValidationException", f"a value that no item of table {table} can hold")
+        self._store_or_raise(key, item)
+        return key
+
+    def update(
+        self, key: ItemKey, sets: Pairs = (), removes: Iterable[Path] = (), adds: Pairs = (), discards: Pairs = ()
+    ) -> None:
+        """Update without a condition, which creates the item when there is none, as UpdateItem does."""
+        change = Update(key, tuple(sets), tuple(removes), (), tuple(adds), tuple(discards))
+        if not well_formed(change):
+            raise StoreError("ValidationException", "two paths overlap, or a value cannot be stored")
+        try:
+            new = updated(self.item(key) or key.attributes(), change)
+        except InvalidUpdateError as error:
+            raise StoreError("ValidationException", str(error)) from error
+        self._store_or_raise(key, new)
+
+    def delete(self, key: ItemKey) -> None:
+        """Delete an item if it is there."""
+        self._store(key, None)
+
+    def propagate(self, table: str, index: Index, key: Values, item: Item | None) -> None:
+        """Bring one row of an index up to date with its item (None: deleted). Called inside every write.
+
+        Override it to make indexes lag: keep the arguments and call this later, in order for each key.
+        """
+        stored = self._stored(table)
+        stored.indexes[index.name].put(key, None if item is None else stored.table.row(index, item))
+
+    # ------------------------------------------------------------ writes
+    def _write(self, write: Write) -> Result:
+        actions: tuple[Action, ...] = write.actions if isinstance(write, Transaction) else (write,)
+        if not _valid(actions):  # looked at before any guard is
+            return Result(Status.REJECTED, reason="ValidationException")
+        try:
+            items = [self.item(action.key) for action in actions]
+        except StoreError as error:
+            return Result(Status.FAILED, reason=error.reason)
+        assert all(action.guard or isinstance(action, Increment) for action in actions), "every write has a guard"
+        refused = {i for i, action in enumerate(actions) if not holds(action.guard, items[i])}
+        if refused:
+            target = len(actions) - 1
+            return Result(Status.REFUSED, items[target] if target in refused else None, frozenset(refused))
+        try:
+            news = [self._new(action, item) for action, item in zip(actions, items, strict=True)]
+        except RejectedError as error:
+            return Result(Status.REJECTED, reason=str(error))
+        for action, new in zip(actions, news, strict=True):
+            self._store(action.key, new)
+        return WRITTEN
+
+    def _new(self, action: Action, item: Item | None) -> Item | None:
+        """What an action makes of its item, checked as DynamoDB checks it."""
+        match action:
+            case Check():
+                return item
+            case Delete():
+                return None
+            case Put():
+                new = whole(action)
+            case Update() | Increment():
+                try:
+                    new = updated(item or action.key.attributes(), as_update(action))
+                except InvalidUpdateError as error:
+                    raise RejectedError("ValidationException") from error
+        self._check(action.key, new)
+        return new
+
+    def _check(self, key: ItemKey, item: Item) -> None:
+        table = self._stored(key.table).table
+        if any(not same(item.get(name), value) for name, value in key.attributes().items()):
+            raise RejectedError("ValidationException")  # a key cannot change
+        if not possible_key(key) or not all(possible_row(item, i.partition, i.sort) for i in table.indexes):
+            raise RejectedError("ValidationException")  # empty, too long, or an index key of another type
+        if item_bytes(item) > ITEM_MAX_BYTES:
+            raise RejectedError("ItemTooLarge")
+
+    def _store_or_raise(self, key: ItemKey, item: Item) -> None:
+        try:
+            self._check(key, item)
+        except RejectedError as error:
+            raise StoreError(str(error)) from error
+        self._store(key, item)
+
+    def _store(self, key: ItemKey, item: Item | None) -> None:
+        stored, place = self._stored(key.table), identity(key)
+        old = stored.rows.items.get(place)
+        if _same_item(old, item):
+            return  # a write that changes nothing leaves no stream record
+        if (old is None) != (item is None):
+            stored.order = None
+        stored.rows.put(place, item)
+        for index in stored.table.indexes:
+            self.propagate(key.table, index, place, item)
+        if self.on_change is not None:
+            self.on_change(key, old, item)
+
+    def _stored(self, table: str) -> Stored:
+        stored = self._tables.get(table)
+        if stored is None:
+            raise StoreError("TableNotFound", f"table {table}")
+        return stored
+
+
+def _valid(actions: Sequence[Action]) -> bool:
+    """Whether there are not too many, each can be on its own, and no item is named twice."""
+    keys = [action.key for action in actions]
+    places = {(key.table, identity(key)) for key in keys if possible_key(key)}
+    return len(places) == len(keys) <= TRANSACTION_MAX_ACTIONS and all(map(well_formed, actions))
+
+
+def _same_item(old: Item | None, new: Item | None) -> bool:
+    if old is None or new is None:
+        return old is new
+    return old.keys() == new.keys() and all(same(value, new[name]) for name, value in old.items())
+
+
+def _spread(partition: str | bytes | Decimal) -> int:
+    """Where a partition lies in a scan; not `hash`, which differs from run to run."""
+    if isinstance(partition, Decimal):
+        partition = str(partition.normalize())
+    return zlib.crc32(partition if isinstance(partition, bytes) else partition.encode())

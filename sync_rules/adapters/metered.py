@@ -1,0 +1,208 @@
+"""A store that counts what its requests cost, and asks before it writes. For backfill, plan, and tables with a budget.
+
+Law: what a write costs is judged by the item as it was seen last. Where nothing is limited, nothing is read to find
+that out, and an item that was not seen is taken to be new. Where writes are paid for, those of their items that were
+not seen, as the record of a stream brought them, are read before, whole and together, but for totals, which are small;
+what cannot be read is not written. What was seen is remembered until the next page, batch or message, and of that a
+bounded number: the first, which are the page itself, and the last.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol
+
+from sync_rules.model.values import Item
+from sync_rules.adapters.units import after, base_units, index_units, read_units
+from sync_rules.model.entities import Table
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Action, Increment, ItemKey, Result, Status, Transaction, Write
+from sync_rules.model.sizes import item_bytes
+from sync_rules.pipeline.requests import Apply, List, Page, Read, Remembering, Scan, Store
+
+Partition = tuple[Any, ...]  # a table, and the name, type and value of its partition key
+FIRST_SEEN_MAX_ITEMS: Final = 1_000  # a page and a round of a push fit in
+AT_ONCE_MAX_UNITS: Final = 100.0  # write units of the writes sent together
+OUT_OF_TIME: Final = Result(Status.FAILED, reason="OutOfTime")
+LAST_SEEN_MAX_ITEMS: Final = 4_000  # both sides of a round of parts, twice
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Write units: by table, with those of its indexes; by partition key of the table, without them."""
+
+    tables: Counter[str] = field(default_factory=Counter)
+    partitions: Counter[Partition] = field(default_factory=Counter)
+
+    def add(self, other: Costs) -> None:
+        self.tables.update(other.tables)
+        self.partitions.update(other.partitions)
+
+    @property
+    def units(self) -> int:
+        return self.tables.total()
+
+
+class Spending(Protocol):
+    """Says what may be spent."""
+
+    @property
+    def at_once_max_units(self) -> float:
+        """How much may go out together."""
+        ...
+
+    def watches(self, table: str) -> bool:
+        """Whether what is written on a table is paid for."""
+        ...
+
+    def take(self, costs: Costs) -> bool:
+        """Returns once so much may be spent; False where there is no time for it."""
+        ...
+
+
+def actions_of(write: Write) -> tuple[Action, ...]:
+    """What a write does, item by item."""
+    return write.actions if isinstance(write, Transaction) else (write,)
+
+
+class MeteredStore(Remembering):
+    """A store in front of another one. Not for several threads: each has its own.
+
+    `before_write`, if there is a rate, is called with the write units of the writes about to be made together, and
+    `budget` asked for them: each may wait, and where one gives False there is no time for them. `reads` and `writes`
+    are the units spent so far, by table.
+    """
+
+    def __init__(
+        self,
+        inner: Store,
+        tables: Mapping[str, Table],
+        before_write: Callable[[float], object] | None = None,
+        budget: Spending | None = None,
+    ) -> None:
+        self.reads: defaultdict[str, float] = defaultdict(float)
+        self.writes: Counter[str] = Counter()
+        self._inner = inner
+        self._tables = tables
+        self._before_write = before_write
+        self._budget = budget
+        self._at_once = AT_ONCE_MAX_UNITS if budget is None else min(AT_ONCE_MAX_UNITS, budget.at_once_max_units)
+        self._first: dict[ItemKey, Item | None] = {}
+        self._last: OrderedDict[ItemKey, Item | None] = OrderedDict()
+
+    def forget(self) -> None:
+        """A new page or batch begins: nothing that was seen is needed any more. A scan does so by itself."""
+        self._first.clear()
+        self._last.clear()
+
+    def read(self, request: Read) -> tuple[Item | None, ...]:
+        items = self._inner.read(Read(request.keys))  # whole items: what they cost goes by all that is in them
+        for key, item in dict(zip(request.keys, items, strict=True)).items():
+            self._count(key.table, read_units(item_bytes(item or {}), consistent=True))
+            self._note(key, item)
+        return items
+
+    def list(self, request: List) -> Page:
+        page = self._inner.list(replace(request, attributes=None))
+        self._page(request.table, page.items, consistent=request.index is None)
+        if request.index is None:
+            self._see(request.table, page.items)
+        return page
+
+    def scan(self, request: Scan) -> Page:
+        page = self._inner.scan(request)
+        self.forget()
+        self._page(request.table, page.items, consistent=request.consistent)
+        self._see(request.table, page.items)
+        return page
+
+    def apply(self, request: Apply) -> tuple[Result, ...]:
+        """Writes go out as they are paid for, some at a time, so that many large ones are not made at one moment."""
+        unread = self._look(request.writes)
+        writes = [write for place, write in enumerate(request.writes) if place not in unread]
+        results: list[Result] = []
+        while len(results) < len(writes):
+            results += self._apply_some(writes[len(results) :])
+        rest = iter(results)
+        return tuple(unread.get(place) or next(rest) for place in range(len(request.writes)))
+
+    def _look(self, writes: Sequence[Write]) -> dict[int, Result]:
+        """Read what was not seen of the items that are paid for. The writes, by place, that failed with this."""
+        unseen = {
+            place: [action.key for action in actions_of(write) if self._asks(action)]
+            for place, write in enumerate(writes)
+        }
+        keys = tuple(dict.fromkeys(key for some in unseen.values() for key in some))
+        try:
+            if keys:
+                self.read(Read(keys))
+        except StoreError as error:
+            return {place: Result(Status.FAILED, reason=str(error)) for place, some in unseen.items() if some}
+        return {}
+
+    def _asks(self, action: Action) -> bool:
+        """Whether an item must be read to know what this costs. A total is the pipeline's own, and a few numbers."""
+        key = action.key
+        if key in self._first or key in self._last or isinstance(action, Increment):
+            return False
+        return self._before_write is not None or (self._budget is not None and self._budget.watches(key.table))
+
+    def _apply_some(self, writes: Sequence[Write]) -> tuple[Result, ...]:
+        """The first of these writes: as many as cost little enough, one at least."""
+        spent = Costs()
+        some: list[Write] = []
+        for write in writes:
+            costs = self.costs(write)
+            if some and spent.units + costs.units > self._at_once:
+                break
+            spent.add(costs)
+            some.append(write)
+        in_time = self._before_write is None or self._before_write(float(spent.units)) is not False
+        if not in_time or not (self._budget is None or self._budget.take(spent)):
+            return (OUT_OF_TIME,) * len(some)
+        self.writes.update(spent.tables)
+        results = self._inner.apply(Apply(tuple(some)))
+        for write, result in zip(some, results, strict=True):
+            if result.status is Status.WRITTEN:
+                for action in actions_of(write):
+                    self._note(action.key, after(action, self.seen(action.key)))
+        return results
+
+    def costs(self, write: Write) -> Costs:
+        """The write units of one write, judged by what was last seen of its items."""
+        costs = Costs()
+        for action in actions_of(write):
+            before = self.seen(action.key)
+            now = after(action, before)
+            base = base_units(before, now) * (2 if isinstance(write, Transaction) else 1)
+            table = self._tables[action.key.table]
+            costs.tables[table.name] += base + sum(index_units(table, index, before, now) for index in table.indexes)
+            costs.partitions[table.name, *action.key.values[0]] += base
+        return costs
+
+    def seen(self, key: ItemKey) -> Item | None:
+        """What was last seen of an item."""
+        return self._first[key] if key in self._first else self._last.get(key)
+
+    def _see(self, table: str, items: Iterable[Item]) -> None:
+        for item in items:
+            key = self._tables[table].key_of(item)
+            if key is not None:
+                self._note(key, item)
+
+    def _note(self, key: ItemKey, item: Item | None) -> None:
+        if key in self._first or (key not in self._last and len(self._first) < FIRST_SEEN_MAX_ITEMS):
+            self._first[key] = item
+            return
+        self._last[key] = item
+        self._last.move_to_end(key)
+        if len(self._last) > LAST_SEEN_MAX_ITEMS:
+            self._last.popitem(last=False)
+
+    def _page(self, table: str, items: Iterable[Item], *, consistent: bool) -> None:
+        self._count(table, read_units(sum(map(item_bytes, items)), consistent=consistent))
+
+    def _count(self, table: str, units: float) -> None:
+        self.reads[table] += units

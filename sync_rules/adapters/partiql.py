@@ -1,0 +1,120 @@
+"""Guarded updates as PartiQL statements, for BatchExecuteStatement. The one place where the statement's form is known.
+
+Law: a statement says exactly what the UpdateItem would, or there is none: what PartiQL cannot say, or is not known to
+say alike, is sent as an UpdateItem. Names are quoted, values are only ever parameters. UPDATE never creates an item, so
+the key in the WHERE is the guard that it exists.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.update.html
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from sync_rules.model.values import AttributeValue, Path
+from sync_rules.model.entities import Table
+from sync_rules.model.items import Test, Update
+from sync_rules.model.sizes import value_bytes
+
+STATEMENT_MAX_CHARACTERS: Final = 8192  # of BatchStatementRequest
+BATCHED_MAX_BYTES: Final = 100_000  # of a statement's values: a request of 25 stays far under its 16 MB
+# `SET a = ?, b = ?`: the documentation shows the verb repeated instead, which not every engine reads.
+BETWEEN_PATHS: Final = ", "
+TEXTS_KEPT_MAX: Final = 1_024  # of at most 8 KB each
+
+Compared = tuple[Test, Path]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One UPDATE, and its parameters in the order of their marks."""
+
+    text: str
+    parameters: tuple[AttributeValue, ...]
+
+    def request(self) -> dict[str, Any]:
+        """As an entry of BatchExecuteStatement; a refusal gives back the item."""
+        return {
+            "Statement": self.text,
+            "Parameters": list(self.parameters),
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+
+
+def statement_of(update: Update, table: Table) -> Statement | None:
+    """The statement for an update; None when it must be an UpdateItem."""
+    if update.adds or update.discards:
+        return None
+    names = tuple([name for name, _, _ in update.key.values])
+    # that the item is there is said by a WHERE with its whole key
+    guard = [
+        one for one in update.guard if one.test is not Test.EXISTS or len(one.path) > 1 or one.path[0] not in names
+    ]
+    if any(_null(condition.value) for condition in guard):
+        return None
+    text = _text(
+        table.physical_name,
+        names,
+        tuple([path for path, _ in update.sets]),
+        update.removes,
+        tuple([(condition.test, condition.path) for condition in guard]),
+    )
+    if text is None:
+        return None
+    compared = [condition.value for condition in guard if condition.value is not None]
+    values = [value for _, value in update.sets]
+    if sum(map(value_bytes, (*values, *compared))) > BATCHED_MAX_BYTES:
+        return None
+    return Statement(text, (*values, *update.key.attributes().values(), *compared))
+
+
+@lru_cache(maxsize=TEXTS_KEPT_MAX)
+def _text(
+    table: str, key: tuple[str, ...], sets: tuple[Path, ...], removes: tuple[Path, ...], guard: tuple[Compared, ...]
+) -> str | None:
+    """The text, which all updates of one rule share; None where there is none."""
+    if ":" in table:  # an ARN, which no page says can be quoted
+        return None
+    if not all(map(_sayable, (*sets, *removes, *(path for _, path in guard)))):
+        return None
+    if any(test is Test.IS_MAP for test, _ in guard):
+        return None
+    clauses = (
+        "SET " + BETWEEN_PATHS.join(f"{_quoted(path)}=?" for path in sets) if sets else "",
+        "REMOVE " + BETWEEN_PATHS.join(map(_quoted, removes)) if removes else "",
+    )
+    where = [*(f"{_name(name)}=?" for name in key), *(_condition(test, path) for test, path in guard)]
+    text = f"UPDATE {_name(table)} {' '.join(filter(None, clauses))} WHERE {' AND '.join(where)}"
+    return text if len(text) <= STATEMENT_MAX_CHARACTERS else None
+
+
+def _sayable(path: Path) -> bool:
+    """Not every engine takes a dot in quotes for part of a name, and a path must not mean another one anywhere."""
+    return not any("." in name or "[" in name for name in path)
+
+
+def _null(value: AttributeValue | None) -> bool:
+    """NULL, whose comparison is SQL's in PartiQL and a value's in an expression."""
+    return value is not None and _holds_null(value)
+
+
+def _holds_null(value: AttributeValue) -> bool:
+    ((kind, content),) = value.items()
+    if kind == "M":
+        return any(map(_holds_null, content.values()))
+    return kind == "NULL" or (kind == "L" and any(map(_holds_null, content)))
+
+
+def _condition(test: Test, path: Path) -> str:
+    if test is Test.ABSENT:
+        return f"{_quoted(path)} IS MISSING"
+    return f"{_quoted(path)} IS NOT MISSING" if test is Test.EXISTS else f"{_quoted(path)}=?"
+
+
+def _quoted(path: Path) -> str:
+    return ".".join(map(_name, path))
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,176 @@
+"""Whether the account is what the rules take it for: tables, keys, indexes, streams.
+
+Law: it only describes, and it says everything that is wrong at once, each with its cure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tenacity import Retrying
+
+from sync_rules.adapters import aws
+from sync_rules.model.entities import KeyAttribute, Table
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.rules.ruleset import Rules
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+IMAGES = "NEW_AND_OLD_IMAGES"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is not as the rules need it."""
+
+    table: str
+    found: str
+    cure: str
+
+    def __str__(self) -> str:
+        return f"table {self.table}: {self.found}. {self.cure}."
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What was found: everything that is wrong, and the streams to read, as they are now. A stream that was enabled
+    again has a new ARN.
+    """
+
+    problems: tuple[Problem, ...]
+    stream_arns: tuple[str, ...]
+
+
+def preflight(
+    client: DynamoDBClient, rules: Rules, *, streams: bool = True, retrying: Retrying | None = None
+) -> tuple[Problem, ...]:
+    """Everything in the account that would keep these rules from working; empty when nothing would.
+
+    With `streams=False` the streams are not looked at: whoever only compares copies with sources reads none.
+
+    Raises:
+        StoreError: when a table cannot be described for another reason than that it does not exist.
+    """
+    return survey(client, rules, streams=streams, retrying=retrying).problems
+
+
+def survey(client: DynamoDBClient, rules: Rules, *, streams: bool = True, retrying: Retrying | None = None) -> Survey:
+    """Describe each table of the rules once: what `preflight` says of them, and their streams. Raises StoreError."""
+    retrying = retrying or aws.retrying(first=True)
+    problems: list[Problem] = []
+    arns: list[str] = []
+    for table in rules.streamed_tables:
+        description = describe(client, table, retrying)
+        if description is None:
+            cure = "Create it, or correct its `name` in the rules file, the region or the endpoint"
+            problems.append(Problem(table.physical_name, "it does not exist", cure))
+            continue
+        problems += _key_problems(table, description)
+        problems += _index_problems(rules, table, description)
+        if streams:
+            problems += _stream_problems(table, description)
+            arns += [description["LatestStreamArn"]] if "LatestStreamArn" in description else []
+    return Survey(tuple(problems), tuple(arns))
+
+
+def require(client: DynamoDBClient, rules: Rules, *, streams: bool = True) -> Survey:
+    """The survey of an account that is as the rules need it.
+
+    Raises:
+        UserError: with every table, index and stream that is not.
+        StoreError: when a table cannot be described.
+    """
+    found = survey(client, rules, streams=streams)
+    if found.problems:
+        lines = "\n".join(f"  {each}" for each in found.problems)
+        raise UserError(f"the tables are not as the rules need them:\n{lines}")
+    return found
+
+
+def describe(client: DynamoDBClient, table: Table, retrying: Retrying) -> Mapping[str, Any] | None:
+    """DescribeTable's answer; None when there is no such table. Raises StoreError."""
+    try:
+        answer: Mapping[str, Any] = retrying(client.describe_table, TableName=table.physical_name)["Table"]
+    except aws.ERRORS as error:
+        reason = aws.reason(error)
+        if reason == "TableNotFound":
+            return None
+        said = aws.no_answer(error, client)
+        raise StoreError(reason, said or f"DescribeTable of {table.physical_name}") from error
+    return answer
+
+
+def require_answer(client: DynamoDBClient, table: Table) -> None:
+    """See that DynamoDB answers at all, be it with a refusal. Raises StoreError when nothing does, within seconds."""
+    try:
+        aws.retrying(first=True)(client.describe_table, TableName=table.physical_name)
+    except aws.ERRORS as error:
+        if said := aws.no_answer(error, client):
+            raise StoreError(aws.reason(error), said) from error
+
+
+def _key_problems(table: Table, description: Mapping[str, Any]) -> Iterator[Problem]:
+    found = _schema(description["KeySchema"], description)
+    expected = _expected((table.partition,), table.key[1:])
+    if found != expected:
+        yield Problem(
+            table.physical_name,
+            f"its key is {found}, and the rules file says {expected}",
+            "Correct `key` in the rules file: the key of a table cannot change",
+        )
+
+
+def _index_problems(rules: Rules, table: Table, description: Mapping[str, Any]) -> Iterator[Problem]:
+    found = {index["IndexName"]: index for index in description.get("GlobalSecondaryIndexes", [])}
+    finding = {
+        r.find.index: r.title for r in rules.rules.values() if r.listed.table == table and r.find and r.find.index
+    }
+    for name, rule in finding.items():
+        index = table.index(name)
+        expected = _expected(index.partition, index.sort)
+        if name not in found:
+            missing = f"it has no index {name}, which rule {rule} lists by"
+            yield Problem(table.physical_name, missing, f"Create the index with {expected}")
+        elif (schema := _schema(found[name]["KeySchema"], description)) != expected:
+            yield Problem(
+                table.physical_name,
+                f"index {name} has {schema}, and the rules file says {expected}",
+                "Correct `indexes` in the rules file, or create an index with these keys",
+            )
+
+
+def _stream_problems(table: Table, description: Mapping[str, Any]) -> Iterator[Problem]:
+    stream = description.get("StreamSpecification") or {}
+    if not stream.get("StreamEnabled"):
+        yield Problem(
+            table.physical_name, "it has no stream, so changes would not be seen", f"Enable a stream with {IMAGES}"
+        )
+    elif stream.get("StreamViewType") != IMAGES:
+        yield Problem(
+            table.physical_name,
+            f"its stream shows {stream.get('StreamViewType')}, and both images are needed",
+            f"Disable the stream and enable it again with {IMAGES}: the view of a stream cannot change",
+        )
+
+
+def _schema(schema: list[dict[str, str]], description: Mapping[str, Any]) -> str:
+    types = {entry["AttributeName"]: entry["AttributeType"] for entry in description["AttributeDefinitions"]}
+    parts = {"HASH": "partition key", "RANGE": "sort key"}
+    return _shown(
+        {
+            part: [f"{e['AttributeName']} ({types[e['AttributeName']]})" for e in schema if e["KeyType"] == kind]
+            for kind, part in parts.items()
+        }
+    )
+
+
+def _expected(partition: tuple[KeyAttribute, ...], sort: tuple[KeyAttribute, ...]) -> str:
+    keys = {"partition key": partition, "sort key": sort}
+    return _shown({part: [f"{a.name} ({a.type})" for a in attributes] for part, attributes in keys.items()})
+
+
+def _shown(parts: Mapping[str, list[str]]) -> str:
+    return ", ".join(f"{part} {' + '.join(names)}" for part, names in parts.items() if names)

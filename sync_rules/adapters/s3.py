@@ -1,0 +1,132 @@
+"""The archive on S3, and the on-failure objects that Lambda left in a bucket.
+
+Law: an object is put only where there is none. Its name and bytes follow from a record, so the one that is there
+already is the same; putting it again would be a second version, and a second event, of what happened once. An
+on-failure object is never written: to whoever listens it would be another batch that was given up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Protocol
+
+from tenacity import Retrying
+
+from sync_rules.adapters import aws
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.items import Keep
+from sync_rules.pipeline.failed_entries import Entry
+
+THERE_ALREADY: Final = "PreconditionFailed"
+PLACE: Final = re.compile(r"s3://([a-z0-9][a-z0-9.\-]{1,61}[a-z0-9])(?:/(.*))?", re.DOTALL)
+OBJECT_MAX_BYTES: Final = 64 * 1024 * 1024  # a payload has at most 6 MB, and escaped a few times that
+
+
+class PutsObjects(Protocol):
+    """The part of boto3's S3 client that is used."""
+
+    def put_object(self, **parameters: Any) -> Any:
+        """Write one object."""
+        ...
+
+
+class S3Archive:
+    """An Archive in the buckets that the rules name."""
+
+    def __init__(self, client: PutsObjects, *, retrying: Retrying | None = None) -> None:
+        self._client = client
+        self._retrying = retrying or aws.retrying()
+
+    def keep(self, keep: Keep) -> None:
+        """Returns once S3 has the object. Raises StoreError."""
+        try:
+            self._retrying(
+                self._client.put_object,
+                Bucket=keep.bucket,
+                Key=keep.name,
+                Body=keep.body,
+                ContentType="application/gzip",  # no Content-Encoding: readers would get it unpacked under a .gz name
+                IfNoneMatch="*",
+            )
+        except aws.ERRORS as error:
+            if aws.code(error) != THERE_ALREADY:
+                raise StoreError(aws.reason(error), f"bucket {keep.bucket}") from error
+
+
+def parse_place(text: str) -> tuple[str, str]:
+    """The bucket and the prefix in s3://bucket/prefix. Raises UserError when it is no such place."""
+    found = PLACE.fullmatch(text)
+    if found is None:
+        raise UserError(f"{text!r} is no place in S3: expected s3://BUCKET or s3://BUCKET/PREFIX")
+    return found[1], found[2] or ""
+
+
+class OnFailureObjects:
+    """The objects under a prefix of a bucket as a Place: each is a batch that an event source mapping gave up.
+
+    Lambda names them aws/lambda/<UUID of the mapping>/<shard>/<date>/...; any other name will do. They come in the
+    order of their names, and `mark` is the name of the last that was given: one that is given it begins behind.
+    """
+
+    hidden_seconds = 0
+    held = 0
+
+    def __init__(
+        self, client: Any, bucket: str, prefix: str = "", *, mark: str = "", retrying: Retrying | None = None
+    ) -> None:
+        self._client = client
+        self._bucket = bucket
+        self._prefix = prefix
+        self._after = self.mark = mark
+        self._retrying = retrying or aws.retrying()
+
+    def entries(self) -> Iterator[Entry]:
+        """Each object, read when its turn comes. Raises StoreError, and UserError when there is no such bucket."""
+        place = {"Bucket": self._bucket, "Prefix": self._prefix}
+        if self._after:
+            place["StartAfter"] = self._after
+        while True:
+            page = self._ask(self._client.list_objects_v2, **place)
+            for found in page.get("Contents", ()):
+                text = self._text(found)
+                self.mark = found["Key"]
+                if text is not None:
+                    yield Entry(text, f"s3://{self._bucket}/{found['Key']}", found["Key"])
+            if not page.get("IsTruncated"):
+                return
+            place["ContinuationToken"] = page["NextContinuationToken"]
+
+    def remove(self, entry: Entry) -> None:
+        self._ask(self._client.delete_object, Bucket=self._bucket, Key=entry.handle)
+
+    def replace(self, entry: Entry, text: str) -> None:
+        """Nothing: see above."""
+
+    def close(self) -> None:
+        """Nothing: an object that was not removed is there."""
+
+    def _text(self, found: dict[str, Any]) -> bytes | None:
+        """What stands in an object; None when it is gone since it was listed."""
+        if found["Size"] > OBJECT_MAX_BYTES:
+            return b""  # which is no record of a batch
+        try:
+            text: bytes = self._ask(self._read, Bucket=self._bucket, Key=found["Key"])
+        except StoreError as error:
+            if error.reason != "NoSuchKey":
+                raise
+            return None
+        return text
+
+    def _read(self, **parameters: Any) -> bytes:
+        text: bytes = self._client.get_object(**parameters)["Body"].read()
+        return text
+
+    def _ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
+        try:
+            return self._retrying(call, **parameters)
+        except aws.ERRORS as error:
+            if aws.code(error) == "NoSuchBucket":
+                message = f"bucket {self._bucket} does not exist. Correct its name, the region or the endpoint."
+                raise UserError(message) from error
+            raise StoreError(aws.reason(error), f"bucket {self._bucket}") from error

@@ -1,0 +1,169 @@
+"""The seam to DynamoDB Streams: shards, iterators, pages of records; and records in the shape Lambda gives them.
+
+Law: what a consumer sees is the Lambda event, whoever read the stream. The API and the event differ in four things:
+binary is bytes here and base64 text there, the creation time a datetime here and epoch seconds there, `userIdentity` is
+spelled PrincipalId and Type here and principalId and type there, and only the event names the stream it came from.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from sync_rules.adapters import aws
+from sync_rules.model.errors import StoreError, SyncRulesError
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodbstreams import DynamoDBStreamsClient
+
+PAGE_MAX_RECORDS: Final = 1_000  # GetRecords returns at most 1,000 records or 1 MB
+
+
+class IteratorExpiredError(SyncRulesError):
+    """A shard iterator is good for 15 minutes. A new one is asked for, after the last record read."""
+
+
+class RecordsTrimmedError(SyncRulesError):
+    """The records asked for are older than 24 hours and gone. Reading goes on at the oldest that is left."""
+
+
+class ShardGoneError(SyncRulesError):
+    """The shard is not found: gone with all its records, or not known everywhere yet. `shards` says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A shard of a stream. A shard is read only after its parent is."""
+
+    shard_id: str
+    parent_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsPage:
+    """Some records of a shard, in order, maybe none. `iterator` is None once a closed shard is read to its end."""
+
+    records: tuple[Mapping[str, Any], ...]
+    iterator: str | None
+
+
+class StreamReader(Protocol):
+    """A reader of streams. Each call may raise StoreError, after which the same call may be made again."""
+
+    def shards(self, stream_arn: str) -> tuple[Shard, ...]:
+        """Every shard that still holds records or takes new ones, in no particular order."""
+        ...
+
+    def iterator(self, stream_arn: str, shard_id: str, after: str | None) -> str:
+        """Where reading starts: after a sequence number, or at the oldest record.
+
+        Raises RecordsTrimmedError, ShardGoneError.
+        """
+        ...
+
+    def records(self, stream_arn: str, iterator: str, limit: int) -> RecordsPage:
+        """Up to `limit` records in the shape of a Lambda event.
+
+        Raises IteratorExpiredError, RecordsTrimmedError, ShardGoneError.
+        """
+        ...
+
+
+KNOWN: Final[Mapping[str, type[SyncRulesError]]] = {
+    "ExpiredIteratorException": IteratorExpiredError,
+    "TrimmedDataAccessException": RecordsTrimmedError,
+    "ResourceNotFoundException": ShardGoneError,
+}
+
+
+class DynamoDBStreams:
+    """A StreamReader over a dynamodbstreams client."""
+
+    def __init__(self, client: DynamoDBStreamsClient) -> None:
+        self._client = client
+
+    def shards(self, stream_arn: str) -> tuple[Shard, ...]:
+        found: dict[str, Shard] = {}
+        start: dict[str, str] = {}
+        while True:
+            description = self._call("describe_stream", StreamArn=stream_arn, **start)["StreamDescription"]
+            for shard in description["Shards"]:
+                found[shard["ShardId"]] = Shard(shard["ShardId"], shard.get("ParentShardId"))
+            last = description.get("LastEvaluatedShardId")
+            if not last:
+                return tuple(found.values())
+            start = {"ExclusiveStartShardId": last}
+
+    def iterator(self, stream_arn: str, shard_id: str, after: str | None) -> str:
+        place = {"ShardIteratorType": "TRIM_HORIZON"}
+        if after is not None:
+            place = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": after}
+        answer = self._call("get_shard_iterator", StreamArn=stream_arn, ShardId=shard_id, **place)
+        return str(answer["ShardIterator"])
+
+    def iterator_at(self, stream_arn: str, shard_id: str, position: str) -> str:
+        """Where the record of this sequence number is read. Raises RecordsTrimmedError, ShardGoneError."""
+        place = {"ShardIteratorType": "AT_SEQUENCE_NUMBER", "SequenceNumber": position}
+        answer = self._call("get_shard_iterator", StreamArn=stream_arn, ShardId=shard_id, **place)
+        return str(answer["ShardIterator"])
+
+    def latest(self, stream_arn: str, shard_id: str) -> str:
+        """Where reading starts behind all records that are there. Raises RecordsTrimmedError, ShardGoneError."""
+        place = {"ShardIteratorType": "LATEST"}
+        return str(self._call("get_shard_iterator", StreamArn=stream_arn, ShardId=shard_id, **place)["ShardIterator"])
+
+    def records(self, stream_arn: str, iterator: str, limit: int) -> RecordsPage:
+        answer = self._call("get_records", ShardIterator=iterator, Limit=min(limit, PAGE_MAX_RECORDS))
+        records = tuple(as_event_record(record, stream_arn) for record in answer["Records"])
+        return RecordsPage(records, answer.get("NextShardIterator"))
+
+    def _call(self, operation: str, **parameters: Any) -> Any:
+        try:
+            return getattr(self._client, operation)(**parameters)
+        except aws.ERRORS as error:
+            code = aws.code(error)
+            if operation != "describe_stream" and code in KNOWN:
+                raise KNOWN[code](code) from error
+            raise StoreError(code, f"{operation} of a stream was not answered") from error
+
+
+def as_event_record(record: Mapping[str, Any], stream_arn: str) -> dict[str, Any]:
+    """A record of GetRecords as it stands in a Lambda event, ready for JSON."""
+    change = dict(record["dynamodb"])
+    created = change.get("ApproximateCreationDateTime")
+    if isinstance(created, datetime):
+        change["ApproximateCreationDateTime"] = created.timestamp()
+    for image in ("Keys", "NewImage", "OldImage"):
+        if image in change:
+            change[image] = as_json(change[image])
+    shaped = {**record, "dynamodb": change, "eventSource": "aws:dynamodb", "eventSourceARN": stream_arn}
+    shaped.setdefault("awsRegion", region_of(stream_arn))
+    identity = record.get("userIdentity")
+    if identity:
+        shaped["userIdentity"] = {name[:1].lower() + name[1:]: value for name, value in identity.items()}
+    return shaped
+
+
+def as_json(value: Any) -> Any:
+    """Attribute values as JSON has them: bytes become base64 text, everything else stays."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Mapping):
+        return {name: as_json(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [as_json(inner) for inner in value]
+    return value
+
+
+def region_of(stream_arn: str) -> str:
+    """The region in arn:aws:dynamodb:REGION:ACCOUNT:table/NAME/stream/LABEL; empty for an ARN of another shape."""
+    parts = stream_arn.split(":")
+    return parts[3] if len(parts) > 3 else ""  # noqa: PLR2004 - the fourth part of an ARN
+
+
+def table_of(stream_arn: str) -> str:
+    """The ARN of the table a stream belongs to: the stream's without its label."""
+    return stream_arn.partition("/stream/")[0]

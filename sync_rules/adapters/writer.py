@@ -1,0 +1,193 @@
+"""Guarded writes to DynamoDB: 25 updates at a time by BatchExecuteStatement, or each on its own by UpdateItem, PutItem,
+or TransactWriteItems where it takes several.
+
+Law: a refused guard is an answer and is never tried again; a write that fails, whatever the reason, stops no other.
+What a batch does not decide is tried alone, and that answer counts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from uuid import uuid4
+
+from tenacity import RetryCallState, Retrying
+
+from sync_rules.adapters import aws
+from sync_rules.adapters.batch_writer import Batches
+from sync_rules.adapters.expressions import Expressions, as_update, whole
+from sync_rules.model.entities import Table
+from sync_rules.model.items import (WRITTEN, Action, Check, Delete, Increment, Put, Result, Status, Transaction, Update, Write)
+from sync_rules.adapters.pressure import Pressure
+from sync_rules.adapters.partiql import Statement, statement_of
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+VERBS: Final[Mapping[type[Action], str]] = {
+    Check: "ConditionCheck", Update: "Update", Increment: "Update", Delete: "Delete", Put: "Put",
+}  # fmt: skip
+Mode = Literal["batch", "update"]
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+S = TypeVar("S")
+BATCH_MIN_STATEMENTS: Final = 2
+CURE: Final = "if access was denied, the role lacks dynamodb:PartiQLUpdate (docs/permissions.md)"
+RETURN_ITEM: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+REJECTED: Final = frozenset({
+    "ItemCollectionSizeLimitExceeded", "ItemCollectionSizeLimitExceededException", "ParamValidationError",
+    "ValidationError", "ValidationException",
+})  # fmt: skip
+TOO_LARGE: Final = "exceeded the maximum allowed size"  # the end of each of the service's sentences about item size
+
+
+class Writer:
+    """Sends writes with a few workers. botocore clients may be shared by threads.
+
+    `mode`: "batch" sends several plain updates as statements, "update" sends each alone, as transactions and puts
+    always are. Not for engines whose PartiQL is not DynamoDB's: moto answers success to a write that it did not make.
+    `rounds` tries batches again for as long as there is time: they give up by themselves after `fruitless_max` rounds
+    in a row in which nothing was written.
+    """
+
+    def __init__(
+        self,
+        client: DynamoDBClient,
+        tables: Mapping[str, Table],
+        retrying: Retrying,
+        workers: int,
+        *,
+        mode: Mode,
+        rounds: Retrying,
+        fruitless_max: int,
+    ) -> None:
+        self._client = client
+        self._tables = tables
+        self._retrying = retrying
+        self._pressure = Pressure()
+        self._rounds = rounds.copy(wait=self._pause)
+        self._fruitless_max = fruitless_max
+        self._told = False
+        self._workers = workers
+        self._mode = mode
+
+    def write_all(self, writes: Sequence[Write]) -> tuple[Result, ...]:
+        """One result per write, in order. Raises nothing of the world's."""
+        statements = self._statements(writes) if self._mode == "batch" else {}
+        results = self._written(statements) if len(statements) >= BATCH_MIN_STATEMENTS else {}
+        alone = [place for place in range(len(writes)) if place not in results]
+        results |= zip(alone, self._share(lambda place: self._write(writes[place]), alone), strict=True)
+        return tuple(results[place] for place in range(len(writes)))
+
+    def _tell(self, denied: Collection[str]) -> None:
+        """Once, that batches are in vain: nothing is lost, but each update then costs a request more."""
+        if denied and not self._told:
+            self._told = True
+            log.warning("updates are refused in batches (%s) and sent one by one: %s", ", ".join(sorted(denied)), CURE)
+
+    def _share(self, work: Callable[[T], S], things: Sequence[T]) -> Iterable[S]:
+        """Work on each thing, several at a time, in order."""
+        if len(things) < 2 or self._workers < 2:  # noqa: PLR2004 -- nothing to share out
+            return map(work, things)
+        return self._pool.map(work, things)
+
+    def _statements(self, writes: Sequence[Write]) -> dict[int, Statement]:
+        """The writes that are updates and can be said as statements, by their place."""
+        found = {
+            place: statement_of(write, self._tables[write.key.table])
+            for place, write in enumerate(writes)
+            if isinstance(write, Update)
+        }
+        return {place: statement for place, statement in found.items() if statement is not None}
+
+    def _written(self, statements: dict[int, Statement]) -> dict[int, Result]:
+        """The results of statements that count; those of others are found by writing alone."""
+        batches = Batches(self._client, statements, self._pressure, self._share, self._fruitless_max)
+        with suppress(*aws.ERRORS):  # told in what is left
+            self._rounds(batches)
+        self._tell(batches.denied)
+        return batches.results | batches.left()
+
+    def _pause(self, retry_state: RetryCallState) -> float:
+        """How long to wait before the next round."""
+        error = retry_state.outcome.exception() if retry_state.outcome is not None else None
+        throttled = error is not None and aws.throttles(error)
+        return self._pressure.pause() if throttled else self._retrying.wait(retry_state)
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._workers, thread_name_prefix="writer")
+
+    def _write(self, write: Write) -> Result:
+        try:
+            if isinstance(write, Transaction):
+                self._retrying(_Transact(self._client, [self._action(action) for action in write.actions]))
+            elif isinstance(write, Put):
+                self._retrying(self._client.put_item, **self._parameters(write))
+            else:
+                self._retrying(self._client.update_item, **self._parameters(write))
+        except aws.ERRORS as error:
+            return result_of(error)
+        return WRITTEN
+
+    def _action(self, action: Action) -> dict[str, Any]:
+        return {VERBS[type(action)]: self._parameters(action)}
+
+    def _parameters(self, action: Action) -> dict[str, Any]:
+        expressions = Expressions()
+        parameters: dict[str, Any] = {"TableName": self._tables[action.key.table].physical_name}
+        if isinstance(action, Put):
+            parameters["Item"] = whole(action)
+        else:
+            parameters["Key"] = action.key.attributes()
+        if action.guard or not isinstance(action, Increment):
+            parameters |= {"ConditionExpression": expressions.guard(action.guard), **RETURN_ITEM}
+        if isinstance(action, Update | Increment):
+            parameters["UpdateExpression"] = expressions.update(as_update(action))
+        return {**parameters, **expressions.parameters()}
+
+
+class _Transact:
+    """One transaction, called until it is decided. The token makes a second call harmless when only the answer to the
+    first was lost; after a cancellation, which wrote nothing, the next call is a new one.
+    """
+
+    def __init__(self, client: DynamoDBClient, actions: list[dict[str, Any]]) -> None:
+        self._client = client
+        self._actions: Any = actions
+        self._token = str(uuid4())
+
+    def __call__(self) -> None:
+        try:
+            self._client.transact_write_items(TransactItems=self._actions, ClientRequestToken=self._token)
+        except self._client.exceptions.TransactionCanceledException:
+            self._token = str(uuid4())
+            raise
+
+
+def result_of(error: BaseException) -> Result:
+    """What an error of a write means, after retries."""
+    if aws.code(error) == "ConditionalCheckFailedException":
+        return Result(Status.REFUSED, _item(getattr(error, "response", {})))
+    reasons = aws.cancellations(error)
+    refused = frozenset(i for i, entry in enumerate(reasons) if entry.get("Code") == "ConditionalCheckFailed")
+    if refused:
+        return Result(Status.REFUSED, _item(reasons[-1]) if len(reasons) - 1 in refused else None, refused)
+    for found, text in [(aws.code(error), aws.message(error)), *((r.get("Code"), r.get("Message")) for r in reasons)]:
+        if found in REJECTED:
+            return Result(Status.REJECTED, reason=_rejected(found, text or ""))
+    return Result(Status.FAILED, reason=aws.reason(error))
+
+
+def _item(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    return answer.get("Item") or None
+
+
+def _rejected(code: str, text: str) -> str:
+    if TOO_LARGE in text:
+        return "ItemTooLarge"
+    return "ValidationException" if code == "ValidationError" else code

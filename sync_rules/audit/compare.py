@@ -1,0 +1,275 @@
+"""The other end of the road: look at targets as reconcile does, but say what differs instead of writing it.
+
+Law: nothing is called drift on one look. A scan may show an old image and a record may still be on its way, so what
+differs is looked at again, strongly consistent, after a grace period. What is right by then was lag; so is a copy that
+is another wrong one by then, because somebody is keeping it up with a source that changes all the time. Drift is a copy
+that is still wrong and that nobody has touched, although what it must be has not changed either. The price: a wrong
+copy that a foreign writer keeps changing passes for lag in one run, and a source that keeps going back and forth
+between the same values may pass for drift.
+
+What has no source is an orphan. Where the rule says that there is nothing without one, a repair removes it; where the
+rule says that somebody should hear of it, it is left; and a copy that is kept (`on_delete: keep`) is only counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from sync_rules.model.values import AttributeValue, Item, Path, get, nest
+from sync_rules.pipeline.decide import lost_source
+from sync_rules.audit.digests import at_stake, digest, ordered, whole
+from sync_rules.model.entities import Table
+from sync_rules.model.errors import StoreError
+from sync_rules.rules.rule import Desired, Part, TargetRule, Trouble
+from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.rules.kinds.embed import EmbedRule
+from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.model.items import Change, Delete, ItemKey, Transaction, Update, Write
+from sync_rules.model.pace import Pace
+from sync_rules.pipeline.parts import judged, read_parts
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.sources import Found, Sources, Target, read_sources, rounds_of
+from sync_rules.pipeline.requests import Read, Scan, Work
+from sync_rules.model.writes import differences
+
+PACE: Final = Pace()
+
+
+class Drift(Enum):
+    """In which way a copy differs from what its rule says."""
+
+    WRONG = "wrong"  # it holds another value than its source
+    MISSING = "missing"  # it is not there, its source is
+    EXTRA = "extra"  # it is there, what it is made of has no such value
+    ORPHAN = "orphan"  # it is there, its source does not exist
+    STUCK = "stuck"  # it cannot be made right: a cycle, too many members, a key that is taken
+
+
+Subject = tuple[str, ItemKey, Part | None]  # a rule and what it is about: the same for every look at it
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One rule's copies on one target, or one part, that are not as they should be. Keys and paths, never a value.
+
+    `held` stands for what the target held and `truth` for which source says it must hold what: digests, to tell whether
+    the next look finds the same. They are not for output.
+    """
+
+    rule: str
+    drift: Drift
+    target: ItemKey
+    source: ItemKey | None
+    paths: tuple[Path, ...]
+    held: str = field(repr=False)
+    truth: str = field(repr=False)
+    reason: str = ""  # why it is stuck
+    part: Part | None = None
+    mendable: bool = True  # not what is stuck, nor an orphan of which the rule does not say what to do
+
+    @property
+    def subject(self) -> Subject:
+        return self.rule, self.target, self.part
+
+
+class Verdict(Enum):
+    """What two looks that both find a copy wrong, a grace period apart, come to."""
+
+    LAG = "lag"  # another copy than before: it is being kept up
+    DRIFT = "drift"  # wrong both times, and nothing has happened in between
+    UNSURE = "unsure"  # the same wrong copy, but its source changed since: that record may be on its way
+
+
+def judge(before: Difference, now: Difference) -> Verdict:
+    """The verdict on a difference that the next look finds again."""
+    if now.held != before.held:
+        return Verdict.LAG
+    return Verdict.DRIFT if now.truth == before.truth else Verdict.UNSURE
+
+
+@dataclass
+class Comparison:
+    """What a look at some targets came to, in (rule, target) pairs. `orphaned`: of the kept, the copies whose source
+    is gone.
+    """
+
+    right: Counter[str] = field(default_factory=Counter)
+    kept: Counter[str] = field(default_factory=Counter)
+    orphaned: Counter[str] = field(default_factory=Counter)
+    different: list[Difference] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One page of a sweep over a table: what it came to, how many items it had, and where the scan goes on."""
+
+    comparison: Comparison
+    items: int
+    cursor: Item | None
+
+
+@dataclass
+class Asked:
+    """What is to be compared. Most parts are met twice, with what they are made from and with what they are written on:
+    for each, whether it counts when it is right.
+    """
+
+    targets: list[Target] = field(default_factory=list)
+    parts: dict[Part, bool] = field(default_factory=dict)
+
+
+def sweep_page(scan: Scan, rules: Rules, only: frozenset[str]) -> Work[Sweep]:
+    """Scan a page and compare the targets and parts on it for the rules in `only`, whose sources are read after it."""
+    page = yield scan
+    asked = Asked()
+    for item in page.items:
+        ask(item, rules.tables[scan.table], rules, only, asked)
+    return Sweep((yield from compare(asked)), len(page.items), page.cursor)
+
+
+def ask(item: Item, table: Table, rules: Rules, only: frozenset[str], asked: Asked, *, alone: bool = False) -> bool:
+    """Add what the rules in `only` say of an item: as a target, and as one side of parts. Says whether any is there.
+
+    What is right is known from both sides; it counts from that of its source, or, where an item is looked at `alone`,
+    from either.
+    """
+    key = table.key_of(item)
+    entity = rules.entity_of(key) if key is not None else None
+    if key is None or entity is None:
+        return False
+    mine = tuple(rule for rule in rules.into_target(entity) if rule.name in only)
+    if mine:
+        asked.targets.append(Target(key, item, mine))
+    of_parts = [rule for rule in rules.parts_of(entity) if rule.name in only]
+    for rule in of_parts:
+        for part in rule.parts(Change(key, None, item), entity):
+            asked.parts[part] = asked.parts.get(part, False) or alone or part.source == key
+    return bool(mine or of_parts)
+
+
+def look_again(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
+    """The next look at what differed: consistent images first, their sources then. `judge` says what it means."""
+    names: dict[ItemKey, set[str]] = {}
+    asked = Asked()
+    for difference in found:
+        if difference.part is not None:
+            asked.parts[difference.part] = True
+        else:
+            names.setdefault(difference.target, set()).add(difference.rule)
+    keys = tuple(names)
+    images = (yield Read(keys)) if keys else ()
+    for key, image in zip(keys, images, strict=True):
+        if image is not None:
+            targets = Asked()
+            ask(image, rules.tables[key.table], rules, frozenset(names[key]), targets)
+            asked.targets += targets.targets
+    return (yield from compare(asked))
+
+
+def compare(asked: Asked) -> Work[Comparison]:
+    """Compare targets, whose images are at hand, and parts, which are read, with their sources."""
+    comparison = Comparison()
+    for targets in rounds_of(asked.targets, PACE.limits):
+        sources = yield from read_sources(targets, PACE)
+        for target in targets:
+            for rule in target.rules:
+                _compare_one(rule, target, sources, comparison)
+    parts = tuple(asked.parts)
+    for start in range(0, len(parts), PACE.limits.fan_out_round_max_items):
+        some = parts[start : start + PACE.limits.fan_out_round_max_items]
+        for part, written_on, made_from in (yield from read_parts(some)):
+            _compare_part(part, written_on, made_from, asked.parts[part], comparison)
+    return comparison
+
+
+def _compare_part(part: Part, written_on: Found, made_from: Found, sides: int, comparison: Comparison) -> None:
+    for found in (written_on, made_from):
+        if isinstance(found, StoreError):
+            raise found
+    verdict = judged(part, written_on, made_from)
+    if verdict is None:
+        comparison.right.update([part.rule.name] * sides)
+    else:
+        comparison.different.append(_differing_part(part, verdict, written_on, made_from))
+
+
+def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison: Comparison) -> None:
+    found = sources.of(rule, target)
+    if isinstance(found, StoreError):
+        raise found
+    desired = found if isinstance(found, Trouble) else rule.desired(found, target.image)
+    paths: Desired = {}
+    reason, mendable = "", True
+    lost = lost_source(rule, target, sources) is not None
+    if lost and rule.orphans(target.image):
+        drift, mendable = Drift.ORPHAN, False
+    elif isinstance(desired, Trouble):
+        drift, reason, mendable = Drift.STUCK, desired.reason, False
+    elif desired is None:
+        comparison.kept[rule.name] += 1
+        comparison.orphaned[rule.name] += lost and _outlives(rule, target.image)
+        return
+    elif paths := differences(target.image, desired):
+        drift = _drift(rule, target, paths, sources)
+    else:
+        comparison.right[rule.name] += 1
+        return
+    left = drift is Drift.ORPHAN and not mendable  # and not kept up by writing its copies
+    held = () if left else tuple(get(target.image, path) for path in rule.copies)
+    says = desired.values() if isinstance(desired, Mapping) else ()
+    source = next(iter(rule.source_keys(target.image)), None)
+    there = found.reason if isinstance(found, Trouble) else not any(found)
+    truth, held_digest = digest(str(source), there, *map(ordered, says)), digest(*map(ordered, held))
+    comparison.different.append(
+        Difference(rule.name, drift, target.key, source, tuple(paths), held_digest, truth, reason, mendable=mendable)
+    )
+
+
+def _differing_part(part: Part, verdict: Write | Trouble | StoreError, target: Found, source: Found) -> Difference:
+    """A part that is not as it should be. Of a set only the one element counts: the others come and go."""
+    reason: str = ""
+    held: object = None
+    unasked = Drift.ORPHAN if source is None else Drift.EXTRA
+    last = verdict.actions[-1] if isinstance(verdict, Transaction) else verdict
+    if isinstance(verdict, Trouble):
+        drift, reason, held = Drift.STUCK, verdict.reason, verdict.reason
+    elif isinstance(last, Update) and (last.adds or last.discards):
+        drift, held = Drift.MISSING if last.adds else unasked, bool(last.adds)
+    elif isinstance(last, Delete):
+        drift, held = unasked, at_stake(target, last, part.rule.copies)
+    else:
+        drift = Drift.MISSING if target is None else Drift.WRONG
+        held = at_stake(target, last, part.rule.copies)
+    truth, mendable = digest(whole(source)), drift is not Drift.STUCK
+    return Difference(part.rule.name, drift, part.target, part.source, (), digest(held), truth, reason, part, mendable)
+
+
+def _drift(rule: TargetRule, target: Target, paths: Desired, sources: Sources) -> Drift:
+    if all(get(target.image, path) is None for path in paths):
+        return Drift.MISSING
+    if all(value is None for value in paths.values()):
+        return Drift.EXTRA if _has_source(rule, target, paths, sources) else Drift.ORPHAN
+    return Drift.WRONG
+
+
+def _has_source(rule: TargetRule, target: Target, paths: Desired, sources: Sources) -> bool:
+    """Whether what is too much on a target stands for an item that exists. An embedded entry stands for the child that
+    it names; what is made of the target itself, or of many members, for no single item that could be gone.
+    """
+    if isinstance(rule, EmbedRule):
+        entries: AttributeValue = {"M": {path[-1]: {"M": {}} for path in paths}}
+        children = rule.named(target.key, {rule.into[0]: nest(rule.into[1:], entries)})
+        return any(sources.items.get(child) is not None for child in children)
+    named = rule.source_keys(target.image)
+    return not isinstance(rule, LinkedRule) or any(sources.items[key] is not None for key in named)
+
+
+def _outlives(rule: TargetRule, image: Item) -> bool:
+    """Whether a target holds what its rule has it keep of a source that is gone. A snapshot is meant to outlive it."""
+    if not isinstance(rule, LinkedRule) or (isinstance(rule, CopyRule) and rule.mode == "snapshot"):
+        return False
+    return rule.where_holds({}, image) and any(get(image, copy) is not None for copy in rule.copies)

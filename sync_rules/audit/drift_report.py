@@ -1,0 +1,243 @@
+"""The report of a verify, as JSON lines: a header, a row for each drift, the totals. Written, and read for a repair.
+
+Law: a row says where to look and never what to write: rule, keys, element, paths, no value of an attribute. A report is
+read as a whole before anything is done by it: one of other rules or tables, or one that does not end, is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from sync_rules.model.values import parse_path, show_path
+from sync_rules.audit.ledger_balance import slot_of
+from sync_rules.audit.compare import Difference, Drift
+from sync_rules.model.errors import RecordError, UserError
+from sync_rules.pipeline.failure_records import plain_key, time_text, typed_key
+from sync_rules.rules.rule import Part, PartRule, Rule
+from sync_rules.audit.findings import Finding, Share, Tally
+from sync_rules.rules.fingerprints import of_each
+from sync_rules.pipeline.messages import PartMessage
+from sync_rules.model.items import ItemKey
+from sync_rules.pipeline.tasks import part_of
+from sync_rules.rules.ruleset import Rules
+
+NAME: Final = "sync-rules verify"
+VERSION: Final = 1
+CURE: Final = "Run verify --json again"
+LEFT_ALONE: Final = ("repaired", "came_right")  # rows of which nothing is left to do
+
+
+# ---------------------------------------------------------------- written
+def header(rules: Rules, only: Collection[str], at: datetime, share: Share) -> dict[str, Any]:
+    """The first line: of which rules and tables the report is. `sampled` is a percentage, null for everything."""
+    about = [rule for name, rule in rules.rules.items() if name in only]
+    titles = {rule.title for rule in about}
+    tables = {side.table.name: side.table.physical_name for rule in about for side in (rule.source, rule.target)}
+    return {
+        "report": NAME,
+        "version": VERSION,
+        "rules": {title: digest for title, digest in of_each(rules).items() if title in titles},
+        "tables": tables,
+        "at": time_text(at),
+        "sampled": share.percent if share.sampled else None,
+    }
+
+
+def row(finding: Finding) -> dict[str, Any]:
+    """A drift: what is needed to look at it again. `element` is null where the rule keeps no parts."""
+    found = finding.difference
+    return {
+        "rule": found.rule,
+        "drift": found.drift.value,
+        "target": _shown(found.target),
+        "source": None if found.source is None else _shown(found.source),
+        "element": None if found.part is None else found.part.element,
+        "paths": [show_path(path) for path in found.paths],
+        "reason": found.reason or None,
+        "repaired": finding.repaired,
+        "came_right": finding.came_right,
+    }
+
+
+def ending(tally: Tally, names: Iterable[str], at: datetime) -> dict[str, Any]:
+    """The last line: the totals. Without it a report is not whole."""
+    return {"items": tally.items, "rules": {name: totals(tally, name) for name in sorted(names)}, "at": time_text(at)}
+
+
+def report(
+    findings: Iterable[Finding],
+    tally: Tally,
+    head: Mapping[str, Any],
+    shown: Callable[[], Iterable[str]],
+    clock: Callable[[], datetime],
+) -> Iterator[Mapping[str, Any]]:
+    """The lines of a report, each as soon as it is known: the first with the first finding, so that a mistake that is
+    found only then has none. `shown` gives, in the end, the rules whose totals are told.
+    """
+    begun = False
+    for finding in findings:
+        if not begun:
+            yield head
+        begun = True
+        yield row(finding)
+    if not begun:
+        yield head
+    yield ending(tally, shown(), clock())
+
+
+def totals(tally: Tally, rule: str) -> dict[str, int]:
+    """The figures of one rule, in (rule, target) pairs. `orphaned` are some of the kept."""
+    columns = {"right": tally.right, "kept": tally.kept, "orphaned": tally.orphaned, "lag": tally.lag}
+    return {
+        name: counter[rule] for name, counter in {**columns, "drift": tally.drift, "repaired": tally.repaired}.items()
+    }
+
+
+def _shown(key: ItemKey) -> dict[str, Any]:
+    return {"table": key.table, "key": plain_key(key)}
+
+
+# ---------------------------------------------------------------- read
+@dataclass(frozen=True)
+class DriftReport:
+    """A report that was read to its end and is of these rules. `names` are the rules it is of, `at` when it ended."""
+
+    path: Path
+    rules: Rules
+    names: frozenset[str]
+    at: datetime
+
+    def listed(self, names: frozenset[str]) -> Iterator[Difference]:
+        """What it lists of some rules and nobody has mended, line by line: it may be longer than memory holds."""
+        for number, body in _lines(self.path):
+            if "drift" in body and not any(body.get(word) for word in LEFT_ALONE) and body.get("rule") in names:
+                yield _difference(body, f"{self.path}:{number}", self.rules)
+
+    def age_seconds(self, now: datetime) -> float:
+        """How old its youngest row may be; 0 for one from the future."""
+        return max(0.0, (now - self.at).total_seconds())
+
+
+def open_report(path: Path, rules: Rules) -> DriftReport:
+    """Read a report from end to end.
+
+    Raises:
+        UserError: when it is no report, is of other rules or tables, or was cut off. Says the line.
+    """
+    titles: Mapping[str, Any] = {}
+    at: datetime | None = None
+    last = 0
+    for number, body in _lines(path):
+        where, last = f"{path}:{number}", number
+        if number == 1:
+            titles = _check_header(body, where, rules)
+        elif at is not None:
+            raise UserError(
+                f"{where}: expected nothing after the totals, found another line. Give one report at a time"
+            )
+        elif "items" in body:
+            at = _time(body.get("at"), where)
+        else:
+            one = _difference(body, where, rules)
+            if rules.rules[one.rule].title not in titles:
+                raise UserError(f"{where}: rule {one.rule} is not among the rules of the first line")
+    if at is None:
+        found = "an empty file" if not last else f"the file ends at line {last}"
+        raise UserError(f"{path}: expected a report that ends with its totals, found {found}. {CURE}, to its end")
+    names = frozenset(name for name, rule in rules.rules.items() if rule.title in titles)
+    return DriftReport(path, rules, names, at)
+
+
+def finding_of(body: Mapping[str, Any], where: str, rules: Rules) -> Finding:
+    """A row, to be shown again. Raises UserError when it is none of these rules'."""
+    found = _difference(body, where, rules)
+    return Finding(found, repaired=bool(body.get("repaired")), came_right=bool(body.get("came_right")))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each line of a file, from 1, as a JSON object."""
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    body = json.loads(line)
+                except ValueError:
+                    body = None
+                if not isinstance(body, dict):
+                    expected = f"a report of {NAME} --json" if number == 1 else "a line of a report"
+                    raise UserError(f"{path}:{number}: expected {expected}, found something else. {CURE}")
+                yield number, body
+    except OSError as error:
+        raise UserError(f"{path}: expected a report to read, found {error.strerror}") from error
+
+
+def _check_header(body: Mapping[str, Any], where: str, rules: Rules) -> Mapping[str, Any]:
+    """The fingerprints of the rules that a report is of, if these are the rules and the tables."""
+    titles, tables = body.get("rules"), body.get("tables")
+    if body.get("report") != NAME or not isinstance(titles, dict) or not isinstance(tables, dict):
+        raise UserError(f"{where}: expected a report of {NAME} --json, found something else")
+    if body.get("version") != VERSION:
+        raise UserError(f"{where}: expected a report of version {VERSION}, found another. {CURE}")
+    known = of_each(rules)
+    for title, digest in titles.items():
+        if known.get(title) != digest:
+            what = "no rule of that name" if title not in known else "another one"
+            raise UserError(f"{where}: the report is of a rule {title!r}, and the rules file has {what}. {CURE}")
+    for name, physical in tables.items():
+        table = rules.tables.get(name)
+        if table is None or table.physical_name != physical:
+            found = "no such table" if table is None else f"{table.physical_name!r}"
+            raise UserError(f"{where}: the report is of {name} = {physical!r}, the rules file has {found}. {CURE}")
+    return titles
+
+
+def _time(text: object, where: str) -> datetime:
+    try:
+        at = datetime.fromisoformat(str(text))
+    except ValueError as error:
+        raise UserError(f"{where}: expected a time in 'at', found something else") from error
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _difference(body: Mapping[str, Any], where: str, rules: Rules) -> Difference:
+    """What a row is about. It holds no digest, so it can be told from no other look."""
+    try:
+        rule, drift = rules.rules[body["rule"]], Drift(body["drift"])
+        target, source = _key(body["target"], rules), None if body["source"] is None else _key(body["source"], rules)
+        paths = tuple(map(_path, body["paths"]))
+        part = _part(rule, target, source, body["element"], rules)
+    except (KeyError, TypeError, ValueError, AttributeError, RecordError) as error:
+        raise UserError(f"{where}: expected a drift of one of the rules, found something else. {CURE}") from error
+    return Difference(rule.name, drift, target, source, paths, "", "", body.get("reason") or "", part)
+
+
+def _path(text: str) -> tuple[str, ...]:
+    """A path, to be shown again: one that cannot be taken apart is shown in one."""
+    try:
+        return parse_path(text)
+    except UserError:
+        return (text,)
+
+
+def _key(body: Mapping[str, Any], rules: Rules) -> ItemKey:
+    return typed_key(body["table"], body["key"], rules.tables)
+
+
+def _part(rule: Rule, target: ItemKey, source: ItemKey | None, element: str | None, rules: Rules) -> Part | None:
+    """The part that a row is about, if its rule keeps parts. Raises ValueError for what the rule does not keep."""
+    if not isinstance(rule, PartRule):
+        if rules.entity_of(target) is not rule.target or element is not None:
+            raise ValueError
+        return None
+    if not isinstance(element, str):
+        raise TypeError
+    part = Part(rule, target, source, element)
+    total = Difference(rule.name, Drift.WRONG, target, source, (), "", "", part=part)
+    if slot_of(total) is None and part_of(PartMessage(rule.name, target, source, element), rules) is None:
+        raise ValueError
+    return part

@@ -1,0 +1,172 @@
+"""Why: what one stream record asks for, and what stands on one item, from where, and whether it is right.
+
+Law: it asks the rules the very questions that the pipeline asks them, and writes nothing. It tells keys, paths and the
+names of attributes, never a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from sync_rules.model.values import Item, Path, get, same
+from sync_rules.audit.compare import Asked, Comparison, Drift, compare
+from sync_rules.model.entities import Entity
+from sync_rules.rules.rule import EffectRule, Part, PartRule, Rule
+from sync_rules.model.lookups import KeyConditions
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.pipeline.tasks import plan_batch
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.sources import Target
+from sync_rules.pipeline.requests import Work
+
+Does = Literal["push", "pull", "part", "effect"]
+Verdict = Drift | Literal["right", "kept", "nothing"]
+
+
+# ---------------------------------------------------------------- a record
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The Query that a push makes."""
+
+    table: str
+    index: str | None
+    conditions: KeyConditions
+
+
+@dataclass(frozen=True, slots=True)
+class Consequence:
+    """One thing that a record asks for by one rule: a look at everything that its item lists (`listing`, None when it
+    can list nothing), a look at a target, a look at a part, or an effect. `because` are the attributes whose change is
+    the reason; "it came" or "it went".
+    """
+
+    rule: Rule
+    does: Does
+    subject: ItemKey
+    because: tuple[str, ...]
+    listing: Listing | None = None
+    part: Part | None = None
+
+
+def consequences(change: Change, rules: Rules) -> list[Consequence]:
+    """What a record asks for; empty when nothing that any rule reads has changed."""
+    return [
+        Consequence(
+            rule,
+            does,
+            subject,
+            _because(change, rules, (rule.name, does, subject)),
+            _listing(rule, subject) if does == "push" else None,
+            part,
+        )
+        for rule, does, subject, part in _asked(change, rules)
+    ]
+
+
+_Ask = tuple[Rule, Does, ItemKey, Part | None]
+
+
+def _asked(change: Change, rules: Rules) -> Iterator[_Ask]:
+    plan = plan_batch([change], rules)
+    for push in plan.pushes:
+        yield from ((rule, "push", push.source, None) for rule in push.rules)
+    for pull in plan.pulls:
+        yield from ((rule, "pull", pull.key, None) for rule in pull.rules)
+    for look in plan.parts:
+        yield look.part.rule, "part", look.part.target, look.part
+    entity = rules.entity_of(change.key)
+    for rule in rules.from_source(entity) if entity is not None else ():
+        if isinstance(rule, EffectRule) and rule.effect(change) is not None:
+            yield rule, "effect", change.key, None
+
+
+def _because(change: Change, rules: Rules, ask: tuple[str, str, ItemKey]) -> tuple[str, ...]:
+    """The attributes each of which, had it alone changed, would have asked for the same; all of them if only several
+    do together.
+    """
+    if change.old is None or change.new is None:
+        return ("it came" if change.new is not None else "it went",)
+    different = changed_names(change.old, change.new)
+    alone = tuple(
+        name
+        for name in different
+        if any(
+            (rule.name, does, subject) == ask
+            for rule, does, subject, _ in _asked(Change(change.key, change.old, _with(change, name)), rules)
+        )
+    )
+    return alone or different
+
+
+def changed_names(old: Item, new: Item) -> tuple[str, ...]:
+    """The attributes that differ between two images."""
+    return tuple(name for name in dict.fromkeys([*old, *new]) if not same(old.get(name), new.get(name)))
+
+
+def _with(change: Change, name: str) -> Item:
+    """The old image with one attribute as it is now."""
+    item = {at: value for at, value in (change.old or {}).items() if at != name}
+    now = (change.new or {}).get(name)
+    return item if now is None else {**item, name: now}
+
+
+def _listing(rule: Rule, anchor: ItemKey) -> Listing | None:
+    conditions = rule.conditions(anchor)
+    if conditions is None or rule.find is None:
+        return None
+    return Listing(rule.listed.table.name, rule.find.index, conditions)
+
+
+# ---------------------------------------------------------------- an item
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What one rule keeps on an item: where, made of which items, and whether it is right. `paths` are those that
+    differ, or all of the rule's when none does. `sources` is empty where it is made of whatever a Query lists.
+    """
+
+    rule: Rule
+    paths: tuple[Path, ...]
+    sources: tuple[ItemKey, ...]
+    verdict: Verdict
+    reason: str = ""
+    element: str = ""
+
+
+def standings(key: ItemKey, item: Item, rules: Rules) -> Work[list[Standing]]:
+    """What each rule keeps on an item. Raises StoreError when a source cannot be read."""
+    entity = rules.entity_of(key)
+    found: list[Standing] = []
+    for rule in rules.into_target(entity) if entity is not None else ():
+        if rule.copies:
+            comparison = yield from compare(Asked(targets=[Target(key, item, (rule,))]))
+            verdict, paths, reason = _verdict(rule, comparison)
+            if verdict == "right" and all(get(item, path) is None for path in rule.copies):
+                verdict = "nothing"
+            found.append(Standing(rule, paths or rule.copies, rule.source_keys(item), verdict, reason))
+    for part in parts_on(key, item, entity, rules):
+        comparison = yield from compare(Asked(parts={part: True}))
+        verdict, _, reason = _verdict(part.rule, comparison)
+        sources = () if part.source is None else (part.source,)
+        found.append(Standing(part.rule, part.rule.copies, sources, verdict, reason, part.element))
+    return found
+
+
+def parts_on(key: ItemKey, item: Item, entity: Entity | None, rules: Rules) -> list[Part]:
+    """The parts that are written on an item."""
+    change = Change(key, None, item)
+    of_entity: Iterable[PartRule] = rules.parts_of(entity) if entity is not None else ()
+    return [
+        part
+        for rule in of_entity
+        if rule.target is entity
+        for part in rule.parts(change, rule.target)
+        if part.target == key and part.source != key
+    ]
+
+
+def _verdict(rule: Rule, comparison: Comparison) -> tuple[Verdict, tuple[Path, ...], str]:
+    for difference in comparison.different:
+        return difference.drift, difference.paths, difference.reason
+    return "kept" if comparison.kept[rule.name] else "right", (), ""

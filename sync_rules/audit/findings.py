@@ -1,0 +1,96 @@
+"""What a verify looks at and what it comes to: the share of the tables, each drift, and the figures.
+
+Law: what was mended stays counted as drift, what came right or was kept does not. Figures are of (rule, target) pairs;
+nothing here holds a value of an item.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final
+
+from sync_rules.audit.compare import Comparison, Difference, Drift
+
+SAMPLE_SEGMENTS: Final = 1_000  # of a scan that is sampled: a share is so many of these
+
+
+@dataclass(frozen=True)
+class Share:
+    """The part of each table that is looked at: these segments of a parallel scan, of so many."""
+
+    segments: int = 1
+    numbers: tuple[int, ...] = (0,)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether it is not the whole."""
+        return len(self.numbers) < self.segments
+
+    @property
+    def percent(self) -> float:
+        """How much of the whole it is, give or take how unequal segments are."""
+        return 100 * len(self.numbers) / self.segments
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One drift, and whether it was mended. `came_right`: a report listed it, and it is right by now, or gone."""
+
+    difference: Difference
+    repaired: bool = False
+    came_right: bool = False
+
+
+@dataclass
+class Tally:
+    """What a verify found, in (rule, target) pairs, per rule. `right`, `kept` and `lag` are of the last look at a rule;
+    what was mended stays counted as drift. `orphaned`: of the kept, the copies whose source is gone.
+    """
+
+    right: Counter[str] = field(default_factory=Counter)
+    kept: Counter[str] = field(default_factory=Counter)
+    orphaned: Counter[str] = field(default_factory=Counter)
+    lag: Counter[str] = field(default_factory=Counter)
+    drift: Counter[str] = field(default_factory=Counter)
+    repaired: Counter[str] = field(default_factory=Counter)
+    unmended: Counter[tuple[str, Drift]] = field(default_factory=Counter)  # what is left, by rule and kind
+    hopeless: Counter[tuple[str, Drift]] = field(default_factory=Counter)  # of that, what no repair mends
+    items: int = 0
+
+    @property
+    def left(self) -> int:
+        """Drift that is still there."""
+        return self.drift.total() - self.repaired.total()
+
+    def seen(self, rule: str) -> int:
+        """The targets of a rule that were looked at."""
+        return sum(counter[rule] for counter in (self.right, self.kept, self.lag, self.drift))
+
+    def add(self, comparison: Comparison) -> None:
+        """Count what one look found to be as it should be."""
+        self.right.update(comparison.right)
+        self.kept.update(comparison.kept)
+        self.orphaned.update(comparison.orphaned)
+
+    def found(self, one: Difference, *, repaired: bool) -> Finding:
+        """Count a drift, and whether it was mended."""
+        self.drift[one.rule] += 1
+        self.repaired[one.rule] += repaired
+        self.unmended[one.rule, one.drift] += not repaired
+        self.hopeless[one.rule, one.drift] += not repaired and not one.mendable
+        return Finding(one, repaired)
+
+    def came_right(self, one: Difference) -> Finding:
+        """Count something that a report listed and that is right by now."""
+        self.right[one.rule] += 1
+        return Finding(one, came_right=True)
+
+    def start_over(self, rule: str) -> None:
+        """Forget what another look at all targets of a rule will find again."""
+        for counter in (self.right, self.kept, self.orphaned, self.lag):
+            del counter[rule]
+        self.drift[rule] = self.repaired[rule]
+        for left in (self.unmended, self.hopeless):
+            for key in [key for key in left if key[0] == rule]:
+                del left[key]

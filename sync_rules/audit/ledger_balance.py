@@ -1,0 +1,161 @@
+"""Whether each total of a ledger is what its entries add up to: nothing else would tell that somebody changed one.
+
+Law: a scan is no snapshot. A total is called wrong only if two scans, a grace period apart, find the total the same,
+the sum of its entries the same, and the two unequal; it is put right only while it is what they found. Memory is
+bounded: the first scan only adds up by bucket, and what is in an even bucket is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from sync_rules.model.values import Item
+from sync_rules.audit.compare import Difference, Drift
+from sync_rules.model.entities import Table
+from sync_rules.rules.rule import Part
+from sync_rules.rules.formula import stable_hash
+from sync_rules.rules.kinds.tally import TallyRule
+from sync_rules.rules.kinds.ledger import AMOUNT, GROUP, VERSION, as_seen, contribution_of
+from sync_rules.model.items import ItemKey, Put, Status, Update
+from sync_rules.model.numbers import holdable, number_of, spelt, total_of
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import Apply, Read, Scan, Work
+
+PAGE_MAX_ITEMS: Final = 500
+BUCKETS: Final = 1 << 16
+UNEVEN_MAX_BUCKETS: Final = 4_096  # looked into at a time: a sixteenth of all totals; the next verify finds the others
+ZERO: Final = Decimal(0)
+
+Slot = tuple[ItemKey, str]  # a total, and which of its attributes
+Row = tuple[TallyRule, Slot, "Books"]
+
+
+@dataclass(frozen=True)
+class Books:
+    """What stands in a slot, what its entries add up to, and the version of the total: the same number under another
+    version is another one.
+    """
+
+    rule: TallyRule
+    stands: Decimal = ZERO
+    entered: Decimal = ZERO
+    version: str = ""
+
+    @property
+    def off(self) -> Decimal:
+        return total_of((self.stands, self.entered.copy_negate()))
+
+    def plus(self, other: Books) -> Books:
+        """Both together."""
+        stands, entered = total_of((self.stands, other.stands)), total_of((self.entered, other.entered))
+        return Books(self.rule, stands, entered, self.version or other.version)
+
+
+def ledgers(rules: Rules, names: frozenset[str]) -> Iterator[tuple[Table, tuple[TallyRule, ...]]]:
+    """Each table that is a ledger, with those of these rules whose totals are in it."""
+    tallies = [rule for name, rule in rules.rules.items() if name in names and isinstance(rule, TallyRule)]
+    for table in {rule.target.table.name: rule.target.table for rule in tallies}.values():
+        yield table, tuple(rule for rule in tallies if rule.target.table is table)
+
+
+def unbalanced(table: Table, rules: Sequence[TallyRule]) -> Work[dict[Slot, Books]]:
+    """The slots that do not look like the sum of their entries."""
+    buckets: dict[int, Decimal] = {}
+    cursor: Item | None = None
+    while True:
+        rows, cursor = yield from _page(table, rules, cursor)
+        for _, slot, books in rows:
+            buckets[_bucket(slot)] = total_of((buckets.get(_bucket(slot), ZERO), books.off))
+        if cursor is None:
+            break
+    uneven = frozenset(sorted(bucket for bucket, off in buckets.items() if off)[:UNEVEN_MAX_BUCKETS])
+    return (yield from _added_up(table, rules, lambda slot: _bucket(slot) in uneven)) if uneven else {}
+
+
+def still(table: Table, rules: Sequence[TallyRule], found: Mapping[Slot, Books]) -> Work[dict[Slot, Books]]:
+    """Those of the slots that look exactly as they did: nobody is at work on them."""
+    again = yield from _added_up(table, rules, lambda slot: slot in found)
+    return {slot: books for slot, books in found.items() if again.get(slot) == books}
+
+
+def mend(slot: Slot, books: Books) -> Work[bool]:
+    """Put a total right, if it still is what it was. Says whether it was done."""
+    key, at = slot
+    (item,) = yield Read((key,))
+    seen = None if item is None else item.get(at)
+    if (
+        (number_of(seen) or ZERO) != books.stands
+        or _version(item or {}) != books.version
+        or not holdable(books.entered)
+    ):
+        return False
+    value = {"N": spelt(books.entered)}
+    guard = as_seen(key, item, (at, VERSION))
+    write = (
+        Put(key, {**key.attributes(), at: value}, guard) if item is None else Update(key, (((at,), value),), (), guard)
+    )
+    (result,) = yield Apply((write,))
+    return bool(result.status is Status.WRITTEN)
+
+
+def as_difference(slot: Slot, books: Books) -> Difference:
+    """A total that is wrong, as verify tells it: a part without a source, whose element is the attribute."""
+    key, at = slot
+    part = Part(books.rule, key, None, at)
+    return Difference(books.rule.name, Drift.WRONG, key, None, ((at,),), held="", truth="", part=part)
+
+
+def slot_of(difference: Difference) -> Slot | None:
+    """The total that a difference is about, if it is about one."""
+    part = difference.part
+    if part is None or not isinstance(part.rule, TallyRule) or part.rule.totals.fields(part.target) is None:
+        return None
+    return part.target, part.element
+
+
+def of_slots(table: Table, rules: Sequence[TallyRule], slots: Collection[Slot]) -> Work[dict[Slot, Books]]:
+    """Those of these slots that do not look like the sum of their entries."""
+    return (yield from _added_up(table, rules, slots.__contains__))
+
+
+def _added_up(table: Table, rules: Sequence[TallyRule], wanted: Callable[[Slot], bool]) -> Work[dict[Slot, Books]]:
+    sums: dict[Slot, Books] = {}
+    cursor: Item | None = None
+    while True:
+        rows, cursor = yield from _page(table, rules, cursor)
+        for rule, slot, books in rows:
+            if wanted(slot):
+                sums[slot] = sums.get(slot, Books(rule)).plus(books)
+        if cursor is None:
+            return {slot: books for slot, books in sums.items() if books.off}
+
+
+def _page(table: Table, rules: Sequence[TallyRule], cursor: Item | None) -> Work[tuple[list[Row], Item | None]]:
+    page = yield Scan(table.name, PAGE_MAX_ITEMS, cursor)
+    return [row for item in page.items for row in _rows(table, rules, item)], page.cursor
+
+
+def _rows(table: Table, rules: Sequence[TallyRule], item: Item) -> Iterator[Row]:
+    """What an item says of slots: a total of each of its own, an entry of one. What is no number stands for nothing."""
+    key = table.key_of(item)
+    for rule in rules if key is not None else ():
+        assert key is not None
+        if rule.totals.fields(key) is not None:
+            for at, value in item.items():
+                if at == AMOUNT or at.startswith(GROUP):
+                    yield rule, (key, at), Books(rule, stands=number_of(value) or ZERO, version=_version(item))
+        elif rule.target.fields(key) is not None:
+            held = contribution_of(table, item)
+            if held is not None and rule.totals.fields(held.total) is not None:  # else of totals that are used no more
+                yield rule, (held.total, held.at), Books(rule, entered=held.amount)
+
+
+def _version(total: Item) -> str:
+    return str(total.get(VERSION, {}).get("N", ""))
+
+
+def _bucket(slot: Slot) -> int:
+    return stable_hash(f"{slot[0]}{slot[1]}") % BUCKETS

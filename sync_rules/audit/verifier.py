@@ -1,0 +1,289 @@
+"""Verify: sweep the targets of some rules, look twice at what differs, and repair what is asked for.
+
+Law: a repair is the same guarded pull as any other, from fresh images, so it never writes over a newer value. It goes
+down the cascade: no copy is judged, let alone mended, before the copies it is made from have been. Nobody is accused
+before a grace period in which neither the copy nor its source has changed; where the source has, one more grace period
+decides, and there is no fourth look. A report of an earlier verify stands for the first looks of a repair. Memory is
+bounded: at most `CANDIDATES_MAX` differences, and a page for each worker, wait for their next look.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import Any, Final
+
+from sync_rules.audit import ledger_balance as balance
+from sync_rules.audit.ledger_balance import Slot, as_difference, ledgers, of_slots, slot_of, still, unbalanced
+from sync_rules.rules.order import Step, cascade, swept_tables
+from sync_rules.audit.compare import (Asked, Comparison, Difference, Sweep, Verdict, ask, compare, judge, look_again, sweep_page)
+from sync_rules.model.errors import UserError
+from sync_rules.audit.findings import Finding, Share, Tally
+from sync_rules.model.items import ItemKey
+from sync_rules.audit.repair import mend
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import Read, Request, Scan, Work, World, drive
+
+PAGE_MAX_ITEMS: Final = 500
+CANDIDATES_MAX: Final = 10_000
+LOOK_AGAIN_MAX_ITEMS: Final = 100
+GRACE_SECONDS: Final = 120.0  # a record is on its way for a second or two; a delayed one for a minute
+WHOLE: Final = Share()
+Look = Callable[[frozenset[str]], Iterator[Finding]]  # at all targets asked for, by the rules of these names
+Listed = Callable[[frozenset[str]], Iterator[Difference]]  # what a report lists of the rules of these names
+
+
+@dataclass(frozen=True)
+class _Told(World):
+    """A world, of any kind, that tells of each request before it answers."""
+
+    inner: World = field(kw_only=True)
+    tell: Callable[[], object] = field(kw_only=True)
+
+    def answer(self, request: Request) -> Any:
+        self.tell()
+        return self.inner.answer(request)
+
+
+class Verifier:
+    """One verify run. `share` is the part of the tables that a sweep looks at, `workers` of its segments at a time.
+    `on_progress` is called at every page, those of ledgers too, and before every wait; what it raises ends the run.
+    Once there is `enough`, no further page is scanned: `cut_short` says whether one was left out.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        world: World,
+        only: frozenset[str],
+        *,
+        repair: bool = False,
+        share: Share = WHOLE,
+        workers: int = 1,
+        grace_seconds: float = GRACE_SECONDS,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        on_progress: Callable[[Tally, str], None] = lambda _tally, _doing: None,
+        enough: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.tally = Tally()
+        self.cut_short = False
+        self._rules = rules
+        self._world = world
+        self._only = only
+        self._repair = repair
+        self._share = share
+        self._workers = workers
+        self._grace_seconds = grace_seconds
+        self._sleep = sleep
+        self._clock = clock
+        self._on_progress = on_progress
+        self._enough = enough
+        self._candidates: list[Difference] = []
+        self._last_seen = 0.0
+        self._scanned: set[str] = set()
+
+    def sweep(self) -> Iterator[Finding]:
+        """The target tables of the rules, or the share of each. Raises StoreError when a page cannot be read."""
+        return self._in_order(self._only, self._sweep)
+
+    def look_over(self, names: frozenset[str], counted: Collection[str] = ()) -> Iterator[Finding]:
+        """The share of the tables, once, with the rules of one step of a cascade and without the totals of ledgers. The
+        items of the tables in `counted` were counted before. Raises StoreError.
+        """
+        self._scanned |= set(counted)
+        tables = [table.name for table in swept_tables(self._rules, names)]
+        for pages in self._pages(tables, names):
+            for scan, page in pages:
+                self.tally.items += 0 if scan.table in self._scanned else page.items
+                self._note(page.comparison)
+            self._on_progress(self.tally, f"scanning {pages[0][0].table}")
+            if len(self._candidates) >= CANDIDATES_MAX:
+                yield from self._settle()
+        self._scanned |= set(tables)
+        yield from self._settle()
+
+    def add_up(self, names: frozenset[str]) -> Iterator[Finding]:
+        """The totals of the ledgers that these rules keep. Raises StoreError."""
+        return self._balance(names)
+
+    def one(self, key: ItemKey) -> Iterator[Finding]:
+        """A single target. A repair mends it alone, whatever else is made from it.
+
+        Raises:
+            UserError: when it does not exist, or none of the rules writes such items.
+            StoreError: when it cannot be read.
+        """
+
+        def look(names: frozenset[str]) -> Iterator[Finding]:
+            mended = self.tally.repaired.total() > 0
+            self._note(drive(_compare_item(key, self._rules, names, mended=mended), self._world))
+            yield from self._settle()
+
+        self.tally.items += 1
+        entity = self._rules.entity_of(key)
+        about = (*self._rules.into_target(entity), *self._rules.parts_of(entity)) if entity is not None else ()
+        asked = self._only.intersection(rule.name for rule in about)
+        return self._in_order(asked or self._only, look)
+
+    def listed(self, listed: Listed, age_seconds: float) -> Iterator[Finding]:
+        """What a report of this age lists, and nothing else: what is right by now, and what still drifts. A repair
+        takes the report for the looks that were taken before, once it is older than the grace period; without one
+        everything that differs is looked at twice, as ever.
+        """
+
+        def look(names: frozenset[str]) -> Iterator[Finding]:
+            first = names not in looked
+            slots: dict[Slot, Difference] = {}
+            looked.add(names)
+            differences = listed(names)
+            while some := {one.subject: one for one in islice(differences, LOOK_AGAIN_MAX_ITEMS)}:
+                self.tally.items += len(some) if first else 0
+                slots |= {slot: one for one in some.values() if (slot := slot_of(one)) is not None}
+                yield from self._look_at([one for one in some.values() if slot_of(one) is None], first=first)
+                self._on_progress(self.tally, "looking at what the report lists")
+            yield from self._settle()
+            yield from self._balance(names, slots, first=first)
+
+        looked: set[frozenset[str]] = set()
+        if self._repair and age_seconds < self._grace_seconds:
+            self._wait(self._grace_seconds - age_seconds, "the report is too new")
+        yield from self._in_order(self._only, look)
+
+    def _look_at(self, some: Sequence[Difference], *, first: bool) -> Iterator[Finding]:
+        """Another look at what a report lists. Only at the `first` is what is right none of our doing."""
+        comparison = drive(look_again(some, self._rules), self._world)
+        differing = {one.subject for one in comparison.different}
+        right = [self.tally.came_right(one) for one in some if one.subject not in differing]
+        yield from right if first else ()
+        if self._repair:
+            yield from self._mend(comparison.different)
+        else:
+            self._note(Comparison(different=comparison.different))
+            if len(self._candidates) >= CANDIDATES_MAX:
+                yield from self._settle()
+
+    def _in_order(self, names: frozenset[str], look: Look) -> Iterator[Finding]:
+        """Look with these rules: all at once, or, when each look may mend something, step by step down the cascade."""
+        steps = cascade(self._rules, names) if self._repair else (Step(names),)
+        for step in steps:
+            for number in range(step.max_rounds):
+                if number > 0:
+                    for name in step.names:
+                        self.tally.start_over(name)
+                repaired = self.tally.repaired.total()
+                yield from look(step.names)
+                if self.tally.repaired.total() == repaired:
+                    break
+
+    def _sweep(self, names: frozenset[str]) -> Iterator[Finding]:
+        yield from self.look_over(names)
+        if not self._share.sampled:
+            yield from self._balance(names)
+
+    def _pages(self, tables: Sequence[str], names: frozenset[str]) -> Iterator[list[tuple[Scan, Sweep]]]:
+        """The pages of the tables, a page of each of several segments at a time: none is read while others are mended.
+        A segment of every table comes before the next one of any, and each time another table is the first: where time
+        is up before the end, none is left out every time.
+        """
+        of, turns = self._share, range(len(tables))
+        places = [(tables[(number + turn) % len(tables)], number) for number in of.numbers for turn in turns]
+        waiting = [Scan(table, PAGE_MAX_ITEMS, None, number, of.segments) for table, number in places]
+        with ThreadPoolExecutor(self._workers) as pool:
+            while waiting and not self._enough():
+                scans, waiting = waiting[: self._workers], waiting[self._workers :]
+                found = pool.map(lambda scan: drive(sweep_page(scan, self._rules, names), self._world), scans)
+                pages = list(zip(scans, found, strict=True))
+                yield pages
+                waiting = [replace(s, cursor=page.cursor) for s, page in pages if page.cursor is not None] + waiting
+        self.cut_short |= bool(waiting)
+
+    def _balance(
+        self, names: frozenset[str], listed: dict[Slot, Difference] | None = None, *, first: bool = True
+    ) -> Iterator[Finding]:
+        """The totals, or those listed, that are not what their entries add up to, twice in the same way."""
+        for table, tallies in ledgers(self._rules, names):
+            asked = {slot: one for slot, one in (listed or {}).items() if slot[0].table == table.name}
+            if listed is not None and not asked:
+                continue
+            of, tell = self._world, partial(self._on_progress, self.tally, f"adding up {table.name}")
+            world = _Told(of.store, of.queue, of.failures, inner=of, tell=tell)
+            look = unbalanced(table, tallies) if listed is None else of_slots(table, tallies, asked)
+            found = drive(look, world)
+            right = [self.tally.came_right(one) for slot, one in asked.items() if slot not in found]
+            yield from right if first else ()
+            if found:
+                self._wait(self._grace_seconds, f"{len(found)} differ")
+            for slot, books in drive(still(table, tallies, found), world).items() if found else ():
+                mended = self._repair and drive(balance.mend(slot, books), self._world)
+                yield self.tally.found(as_difference(slot, books), repaired=mended)
+
+    def _note(self, comparison: Comparison) -> None:
+        self.tally.add(comparison)
+        if comparison.different:
+            self._candidates += comparison.different
+            self._last_seen = self._clock()
+
+    def _wait(self, seconds: float, why: str) -> None:
+        if seconds > 0:
+            self._on_progress(self.tally, f"{why}; looking again in {seconds:.0f} s to tell lag from drift")
+            self._sleep(seconds)
+
+    def _settle(self) -> Iterator[Finding]:
+        """The second look at what differed, and the third at what that could not tell."""
+        found = list({one.subject: one for one in self._candidates}.values())  # a part is seen from both its sides
+        self._candidates = []
+        unsure = yield from self._look_again(found)
+        yield from self._look_again(unsure, last=True)
+
+    def _look_again(
+        self, found: Sequence[Difference], *, last: bool = False
+    ) -> Generator[Finding, None, list[Difference]]:
+        """Another look, once the last of these has had its time. Mends what drifted; gives what is still unsure. At the
+        last look nothing is: the same wrong copy three times is one that nobody is at work on.
+        """
+        unsure: list[Difference] = []
+        if found:
+            self._wait(self._last_seen + self._grace_seconds - self._clock(), f"{len(found)} differ")
+        for start in range(0, len(found), LOOK_AGAIN_MAX_ITEMS):
+            some = found[start : start + LOOK_AGAIN_MAX_ITEMS]
+            comparison = drive(look_again(some, self._rules), self._world)
+            self._last_seen = self._clock()
+            before = {one.subject: one for one in some}
+            judged: dict[Verdict, list[Difference]] = {verdict: [] for verdict in Verdict}
+            for one in comparison.different:
+                judged[judge(before[one.subject], one)].append(one)
+            waiting = [] if last else judged[Verdict.UNSURE]
+            drifted = judged[Verdict.DRIFT] + (judged[Verdict.UNSURE] if last else [])
+            unsure += waiting
+            self.tally.lag.update(one.rule for one in some)
+            self.tally.lag.subtract(one.rule for one in (*drifted, *waiting))
+            yield from self._mend(drifted)
+            self._on_progress(self.tally, "looking again")
+        return unsure
+
+    def _mend(self, drifted: Sequence[Difference]) -> Iterator[Finding]:
+        """Mend what drifted, if asked for, and say of each whether it is right now."""
+        unmended: Collection[object] = {one.subject for one in drifted}
+        if self._repair and drifted:
+            unmended = drive(mend(drifted, self._rules), self._world)
+        for one in drifted:
+            yield self.tally.found(one, repaired=one.subject not in unmended)
+
+
+def _compare_item(key: ItemKey, rules: Rules, only: frozenset[str], *, mended: bool) -> Work[Comparison]:
+    (item,) = yield Read((key,))
+    if item is None and mended:  # it should not have been there
+        return Comparison()
+    if item is None:
+        raise UserError(f"there is no item {key}")
+    asked = Asked()
+    if not ask(item, rules.tables[key.table], rules, only, asked, alone=True):
+        entity = rules.entity_of(key)
+        what = f"is a {entity.name}" if entity else "is of no entity"
+        raise UserError(f"no rule that is verified writes {key}: it {what}")
+    return (yield from compare(asked))

@@ -1,0 +1,173 @@
+"""Every place that holds something of one item, for a request to erase it: copies, elements, mirrors, entries, and what
+is made of those in turn.
+
+Law: it follows the rules as the pipeline does, by Query and by key, never by a scan; it tells what stands there now,
+right or wrong. What is merely listed is not kept in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sync_rules.model.values import Item, Path, get
+from sync_rules.model.entities import Entity
+from sync_rules.audit.explain import parts_on
+from sync_rules.rules.rule import EffectRule, Part, PartRule, Rule, TargetRule, causes
+from sync_rules.pipeline.fanout import still_linked
+from sync_rules.rules.kinds.archive import ArchiveRule
+from sync_rules.rules.kinds.tally import TallyRule
+from sync_rules.rules.kinds.total import TotalRule
+from sync_rules.rules.kinds.ledger import contribution_of
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.pipeline.tasks import Push
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import List, Page, Read, Store
+
+PAGE_MAX_ITEMS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A place that holds something of an item: paths of another one, an element of its set, or the whole of it (no
+    paths). `through` is the item that it was taken from: the one asked about, or a place named before.
+    """
+
+    rule: Rule
+    target: ItemKey
+    through: ItemKey
+    paths: tuple[Path, ...] = ()
+    element: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    key: ItemKey
+    item: Item
+    rules: frozenset[str]  # those that read what stands there
+
+
+def where_used(key: ItemKey, rules: Rules, store: Store) -> Iterator[Use]:
+    """The places, each as it is found. The item itself may be gone: then what names it by its key is found.
+
+    Raises StoreError when something cannot be read.
+    """
+    item = _read(store, key) or key.attributes()
+    entity = rules.entity_of(key)
+    if entity is None:
+        return
+    seen: set[int] = set()
+    looks = [_uses(_Look(key, item, frozenset(rules.rules)), entity, rules, store)]
+    while looks:  # depth first, so that of each level but a page is in memory
+        found = next(looks[-1], None)
+        if found is None:
+            looks.pop()
+            continue
+        use, image = found
+        yield use
+        fed = _fed_by(use.rule, rules)
+        again = hash((use.target, fed))
+        entity = rules.entity_of(use.target)
+        if fed and entity is not None and again not in seen:
+            seen.add(again)
+            looks.append(_uses(_Look(use.target, image, fed), entity, rules, store))
+
+
+def archives_of(entity: Entity | None, rules: Rules) -> Iterator[ArchiveRule]:
+    """The rules that keep deleted items as objects, which nothing here can look into: items of an entity, or of those
+    that may hold something of it.
+    """
+    holding = {entity}
+    waiting = [rule for rule in rules.rules.values() if rule.source is entity and not isinstance(rule, EffectRule)]
+    known = {rule.name for rule in waiting}
+    while waiting:
+        rule = waiting.pop()
+        holding.add(rule.target)
+        fed = _fed_by(rule, rules) - known
+        known |= fed
+        waiting += (rules.rules[name] for name in fed)
+    for rule in rules.rules.values():
+        if isinstance(rule, ArchiveRule) and rule.source in holding:
+            yield rule
+
+
+def _fed_by(writer: Rule, rules: Rules) -> frozenset[str]:
+    """The rules that read what one rule writes."""
+    return frozenset(
+        rule.name
+        for rule in rules.rules.values()
+        if any(causes(written, node) for written in writer.nodes() for node in rule.nodes())
+    )
+
+
+def _uses(look: _Look, entity: Entity, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
+    """What one item gives to others, by some rules, with the image of each other."""
+    change = Change(look.key, None, look.item)
+    for rule in rules.rules.values():
+        if rule.name not in look.rules or rule.source is not entity:
+            continue
+        if isinstance(rule, TargetRule):
+            if rule.find is not None and rule.anchor is entity and rule.copies:
+                yield from _listed(rule, look.key, rules, store)
+            for hint in rule.hints(change):
+                image = _read(store, hint.target)
+                if image is not None and (paths := _there(rule, image)):
+                    yield Use(rule, hint.target, look.key, paths), image
+        elif isinstance(rule, PartRule):
+            for part in rule.parts(change, entity):
+                if part.source == look.key != part.target:
+                    yield from _of_part(part, rules, store)
+
+
+def _listed(rule: TargetRule, key: ItemKey, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
+    """The targets that a source lists, where something of the rule stands. Rows of an index are but keys."""
+    conditions = rule.conditions(key)
+    table, index = rule.listed.table, rule.find.index if rule.find is not None else None
+    cursor: Item | None = None
+    while conditions is not None:
+        page: Page = store.list(List(table.name, index, conditions, PAGE_MAX_ITEMS, cursor))
+        found = {at: row for row in page.items if (at := table.key_of(row)) and rules.entity_of(at) is rule.listed}
+        images = found if index is None else dict(zip(found, store.read(Read(tuple(found))), strict=True))
+        for target, image in images.items():
+            if image is not None and still_linked(Push(key, (rule,)), image) and (paths := _there(rule, image)):
+                yield Use(rule, target, key, paths), image
+        cursor = page.cursor
+        if cursor is None:
+            break
+
+
+def _of_part(part: Part, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
+    """What a rule keeps of an item on another, or as another."""
+    image = _read(store, part.target)
+    entity = rules.entity_of(part.target)
+    assert part.source is not None, "it was asked about its source"
+    if image is None or entity is not part.rule.target:
+        return
+    if part.element:
+        if part in parts_on(part.target, image, entity, rules):
+            yield Use(part.rule, part.target, part.source, part.rule.copies, part.element), image
+        return
+    yield Use(part.rule, part.target, part.source), image
+    if isinstance(part.rule, TallyRule):
+        yield from _of_entry(part.rule, part.target, image, rules, store)
+
+
+def _of_entry(rule: TallyRule, key: ItemKey, entry: Item, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
+    """The number that an entry is counted in, on its parent."""
+    held = contribution_of(rule.target.table, entry)
+    for total in rules.rules.values():
+        if held is not None and isinstance(total, TotalRule) and total.source is rule.totals:
+            for hint in total.hints(Change(held.total, None, held.total.attributes())):
+                parent = _read(store, hint.target)
+                if parent is not None and (paths := _there(total, parent)):
+                    yield Use(total, hint.target, key, paths), parent
+
+
+def _there(rule: Rule, image: Item) -> tuple[Path, ...]:
+    """Where something of a rule stands on an item."""
+    return tuple(path for path in rule.copies if get(image, path) is not None)
+
+
+def _read(store: Store, key: ItemKey) -> Item | None:
+    (item,) = store.read(Read((key,)))
+    return item

@@ -1,0 +1,196 @@
+"""`sync-rules demo`: the whole story on the embedded engine, with no account, no docker and nothing left behind.
+
+With EXAMPLE, that example instead: its tables, data and scenario, step by step, and whether what is expected holds.
+EXAMPLE is the name of a folder under ./examples, or the path of a folder with rules.yaml, data.yaml and scenario.yaml.
+
+Exit code 0 when every copy is right at the end and every expectation held, 1 when one is not.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table as Grid
+
+from infra.tables import create_tables
+from sync_rules.adapters import aws
+from sync_rules.audit.asked import chosen
+from sync_rules.lab.demo.example import RULES, EngineStage, answers, folder_of
+from sync_rules.lab.demo.pipeline import LocalPipeline, hastened
+from sync_rules.lab.demo.story import Application, Told, tell, told
+from sync_rules.lab.emulator import ministack
+from sync_rules.rules.rule import Rule
+from sync_rules.rules.kinds.archive import ArchiveRule
+from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.lab.scenario import Expire, Scenario, Step, show_plain, wrong_answers, wrongs
+from sync_rules.lab.scenario_file import load_scenario
+from sync_rules.adapters.streams import DynamoDBStreams
+from sync_rules.cli.show.drift import as_line, grid
+from sync_rules.language.load import load_rules, parse_rules
+from sync_rules.rules.ruleset import Rules
+from sync_rules.audit.verifier import Verifier
+
+GRACE_SECONDS: Final = 2.0
+SETTLE_SECONDS: Final = 1  # the engine's indexes do not lag
+STORY: Final = files("sync_rules.lab.demo").joinpath("rules.yaml")
+
+
+def demo(
+    example: Annotated[
+        str | None, typer.Argument(metavar="EXAMPLE", help="An example: a folder, or the name of one in ./examples.")
+    ] = None,
+) -> int:
+    """Show the story, or one example, on an embedded engine. No account, no docker."""
+    console = Console(highlight=False)
+    return _story(console) if example is None else _example(console, folder_of(example))
+
+
+# ---------------------------------------------------------------- the story
+def _story(console: Console) -> int:
+    rules = parse_rules(STORY.read_text(), name="sync_rules/demo/rules.yaml", environ={})
+    with _engine(console, rules) as (endpoint, directory):
+        client = aws.dynamodb(endpoint)
+        create_tables(client, rules)
+        local = LocalPipeline(rules, client, DynamoDBStreams(aws.dynamodbstreams(endpoint)), directory)
+        with _lines(console, "what the application does") as table:
+            for line in tell(Application(client, rules), local):
+                table.add(line)
+        return _verify(console, rules, local)
+
+
+# ---------------------------------------------------------------- an example
+def _example(console: Console, folder: Path) -> int:
+    rules = hastened(load_rules(folder / RULES), SETTLE_SECONDS)
+    scenario = load_scenario(folder, rules)
+    with _engine(console, rules) as (endpoint, directory):
+        create_tables(aws.dynamodb(endpoint), rules)
+        stage = EngineStage(rules, endpoint, directory, folder)
+        wrong = _steps(console, scenario, stage)
+        wrong += _answers(console, scenario, stage, folder, rules)
+        for line in wrong:
+            console.print(line, style="red", markup=False, soft_wrap=True)
+        if wrong:
+            console.print()
+        if any(isinstance(deed, Expire) for step in scenario.steps for deed in step.deeds):
+            console.print(
+                "No emulator runs Time to Live: where the scenario says expire, the application deleted, and the record"
+                " of that was marked as DynamoDB marks its own deletes.\n",
+                soft_wrap=True,
+            )
+        code = _verify(console, rules, stage.pipeline)
+    if wrong:
+        console.print(f"\n{len(wrong)} of what was expected did not hold: see above")
+    return 1 if wrong else code
+
+
+def _steps(console: Console, scenario: Scenario, stage: EngineStage) -> list[str]:
+    """Play each step; gives what is wrong."""
+    wrong: list[str] = []
+    with _lines(console, "what the application does", "as expected") as table:
+        for step in scenario.steps:
+            before = len(stage.reports())
+            line = told(step.say, partial(_do, step, stage), stage.pipeline)
+            found = list(wrongs(scenario.file, step, stage, before))
+            wrong += found
+            expected = bool(step.items or step.objects or step.reports)
+            table.add(line, "[red]no[/red]" if found else "yes" if expected else "")
+    return wrong
+
+
+def _do(step: Step, stage: EngineStage) -> None:
+    for deed in step.deeds:
+        stage.do(deed)
+
+
+def _answers(console: Console, scenario: Scenario, stage: EngineStage, folder: Path, rules: Rules) -> list[str]:
+    """What the application reads in the end; gives what is wrong."""
+    found = answers(folder, rules, stage.client)
+    if found:
+        table = Grid(box=None, header_style="bold", pad_edge=False)
+        table.add_column("what the application reads (read.py)")
+        table.add_column("and finds", overflow="fold")
+        for question, answer in found.items():
+            table.add_row(question, show_plain(answer).replace("[", "\\["))
+        console.print(table)
+        console.print()
+    return list(wrong_answers(scenario, found))
+
+
+# ---------------------------------------------------------------- what both share
+@contextmanager
+def _engine(console: Console, rules: Rules) -> Iterator[tuple[str, Path]]:
+    """What the rules say, then the engine and a directory for the files."""
+    shown = [rule for rule in rules.rules.values() if rule.name == rule.title]
+    count = "1 rule" if len(shown) == 1 else f"{len(shown)} rules"
+    tables = "1 table" if len(rules.tables) == 1 else f"{len(rules.tables)} tables"
+    console.print(f"{count} over {tables}, in an embedded DynamoDB on this machine:\n")
+    for rule in shown:
+        console.print(f"  {rule.name}: {_summary(rule, rules)}", markup=False)
+    console.print()
+    with tempfile.TemporaryDirectory(prefix="sync-rules-demo-") as directory, ministack() as endpoint:
+        yield endpoint, Path(directory)
+
+
+def _summary(rule: Rule, rules: Rules) -> str:
+    """A rule on one line."""
+    if isinstance(rule, CopyRule):
+        sources = ", ".join(f"{rule.source.name}.{'.'.join(path)}" for path, _ in rule.mapping)
+        targets = ", ".join(f"{rule.target.name}.{'.'.join(path)}" for _, path in rule.mapping)
+        return f"{sources} → {targets}"
+    if isinstance(rule, ArchiveRule):
+        return f"archive {rule.source.name} → s3://{rule.bucket}/{rule.prefix}"
+    books = next((one for one in rules.rules.values() if one.name == f"{rule.name}.ledger"), rule)
+    source, target = books.source.name, rule.target.name
+    copies = ", ".join(f"{target}.{'.'.join(path)}" for path in rule.copies) or target
+    return f"{rule.kind} {source}" if copies == source else f"{rule.kind} {source} → {copies}"
+
+
+class _Table:
+    """A table that grows line by line."""
+
+    def __init__(self, live: Live, grid: Grid) -> None:
+        self._live = live
+        self._grid = grid
+
+    def add(self, line: Told, *more: str) -> None:
+        """One more line."""
+        reached = "\n".join(line.reached) or "nothing"
+        self._grid.add_row(line.what, reached, str(line.writes), str(line.right), str(line.lag_ms), *more)
+        self._live.refresh()
+
+
+@contextmanager
+def _lines(console: Console, what: str, *more: str) -> Iterator[_Table]:
+    grid = Grid(box=None, header_style="bold", pad_edge=False)
+    grid.add_column(what)
+    grid.add_column("reached")
+    for name in ("writes", "already right", "lag ms"):
+        grid.add_column(name, justify="right")
+    for name in more:
+        grid.add_column(name)
+    with Live(grid, console=console, auto_refresh=False) as live:
+        yield _Table(live, grid)
+    console.print()
+    if not console.is_terminal:
+        console.print()
+
+
+def _verify(console: Console, rules: Rules, local: LocalPipeline) -> int:
+    console.print("verify: every copy against its source\n")
+    only = chosen(rules, [])
+    verifier = Verifier(rules, local.world, only, grace_seconds=GRACE_SECONDS)
+    for finding in verifier.sweep():
+        console.print(as_line(finding), markup=False)
+    console.print(grid(verifier.tally, only))
+    drift = verifier.tally.left
+    console.print(f"\n{verifier.tally.items} items checked, {drift} drift" + ("" if drift else ": every copy is right"))
+    return 1 if drift else 0

@@ -1,0 +1,239 @@
+"""`sync-rules explain`: what stands on an item, from where, and whether it is right; what a stream record causes; every
+place that holds something of an item.
+
+Exit code 0 when it could be told, 2 for the user's mistake.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sync_rules.adapters import aws
+from sync_rules.model.values import show_path
+from sync_rules.audit.compare import Drift
+from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.model.errors import UserError
+from sync_rules.audit.explain import Consequence, Standing, changed_names, consequences, standings
+from sync_rules.pipeline.failure_records import plain_key, printable
+from sync_rules.rules.rule import PartRule, Rule
+from sync_rules.rules.key_json import parse_key
+from sync_rules.lab.recording import read
+from sync_rules.model.items import Change, Failure, ItemKey
+from sync_rules.language.load import load_rules
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import NOBODY, NobodyLooksAgain, Read, World, drive
+from sync_rules.audit.where_used import Use, archives_of, where_used
+
+
+def explain(
+    rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules file.")] = Path("rules.yaml"),
+    *,
+    key: Annotated[
+        str | None, typer.Option(metavar="JSON", help="The item with this key: where what stands on it came from.")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="A file with a stream record, an event, or a line of each: what they cause.")
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option("--where-used", metavar="JSON", help="Every place that holds something of the item of this key."),
+    ] = None,
+    table: Annotated[str | None, typer.Option(help="The table of the key, where its attributes do not tell.")] = None,
+    endpoint_url: Annotated[str | None, typer.Option(help="Another DynamoDB than AWS's, such as an emulator.")] = None,
+    region: Annotated[str | None, typer.Option(help="The AWS region.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON lines.")] = False,
+) -> int:
+    """Say why: of an item, a stream record, or all copies of an item. Reads only."""
+    rules = load_rules(rules_file)
+    if sum(given is not None for given in (key, record, where)) != 1:
+        raise UserError("expected one of --key, --record and --where-used")
+    if record is not None:
+        show(record_rows(record, rules), as_json=as_json)
+        return 0
+    store = DynamoStore(aws.dynamodb(endpoint_url, region), rules.tables)
+    world = World(store, NobodyLooksAgain(), NoFailures(), NOBODY, NOBODY)
+    if key is not None:
+        item_key = parse_key(key, table, rules)
+        show(item_rows(item_key, rules, world), as_json=as_json)
+    else:
+        show(use_rows(parse_key(where or "", table, rules), rules, world), as_json=as_json)
+    return 0
+
+
+class NoFailures:
+    """Failures that cannot be: whoever only reads parks nothing."""
+
+    def park(self, failure: Failure) -> None:
+        raise AssertionError(failure.rule)
+
+
+Row = tuple[dict[str, Any], str]  # a line for machines, and for people
+
+
+def show(rows: Iterable[Row], *, as_json: bool) -> None:
+    """Print what was found, as it is found."""
+    for row, line in rows:
+        print(json.dumps(row) if as_json else line, flush=True)
+
+
+# ---------------------------------------------------------------- an item
+def item_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
+    """What stands on an item, then what is made from it. Raises UserError when there is no such item."""
+    (item,) = world.store.read(Read((key,)))
+    if item is None:
+        raise UserError(f"there is no item {printable(key)}")
+    entity = rules.entity_of(key)
+    if entity is None:
+        yield {"item": _key(key), "entity": None}, f"{printable(key)} is of no entity: no rule speaks of it"
+        return
+    yield {"item": _key(key), "entity": entity.name}, f"{printable(key)}: entity {entity.name}"
+    found = drive(standings(key, item, rules), world)
+    for one in found:
+        yield _standing_row(one)
+    if not found:
+        yield {"standing": None}, "  no rule keeps anything on it"
+    for rule in rules.from_source(entity):
+        into = _into(rule)
+        yield {"source_of": rule.name, "kind": rule.kind, "into": into}, f"  source of {into} · rule {rule.title}"
+
+
+def _standing_row(one: Standing) -> Row:
+    paths = [show_path(path) for path in one.paths]
+    verdict = one.verdict.value if isinstance(one.verdict, Drift) else one.verdict
+    row = {
+        "rule": one.rule.name,
+        "kind": one.rule.kind,
+        "paths": paths,
+        "element": one.element or None,
+        "sources": [_key(source) for source in one.sources],
+        "is": verdict,
+        "reason": one.reason or None,
+    }
+    what = f"element {one.element} of {', '.join(paths)}" if one.element else ", ".join(paths) or "the whole item"
+    made_of = ", ".join(map(printable, one.sources)) or _made_of(one.rule)
+    why = f" ({one.reason})" if one.reason else ""
+    return row, f"  {what}: {SAID.get(verdict, verdict)}{why} · from {made_of} · rule {one.rule.title}"
+
+
+SAID = {
+    "right": "right",
+    "kept": "left as it is, the rule says nothing of it now",
+    "nothing": "nothing there, and rightly so",
+}
+
+
+def _made_of(rule: Rule) -> str:
+    """Where a copy comes from that names no source by itself."""
+    if rule.source is rule.target:
+        return "the item itself"
+    return f"its {rule.source.name} items" if rule.find is not None else f"no {rule.source.name}: it names none"
+
+
+# ---------------------------------------------------------------- a record
+def record_rows(file: Path, rules: Rules) -> Iterator[Row]:
+    """What each record in a file causes: a recording, an event, an on-failure object, records alone.
+
+    Raises:
+        UserError: when the file or a record cannot be read.
+    """
+    recording = read(file, rules)
+    for recorded in recording:
+        yield from change_rows(recorded.change, rules)
+    for table, count in recording.others.items():
+        line = f"table {table}: no rule speaks of its {count} records"
+        yield {"table": table, "records": count, "causes": None}, line
+
+
+def change_rows(change: Change, rules: Rules) -> Iterator[Row]:
+    """What one record causes, and why."""
+    entity = rules.entity_of(change.key)
+    what = "INSERT" if change.old is None else "REMOVE" if change.new is None else "MODIFY"
+    names = changed_names(change.old, change.new) if change.old is not None and change.new is not None else ()
+    of = f"entity {entity.name}" if entity else "of no entity"
+    changed = f" · {', '.join(names)} changed" if names else ""
+    found = consequences(change, rules)
+    head = {"record": what, "item": _key(change.key), "entity": entity and entity.name, "changed": list(names)}
+    yield {**head, "consequences": len(found)}, f"{what} {printable(change.key)}: {of}{changed}"
+    for one in found:
+        yield _consequence_row(one)
+    if not found:
+        why = "no rule speaks of it" if entity is None else "no rule reads what changed"
+        yield {"causes": None, "because": why}, f"  causes nothing: {why}"
+
+
+def _consequence_row(one: Consequence) -> Row:
+    row: dict[str, Any] = {
+        "rule": one.rule.name,
+        "causes": one.does,
+        "item": _key(one.subject),
+        "because": list(one.because),
+    }
+    if one.does == "push":
+        listed = one.rule.listed
+        told = f"looks at each {listed.name} it lists, by {_query(one)}"
+        row["query"] = one.listing and {"table": one.listing.table, "index": one.listing.index}
+    elif one.does == "effect":
+        told = f"{one.rule.kind}s it" if one.rule.kind != "call" else "calls a function"
+    else:
+        told = f"looks at {printable(one.subject)}"
+        if one.part is not None:
+            row["element"] = one.part.element or None
+            told += f", element {one.part.element}" if one.part.element else ""
+    because = ", ".join(one.because)
+    came = because in ("it came", "it went")
+    return row, f"  {told} · because {because}{'' if came else ' changed'} · rule {one.rule.title}"
+
+
+def _query(one: Consequence) -> str:
+    if one.listing is None:
+        return "no Query: no item can name it"
+    names = [name for name, _ in one.listing.conditions.equals]
+    names += [one.listing.conditions.begins_with[0]] if one.listing.conditions.begins_with else []
+    place = (
+        f"index {one.listing.index} of table {one.listing.table}" if one.listing.index else f"table {one.listing.table}"
+    )
+    return f"a Query of {place} with {', '.join(names)}"
+
+
+# ---------------------------------------------------------------- where it is used
+def use_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
+    """Every place that holds something of an item."""
+    count = 0
+    for use in where_used(key, rules, world.store):
+        count += 1
+        yield _use_row(use, key)
+    for rule in archives_of(rules.entity_of(key), rules):
+        place = f"s3://{rule.bucket}/{rule.prefix}"
+        line = f"perhaps in {place}: whole items, from when they were {rule.when} · rule {rule.title}"
+        yield {"rule": rule.name, "kind": rule.kind, "archive": place}, line
+    yield {"places": count}, f"{count} places hold something of {printable(key)}"
+
+
+def _use_row(use: Use, asked: ItemKey) -> Row:
+    paths = [show_path(path) for path in use.paths]
+    row = {
+        "rule": use.rule.name,
+        "kind": use.rule.kind,
+        "target": _key(use.target),
+        "paths": paths,
+        "element": use.element or None,
+        "through": None if use.through == asked else _key(use.through),
+    }
+    what = f"element {use.element} of {', '.join(paths)}" if use.element else ", ".join(paths) or "the whole item"
+    through = "" if use.through == asked else f" · through {printable(use.through)}"
+    return row, f"{printable(use.target)} {what}{through} · rule {use.rule.title}"
+
+
+def _into(rule: Rule) -> str:
+    if rule.copies:
+        return ", ".join(f"{rule.target.name}.{show_path(path)}" for path in rule.copies)
+    return f"{rule.target.name} items" if isinstance(rule, PartRule) else f"what rule {rule.title} does"
+
+
+def _key(key: ItemKey) -> dict[str, Any]:
+    return {"table": key.table, "key": plain_key(key)}

@@ -1,0 +1,213 @@
+"""`sync-rules failures`: what failed and was kept, grouped: failure records, batches that were given up, messages.
+
+Exit code 0 when there is nothing, 1 when there is something, 2 for the user's mistake.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sync_rules.adapters import aws
+from sync_rules.model.errors import RecordError, UserError
+from sync_rules.adapters.failure_log import FailedLines
+from sync_rules.pipeline.failure_records import FailureRecord, time_text, visible
+from sync_rules.language.problems import unknown
+from sync_rules.jobs.consume.run import Files
+from sync_rules.jobs.redrive.work import titles_of
+from sync_rules.pipeline.failed_entries import Entry, Failed, Group, Place, grouped, read_entry
+from sync_rules.language.load import load_rules
+from sync_rules.rules.ruleset import Rules
+from sync_rules.adapters.s3 import OnFailureObjects, parse_place
+from sync_rules.adapters.sqs import PEEKED_MAX_MESSAGES, FailedMessages, require_queue_url
+
+
+@dataclass(frozen=True)
+class Given:
+    """Where to look, as the user says it; nowhere: at the local files that are there."""
+
+    files: list[Path] = field(default_factory=list)
+    queues: list[str] = field(default_factory=list)
+    buckets: list[str] = field(default_factory=list)
+    endpoint_url: str | None = None
+    region: str | None = None
+
+    def places(self, *, peek: bool = False) -> list[Place]:
+        """The places. Raises UserError for what is none."""
+        files = self.files
+        if not (self.files or self.queues or self.buckets):
+            here = Files()
+            files = [path for path in (here.failures, here.batches) if path.exists()]
+        for path in self.files:
+            if not path.is_file():
+                raise UserError(
+                    f"{path}: no such file. Expected one of failure records, or of batches, as `run` keeps."
+                )
+        queues = [require_queue_url(url) for url in self.queues]
+        buckets = [parse_place(text) for text in self.buckets]
+        return [
+            *map(FailedLines, files),
+            *(FailedMessages(aws.sqs(self.endpoint_url, self.region), url, peek=peek) for url in queues),
+            *(OnFailureObjects(aws.s3(self.endpoint_url, self.region), *place) for place in buckets),
+        ]
+
+
+def failures(
+    rules_file: Annotated[
+        Path | None, typer.Argument(metavar="[RULES]", help="The rules file: to say which rules are gone.")
+    ] = None,
+    *,
+    rule: Annotated[list[str] | None, typer.Option(help="Only of this rule; may be given again.")] = None,
+    file: Annotated[list[Path] | None, typer.Option(help="A file of failure records, as `run` keeps.")] = None,
+    batches: Annotated[list[Path] | None, typer.Option(help="A file of given-up batches, as `run` keeps.")] = None,
+    queue: Annotated[
+        list[str] | None, typer.Option(metavar="URL", help="A queue of either, or of messages. It is sampled.")
+    ] = None,
+    bucket: Annotated[
+        list[str] | None, typer.Option(metavar="s3://BUCKET/PREFIX", help="Where Lambda puts given-up batches.")
+    ] = None,
+    endpoint_url: Annotated[str | None, typer.Option(help="Another AWS than AWS's, such as an emulator.")] = None,
+    region: Annotated[str | None, typer.Option(help="The AWS region.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON line per group.")] = False,
+) -> int:
+    """Show what failed and was kept: what, why, how often, since when. Nothing is taken out."""
+    rules = None if rules_file is None else load_rules(rules_file)
+    only = None if not rule else asked_titles(rule, rules)
+    given = Given([*(file or ()), *(batches or ())], queue or [], bucket or [], endpoint_url, region)
+    places = given.places(peek=True)
+    items: Items = defaultdict(set)
+    try:
+        groups = grouped(_counted(_wanted(places, only), items))
+    finally:
+        for place in places:
+            place.close()
+    gone = frozenset[str]() if rules is None else _gone(groups, rules)
+    if as_json:
+        for group in groups:
+            print(json.dumps({**_plain(group, items), "gone": group.what in gone}))
+    else:
+        show(groups, gone, [place for place in places if isinstance(place, FailedMessages)], items)
+    return 1 if groups else 0
+
+
+def asked_titles(names: list[str], rules: Rules | None) -> frozenset[str]:
+    """The titles of the rules a user names. Raises UserError for one that is no rule's, if the rules are known."""
+    titles = frozenset(name.partition(".")[0] for name in names)
+    known = titles if rules is None else dict.fromkeys(one.title for one in rules.rules.values())
+    for title in sorted(titles):
+        if title not in known:
+            raise UserError(unknown("rule", title, known))
+    return titles
+
+
+def _wanted(places: list[Place], only: frozenset[str] | None) -> Iterator[tuple[Entry, Failed | RecordError]]:
+    for place in places:
+        for entry in place.entries():
+            try:
+                body: Failed | RecordError = read_entry(entry.text)
+            except RecordError as error:
+                body = error
+            titles = None if isinstance(body, RecordError) else titles_of(body)
+            if only is None or (titles is not None and not titles.isdisjoint(only)):
+                yield entry, body
+
+
+# The hashes of the items that failed for a rule and a reason: of each it was noted as often as it was tried.
+Items = defaultdict[tuple[str, str], set[int]]
+
+
+def _counted(
+    found: Iterator[tuple[Entry, Failed | RecordError]], items: Items
+) -> Iterator[tuple[Entry, Failed | RecordError]]:
+    for entry, body in found:
+        if isinstance(body, FailureRecord):
+            items[body.rule, body.reason].add(hash((body.table, json.dumps(body.key, sort_keys=True))))
+        yield entry, body
+
+
+def _gone(groups: list[Group], rules: Rules) -> frozenset[str]:
+    titles = {rule.title for rule in rules.rules.values()}
+    about = {group.what for group in groups if group.sort == "failures" and group.what}
+    return frozenset(what for what in about if not titles & {name.partition(".")[0] for name in what.split(", ")})
+
+
+def _plain(group: Group, items: Items) -> dict[str, Any]:
+    """For machines; the key that is the example of a failure record is JSON by itself, other examples are text."""
+    row = {name: time_text(one) if isinstance(one, datetime) else one for name, one in asdict(group).items()}
+    if group.sort == "failures":
+        row["items"] = len(items[group.what, group.reason])
+        with suppress(ValueError):
+            row["example"] = json.loads(group.example)
+    return row
+
+
+# ---------------------------------------------------------------- for people
+HEADINGS = {
+    "failures": ("failure records", ("rule", "reason", "items", "count", "first seen", "last seen", "example")),
+    "batches": (
+        "batches given up",
+        ("condition and shard", "count", "records", "from", "to", "function", "failed again"),
+    ),
+    "messages": ("messages nobody handled", ("kind", "count", "example")),
+    "unreadable": ("not understood", ("why", "count", "example")),
+}
+
+
+NEXT = "put them through again: `sync-rules redrive`, with the same places to look at"
+
+
+def show(groups: list[Group], gone: frozenset[str], queues: list[FailedMessages], items: Items) -> None:
+    """A table for each sort: a line for each group, with nothing cut or broken; on a terminal that is too narrow, one
+    for each value.
+    """
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for sort, (title, headings) in HEADINGS.items():
+        rows = [tuple(map(visible, _row(group, gone, items))) for group in groups if group.sort == sort]
+        if rows:
+            print(title, *lines(headings, rows, columns), sep="\n")
+    if not groups:
+        print("nothing failed that was kept")
+    for queue in queues:
+        more = "the first" if queue.count >= PEEKED_MAX_MESSAGES else "a look at"
+        print(f"queue {queue.name}: {more} {queue.count} messages; a queue may hold more")
+    if groups:
+        print(NEXT)
+
+
+def lines(headings: Sequence[str], rows: Sequence[Sequence[str]], columns: int | None) -> Iterator[str]:
+    """The rows below their headings, or where that is wider than `columns`, each value beside its heading."""
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    if columns is None or sum(widths) + 2 * len(widths) <= columns:
+        for row in (headings, *rows):
+            yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        return
+    side = max(map(len, headings))
+    for row in rows:
+        for name, cell in zip(headings, row, strict=True):
+            yield f"  {name.ljust(side)}  {cell}"
+        yield ""
+
+
+def _row(group: Group, gone: frozenset[str], items: Items) -> tuple[str, ...]:
+    first, last = (at.strftime("%Y-%m-%d %H:%M:%S") if at else "-" for at in (group.first, group.last))
+    count = f"{group.count:,}"
+    match group.sort:
+        case "failures":
+            rule = f"{group.what or '-'}{' (gone)' if group.what in gone else ''}"
+            distinct = f"{len(items[group.what, group.reason]):,}"
+            return rule, group.reason, distinct, count, first, last, group.example
+        case "batches":
+            return group.what, count, f"{group.records:,}", first, last, group.function or "-", group.reason or "-"
+        case "messages":
+            return group.what, count, group.example
+    return group.reason, count, group.example

@@ -1,0 +1,104 @@
+"""`sync-rules test`: play scenarios for your own rules in memory, under every way in which records may arrive.
+
+Exit code 0 when all holds, 1 when something does not, 2 when a file is wrong: then nothing is played.
+"""
+# ruff: noqa: PT028 - `test` is a verb here, not a case
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sync_rules.model.errors import UserError
+from sync_rules.lab.delivery import Delivery
+from sync_rules.lab.scenario import Scenario
+from sync_rules.lab.scenario_file import find_scenarios, load_scenario
+from sync_rules.lab.trial import Trial, tried, variants
+
+
+def test(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILES", help="Scenario files, or folders with scenarios in them or below."),
+    ] = None,
+    *,
+    variant: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this way of delivery. Repeat it for several.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="What is drawn in each way of delivery.")] = 0,
+    list_variants: Annotated[
+        bool, typer.Option("--list-variants", help="Say which ways of delivery there are.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON line per scenario, and one that sums up.")
+    ] = False,
+) -> int:
+    """Play scenarios in memory, under every way records may arrive. The rules are your own."""
+    deliveries = variants(variant or (), seed)
+    if list_variants:
+        width = max(len(delivery.name) for delivery in deliveries)
+        print("\n".join(f"{delivery.name.ljust(width)}  {delivery.told()}" for delivery in deliveries))
+        return 0
+    if not paths:
+        raise UserError("no scenario to play: name files, or folders with scenarios in them or below")
+    return _played(load_all(find_scenarios(paths)), deliveries, as_json=as_json)
+
+
+def load_all(files: tuple[Path, ...]) -> tuple[Scenario, ...]:
+    """Every scenario. Raises UserError with all that is wrong in any of the files."""
+    loaded: list[Scenario] = []
+    wrong: dict[str, None] = {}
+    for file in files:
+        try:
+            loaded.append(load_scenario(file))
+        except UserError as error:
+            wrong[str(error)] = None  # a rules file that is wrong is so for each scenario
+    if wrong:
+        raise UserError("\n".join(wrong))
+    return tuple(loaded)
+
+
+def _played(scenarios: tuple[Scenario, ...], deliveries: tuple[Delivery, ...], *, as_json: bool) -> int:
+    began = time.monotonic()
+    failed = 0
+    width = max(len(scenario.file) for scenario in scenarios)
+    for scenario in scenarios:
+        trials = [tried(scenario, delivery) for delivery in deliveries]
+        failed += not all(trial.ok for trial in trials)
+        print(json.dumps(row(trials)) if as_json else told(trials, width), flush=True)
+    ok = len(scenarios) - failed
+    if as_json:
+        print(json.dumps({"scenarios": len(scenarios), "ok": ok, "failed": failed}))
+    else:
+        ways = "1 way" if len(deliveries) == 1 else f"{len(deliveries)} ways each"
+        what = "1 scenario" if len(scenarios) == 1 else f"{len(scenarios)} scenarios"
+        print(f"{what}, {ways}, in {time.monotonic() - began:.1f} s: {ok} ok, {failed} failed")
+    return int(failed > 0)
+
+
+# ---------------------------------------------------------------- output
+def told(trials: list[Trial], width: int) -> str:
+    """One line; where something is wrong, what it is under the first delivery, and what others make of it."""
+    file = trials[0].file.ljust(width)
+    failed = [trial for trial in trials if not trial.ok]
+    if not failed:
+        return f"{file}  ok"
+    names = ", ".join(trial.delivery.name for trial in failed) if len(failed) < len(trials) else "every variant"
+    return f"{file}  FAILED under {names}\n{failed[0].account()}\n"
+
+
+def row(trials: list[Trial]) -> dict[str, Any]:
+    """A scenario for machines."""
+    return {
+        "file": trials[0].file,
+        "ok": all(trial.ok for trial in trials),
+        "variants": [
+            {"variant": trial.delivery.name, "seed": trial.delivery.seed, "ok": trial.ok}
+            | ({} if trial.ok else {"step": trial.steps[-1].say, "wrong": trial.wrong, "again": trial.again})
+            for trial in trials
+        ],
+    }

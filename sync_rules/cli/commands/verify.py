@@ -1,0 +1,250 @@
+"""`sync-rules verify`: is every copy what its rule says? Looks twice before it calls anything drift; can repair.
+
+Exit code 0 when there is no drift, or none left after --repair; 1 when there is; 2 for the user's mistake. With --from
+only what an earlier report lists is looked at: then 0 says that nothing of it is left.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from rich.console import Console
+
+from sync_rules.adapters import aws
+from sync_rules.audit.asked import chosen, share_of
+from sync_rules.adapters.budget import within_budget
+from sync_rules.cli.account import (STACK, Detach, Remote, StackName, account_of, require_local, require_remote, typed)
+from sync_rules.cli.commands.inaccount_verify import Verdict, verify_in_account
+from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.model.errors import UserError
+from sync_rules.adapters.failure_log import FailureLog, require_writable
+from sync_rules.audit.findings import Finding, Tally
+from sync_rules.rules.key_json import parse_key
+from sync_rules.model.items import ItemKey
+from sync_rules.adapters.preflight import require
+from sync_rules.jobs.consume.run import Files, wall_clock_ms
+from sync_rules.jobs.account.verify_unit import require_grace
+from sync_rules.jobs.account.protocol import CALL_MAX_MS
+from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
+from sync_rules.jobs.account.verify import SEGMENT_ITEMS, SEGMENTS_MAX
+from sync_rules.cli.show.drift import as_line, grid, sampled, summary, unseen
+from sync_rules.audit.drift_report import DriftReport, header, open_report, report
+from sync_rules.cli.show.drift_page import Verified, as_typed, host_of, noting, page
+from sync_rules.adapters.files import require_ending, require_own, require_place, write_whole
+from sync_rules.language.load import load_rules
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import NobodyLooksAgain, World
+from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
+
+SHOWN_PER_RULE_MAX: Final = 20
+WORKERS_MAX: Final = 64
+REMOTE_WORKERS: Final = 8
+PAGE_ENDINGS: Final = (".html", ".htm")
+
+
+def verify(
+    context: typer.Context,
+    rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules file.")] = Path("rules.yaml"),
+    *,
+    rule: Annotated[list[str] | None, typer.Option(help="Only this rule; may be given again.")] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="JSON", help='Only the item with this key: \'{"PK": "USER#1", "SK": "..."}\'.')
+    ] = None,
+    table: Annotated[str | None, typer.Option(help="The table of --key, where its attributes do not tell.")] = None,
+    repair: Annotated[bool, typer.Option("--repair", help="Mend what drifted; never over a newer write.")] = False,
+    from_report: Annotated[
+        Path | None, typer.Option("--from", help="Only what this report of an earlier verify --json lists.")
+    ] = None,
+    sample: Annotated[
+        float | None, typer.Option(min=0.1, max=100, metavar="PERCENT", help="Only so much of each table, at random.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="The same sample again, as far as the tables are the same.")] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, max=REMOTE_MAX, help=f"Segments of a table at a time: 1, or {REMOTE_WORKERS} remotely."),
+    ] = None,
+    segments: Annotated[
+        int | None,
+        typer.Option(min=1, max=SEGMENTS_MAX, help=f"With --remote: of each scan; one for {SEGMENT_ITEMS:,} items."),
+    ] = None,
+    grace_seconds: Annotated[
+        float, typer.Option(min=0, help="How long a copy may differ before it is drift and not lag.")
+    ] = GRACE_SECONDS,
+    endpoint_url: Annotated[str | None, typer.Option(help="Another DynamoDB than AWS's, such as an emulator.")] = None,
+    region: Annotated[str | None, typer.Option(help="The AWS region.")] = None,
+    failures: Annotated[Path, typer.Option(help="Where to append what cannot be repaired.")] = Files.failures,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A report: JSON lines, one per drift, the totals last.")
+    ] = False,
+    page_file: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE.html", help="Write a page for people, to be opened.")
+    ] = None,
+    remote: Remote = False,
+    stack_name: StackName = STACK,
+    detach: Detach = False,
+) -> int:
+    """Compare every copy with its source; mend it with --repair."""
+    if remote:
+        require_local({"--key": key, "--table": table, "--from": from_report, "--report": page_file})
+        require_local({"--failures": failures != Files.failures}, "the stack has its own")
+        rules = load_rules(rules_file)
+        _require_possible(rules, rule or [], grace_seconds)
+        share, seed = share_of(sample, seed, 1)
+        asked: dict[str, Any] = {"rules": rule or [], "repair": repair, "grace_seconds": grace_seconds, "seed": seed}
+        asked |= {"numbers": list(share.numbers) if share.sampled else None, "segments": segments}
+        account = account_of(stack_name, "VerifyMachineArn", endpoint_url, region)
+        verdict = verify_in_account(account, rules, asked | {"workers": workers or REMOTE_WORKERS}, detach=detach)
+        kept = f"the failures queue ({account.failures_command()})"
+        return 0 if verdict is None else _told(verdict, rules, seed, kept, repair=repair, as_json=as_json)
+    require_remote({"--detach": detach, "--segments": segments, "--stack": typed(context, "stack_name")})
+    workers = _at_most(workers or 1)
+    _require_outputs(rules_file, from_report, failures, page_file, repair=repair)
+    rules = load_rules(rules_file)
+    only = chosen(rules, rule or [])
+    item = None if key is None else parse_key(key, table, rules)
+    if sum(given is not None for given in (key, from_report, sample)) > 1:
+        raise UserError("--key, --from and --sample each say what to look at: give one of them")
+    listed = None if from_report is None else open_report(from_report, rules)
+    only = only if listed is None else only & listed.names
+    if listed is not None and not only:
+        raise UserError(f"{from_report} is a report of none of these rules: leave out --rule")
+    share, seed = share_of(sample, seed, workers)
+    started, examples = datetime.now(UTC), dict[str, list[Finding]]()
+    client = aws.dynamodb(endpoint_url, region)
+    require(client, replace(rules, rules={name: rules.rules[name] for name in sorted(only)}), streams=False)
+    store = within_budget(DynamoStore(client, rules.tables), rules.tables)
+    console = Console(stderr=True)
+    with console.status("verifying", spinner="dots") as status:
+
+        def progress(tally: Tally, doing: str) -> None:
+            if console.is_terminal:
+                status.update(f"{doing} · {tally.items} items")
+            elif "looking again in" in doing:  # or a log would stay silent for minutes
+                console.print(doing, highlight=False)
+
+        verifier = Verifier(
+            rules,
+            World(store, NobodyLooksAgain(), FailureLog(failures, wall_clock_ms)),
+            only,
+            repair=repair,
+            share=share,
+            workers=workers,
+            grace_seconds=grace_seconds,
+            on_progress=progress,
+        )
+        findings = noting(_looked_at(verifier, item, listed), examples)
+        whole = item is None and listed is None
+        head = {**header(rules, only, datetime.now(UTC), share), "seed": seed} if as_json else None
+        show(findings, verifier.tally, only, head=head, whole=whole, repair=repair)
+        if whole and not as_json:
+            for line in (*sampled(share, seed, rules, only), *unseen(rules, verifier.tally, only, share)):
+                print(line)
+    if page_file is not None:
+        tally = verifier.tally
+        verified = Verified(
+            rules=rules,
+            names=only if whole else frozenset(name for name in only if tally.seen(name)),
+            tally=tally,
+            examples=examples,
+            started=started,
+            seconds=(datetime.now(UTC) - started).total_seconds(),
+            how=as_typed(context.obj),
+            endpoint=host_of(client.meta.endpoint_url),
+            region=client.meta.region_name,
+            grace_seconds=grace_seconds,
+            repair=repair,
+            share=share,
+            seed=seed,
+            only="" if whole else "one item" if listed is None else "what an earlier report lists",
+        )
+        write_whole(page_file, page(verified))
+    return 1 if verifier.tally.left else 0
+
+
+def _at_most(workers: int) -> int:
+    """So many, if one machine can. Raises UserError."""
+    if workers > WORKERS_MAX:
+        raise UserError(f"--workers {workers}: expected at most {WORKERS_MAX} on one machine; --remote takes more")
+    return workers
+
+
+def _require_possible(rules: Rules, names: list[str], grace_seconds: float) -> None:
+    """See to what can be seen from here, before anything is started in the account. Raises UserError."""
+    if not chosen(rules, names):
+        raise UserError("all rules are of kinds that act on changes: nothing could be verified")
+    require_grace(grace_seconds, CALL_MAX_MS)
+
+
+def _told(verdict: Verdict, rules: Rules, seed: int | None, kept: str, *, repair: bool, as_json: bool) -> int:
+    """Show what was found in the account, as if it had been here."""
+    tally, only, share = verdict.tally, verdict.names, verdict.share
+    if as_json:
+        verdict.print_report()
+    else:
+        show(verdict.findings(), tally, only, repair=repair, kept=kept)
+        for line in (*sampled(share, seed, rules, only), *unseen(rules, tally, only, share)):
+            print(line)
+    return 1 if tally.left or not verdict.whole else 0
+
+
+def _require_outputs(
+    rules_file: Path, from_report: Path | None, failures: Path, page_file: Path | None, *, repair: bool
+) -> None:
+    """See that what will be written can be, and is nothing that is read. Raises UserError."""
+    require_own(page_file, rules_file, from_report, failures)
+    require_own(failures, rules_file, from_report)
+    if page_file is not None:
+        require_ending(page_file, PAGE_ENDINGS)
+        require_place(page_file)
+    if repair or failures != Files.failures:  # a folder that nobody may write in is no matter to who only looks
+        require_writable(failures)
+
+
+def _looked_at(verifier: Verifier, item: ItemKey | None, listed: DriftReport | None) -> Iterator[Finding]:
+    """What was asked for: one item, what a report lists, or the tables."""
+    if listed is not None:
+        return verifier.listed(listed.listed, listed.age_seconds(datetime.now(UTC)))
+    return verifier.sweep() if item is None else verifier.one(item)
+
+
+# ---------------------------------------------------------------- output
+def show(
+    findings: Iterable[Finding],
+    tally: Tally,
+    only: frozenset[str],
+    *,
+    head: Mapping[str, Any] | None = None,
+    whole: bool = True,
+    repair: bool = False,
+    kept: str = "the failures file",
+) -> None:
+    """Each drift as it is found, the totals at the end: as a report when there is a `head` for one, else for people,
+    who are shown the first of each rule. Where not the `whole` is looked at, the totals are those of the rules that had
+    something to look at. `kept` is where what could not be repaired says why.
+    """
+
+    def looked_at() -> frozenset[str]:
+        return only if whole else frozenset(name for name in only if tally.seen(name))
+
+    if head is not None:
+        for line in report(findings, tally, head, looked_at, lambda: datetime.now(UTC)):
+            print(json.dumps(line), flush=True)
+        return
+    shown: Counter[str] = Counter()
+    for finding in findings:
+        rule = finding.difference.rule
+        shown[rule] += 1
+        if shown[rule] <= SHOWN_PER_RULE_MAX:
+            print(as_line(finding), flush=True)
+    for rule, count in sorted(shown.items()):
+        if count > SHOWN_PER_RULE_MAX:
+            print(f"and {count - SHOWN_PER_RULE_MAX} more of rule {rule}; --json prints them all")
+    Console().print(grid(tally, looked_at()))
+    print(summary(tally, repair=repair, kept=kept))

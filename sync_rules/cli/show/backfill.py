@@ -1,0 +1,238 @@
+"""How a backfill shows itself: a bar on a terminal, a line now and then in a log, JSON lines for machines.
+
+Law: it shows counts, names of rules and error codes, never a key or a value. What machines read goes to standard
+output, and so does what remains for people: a table and the last word. Progress goes to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+from rich.table import Table as Grid
+
+from sync_rules.jobs.backfill.run import BackfillRun
+from sync_rules.jobs.backfill.progress import Totals
+from sync_rules.model.items import REFUSALS, Outcome
+
+LINE_EVERY_SECONDS: Final = 10.0
+GROUPS: Final = {
+    "copied": (Outcome.COPIED,),
+    "right": (Outcome.RIGHT,),
+    "kept": (Outcome.KEPT,),
+    "refused": tuple(REFUSALS),
+    "parked": (Outcome.PARKED,),
+    "failed": (Outcome.FAILED,),
+}
+MINUTE: Final = 60
+
+Estimate = Callable[[frozenset[str]], int]  # how many items there are to go over, for the rules of these names
+
+
+def counts(totals: Totals, rules: frozenset[str] | None = None) -> dict[str, int]:
+    """What came of it, over all rules or over some."""
+    return {name: totals.count(*outcomes, rules=rules) for name, outcomes in GROUPS.items()}
+
+
+class Meter:
+    """Where a run is, in figures. `estimate` goes by DynamoDB's own count, which may be six hours old."""
+
+    def __init__(self, estimate: Estimate, clock: Callable[[], float] = time.monotonic) -> None:
+        self._estimate = estimate
+        self._clock = clock
+        self._began = clock()
+        self._first: Totals | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return self._clock() - self._began
+
+    def begin(self, totals: Totals, seconds_ago: float = 0.0) -> None:
+        """What a run that is gone on with had done already, and how long before this meter it was gone on with; later
+        calls change nothing.
+        """
+        if self._first is None:
+            self._first, self._began = totals, self._began - seconds_ago
+
+    def figures(self, run: BackfillRun, totals: Totals) -> dict[str, Any]:
+        """Everything there is to show. `of_items` and `seconds_left` are estimates, None when there is none."""
+        first = self._first or Totals()
+        of_items = self._of_items(run, totals)
+        seconds = max(self.seconds, 1e-3)
+        done = totals.items - first.items
+        left = None if of_items is None or done <= 0 else round((of_items - totals.items) / (done / seconds))
+        return {
+            "step": min(run.place.step + 1, len(run.steps)),
+            "steps": len(run.steps),
+            "round": run.place.round + 1,
+            "items": totals.items,
+            "of_items": of_items,
+            **counts(totals),
+            "reads": round(totals.reads, 1),
+            "writes": round(totals.writes),
+            "items_before": first.items,
+            "writes_before": round(first.writes),
+            "writes_per_second": round((totals.writes - first.writes) / seconds, 1),
+            "seconds": round(seconds, 1),
+            "seconds_left": left,
+        }
+
+    def _of_items(self, run: BackfillRun, totals: Totals) -> int | None:
+        left = [self._estimate(step.names) for step in run.steps[run.place.step :]]
+        if left and totals.items - run.before.items > left[0]:
+            return None  # a table that grew since it was counted
+        return (run.before.items + sum(left)) or None
+
+
+class Display(Protocol):
+    """Where progress goes. Called by one thread at a time."""
+
+    def say(self, text: str) -> None:
+        """One sentence, now."""
+        ...
+
+    def update(self, figures: Callable[[], dict[str, Any]]) -> None:
+        """Show the figures, if it is time to."""
+        ...
+
+
+@contextmanager
+def display_on(console: Console, *, as_json: bool) -> Iterator[Display]:
+    """JSON lines when asked for; a bar on a terminal; plain lines elsewhere. `console` is that of standard error."""
+    if as_json or not console.is_terminal:
+        yield Lines(console, as_json=as_json)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[figures]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield Bar(progress)
+
+
+class Lines:
+    """A line every few seconds."""
+
+    def __init__(self, console: Console, *, as_json: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._as_json = as_json
+        self._clock = clock
+        self._shown = clock()
+
+    def say(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def update(self, figures: Callable[[], dict[str, Any]]) -> None:
+        if self._clock() - self._shown < LINE_EVERY_SECONDS:
+            return
+        self._shown = self._clock()
+        if self._as_json:
+            print(json.dumps({"progress": figures()}), flush=True)
+        else:
+            now = figures()
+            self.say(f"{where(now)} · {line(now)}")
+
+
+class Bar:
+    """A bar that is written over."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task = progress.add_task("backfill", total=None, figures="")
+
+    def say(self, text: str) -> None:
+        self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def update(self, figures: Callable[[], dict[str, Any]]) -> None:
+        now = figures()
+        self._progress.update(
+            self._task, description=where(now), completed=now["items"], total=now["of_items"], figures=line(now)
+        )
+
+
+def conclude(run: BackfillRun, meter: Meter, *, done: bool, as_json: bool, advice: tuple[str, str]) -> None:
+    """What it came to by rule, what was left and why, the last word. `advice` says how to go on with what is not done,
+    and where to look for what could not be.
+    """
+    totals = run.totals
+    now = meter.figures(run, totals)
+    names = frozenset(name for step in run.steps for name in step.names)
+    if as_json:
+        rules = {name: counts(totals, frozenset([name])) for name in sorted(names)}
+        left = [{"supply": one.supply, "reason": one.reason} for one in run.left]
+        print(json.dumps({"summary": {**now, "done": done, "rules": rules, "left": left}}), flush=True)
+        return
+    Console().print(grid(totals, names))
+    for one in run.left:
+        print(f"left: {one.supply}: {one.reason}")
+    print(summary(now, done=done))
+    if not done:
+        print(advice[0])
+    elif not totals.asked:
+        print("No item that was looked at is one that a rule keeps something of, or --where held for none.")
+    if now["parked"] or now["failed"]:
+        print(advice[1])
+
+
+def where(now: dict[str, Any]) -> str:
+    """Which step, and which round if it is not the first."""
+    return f"step {now['step']} of {now['steps']}" + (f", round {now['round']}" if now["round"] > 1 else "")
+
+
+def line(now: dict[str, Any]) -> str:
+    """The figures in one line."""
+    of_items = "" if now["of_items"] is None else f" of about {now['of_items']:,}"
+    parts = [
+        f"{now['items']:,}{of_items} items",
+        f"{now['copied']:,} written",
+        f"{now['right']:,} right",
+        *(f"{now[name]:,} {name}" for name in ("refused", "parked", "failed") if now[name]),
+        f"{now['writes_per_second']:,.0f} write units/s",
+    ]
+    if now["seconds_left"] is not None:
+        minutes, seconds = divmod(now["seconds_left"], MINUTE)
+        parts.append(f"{minutes}:{seconds:02} left")
+    return " · ".join(parts)
+
+
+def summary(now: dict[str, Any], *, done: bool) -> str:
+    """The last word."""
+    return (
+        f"{'Done' if done else 'Not done'}: {now['items']:,} looks at items in {_steps(now['steps'])}, "
+        f"{now['copied']:,} copies written, {now['right']:,} right already, {now['kept']:,} kept, "
+        f"{now['refused']:,} refused, {now['parked']:,} parked, {now['failed']:,} failed. "
+        f"{now['writes']:,} write units, {now['reads']:,.0f} read units, {now['seconds']:,.1f} s{_before(now)}."
+    )
+
+
+def _steps(steps: int) -> str:
+    """Why an item may be looked at more than once."""
+    return "one step" if steps == 1 else f"{steps} steps, each over its own tables"
+
+
+def _before(now: dict[str, Any]) -> str:
+    """What the counts include and the seconds do not."""
+    if not now["items_before"]:
+        return ""
+    return f" this time; {now['items_before']:,} looks and {now['writes_before']:,} write units were spent before"
+
+
+def grid(totals: Totals, names: frozenset[str]) -> Grid:
+    """The figures of all rules, for people."""
+    table = Grid(box=None, header_style="bold", pad_edge=False)
+    table.add_column("rule", no_wrap=True)
+    for name in GROUPS:
+        table.add_column(name, justify="right")
+    for rule in sorted(names):
+        figures = counts(totals, frozenset([rule]))
+        style = "red" if figures["parked"] or figures["failed"] else None
+        table.add_row(rule, *(f"{figure:,}" for figure in figures.values()), style=style)
+    return table

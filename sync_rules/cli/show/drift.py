@@ -1,0 +1,85 @@
+"""A verify for people: each drift as a line, the figures as a table, the last word with what to do about what is left.
+
+Law: keys and paths are shown, never a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.table import Table as Grid
+
+from sync_rules.model.values import show_path
+from sync_rules.audit.ledger_balance import ledgers
+from sync_rules.audit.compare import Drift
+from sync_rules.pipeline.failure_records import printable
+from sync_rules.rules.rule import PartRule
+from sync_rules.audit.findings import Finding, Share, Tally
+from sync_rules.audit.drift_report import totals
+from sync_rules.rules.ruleset import Rules
+
+
+def summary(tally: Tally, *, repair: bool, kept: str = "the failures file") -> str:
+    """The last word, for people: how much is left of what kind, and what to do about each. `kept` says why."""
+    checked = f"{tally.items} items checked, "
+    if not tally.left:
+        return f"{checked}no drift left" if tally.drift.total() else f"{checked}no drift"
+    kinds = {drift: sum(tally.unmended[rule, drift] for rule in tally.drift) for drift in Drift}
+    lost = sum(tally.hopeless[rule, Drift.ORPHAN] for rule in tally.drift)
+    mendable = kinds | {Drift.ORPHAN: kinds[Drift.ORPHAN] - lost, Drift.STUCK: 0}
+    advice = []
+    if names := ", ".join(drift.value for drift, count in mendable.items() if count):
+        again = f"could not be mended now: run it again, and see {kept} for why"
+        advice.append(f"What is {names} {again}." if repair else f"--repair mends what is {names}.")
+    if kinds[Drift.STUCK]:
+        advice.append("What is stuck says why: nothing mends it but you.")
+    if lost:
+        which = "An orphan has no source" if lost == kinds[Drift.ORPHAN] else f"{lost} of the orphans the rules leave"
+        advice.append(f"{which}: bring that back, or remove the orphan.")
+    counts = ", ".join(f"{count} {drift.value}" for drift, count in kinds.items() if count)
+    return " ".join([f"{checked}{tally.left} drift left: {counts}.", *advice])
+
+
+def sampled(share: Share, seed: int | None, rules: Rules, only: frozenset[str]) -> Iterator[str]:
+    """What a sample looked at, and what it did not."""
+    if share.sampled:
+        of = f"{len(share.numbers)} of {share.segments} segments, --seed {seed}"
+        yield f"a sample: {share.percent:g} % of each table was looked at ({of})"
+        if any(True for _ in ledgers(rules, only)):
+            yield "totals of ledgers were not added up: that takes all entries, not a sample"
+
+
+def unseen(rules: Rules, tally: Tally, only: frozenset[str], share: Share) -> Iterator[str]:
+    """A line for each rule that had nothing to look at: no drift there proves nothing."""
+    lines: dict[str, None] = {}
+    for name in sorted(only):
+        if not tally.seen(name):
+            rule = rules.rules[name]
+            what, entity = ("sources", rule.source) if isinstance(rule, PartRule) else ("targets", rule.target)
+            where = f"no key in table {entity.table.physical_name} is of entity {entity.name}"
+            lines[f"rule {rule.title} saw no {what}: {'none is in the sample' if share.sampled else where}"] = None
+    yield from lines
+
+
+def grid(tally: Tally, only: frozenset[str]) -> Grid:
+    """The figures of all rules for people."""
+    table = Grid(box=None, header_style="bold", pad_edge=False)
+    table.add_column("rule", no_wrap=True)
+    names = ("right", "kept", "orphaned", "lag", "drift", "repaired")
+    for name in names:
+        table.add_column(name, justify="right")
+    for rule in sorted(only):
+        figures = totals(tally, rule)
+        style = "red" if figures["drift"] > figures["repaired"] else None
+        table.add_row(rule, *(str(figures[name]) for name in names), style=style)
+    return table
+
+
+def as_line(finding: Finding) -> str:
+    """A drift for people."""
+    found = finding.difference
+    paths = "".join(f"{', ' if number else ' '}{show_path(path)}" for number, path in enumerate(found.paths))
+    source = f" from {printable(found.source)}" if found.source else ""
+    mended = " · repaired" if finding.repaired else " · right by now" if finding.came_right else ""
+    why = f" ({found.reason})" if found.reason else ""
+    return f"{found.drift.value}{why}: {printable(found.target)}{paths}{source} · rule {found.rule}{mended}"

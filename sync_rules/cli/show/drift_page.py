@@ -1,0 +1,288 @@
+"""The report of a verify as one HTML page, which opens from disk and asks for nothing: no network, no script.
+
+Law: the page names rules, keys and paths and never holds a value of an item. Whatever stands in it is text: what a key
+or a name holds is escaped here and nowhere else. It says nothing by colour alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from sync_rules import __version__
+from sync_rules.model.values import show_path
+from sync_rules.audit.compare import Drift
+from sync_rules.pipeline.failure_records import plain_key
+from sync_rules.audit.findings import Finding, Share, Tally
+from sync_rules.model.items import ItemKey
+from sync_rules.cli.show.drift import sampled, summary, unseen
+from sync_rules.audit.drift_report import totals
+from sync_rules.cli.show.pagestyle import STYLE
+from sync_rules.cli.show.picture import PictureError, svg
+from sync_rules.cli.show.rule_graph import Arrow, graph_of, mermaid
+from sync_rules.rules.ruleset import Rules
+
+EXAMPLES_MAX_ITEMS: Final = 20  # of each rule
+ADDRESS: Final = re.compile(r"^(?P<plain>(?:--[\w-]+=)?[A-Za-z][\w+.-]*://)(?:[^/?#]*@)?(?P<rest>[^?#]*).*$", re.DOTALL)
+POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+MEANINGS: Final[Mapping[str, str]] = {
+    "checked": "pairs of a rule and a target (of a rule that keeps parts: a part) that were looked at",
+    "right": "the copy is what its rule says",
+    "kept": "the rule says nothing here: there is no source, or where does not hold",
+    "orphaned": "of the kept, the copies whose source is gone and that the rule lets stay",
+    "lag": "it differed at the first look and was right, or another one, at the second: the change was on its way",
+    "drift": "it differed twice, and nobody had touched it in between",
+    "repaired": "drift that was mended, without writing over anything newer",
+    "left": "drift that is still there",
+    Drift.WRONG.value: "the copy holds another value than its source says",
+    Drift.MISSING.value: "the copy is not there, what it is made from is",
+    Drift.EXTRA.value: "the copy is there, what it would be made of is not",
+    Drift.ORPHAN.value: "it is there, its source does not exist: bring that back, or remove the orphan",
+    Drift.STUCK.value: "it cannot be made right; the reason says why, and nothing mends it but you",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verified:
+    """A verify that came to its end. `names` are the compiled rules that were looked with, `how` the command line
+    without secrets. `share` and `seed` say which part of the tables was looked at, `only` where not even that.
+    """
+
+    rules: Rules
+    names: frozenset[str]
+    tally: Tally
+    examples: Mapping[str, Sequence[Finding]]
+    started: datetime
+    seconds: float
+    how: str
+    endpoint: str
+    region: str | None
+    grace_seconds: float
+    repair: bool
+    share: Share
+    seed: int | None = None
+    only: Literal["", "one item", "what an earlier report lists"] = ""
+
+
+def noting(findings: Iterable[Finding], examples: dict[str, list[Finding]]) -> Iterator[Finding]:
+    """The findings as they come, the first of each rule noted as its examples."""
+    for finding in findings:
+        noted = examples.setdefault(finding.difference.rule, [])
+        if len(noted) < EXAMPLES_MAX_ITEMS:
+            noted.append(finding)
+        yield finding
+
+
+def as_typed(arguments: Iterable[str]) -> str:
+    """The command line for the report. Of an address all but scheme, host and path is left out: it may be a secret."""
+    return shlex.join(["sync-rules", *(ADDRESS.sub(r"\g<plain>\g<rest>", argument) for argument in arguments)])
+
+
+def host_of(address: str) -> str:
+    """Host and port of an address, without who asks."""
+    return urlsplit(address).netloc.rpartition("@")[2]
+
+
+# ---------------------------------------------------------------- the page
+def page(verified: Verified) -> str:
+    """The whole page."""
+    graph = graph_of(verified.rules)
+    titles = _titles(verified)
+    word, headline = _headline(verified)
+    sections = (_of_rule(number, title, graph.arrows, verified) for number, title in enumerate(titles))
+    body = "".join((
+        f'<header class="{word}"><h1>{SIGNS[word]} {_text(headline)}</h1>',
+        f"<p>{_text(summary(verified.tally, repair=verified.repair))}</p>",
+        *(f'<p class="dim">{_text(line)}</p>' for line in _coverage(verified)),
+        "</header>",
+        "<main><h2>Figures</h2>",
+        _figures(titles, verified),
+        "<h2>Rule by rule</h2>",
+        *sections,
+        "<h2>All rules of the file</h2>",
+        _drawn(verified.rules),
+        "<h2>When and how</h2>",
+        _defined((name, _text(value)) for name, value in _when_and_how(verified)),
+        "<h2>What the words mean</h2>",
+        _defined((_text(name), _text(meaning)) for name, meaning in MEANINGS.items()),
+        "</main>",
+    ))  # fmt: skip
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
+        f"<title>{_text(headline)} · sync-rules verify</title><style>{STYLE}</style></head>\n"
+        f"<body>{body}</body></html>\n"
+    )
+
+
+SIGNS: Final[Mapping[str, str]] = {
+    word: f'<span class="sign" aria-hidden="true">{sign}</span>'
+    for word, sign in {"well": "✓", "bad": "✗", "dim": "○"}.items()
+}
+
+
+def _headline(verified: Verified) -> tuple[str, str]:
+    """The word of the verdict, and the verdict."""
+    tally = verified.tally
+    if tally.left:
+        return "bad", f"Drift left: {tally.left}"
+    if not any(tally.seen(name) for name in verified.names):
+        return "dim", "There was nothing to look at"
+    return "well", f"Well: {tally.drift.total()} drift, all repaired" if tally.drift.total() else "Well: no drift"
+
+
+def _coverage(verified: Verified) -> Iterator[str]:
+    """What the verdict is about, where that is not the whole."""
+    if verified.only:
+        yield f"Only {verified.only} was looked at."
+    for line in sampled(verified.share, verified.seed, verified.rules, verified.names):
+        yield f"{line[0].upper()}{line[1:]}."
+
+
+def _titles(verified: Verified) -> list[str]:
+    """The rules of the file that were looked with, those with drift left first."""
+    rules, left = verified.rules.rules, {name for name in verified.names if _left(name, verified.tally)}
+    bad = {rules[name].title for name in left}
+    return sorted({rules[name].title for name in verified.names}, key=lambda title: (title not in bad, title))
+
+
+def _named(title: str, verified: Verified) -> list[str]:
+    """The compiled rules that a rule of the file was looked with."""
+    return sorted(name for name in verified.names if verified.rules.rules[name].title == title)
+
+
+def _left(name: str, tally: Tally) -> int:
+    return tally.drift[name] - tally.repaired[name]
+
+
+def _figures(titles: Sequence[str], verified: Verified) -> str:
+    """The figures of all rules, in pairs of rule and target."""
+    tally = verified.tally
+    heads = ("left", "drift", "checked", *(name for name in totals(tally, "") if name != "drift"))  # worst first
+    rows = []
+    for number, title in enumerate(titles):
+        for name in _named(title, verified):
+            figures = {**totals(tally, name), "checked": tally.seen(name), "left": _left(name, tally)}
+            cells = "".join(f'<td class="number">{figures[head]:,}</td>' for head in heads)
+            word, said = _verdict((name,), tally)
+            verdict = f'<td class="{word}">{SIGNS[word]} {said}</td>'
+            rows.append(f'<tr><th scope="row"><a href="#rule-{number}">{_text(name)}</a></th>{verdict}{cells}</tr>')
+    columns = "".join(f'<th scope="col" class="number">{head}</th>' for head in heads)
+    head = f'<tr><th scope="col">rule</th><th scope="col">verdict</th>{columns}</tr>'
+    return _wide("Figures of each rule", f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>")
+
+
+def _verdict(names: Sequence[str], tally: Tally) -> tuple[str, str]:
+    """The word and the verdict for some compiled rules."""
+    if any(_left(name, tally) for name in names):
+        return "bad", "drift"
+    return ("well", "well") if any(tally.seen(name) for name in names) else ("dim", "saw nothing")
+
+
+# ---------------------------------------------------------------- rule by rule
+def _of_rule(number: int, title: str, arrows: Iterable[Arrow], verified: Verified) -> str:
+    """One rule of the file: what it keeps, how that stands, and examples of what drifted."""
+    tally, names = verified.tally, _named(title, verified)
+    word, said = _verdict(names, tally)
+    kinds = {drift: sum(tally.unmended[name, drift] for name in names) for drift in Drift}
+    counts = [f"{count:,} {drift.value}" for drift, count in kinds.items() if count]
+    repaired = sum(tally.repaired[name] for name in names)
+    told = [f"{said}: {', '.join(counts)}" if counts else said, f"{repaired:,} repaired" if repaired else ""]
+    mine = [arrow for arrow in arrows if arrow.rule == title]
+    kind = mine[0].kind if mine else verified.rules.rules[names[0]].kind
+    keeps = "".join(f"<p><code>{_text(arrow.keeps)}</code></p>" for arrow in mine)
+    empty = unseen(verified.rules, tally, frozenset(names), verified.share)
+    unlooked = "".join(f'<p class="dim">{_text(line)}. No drift there proves nothing.</p>' for line in empty)
+    examples = [finding for name in names for finding in verified.examples.get(name, ())]
+    return (
+        f'<section id="rule-{number}"><h3>{_text(title)} <span class="kind">{_text(kind)}</span></h3>{keeps}'
+        f'<p class="{word}">{SIGNS[word]} {_text(", ".join(filter(None, told)))}</p>{unlooked}'
+        f"{_examples(title, examples, sum(tally.drift[name] for name in names))}</section>"
+    )
+
+
+def _examples(title: str, findings: Sequence[Finding], drift: int) -> str:
+    if not findings:
+        return ""
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("drift", "target", "paths", "source", "reason", "now"))
+    rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in _cells(finding))}</tr>" for finding in findings)
+    table = f'<table class="examples"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    shown = f"{len(findings):,} of {drift:,}" if len(findings) < drift else f"{len(findings):,}"
+    return f"<details><summary>What drifted ({shown})</summary>{_wide(f'What drifted of {title}', table)}</details>"
+
+
+def _cells(finding: Finding) -> Iterator[str]:
+    found = finding.difference
+    yield found.drift.value
+    yield _key(found.target)
+    yield ", ".join(f"<code>{_text(show_path(path))}</code>" for path in found.paths)
+    yield "" if found.source is None else _key(found.source)
+    yield _text(found.reason)
+    yield "repaired" if finding.repaired else "right by now" if finding.came_right else "left"
+
+
+# ---------------------------------------------------------------- the graph
+def _drawn(rules: Rules) -> str:
+    """The graph as a picture where there can be one, and always as a list."""
+    graph = graph_of(rules)
+    rows = (
+        f"<li>{_text(arrow.rule)} ({_text(arrow.kind)}): <code>{_text(arrow.keeps)}</code></li>"
+        for arrow in graph.arrows
+    )
+    listed = f"<ul>{''.join(rows)}</ul>"
+    try:
+        picture = svg(graph)
+    except PictureError as error:
+        text = _wide("The rules as Mermaid text", f"<pre>{_text(mermaid(graph), keep=NEW_LINE)}</pre>")
+        source = f"<details><summary>The same as Mermaid text</summary>{text}</details>"
+        return f'<p class="dim">{_text(str(error))}</p>{listed}{source}'
+    figure = f'<figure class="wide" role="region" aria-label="The rules as a picture" tabindex="0">{picture}</figure>'
+    return f"{figure}<details><summary>The same as a list</summary>{listed}</details>"
+
+
+# ---------------------------------------------------------------- when and how
+def _when_and_how(verified: Verified) -> Iterator[tuple[str, str]]:
+    grace = f"{verified.grace_seconds:g} s between the looks at what differs"
+    yield "Started", f"{verified.started.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    yield "Took", f"{verified.seconds:,.1f} s"
+    yield "Command", verified.how
+    yield "DynamoDB at", verified.endpoint
+    yield "Region", verified.region or "not said"
+    yield "Looked at", " ".join(_coverage(verified)) or "every item of the tables"
+    yield "Grace", grace
+    yield "Repair", "yes: what could be mended was" if verified.repair else "no: nothing was written"
+    yield "Rules", verified.rules.fingerprint or "not known"
+    yield "Version", f"sync-rules {__version__}"
+
+
+# ---------------------------------------------------------------- HTML
+NEW_LINE: Final = "\n"
+
+
+def _text(text: str, keep: str = "") -> str:
+    """Any text as HTML, with what cannot be seen, or turns the direction of what follows, in the form of JSON."""
+    seen = (one if one.isprintable() or one in keep else json.dumps(one)[1:-1] for one in text)
+    return escape("".join(seen))
+
+
+def _key(key: ItemKey) -> str:
+    """A key as `verify --key` takes it, after the name of its table."""
+    return f"{_text(key.table)} <code>{_text(json.dumps(plain_key(key), ensure_ascii=False))}</code>"
+
+
+def _wide(label: str, inside: str) -> str:
+    """What may be wider than the screen: it scrolls inside itself, by keyboard too."""
+    return f'<div class="wide" role="region" aria-label="{_text(label)}" tabindex="0">{inside}</div>'
+
+
+def _defined(pairs: Iterable[tuple[str, str]]) -> str:
+    return f"<dl>{''.join(f'<dt>{name}</dt><dd>{value}</dd>' for name, value in pairs)}</dl>"

@@ -1,0 +1,240 @@
+"""A plan as people and machines read it: what each rule would do, units, money, time, and where it will be hot.
+
+Law: counts, names, keys and paths, never a value. An estimate is marked as one wherever it stands; money is said with
+the Region and the date of its prices, or is left out and said to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+from sync_rules.model.values import show_path
+from sync_rules.pipeline.failure_records import plain_key, printable
+from sync_rules.jobs.dryrun.figures import PARTITION_MAX_UNITS, Plan, PlannedWrite, Since
+from sync_rules.jobs.dryrun.prices import Prices, on_demand, provisioned
+
+COLUMNS: Final = {
+    "looked at": "looked_at", "to write": "to_write", "right": "right", "kept": "kept", "parked": "parked",
+    "write units": "write_units",
+}  # fmt: skip
+MINUTE: Final = 60
+HOUR: Final = 60 * MINUTE
+WHOLE_RATE: Final = 10  # from here on a rate is shown without decimals
+CENT: Final = Decimal("0.01")
+SHOWN_MONEY: Final = Decimal("0.000001")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A plan with what it is shown with. `titles` are the names in the rules file, by those of the rules. `prices` has
+    the Region or is None; `seed` is that of a sample.
+    """
+
+    plan: Plan
+    since: Since
+    titles: Mapping[str, str]
+    rate: float
+    region: str
+    prices: Prices | None
+    seed: int | None = None
+
+    # ------------------------------------------------------------ for machines
+    def as_json(self) -> dict[str, Any]:
+        """Everything. Figures of a sample are scaled up, but for fan-outs and hottest keys, which are the sample's."""
+        plan, share = self.plan, self.plan.share
+        written = plan.seconds(self.rate)
+        sample = {"percent": share.percent, "segments": share.segments, "drawn": len(share.numbers), "seed": self.seed}
+        return {
+            "rules": {
+                name: {
+                    "rule": self.titles[name],
+                    "is": self.since.word(self.titles[name]),
+                    **{key: _rounded(value) for key, value in vars(figures).items() if key != "reasons"},
+                    "reasons": {reason: _rounded(count) for reason, count in sorted(figures.reasons.items())},
+                }
+                for name, figures in plan.rules.items()
+            },
+            "gone": sorted(self.since.gone),
+            "estimate": share.sampled,
+            "sample": sample if share.sampled else None,
+            "items": _rounded(plan.items),
+            "writes": _rounded(plan.writes),
+            "tables": {
+                name: {
+                    "read_units": _rounded(plan.read_units.get(name, 0)),
+                    "write_units": _rounded(plan.write_units.get(name, 0)),
+                }
+                for name in sorted({*plan.read_units, *plan.write_units})
+            },
+            "money": self._money(),
+            "time": {"rate": self.rate, "seconds": _rounded(written), "hottest_key_seconds": plan.hottest_seconds},
+            "fan_outs": [
+                {"rule": rule, "source": {"table": key.table, "key": plain_key(key)}, "targets": _rounded(count)}
+                for (rule, key), count in plan.fan_outs
+            ],
+            "hottest": [
+                {"table": key.table, "partition": plain_key(key), "write_units": _rounded(units)}
+                for key, units in plan.hottest
+            ],
+        }
+
+    def _money(self) -> dict[str, Any] | None:
+        if self.prices is None:
+            return None
+        prices, plan = self.prices.regions[self.region], self.plan
+        capacity = provisioned(prices, plan.reads, plan.written, plan.seconds(self.rate))
+        return {
+            "region": self.region,
+            "date": self.prices.date.isoformat(),
+            "source": self.prices.source,
+            "currency": self.prices.currency,
+            "on_demand": str(on_demand(prices, plan.reads, plan.written).quantize(SHOWN_MONEY)),
+            "provisioned": {
+                "write_units_second": capacity.write_units_second,
+                "read_units_second": capacity.read_units_second,
+                "hours": capacity.hours,
+                "money": str(capacity.money.quantize(SHOWN_MONEY)),
+            },
+        }
+
+    # ------------------------------------------------------------ for people
+    def print(self, console: Console) -> None:
+        """The tables and lines of a plan."""
+        if self.plan.rules:
+            console.print(self._grid())
+            for line in self._parked():
+                print(line)
+            print()
+            console.print(self._units())
+            print()
+            for line in (*self._costs(), *self._heat()):
+                print(line)
+        for line in (*self._gone(), self._last()):
+            print(line)
+
+    def _grid(self) -> Grid:
+        grid = Grid(box=None, header_style="bold", pad_edge=False)
+        grid.add_column("rule", no_wrap=True)
+        grid.add_column("is")
+        for name in COLUMNS:
+            grid.add_column(name, justify="right")
+        for name, figures in self.plan.rules.items():
+            cells = (self._about(getattr(figures, key)) for key in COLUMNS.values())
+            grid.add_row(name, self.since.word(self.titles[name]), *cells, style="red" if figures.parked else None)
+        return grid
+
+    def _parked(self) -> Iterator[str]:
+        for name, figures in self.plan.rules.items():
+            why = ", ".join(f"{self._about(count)} {reason}" for reason, count in sorted(figures.reasons.items()))
+            if why:
+                yield f"parked by {name}: {why}"
+
+    def _units(self) -> Grid:
+        grid = Grid(box=None, header_style="bold", pad_edge=False)
+        grid.add_column("table", no_wrap=True)
+        reads, writes = self.plan.read_units, self.plan.write_units
+        for name in ("read units", "write units"):
+            grid.add_column(name, justify="right")
+        for name in sorted({*reads, *writes}):
+            grid.add_row(name, self._about(reads.get(name, 0)), self._about(writes.get(name, 0)))
+        grid.add_row("all", self._about(self.plan.reads), self._about(self.plan.written))
+        return grid
+
+    def _costs(self) -> Iterator[str]:
+        money, estimate = self._money(), "~" if self.plan.share.sampled else ""
+        if money is None:
+            yield (
+                f"money: no price of region {self.region} is known; give a file that has it with --prices "
+                "(docs/plan.md says how it looks)"
+            )
+        else:
+            capacity, currency = money["provisioned"], money["currency"]
+            yield f"on demand: {_coins(money['on_demand'], estimate)} {currency}"
+            yield (
+                f"provisioned: {_coins(capacity['money'], estimate)} {currency} for {capacity['hours']} h of "
+                f"{capacity['write_units_second']:,} write and {capacity['read_units_second']:,} read units a second "
+                "beyond what there is"
+            )
+            yield f"prices of {self.region}, {money['date']}: {money['source']}"
+        digits = f"{self.rate:,.0f}" if self.rate >= WHOLE_RATE else f"{self.rate:g}"
+        rate = f"{digits} write units a second" if self.rate else "any rate"
+        bound = f", which the hottest key needs at {PARTITION_MAX_UNITS:,} units a second" if self._bound else ""
+        yield f"time: {estimate}{duration(self.plan.seconds(self.rate))} at {rate}{bound}"
+
+    def _heat(self) -> Iterator[str]:
+        of_sample = " in the sample" if self.plan.share.sampled else ""
+        if self.plan.fan_outs:
+            yield f"\nwidest fan-outs{of_sample}:"
+        for (rule, source), count in self.plan.fan_outs:
+            yield f"  {count:,.0f} targets of {printable(source)} · rule {rule}"
+        if self.plan.hottest:
+            yield f"\nhottest partition keys{of_sample}:"
+        for key, units in self.plan.hottest:
+            yield f"  {units:,.0f} write units on {printable(key)}"
+
+    def _gone(self) -> Iterator[str]:
+        for name in sorted(self.since.gone):
+            yield (
+                f"\nrule {name} is gone: if it kept copies, `sync-rules prune BEFORE RULES` removes them; then, or "
+                f"if it was a call or an archive, `sync-rules backfill --forget {name}`"
+            )
+
+    def _last(self) -> str:
+        plan = self.plan
+        if not plan.rules:
+            return "no rule is new or changed"
+        over = f"\n{self._about(plan.items)} items gone over"
+        if plan.share.sampled:
+            over += f" (estimated from {plan.share.percent:g} % of each table, --seed {self.seed})"
+        if not plan.writes:
+            return f"{over}, nothing to write"
+        copies = sum(figures.to_write for figures in plan.rules.values())
+        return f"{over}, {self._about(copies)} to write in {self._about(plan.writes)} requests"
+
+    @property
+    def _bound(self) -> bool:
+        return bool(self.plan.hottest_seconds) and self.plan.seconds(self.rate) == self.plan.hottest_seconds
+
+    def _about(self, figure: float) -> str:
+        """A figure; with a mark if it is an estimate."""
+        return f"{'~' if self.plan.share.sampled and figure else ''}{figure:,.0f}"
+
+
+def as_row(write: PlannedWrite) -> dict[str, Any]:
+    """A write for machines: keys and paths, never a value. Lines of one `write` are written in one."""
+    return {
+        "write": write.number,
+        "rule": write.rule,
+        "does": write.does,
+        "table": write.key.table,
+        "key": plain_key(write.key),
+        "paths": [show_path(path) for path in write.paths],
+    }
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it."""
+    if seconds < MINUTE:
+        return f"{max(1, round(seconds))} s" if seconds else "0 s"
+    if seconds < HOUR:
+        return f"{round(seconds / MINUTE)} min"
+    hours, minutes = divmod(round(seconds / MINUTE), MINUTE)
+    return f"{hours} h {minutes} min"
+
+
+def _coins(money: str, estimate: str) -> str:
+    """Money in hundredths; what is less is said to be."""
+    amount = Decimal(money)
+    return f"{estimate}{amount:,.2f}" if amount >= CENT or not amount else f"less than {CENT}"
+
+
+def _rounded(figure: float) -> float:
+    """A figure without a tail of digits that mean nothing."""
+    rounded = round(figure, 1)
+    return int(rounded) if rounded == int(rounded) else rounded

@@ -1,0 +1,247 @@
+"""The rules as a picture: a box for each entity, an arrow for each rule from what it reads to what it keeps.
+
+Law: it follows from the rules alone. What a rule is compiled into beside itself, such as the books of a count, is drawn
+as the one arrow that stands in the rules file. The texts are Mermaid and DOT; no name can end the place it stands in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Final, NamedTuple
+
+from sync_rules.model.values import Path, parse_path, show_path
+from sync_rules.model.entities import Entity
+from sync_rules.model.where import Where
+from sync_rules.rules.rule import Rule
+from sync_rules.rules.kinds.archive import SCHEME, ArchiveRule
+from sync_rules.rules.kinds.call import CallRule
+from sync_rules.rules.kinds.collect import CollectRule
+from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.rules.kinds.derive import DeriveRule
+from sync_rules.rules.kinds.embed import EmbedRule
+from sync_rules.rules.kinds.mirror import MirrorRule
+from sync_rules.rules.kinds.path import TreeRule
+from sync_rules.rules.kinds.rank import RankRule
+from sync_rules.rules.kinds.recount import RecountRule
+from sync_rules.rules.kinds.tally import TallyRule
+from sync_rules.rules.kinds.total import TotalRule
+from sync_rules.rules.ruleset import Rules
+
+PATHS_MAX_ITEMS: Final = 4  # at one end of an arrow in the picture; `Arrow.keeps` has them all
+LINE_MAX_CHARACTERS: Final = 48  # of a text in the picture
+ALL: Final = "*"  # every attribute
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """What stands at the ends of arrows: an entity and the table it is in, or a place outside the tables."""
+
+    name: str
+    within: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """What one rule keeps: which paths of the source make which paths of the target. `note` is what no path says."""
+
+    rule: str
+    kind: str
+    source: Box
+    target: Box
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    note: str = ""
+
+    @property
+    def keeps(self) -> str:
+        """A line that says what the rule keeps: user.name → order.user_name."""
+        ends = f"{_listed(self.source, self.reads)} → {_listed(self.target, self.writes)}"
+        return f"{ends} ({self.note})" if self.note else ends
+
+
+@dataclass(frozen=True, slots=True)
+class RuleGraph:
+    """The boxes in the order of the rules file, and the arrows in that of its rules."""
+
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+
+
+def graph_of(rules: Rules) -> RuleGraph:
+    """The graph of all rules. Entities that no rule reads or writes have a box of their own all the same."""
+    arrows = tuple(arrow for rule in rules.rules.values() for arrow in _arrows(rule, rules))
+    declared = (_box(entity) for entity in rules.entities.values() if "." not in entity.name)  # the others are books
+    ends = (end for arrow in arrows for end in (arrow.source, arrow.target))
+    return RuleGraph(tuple(dict.fromkeys((*declared, *ends))), arrows)
+
+
+# ---------------------------------------------------------------- what each kind keeps
+class Shape(NamedTuple):
+    """The far end of an arrow, and what is written along it."""
+
+    target: Box
+    reads: Iterable[Path]
+    writes: Iterable[Path]
+    notes: tuple[str, ...] = ()
+
+
+def _arrows(rule: Rule, rules: Rules) -> Iterator[Arrow]:
+    """The arrow of a rule; none for the half of a count that only copies what its books come to."""
+    if isinstance(rule, TotalRule) or (isinstance(rule, RecountRule) and rule.ends):
+        return
+    titled = rules.rules.get(rule.title, rule)
+    shape = _shape(rule)
+    writes = titled.copies if isinstance(rule, (TallyRule, RankRule)) else shape.writes
+    note = ", ".join((*shape.notes, *_conditions(rule)))
+    yield Arrow(rule.title, titled.kind, _box(rule.source), shape.target, _shown(shape.reads), _shown(writes), note)
+
+
+@singledispatch
+def _shape(rule: Rule) -> Shape:
+    raise AssertionError(f"nobody has said how rules of kind {rule.kind} are drawn")
+
+
+@_shape.register
+def _(rule: CopyRule) -> Shape:
+    notes: tuple[str, ...] = () if rule.mode == "live" else (rule.mode,)
+    if not rule.mapping:
+        notes = (f"on_delete: {rule.on_delete}",)
+    return Shape(_box(rule.target), (path for path, _ in rule.mapping), rule.copies, notes)
+
+
+@_shape.register
+def _(rule: TreeRule) -> Shape:
+    return Shape(_box(rule.target), (*(ref.path for _, ref in rule.link), *rule.carry), rule.copies)
+
+
+@_shape.register
+def _(rule: DeriveRule) -> Shape:
+    return Shape(_box(rule.target), map(parse_path, rule.formula.fields), rule.copies)
+
+
+@_shape.register
+def _(rule: EmbedRule) -> Shape:
+    return Shape(_box(rule.target), [()] if rule.fields is None else (path for path, _ in rule.fields), rule.copies)
+
+
+@_shape.register
+def _(rule: RecountRule) -> Shape:
+    return Shape(_box(rule.target), rule.reads, rule.copies)
+
+
+@_shape.register
+def _(rule: TallyRule) -> Shape:
+    paths = (rule.of, rule.weights and rule.weights[0], rule.per)
+    return Shape(_box(rule.parent), (path for path in paths if path is not None), ())
+
+
+@_shape.register
+def _(rule: RankRule) -> Shape:
+    return Shape(_box(rule.parent), (rule.of,), ())
+
+
+@_shape.register
+def _(rule: CollectRule) -> Shape:
+    return Shape(_box(rule.target), ((field,) for field in rule.element.fields), rule.copies)
+
+
+@_shape.register
+def _(rule: MirrorRule) -> Shape:
+    pairs = (((), ()),) if rule.attributes is None else rule.attributes
+    return Shape(_box(rule.target), (path for path, _ in pairs), (path for _, path in pairs))
+
+
+@_shape.register
+def _(rule: ArchiveRule) -> Shape:
+    return Shape(Box(f"{SCHEME}{rule.bucket}/{rule.prefix}", "S3"), [()], (), (f"when {rule.when}",))
+
+
+@_shape.register
+def _(rule: CallRule) -> Shape:
+    return Shape(Box(rule.function, "function"), rule.watch, (), (f"when {', '.join(sorted(rule.when))}",))
+
+
+def _conditions(rule: Rule) -> Iterator[str]:
+    """What the rules file says of which items the rule speaks."""
+    for word in ("where", "omit"):
+        condition = getattr(rule, word, None)
+        if isinstance(condition, Where):
+            yield f"{word} {condition.text}"
+
+
+def _box(entity: Entity) -> Box:
+    return Box(entity.name, f"table {entity.table.name}")
+
+
+def _shown(paths: Iterable[Path]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(show_path(path) if path else ALL for path in paths))
+
+
+def _listed(box: Box, paths: tuple[str, ...]) -> str:
+    return ", ".join(f"{box.name}.{path}" for path in paths) if paths else box.name
+
+
+# ---------------------------------------------------------------- texts
+def mermaid(graph: RuleGraph) -> str:
+    """The graph as a Mermaid flowchart, which many places that show Markdown draw."""
+    ids = {box: f"e{number}" for number, box in enumerate(graph.boxes)}
+    lines = ["flowchart LR"]
+    lines += [f'  {ids[box]}["{_joined(_box_lines(box), _for_mermaid, "<br>")}"]' for box in graph.boxes]
+    for arrow in graph.arrows:
+        label = _joined(_arrow_lines(arrow), _for_mermaid, "<br>")
+        lines.append(f'  {ids[arrow.source]} -->|"{label}"| {ids[arrow.target]}')
+    return "\n".join(lines) + "\n"
+
+
+def dot(graph: RuleGraph) -> str:
+    """The graph in the language of Graphviz."""
+    ids = {box: f"e{number}" for number, box in enumerate(graph.boxes)}
+    lines = [
+        "digraph rules {",
+        "  graph [rankdir=LR, bgcolor=transparent, ranksep=0.6, nodesep=0.4];",
+        '  node [shape=box, style=rounded, fontname="Helvetica,Arial,sans-serif", fontsize=12, margin="0.2,0.1"];',
+        '  edge [fontname="Helvetica,Arial,sans-serif", fontsize=10];',
+    ]
+    lines += [f'  {ids[box]} [label="{_joined(_box_lines(box), _for_dot, NEW_LINE)}"];' for box in graph.boxes]
+    for arrow in graph.arrows:
+        label = _joined(_arrow_lines(arrow), _for_dot, NEW_LINE)
+        lines.append(f'  {ids[arrow.source]} -> {ids[arrow.target]} [label="{label}"];')
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+NEW_LINE: Final = "\\n"  # as DOT writes the end of a line inside a label
+
+
+def _box_lines(box: Box) -> tuple[str, ...]:
+    return (box.name, box.within)
+
+
+def _arrow_lines(arrow: Arrow) -> tuple[str, ...]:
+    reads, writes = (", ".join(_few(paths)) for paths in (arrow.reads, arrow.writes))
+    paths = f"{reads} → {writes}".strip() if writes else reads
+    return tuple(line for line in (f"{arrow.rule} ({arrow.kind})", paths, arrow.note) if line)
+
+
+def _few(paths: tuple[str, ...]) -> tuple[str, ...]:
+    more = len(paths) - PATHS_MAX_ITEMS
+    return paths if more <= 0 else (*paths[:PATHS_MAX_ITEMS], f"and {more} more")
+
+
+def _joined(lines: Iterable[str], escape: Callable[[str], str], between: str) -> str:
+    short = (line if len(line) <= LINE_MAX_CHARACTERS else f"{line[: LINE_MAX_CHARACTERS - 1]}…" for line in lines)
+    return between.join(escape("".join(one if one.isprintable() else "�" for one in line)) for line in short)
+
+
+def _for_mermaid(text: str) -> str:
+    """Every character that means something to Mermaid or to HTML, by its number."""
+    return "".join(one if one.isalnum() or one in PLAIN else f"#{ord(one)};" for one in text)
+
+
+def _for_dot(text: str) -> str:
+    """Labels know escapes that begin with a backslash, and entities as HTML has them."""
+    return text.replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')
+
+
+PLAIN: Final = frozenset(" _-.,:/()→…�*=")

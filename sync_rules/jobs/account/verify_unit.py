@@ -1,0 +1,123 @@
+"""One unit of a verify in the account: a segment of the tables, or the totals of the ledgers.
+
+Law: it ends before its call is ended: it asks the clock at every page and before every wait. What does not fit into a
+call says so at once, and does not wait to be killed.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.audit.findings import Share, Tally
+from sync_rules.jobs.account.figures import tally_body
+from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Body
+from sync_rules.jobs.account.verify_report import Reports, Rows
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import World
+from sync_rules.audit.verifier import Verifier
+
+LEDGERS: Final = "ledgers"  # the unit that adds up
+OUT_OF_TIME: Final = "OutOfTime"
+WAITS_MAX: Final = 2  # grace periods of what differs: before the second look, and before the third
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where a verify is: the step down the cascade, the round in it, and whether its ledgers are being added up."""
+
+    step: int = 0
+    round: int = 0
+    adding_up: bool = False
+
+
+def head_of(execution: str) -> str:
+    """The document that says how far a verify is."""
+    return f"verify/{execution}"
+
+
+def unit_of(execution: str, stage: Stage, unit: str) -> str:
+    """The document of one unit of one stage: who comes late finds nothing of the next one's."""
+    return f"verify/{execution}/{stage.step}-{stage.round}/{unit}"
+
+
+def units_of(found: Body) -> list[str]:
+    """The units of the stage that a verify is in."""
+    return [LEDGERS] if found["stage"]["adding_up"] else [str(number) for number in found["share"]["numbers"]]
+
+
+def share_of(found: Body) -> Share:
+    """The part of the tables that a verify looks at."""
+    return Share(found["share"]["segments"], tuple(found["share"]["numbers"]))
+
+
+def needed_ms(grace_seconds: float) -> int:
+    """What a call needs to look at anything at all, with all its waits and the work between them."""
+    return round(WAITS_MAX * (grace_seconds * 1000 + TIME_RESERVED_MS))
+
+
+def require_grace(grace_seconds: float, remaining_ms: int) -> None:
+    """Raises UserError for a grace period that no call could wait for."""
+    if needed_ms(grace_seconds) > remaining_ms:
+        most = max(0, (remaining_ms - needed_ms(0)) // (WAITS_MAX * 1000))
+        raise UserError(
+            f"--grace-seconds {grace_seconds:g}: a call has {remaining_ms // 1000} s, and may wait {WAITS_MAX} times: "
+            f"give at most {most}, or raise the function's timeout"
+        )
+
+
+@dataclass(frozen=True)
+class Looker:
+    """Looks at units within one call, which has `remaining_ms`."""
+
+    rules: Rules
+    world: World
+    reports: Reports
+    remaining_ms: Callable[[], int]
+    sleep: Callable[[float], object]
+
+    def look(self, unit: str, found: Body, name: str) -> dict[str, Any]:
+        """The figures of a unit, and where its rows lie: under `name`. Of ledgers that are too much for one call as far
+        as it came; `left` says why it is not all. Raises StoreError, OutOfTime for a segment that is.
+        """
+        stage, asked = Stage(**found["stage"]), found["asked"]
+        names = frozenset(found["steps"][stage.step][0])
+        share = share_of(found)
+
+        def require(wait_seconds: float) -> None:
+            if self.remaining_ms() < wait_seconds * 1000 + TIME_RESERVED_MS:
+                what = "the ledgers are" if unit == LEDGERS else f"segment {unit} of {share.segments} is"
+                raise StoreError(OUT_OF_TIME, f"{what} too much for one call")
+
+        def progress(_tally: Tally, _doing: str) -> None:
+            require(0)
+
+        def sleep(seconds: float) -> None:
+            require(seconds)
+            self.sleep(seconds)
+
+        verifier = Verifier(
+            self.rules,
+            self.world,
+            names,
+            repair=asked["repair"],
+            share=share if unit == LEDGERS else Share(share.segments, (int(unit),)),
+            grace_seconds=asked["grace_seconds"],
+            on_progress=progress,
+            sleep=sleep,
+        )
+        left = ""
+        with tempfile.TemporaryFile() as file:
+            rows = Rows(file)
+            try:
+                for one in verifier.add_up(names) if unit == LEDGERS else verifier.look_over(names, found["counted"]):
+                    rows.add(one)
+            except StoreError as error:
+                if unit != LEDGERS or error.reason != OUT_OF_TIME:  # another call would get no further
+                    raise
+                left = str(error)
+            report = rows.write(self.reports, name)
+        return {"tally": tally_body(verifier.tally), "report": report, "left": left}

@@ -1,0 +1,272 @@
+"""An export of a table to S3, as a supply of keys: in its bucket, or as a folder on this machine.
+
+Law: only keys are taken from it. An export is old, so each item is read, strongly consistent, before anything is done
+with it. What cannot be read is named by file and line, and ends the run: nothing of an export is skipped.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/S3DataExport.Output.html
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, Final, Protocol
+
+from tenacity import Retrying
+
+from sync_rules.adapters import aws
+from sync_rules.model.values import Item
+from sync_rules.jobs.backfill.page import Brought, Chosen, bring_keys
+from sync_rules.jobs.backfill.m_page import Supply
+from sync_rules.rules.order import swept_tables
+from sync_rules.model.entities import Table
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.items import ItemKey
+from sync_rules.model.pace import Pace
+from sync_rules.rules.ruleset import Rules
+from sync_rules.adapters.s3 import parse_place
+from sync_rules.pipeline.requests import Work
+
+PAGE_MAX_LINES: Final = 500
+SUMMARY: Final = "manifest-summary.json"
+FILES: Final = "manifest-files.json"
+STARTED: Final = "_started"  # what an export that has not ended has instead of manifests
+DATA: Final = ".json.gz"
+LINE: Final = "line"
+
+
+class Shelf(Protocol):
+    """Where an export lies. Each call raises StoreError when the place does not answer."""
+
+    def names(self) -> Sequence[str]:
+        """All files, by their path in it."""
+        ...
+
+    def open(self, name: str) -> BinaryIO:
+        """A file to read, from the beginning."""
+        ...
+
+
+class Folder:
+    """A folder on this machine."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def names(self) -> Sequence[str]:
+        return sorted(file.relative_to(self._path).as_posix() for file in self._path.rglob("*") if file.is_file())
+
+    def open(self, name: str) -> BinaryIO:
+        try:
+            return (self._path / name).open("rb")
+        except OSError as error:
+            raise UserError(f"{self._path / name}: expected a file to read, found {error.strerror}") from error
+
+
+class Bucket:
+    """A prefix of a bucket. `client` is boto3's S3 client."""
+
+    def __init__(self, client: Any, bucket: str, prefix: str, retrying: Retrying | None = None) -> None:
+        self._client = client
+        self._bucket = bucket
+        self._prefix = prefix.rstrip("/") + "/" if prefix else ""
+        self._retrying = retrying or aws.retrying()
+
+    def names(self) -> Sequence[str]:
+        found: list[str] = []
+        more: dict[str, str] = {}
+        while True:
+            page = self._ask(self._client.list_objects_v2, Prefix=self._prefix, **more)
+            found += [entry["Key"].removeprefix(self._prefix) for entry in page.get("Contents", ())]
+            if not page.get("IsTruncated"):
+                return sorted(found)
+            more = {"ContinuationToken": page["NextContinuationToken"]}
+
+    def open(self, name: str) -> BinaryIO:
+        """Through a file of its own: a connection would not last for as long as it takes to work through it."""
+
+        def fetch() -> BinaryIO:
+            copy = tempfile.TemporaryFile()  # noqa: SIM115 -- closed by whoever reads it
+            shutil.copyfileobj(self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)["Body"], copy)
+            copy.seek(0)
+            return copy
+
+        try:
+            file: BinaryIO = self._retrying(fetch)
+        except aws.ERRORS as error:
+            raise StoreError(aws.reason(error), f"s3://{self._bucket}/{self._prefix}{name}") from error
+        return file
+
+    def _ask(self, call: Any, **parameters: Any) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = self._retrying(call, Bucket=self._bucket, **parameters)
+        except aws.ERRORS as error:
+            raise StoreError(aws.reason(error), f"bucket {self._bucket}") from error
+        return answer
+
+
+def shelf_of(place: str, endpoint_url: str | None = None, region: str | None = None) -> Shelf:
+    """Where `place` leads: s3://bucket/prefix or a folder. Raises UserError when it is neither."""
+    if place.startswith("s3://"):
+        return Bucket(aws.s3(endpoint_url, region), *parse_place(place))
+    if not Path(place).is_dir():
+        raise UserError(f"{place}: expected a folder or s3://bucket/prefix with an export, found no such folder")
+    return Folder(Path(place))
+
+
+# ---------------------------------------------------------------- what is in it
+@dataclass(frozen=True)
+class Export:
+    """An export of one table: its data files, each with how many items it has, if that is said. `arn` of the export."""
+
+    place: str
+    shelf: Shelf
+    table: Table
+    files: Mapping[str, int | None]
+    arn: str | None = None
+
+    def supplies(self, names: frozenset[str], rules: Rules) -> Sequence[Supply]:
+        """The files, for rules that keep something in this table."""
+        if self.table not in swept_tables(rules, names):
+            return ()
+        return [ExportFile(self, name) for name in self.files]
+
+
+def open_export(place: str, shelf: Shelf, rules: Rules, arns: Mapping[str, str]) -> Export:
+    """What lies in a place. `arns` are those of the tables that it may be of, by their names in the rules file; where
+    no manifest says which, there must be one only.
+
+    Raises:
+        UserError: when it is no whole export, or one of another table.
+        StoreError: when the place does not answer.
+    """
+    names = shelf.names()
+    summaries = [name for name in names if PurePosixPath(name).name == SUMMARY]
+    if len(summaries) > 1:
+        folders = ", ".join(str(PurePosixPath(name).parent) for name in summaries)
+        raise UserError(f"{place}: expected one export, found {len(summaries)}: {folders}. Name one of them.")
+    if summaries:
+        return _described(place, shelf, rules, arns, summaries[0])
+    if any(PurePosixPath(name).name in (STARTED, FILES) for name in names):
+        raise UserError(
+            f"{place}: expected a whole export, found one without {SUMMARY}: it has not ended, or failed, or was"
+            " not fetched as a whole"
+        )
+    files = dict.fromkeys(name for name in names if name.endswith(DATA))
+    if not files:
+        raise UserError(f"{place}: expected an export with {SUMMARY}, or files that end in {DATA}; found neither")
+    if len(arns) != 1:
+        raise UserError(f"{place}: there is no {SUMMARY} that would say of which table it is. Say it with --table.")
+    return Export(place, shelf, rules.tables[next(iter(arns))], files)
+
+
+def _described(place: str, shelf: Shelf, rules: Rules, arns: Mapping[str, str], summary_name: str) -> Export:
+    with shelf.open(summary_name) as file:
+        summary = _object(file.read(), f"{place}/{summary_name}")
+    for key, expected in {"outputFormat": "DYNAMODB_JSON", "exportType": "FULL_EXPORT"}.items():
+        if summary.get(key, expected) != expected:
+            raise UserError(f"{place}: expected an export with {key} {expected}, found {summary[key]}")
+    name = next((name for name, arn in arns.items() if arn == summary.get("tableArn")), None)
+    if name is None:
+        known = ", ".join(sorted(arns.values()))
+        raise UserError(f"{place}: expected an export of {known}, found one of {summary.get('tableArn')}")
+    folder = PurePosixPath(summary_name).parent
+    files: dict[str, int | None] = {}
+    with shelf.open(str(folder / FILES)) as lines:
+        for number, line in enumerate(lines, 1):
+            entry = _object(line, f"{place}/{folder / FILES}:{number}")
+            files[str(folder / "data" / PurePosixPath(str(entry.get("dataFileS3Key"))).name)] = entry.get("itemCount")
+    missing = sorted(files.keys() - set(shelf.names()))
+    if missing:
+        raise UserError(f"{place}: its {FILES} names {missing[0]}, which is not there. Fetch the whole export.")
+    return Export(place, shelf, rules.tables[name], files, summary.get("exportArn"))
+
+
+def _object(text: bytes, where: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise UserError(f"{where}: expected a JSON object, found something else")
+    return found
+
+
+# ---------------------------------------------------------------- its items
+@dataclass
+class ExportFile:
+    """One data file, page by page. The next page is read on from the last one; any other from the beginning."""
+
+    export: Export
+    file: str
+    _page: tuple[int, list[ItemKey]] = (0, [])
+    _lines: Iterator[ItemKey] | None = field(default=None, repr=False)
+    _at: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"export/{self.file}"
+
+    def page(self, cursor: Item | None, chosen: Chosen, pace: Pace) -> Work[Brought]:
+        """Raises UserError when a line is no item of the table, or the file is not what the manifest says."""
+        start = int(cursor[LINE]["N"]) if cursor else 0
+        keys = self._keys(start)
+        brought = yield from bring_keys(keys, chosen, pace)
+        if len(keys) < PAGE_MAX_LINES:
+            self._lines = None
+            return brought
+        return replace(brought, cursor={LINE: {"N": str(start + len(keys))}})
+
+    def _keys(self, start: int) -> list[ItemKey]:
+        if self._page[0] == start and self._page[1]:
+            return self._page[1]  # it comes again
+        lines, at = (self._lines, self._at) if self._at == start else (None, 0)
+        self._lines = None  # until it is known that these lines could be read
+        if lines is None:
+            lines = self._read()
+            at = sum(1 for _ in islice(lines, start))
+        keys = list(islice(lines, PAGE_MAX_LINES))
+        self._lines, self._at = lines, at + len(keys)
+        expected = self.export.files[self.file]
+        if len(keys) < PAGE_MAX_LINES and expected is not None and self._at != expected:
+            raise UserError(f"{self._where}: expected {expected} items, as the manifest says, found {self._at}")
+        self._page = start, keys
+        return keys
+
+    @property
+    def _where(self) -> str:
+        return f"{self.export.place.rstrip('/')}/{self.file}"
+
+    def _read(self) -> Iterator[ItemKey]:
+        number = 0
+        with self.export.shelf.open(self.file) as raw:
+            try:
+                with gzip.open(raw) as lines:
+                    for number, line in enumerate(lines, 1):
+                        yield self._key(line, number)
+            except (OSError, EOFError, zlib.error) as error:
+                raise UserError(f"{self._where}:{number + 1}: expected gzip, found it broken") from error
+
+    def _key(self, line: bytes, number: int) -> ItemKey:
+        table = self.export.table
+        try:
+            item = json.loads(line)["Item"]
+            key = table.key_of({a.name: _value(item[a.name]) for a in table.key})
+        except (ValueError, KeyError, TypeError, AttributeError):
+            key = None
+        if key is None:
+            names = ", ".join(f"{a.name} ({a.type})" for a in table.key)
+            raise UserError(f'{self._where}:{number}: expected {{"Item": ...}} with the key {names}')
+        return key
+
+
+def _value(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A key's value as the service gives it: binary as bytes."""
+    return {"B": base64.b64decode(value["B"], validate=True)} if "B" in value else value

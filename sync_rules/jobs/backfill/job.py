@@ -1,0 +1,180 @@
+"""What a backfill is asked for, made out: which tables, which of their items, where their keys come from.
+
+Law: whatever does not fit is said before anything is done, and what will not be gone over is said too: a rule counts as
+done only if all that it keeps was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from sync_rules.adapters import aws
+from sync_rules.rules import fingerprints
+from sync_rules.model.values import Item
+from sync_rules.jobs.backfill.page import Chosen, OneItem, Wanted, everything
+from sync_rules.jobs.backfill.export import Export, Shelf, open_export
+from sync_rules.jobs.backfill.scope import Scope
+from sync_rules.jobs.backfill.segments import Supplies, segments
+from sync_rules.rules.order import swept_tables
+from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.model.errors import UserError
+from sync_rules.model.where import compile_where
+from sync_rules.pipeline.failure_records import printable
+from sync_rules.model.items import ItemKey
+from sync_rules.adapters.preflight import describe, preflight, require
+from sync_rules.language.problems import unknown
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import Read
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which items: of one table, those of which a condition holds, those in an export. `segments` of each scan."""
+
+    segments: int
+    table: str | None = None
+    where: str | None = None
+    export: tuple[str, Shelf] | None = None  # its place, and what is there
+
+
+@dataclass(frozen=True)
+class Job:
+    """One backfill, ready to run. `items` is how many there are by table, by DynamoDB's own count, up to six hours
+    old; of an export, how many its manifest says.
+    """
+
+    chosen: Chosen
+    supplies: Supplies
+    scope: Scope
+    items: Mapping[str, int]
+
+    def estimate(self, names: frozenset[str]) -> int:
+        """How many items there are to go over, for the rules of these names."""
+        return sum(self.items.get(table.name, 0) for table in swept_tables(self.chosen.rules, names))
+
+    @property
+    def resumable(self) -> bool:
+        """Whether there is anything to go on with: one item is done at once."""
+        return bool(self.scope.tables)
+
+    @property
+    def covered(self) -> frozenset[str]:
+        """The rules of which everything is gone over, by their names in the rules file."""
+        rules, scope = self.chosen.rules, self.scope
+        if scope.table is not None or scope.where is not None:
+            return frozenset()
+        elsewhere = {
+            rules.rules[name].title for name in self.chosen.names if not self._swept(name) <= self.items.keys()
+        }
+        return frozenset(rules.rules[name].title for name in self.chosen.names) - elsewhere
+
+    def _swept(self, name: str) -> set[str]:
+        return {table.name for table in swept_tables(self.chosen.rules, frozenset([name]))}
+
+    def notices(self) -> Iterator[str]:
+        """What will not be gone over, though it may look so."""
+        if self.scope.export is not None or self.scope.table is not None:
+            (table,) = self.items
+            names = {self.chosen.rules.rules[n].title for n in self.chosen.names if not self._swept(n) <= {table}}
+            if names:
+                yield f"only items of table {table} are gone over, and not all that these keep is there: {_and(names)}"
+
+
+def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], selection: Selection) -> Job:
+    """The backfill of the rules of these names.
+
+    Raises:
+        UserError: when tables or indexes are not as the rules need them, or what is selected is not there.
+        StoreError: when that cannot be found out.
+    """
+    require(client, only(rules, names), streams=False)
+    found = {table.name: _describe(client, rules, table.name) for table in swept_tables(rules, names)}
+    if selection.table is not None:
+        if selection.table not in rules.tables:
+            raise UserError(unknown("table", selection.table, rules.tables))
+        if selection.table not in found:
+            raise UserError(f"the rules asked for keep nothing in table {selection.table}, but in {_and(found)}")
+        found = {selection.table: found[selection.table]}
+    prints = fingerprints.of_each(rules)
+    read = {side.table.name for name in names for side in (rules.rules[name].source, rules.rules[name].target)}
+    tables = {name: _describe(client, rules, name) for name in sorted(read - found.keys())} | found
+    scope = Scope(
+        {rules.rules[name].title: prints[rules.rules[name].title] for name in sorted(names)},
+        {name: f"{one['TableArn']} {one.get('TableId', '')}".rstrip() for name, one in tables.items()},
+        selection.table,
+        selection.where,
+    )
+    chosen = Chosen(rules, names, everything if selection.where is None else wanted(selection.where, rules))
+    items = {name: int(one.get("ItemCount", 0)) for name, one in found.items()}
+    if selection.export is None:
+        scope = replace(scope, segments=selection.segments)
+        return Job(chosen, segments(rules, selection.segments, tuple(found)), scope, items)
+    place, shelf = selection.export
+    export = open_export(place, shelf, rules, {name: one["TableArn"] for name, one in found.items()})
+    scope = replace(scope, export=(place, export.arn))
+    return Job(chosen, lambda some: export.supplies(some, rules), scope, _exported(export, items))
+
+
+def job_of_item(client: DynamoDBClient, rules: Rules, names: frozenset[str], key: ItemKey) -> Job:
+    """The backfill of one item, with all that these rules say of it.
+
+    Raises:
+        UserError: when it is not there, none of the rules has to do with it, or the tables are not as they need them.
+        StoreError: when that cannot be found out.
+    """
+    entity = rules.entity_of(key)
+    if entity is None:
+        raise UserError(f"{printable(key)} is of no entity in the rules file")
+    about = (*rules.into_target(entity), *rules.parts_of(entity), *rules.from_source(entity), *rules.anchored(entity))
+    mine = names.intersection(rule.name for rule in about)
+    if not mine:
+        raise UserError(f"no rule asked for has to do with {printable(key)}, which is of entity {entity.name}")
+    require(client, only(rules, mine), streams=False)
+    if DynamoStore(client, rules.tables).read(Read((key,))) == (None,):
+        raise UserError(f"there is no item {printable(key)}")
+    return Job(Chosen(rules, mine), lambda _names: (OneItem(key),), Scope({}, {}), {})
+
+
+def only(rules: Rules, names: frozenset[str]) -> Rules:
+    """The rules of these names, on the same tables."""
+    return replace(rules, rules={name: rules.rules[name] for name in sorted(names)})
+
+
+def unseen_changes(client: DynamoDBClient, rules: Rules, names: frozenset[str]) -> Iterator[str]:
+    """A line for each table whose changes nobody sees meanwhile. Raises StoreError."""
+    for problem in preflight(client, only(rules, names)):
+        yield f"changes made meanwhile are not seen: {problem}"
+
+
+def wanted(where: str, rules: Rules) -> Wanted:
+    """The items of which a condition holds, over the fields of their entity. Raises UserError when it is none."""
+    try:
+        condition = compile_where(where, "")  # no field is called so: every name is the item's
+    except UserError as error:
+        raise UserError(f"--where: {error}") from error
+
+    def holds(key: ItemKey, item: Item) -> bool:
+        entity = rules.entity_of(key)
+        return entity is not None and condition.holds({}, entity.view(item, condition.target_paths))
+
+    return holds
+
+
+def _describe(client: DynamoDBClient, rules: Rules, name: str) -> Mapping[str, Any]:
+    found = describe(client, rules.tables[name], aws.retrying())
+    assert found is not None, "it was there a moment ago"
+    return found
+
+
+def _exported(export: Export, items: Mapping[str, int]) -> Mapping[str, int]:
+    counts = [count for count in export.files.values() if count is not None]
+    return {export.table.name: sum(counts) if counts else items[export.table.name]}
+
+
+def _and(names: Any) -> str:
+    return ", ".join(sorted(names))

@@ -1,0 +1,137 @@
+"""Backfill: what is there already becomes hints, from a scan, from an export, or from a key.
+
+Law: it is the same look as any other. A page of a strongly consistent scan is an image, read before the sources; a line
+of an export is but a key. What is written is guarded, so the application and the stream handler may write meanwhile.
+Nothing counts as done before its effect: a page of which something failed must come again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sync_rules.model.values import Item, get
+from sync_rules.audit.compare import Asked, ask
+from sync_rules.model.errors import StoreError
+from sync_rules.pipeline.fanout import pull, push
+from sync_rules.rules.kinds.path import TreeRule
+from sync_rules.model.items import Change, ItemKey, Outcome
+from sync_rules.model.pace import Pace
+from sync_rules.pipeline.parts import PartLook, settle
+from sync_rules.pipeline.tasks import Pull, plan_batch
+from sync_rules.pipeline.reconcile import Report
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.sources import read_all
+from sync_rules.pipeline.requests import Read, Scan, Work
+
+EVERY_ITEM: Final = 1 << 62  # more than there are
+Wanted = Callable[[ItemKey, Item], bool]
+
+
+def everything(_key: ItemKey, _item: Item) -> bool:
+    """The filter of a backfill that has none."""
+    return True
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a backfill brings in line: the rules of these names, on the items that are wanted."""
+
+    rules: Rules
+    names: frozenset[str]
+    wanted: Wanted = everything
+
+
+@dataclass(frozen=True)
+class Brought:
+    """One page: what came of it, how many items it had, how many of them a rule was asked about, and where the scan
+    goes on. `levels`: how many the longest path on it has, where a rule keeps paths.
+    """
+
+    report: Report
+    items: int
+    asked: int
+    cursor: Item | None = None
+    levels: int = 0
+
+
+def bring_page(scan: Scan, chosen: Chosen, pace: Pace) -> Work[Brought]:
+    """Scan a page and bring what is on it in line. Raises StoreError when it cannot be scanned."""
+    page = yield replace(scan, consistent=True)
+    brought = yield from bring(scan.table, page.items, chosen, pace)
+    return replace(brought, cursor=page.cursor)
+
+
+def bring(table: str, images: Sequence[Item], chosen: Chosen, pace: Pace) -> Work[Brought]:
+    """Bring items of a table, read just now, in line."""
+    found = Asked()
+    count = 0
+    of_table = chosen.rules.tables[table]
+    for item in images:
+        key = of_table.key_of(item)
+        if key is not None and chosen.wanted(key, item):
+            count += ask(item, of_table, chosen.rules, chosen.names, found)
+    report = yield from pull([Pull(target.key, target.image, target.rules) for target in found.targets], pace)
+    report.add((yield from settle([PartLook(part) for part, counts in found.parts.items() if counts], pace)))
+    others = yield from settle([PartLook(part) for part, counts in found.parts.items() if not counts], pace)
+    for rule in {part.rule.name for part in found.parts}:
+        del others.outcomes[rule, Outcome.RIGHT]  # each counts on the page of what it is made from
+    report.add(others)
+    return Brought(report, len(images), count, levels=_levels(images, chosen))
+
+
+def bring_keys(keys: Sequence[ItemKey], chosen: Chosen, pace: Pace) -> Work[Brought]:
+    """Bring the items of these keys, all of one table, in line: those that are still there. Raises StoreError when one
+    cannot be read.
+    """
+    images = yield from read_all(keys)
+    found = []
+    for image in images.values():
+        if isinstance(image, StoreError):
+            raise image
+        if image is not None:
+            found.append(image)
+    if not found:
+        return Brought(Report(), len(keys), 0)
+    brought = yield from bring(keys[0].table, found, chosen, pace)
+    return replace(brought, items=len(keys))
+
+
+def bring_all_of(key: ItemKey, image: Item, chosen: Chosen, pace: Pace) -> Work[Report]:
+    """Bring everything in line that one item has to do with, as if it had just been put: its own copies, all copies of
+    it wherever they are, its parts.
+    """
+    names = chosen.names
+    plan = plan_batch([Change(key, None, image)], chosen.rules)
+    pulls = [replace(one, image=None, rules=tuple(r for r in one.rules if r.name in names)) for one in plan.pulls]
+    pushes = [replace(one, rules=tuple(r for r in one.rules if r.name in names)) for one in plan.pushes]
+    report = yield from pull([one for one in pulls if one.rules], pace)
+    report.add((yield from push([one for one in pushes if one.rules], chosen.rules, pace)))
+    report.add((yield from settle([look for look in plan.parts if look.part.rule.name in names], pace)))
+    return report
+
+
+@dataclass(frozen=True)
+class OneItem:
+    """One item with all that it has to do with, however many targets it has."""
+
+    key: ItemKey
+    name = "item"
+
+    def page(self, _cursor: Item | None, chosen: Chosen, pace: Pace) -> Work[Brought]:
+        (image,) = yield Read((self.key,))
+        if image is None:
+            return Brought(Report(), 0, 0)
+        limits = replace(pace.limits, fan_out_inline_max_items=EVERY_ITEM)  # nobody takes a message
+        report = yield from bring_all_of(self.key, image, chosen, replace(pace, limits=limits))
+        if pace.out_of_time():  # the rest of its targets went on as a message, which nobody takes
+            raise StoreError("OutOfTime", "not all of its targets were looked at")
+        return Brought(report, 1, 1)
+
+
+def _levels(images: Iterable[Item], chosen: Chosen) -> int:
+    """How many segments the longest path has that stands on one of these items."""
+    trees = [rule for rule in chosen.rules.rules.values() if rule.name in chosen.names and isinstance(rule, TreeRule)]
+    paths = ((get(image, tree.path), tree.separator) for tree in trees for image in images)
+    return max((path["S"].count(separator) + 1 for path, separator in paths if path and "S" in path), default=0)

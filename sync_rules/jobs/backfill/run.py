@@ -1,0 +1,279 @@
+"""A backfill from beginning to end: steps down the cascade, tables in segments, checkpoints, going on where it stopped.
+
+Law: a checkpoint says what is done, and is saved after it is: whoever dies loses the pages in hand, which are found
+right when they come again. Copies made from copies come in a later step, so a checkpoint is of one run, step and round.
+Beginning, bringing one supply and ending a round know of each other by the state alone, so each may be another process.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any, Final
+from uuid import uuid4
+
+from sync_rules.model.values import Item
+from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.jobs.backfill.head import HEAD, UNREADABLE, unfinished
+from sync_rules.adapters.metered import MeteredStore, Spending
+from sync_rules.jobs.backfill.m_page import Pages, Supply
+from sync_rules.jobs.backfill.place import Place, beginning_of, next_place
+from sync_rules.jobs.backfill.segments import Supplies
+from sync_rules.adapters.state import Body, State
+from sync_rules.jobs.backfill.progress import Totals
+from sync_rules.rules.order import cascade
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.pace import Pace
+from sync_rules.pipeline.requests import Failures, NobodyLooksAgain, Store, World
+
+UNSAID: Final = "NotFinished"  # of a supply whose worker is gone
+SAVED_EVERY_SECONDS: Final = 1.0  # where pages need no write; where they do, each is
+SAVE_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed
+
+
+@dataclass(frozen=True)
+class Left:
+    """A supply that could not be finished, and why: an error code, never a value."""
+
+    supply: str
+    reason: str
+
+
+class BackfillRun:
+    """One backfill. `scope` says what it is about, as JSON: a checkpoint of another scope is not gone on with, so the
+    caller looks at `unfinished` first. `supplies` gives, for the rules of one step, what is to be gone over.
+
+    `before_write` is told the units of each write before it is made, and may wait, and so may `budget`; `on_page` is
+    called with the totals so far at the start of each round and after each page; `stopping` is asked before each page
+    and each few writes. Meanwhile `place` in `steps` says where it is, and `before` what it came to before that. `name`
+    is the run's own.
+    """
+
+    def __init__(
+        self,
+        chosen: Chosen,
+        store: Store,
+        failures: Failures,
+        state: State,
+        scope: Body,
+        *,
+        supplies: Supplies,
+        name: str = "",
+        workers: int = 1,
+        pace: Pace | None = None,
+        before_write: Callable[[float], object] | None = None,
+        budget: Spending | None = None,
+        on_page: Callable[[Totals], None] = lambda _totals: None,
+        stopping: Callable[[], bool] = lambda: False,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        in_order = replace(chosen.rules, rules=dict(sorted(chosen.rules.rules.items())))  # whatever the file's is
+        self.steps = tuple(cascade(in_order, chosen.names))
+        self.place = beginning_of(0, self.steps)
+        self.before = Totals()
+        self.left: list[Left] = []
+        self._run = name or uuid4().hex  # checkpoints of another run are none of this one
+        self._resumed = False
+        self._steps_done = Totals()
+        self._rounds = Totals()  # of this step, done
+        self._round = Totals()
+        self._of_round: Sequence[Supply] | None = None
+        self._broken = False
+        self._chosen = chosen
+        self._store = store
+        self._failures = failures
+        self._state = state
+        self._scope = dict(scope)
+        self._supplies = supplies
+        self._workers = workers
+        self._pages = Pages(pace or Pace(), self._halted, sleep)
+        self._before_write = before_write
+        self._budget = budget
+        self._on_page = on_page
+        self._stopping = stopping
+        self._clock = clock
+        self._lock = Lock()
+
+    def run(self) -> bool:
+        """Bring everything in line, or go on where the state says that it stopped. Says whether all of it is done; if
+        not, it was told to stop, or `left` says which supplies were left and why. Raises StoreError when the state
+        cannot be saved.
+        """
+        self.begin()
+        while not self.ended:
+            if not self._go_over() or not self.end_round():
+                return False
+        return True
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is behind the last step."""
+        return self.place.step == len(self.steps)
+
+    def supplies(self) -> Sequence[Supply]:
+        """What is gone over in this round."""
+        if self._of_round is None:
+            self._of_round = () if self.ended else self._supplies(self.steps[self.place.step].names)
+        return self._of_round
+
+    def attach(self, head: Mapping[str, Any]) -> None:
+        """Stand where another process has brought it. Raises UserError when that cannot be."""
+        self._run, self._resumed = head["run"], bool(head.get("resumed"))
+        self.place, self._of_round = Place(**head["place"]), None
+        if self.place.step > len(self.steps):
+            raise UserError(UNREADABLE)
+        self._steps_done, self._rounds = Totals.of(head["steps"]), Totals.of(head["rounds"])
+        self.before = self._sum()
+
+    def bring(self, supply: Supply) -> bool:
+        """One supply of this round, from where it is to its end. False when it was not finished: told to stop, or
+        `left` says why. Raises StoreError when the state cannot be saved.
+        """
+        return self._run_one(supply, self._load(supply))
+
+    def survey(self) -> bool:
+        """How far each supply of this round is: says whether all are done. If not, `left` says which are not."""
+        found = [(supply, self._load(supply)) for supply in self.supplies()]
+        self.left = [Left(supply.name, one.get("reason") or UNSAID) for supply, one in found if not one["done"]]
+        with self._lock:
+            self._round = Totals()
+            for _, one in found:
+                self._round.add(Totals.of(one["totals"]))
+        self._resumed = self._resumed or any(one.get("broken") for _, one in found)
+        return not self.left
+
+    def end_round(self) -> bool:
+        """Move on, once all supplies of this round are done; says whether they are. Raises StoreError."""
+        if not self.survey():
+            return False
+        supplies = self.supplies()
+        self._move_on(self._round.copy())
+        self._save_head()
+        for supply in supplies:  # of another place now: nobody goes on with them
+            self._state.remove(f"{HEAD}/{supply.name}")
+        if self.ended:
+            self._save_head()  # a file keeps what was removed until something is saved
+        return True
+
+    @property
+    def totals(self) -> Totals:
+        """What it came to so far."""
+        with self._lock:
+            return self._sum()
+
+    # ------------------------------------------------------------ where it is
+    def begin(self) -> None:
+        """Note in the state that it is begun, or stand where it stopped. Raises StoreError and UserError."""
+        head = unfinished(self._state)
+        if head is not None and head["scope"] == self._scope:
+            self.attach(head)
+            self._resumed = True
+        self._save_head(begins=True)
+
+    def _save_head(self, *, begins: bool = False) -> None:
+        found = None if begins else self._state.load(HEAD)
+        if found is not None and found["run"] != self._run:
+            raise StoreError("StateTaken", "another backfill began on the same state: it goes on, and this one ends")
+        self._round = Totals()
+        self.before = self._sum()
+        body = {"steps": self._steps_done.body(), "rounds": self._rounds.body(), "place": vars(self.place)}
+        what = {"run": self._run, "done": self.ended, "scope": self._scope, "resumed": self._resumed}
+        self._state.save(HEAD, {**what, **body})
+
+    def _move_on(self, ended: Totals) -> None:
+        """A round came to its end."""
+        self._rounds.look_again(ended)
+        place = next_place(self.place, self.steps, self._chosen.rules, ended, resumed=self._resumed)
+        if place.step > self.place.step:
+            self._steps_done.add(self._rounds)
+            self._rounds = Totals()
+        self.place, self._of_round, self._resumed = place, None, False
+
+    # ------------------------------------------------------------ supplies
+    def _go_over(self) -> bool:
+        """All supplies, several at a time. Says whether all were finished."""
+
+        def run_one(begun: tuple[Supply, dict[str, Any]]) -> bool:
+            try:
+                return self._run_one(*begun)
+            except BaseException:
+                self._broken = True  # the others stop after their pages in hand
+                raise
+
+        begun = [(supply, self._load(supply)) for supply in self.supplies()]
+        with self._lock:
+            for _, found in begun:
+                self._round.add(Totals.of(found["totals"]))
+            self._on_page(self._sum())
+        with ThreadPoolExecutor(self._workers) as pool:
+            return all(list(pool.map(run_one, begun)))
+
+    def _run_one(self, supply: Supply, begun: dict[str, Any]) -> bool:
+        """One supply to its end, from where it was begun. Says whether it was finished."""
+        chosen = replace(self._chosen, names=self.steps[self.place.step].names)
+        cursor: Item | None = begun["cursor"]
+        totals = Totals.of(begun["totals"])
+        done: bool = begun["done"]
+        store = MeteredStore(self._store, chosen.rules.tables, self._before_write, self._budget)
+        world = World(store, NobodyLooksAgain(), self._failures)
+        saved_at, pause = self._clock(), 0.0
+        while not done and not self._halted():
+            page = Totals()
+            store.forget()
+            try:
+                brought = self._pages.bring(supply, cursor, chosen, world, page, recording=self.place.recording)
+            except StoreError as error:
+                self._take(page, store, totals)
+                self._note_left(supply, str(error))
+                break
+            self._take(page, store, totals)
+            cursor, done = brought.cursor, brought.cursor is None
+            waited = (began := self._clock()) - saved_at
+            if done or waited >= max(pause, 0 if page.wrote else SAVED_EVERY_SECONDS):
+                self._save(supply, cursor, totals, done=done)
+                saved_at = self._clock()
+                pause = SAVE_PAUSE_FACTOR * (saved_at - began)
+        if not done:
+            self._save(supply, cursor, totals, done=False)
+        return done
+
+    # ------------------------------------------------------------ between threads
+    def _halted(self) -> bool:
+        return self._broken or self._stopping()
+
+    def _take(self, page: Totals, store: MeteredStore, totals: Totals) -> None:
+        """A page was brought, or as much of it as could be."""
+        page.reads, page.writes = sum(store.reads.values()), float(store.writes.total())
+        store.reads.clear()
+        store.writes.clear()
+        totals.add(page)
+        with self._lock:
+            self._round.add(page)
+            self._on_page(self._sum())
+
+    def _sum(self) -> Totals:
+        step = self._rounds.copy()
+        step.look_again(self._round)
+        step.add(self._steps_done)
+        return step
+
+    def _note_left(self, supply: Supply, reason: str) -> None:
+        if not self._halted():
+            self.left.append(Left(supply.name, reason))
+
+    # ------------------------------------------------------------ checkpoints
+    def _load(self, supply: Supply) -> dict[str, Any]:
+        """How far a supply is, in this run, step and round."""
+        found, fresh = self._state.load(f"{HEAD}/{supply.name}"), self._body(None, Totals(), done=False)
+        return found if found is not None and found.get("here") == fresh["here"] else fresh
+
+    def _save(self, supply: Supply, cursor: Item | None, totals: Totals, *, done: bool) -> None:
+        self._state.save(f"{HEAD}/{supply.name}", self._body(cursor, totals, done=done))
+
+    def _body(self, cursor: Item | None, totals: Totals, *, done: bool) -> dict[str, Any]:
+        here = {"run": self._run, **vars(self.place)}
+        return {"here": here, "cursor": cursor, "done": done, "totals": totals.body()}

@@ -1,0 +1,53 @@
+"""The segments of table scans, as supplies of a backfill.
+
+Law: the name of a segment says all that it is, so that whoever is told the name can bring it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sync_rules.model.values import Item
+from sync_rules.jobs.backfill.page import Brought, Chosen, bring_page
+from sync_rules.jobs.backfill.m_page import Supply
+from sync_rules.rules.order import swept_tables
+from sync_rules.model.pace import Pace
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import Scan, Work
+
+PAGE_MAX_ITEMS: Final = 500
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One segment of a table scan."""
+
+    table: str
+    number: int
+    total: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.table}/{self.number}-of-{self.total}"
+
+    def page(self, cursor: Item | None, chosen: Chosen, pace: Pace) -> Work[Brought]:
+        scan = Scan(self.table, PAGE_MAX_ITEMS, cursor, self.number, self.total)
+        return (yield from bring_page(scan, chosen, pace))
+
+
+Supplies = Callable[[frozenset[str]], Sequence[Supply]]  # for the rules of these names
+
+
+def segments(rules: Rules, total: int, tables: Collection[str] = (), numbers: Iterable[int] | None = None) -> Supplies:
+    """Each table that holds what some rules keep, or of these tables those in `tables`, in segments; of the segments
+    all, or a sample of these `numbers`.
+    """
+    some = range(total) if numbers is None else tuple(numbers)
+
+    def of_rules(names: frozenset[str]) -> Sequence[Supply]:
+        swept = (table.name for table in swept_tables(rules, names))
+        return [Segment(name, number, total) for name in swept if not tables or name in tables for number in some]
+
+    return of_rules

@@ -1,0 +1,299 @@
+"""Our own event source mapping: feeds one stream, shard by shard and batch by batch, to one function.
+
+Law: a position moves only after the effect. Whoever stops at any point and goes on from `progress` sees every record
+that was not finished again; so delivery is at least once, in order per item, and nothing is left out unless the
+on-failure destination has it. What is decided about a batch stands in `attempts`, what order records keep in `shards`;
+here are the reads, the calls and their order in time. Nothing here waits or reads a clock of its own: a `poll` is one
+bounded step of every shard, at the time it is told.
+
+As AWS documents it ("Using AWS Lambda with Amazon DynamoDB", with-ddb; "DynamoDB Streams", Streams.html): a shard is
+read only after its parent is processed to its end, and reading starts at TRIM_HORIZON.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol, TypeVar
+
+from sync_rules.model.errors import StoreError
+from sync_rules.jobs.consume.attempts import Answer, Batch, MappingSettings, Verdict, expire, invocation_record, judge
+from sync_rules.jobs.consume.shards import Lane, ShardProgress, ShardQueue
+from sync_rules.adapters.streams import IteratorExpiredError, RecordsTrimmedError, ShardGoneError, StreamReader
+
+A = TypeVar("A")
+B = TypeVar("B")
+Invoke = Callable[[dict[str, Any]], Answer]
+
+
+class Concurrently(Protocol):
+    """Calls a function for each thing, in any order or at once, and gives the answers in the order of the things."""
+
+    def __call__(self, function: Callable[[A], B], things: Sequence[A], /) -> Iterable[B]: ...
+
+
+def serially(function: Callable[[A], B], things: Sequence[A], /) -> Iterable[B]:
+    """One after the other."""
+    return [function(thing) for thing in things]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What happened in one step, in counts. Steps add up."""
+
+    read: int = 0  # records read from shards
+    delivered: int = 0  # records the function was called with, repeats included
+    finished: int = 0  # records answered for
+    batches: int = 0
+    batches_failed: int = 0  # attempts that threw, or reported a failure
+    records_dropped: int = 0  # records handed to the on-failure destination
+    records_trimmed: int = 0  # times records were gone before they were read: verify what was missed
+    read_errors: int = 0
+    destination_errors: int = 0  # times the on-failure destination did not take a batch, which therefore stays
+    messages: int = 0
+    messages_failed: int = 0
+
+    def __add__(self, other: Step) -> Step:
+        return Step(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    @property
+    def progressed(self) -> bool:
+        """Whether another step at the same moment could have something to do."""
+        return bool(self.read or self.batches or self.records_dropped or self.messages)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A batch on its way to the function."""
+
+    shard: ShardQueue
+    lane: Lane
+    batch: Batch
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What the function said: an answer, or that it threw, and what."""
+
+    request_id: str
+    answer: Answer = None
+    thrown: str = ""
+
+
+class EventSourceMapping:
+    """Feeds one stream to one function.
+
+    `invoke` is called with {"Records": [...]}; its answer is that of a function with ReportBatchItemFailures, and an
+    exception is a failure of the whole batch. `on_failure` is called with the invocation record of a batch that is
+    given up and returns once it is safe; when it raises, the batch stays. `progress` is where an earlier mapping of the
+    same stream had come to.
+    """
+
+    def __init__(
+        self,
+        stream_arn: str,
+        reader: StreamReader,
+        invoke: Invoke,
+        on_failure: Callable[[dict[str, Any]], None],
+        *,
+        now_ms: Callable[[], int],
+        settings: MappingSettings | None = None,
+        progress: Iterable[ShardProgress] = (),
+        concurrently: Concurrently = serially,
+    ) -> None:
+        self.stream_arn = stream_arn
+        self.settings = settings or MappingSettings()
+        self.thrown: Counter[str] = Counter()  # by name: never a message, which may hold values
+        self._reader = reader
+        self._invoke = invoke
+        self._on_failure = on_failure
+        self._now_ms = now_ms
+        self._concurrently = concurrently
+        self._shards = {shard.shard_id: ShardQueue(shard, self.settings) for shard in progress}
+        self._iterators: dict[str, str] = {}
+        self._read_at_ms: dict[str, int] = {}
+        self._empty_reads: Counter[str] = Counter()
+        self._not_found: Counter[str] = Counter()  # how often a shard was not found since it was last read
+        self._described = False
+        self._describe_at_ms = 0
+
+    @property
+    def progress(self) -> tuple[ShardProgress, ...]:
+        """How far every shard is finished. To be kept: a mapping made with it goes on from there."""
+        return tuple(shard.progress for shard in self._shards.values())
+
+    @property
+    def idle(self) -> bool:
+        """Whether every shard is finished up to where the stream ended when last looked at."""
+        return self._described and all(
+            shard.done or (not shard.outstanding and self._is_at_end(shard)) for shard in self._shards.values()
+        )
+
+    @property
+    def shards_open(self) -> int:
+        return sum(not shard.done for shard in self._shards.values())
+
+    @property
+    def outstanding(self) -> int:
+        """Records read and not finished."""
+        return sum(shard.outstanding for shard in self._shards.values())
+
+    def look_again(self) -> None:
+        """Forget that shards were seen at their end, and read them all at the next poll."""
+        self._empty_reads.clear()
+        self._read_at_ms.clear()
+
+    def poll(self) -> Step:
+        """One bounded step: read a page of every shard whose turn it is, send what is ready, note the answers."""
+        now_ms = self._now_ms()
+        step = self._describe(now_ms)
+        for shard in [shard for shard in self._shards.values() if self._may_read(shard, now_ms)]:
+            step += self._read(shard, now_ms)
+        attempts = [Attempt(s, lane, batch) for s in self._shards.values() for lane, batch in s.ready(now_ms)]
+        attempts, expired = self._expire(attempts, now_ms)
+        for attempt, tried in zip(attempts, self._concurrently(self._try, attempts), strict=True):
+            step += self._note(attempt, tried)
+        return step + expired
+
+    # ---------------------------------------------------------------- shards
+    def _describe(self, now_ms: int) -> Step:
+        """Look for new shards now and then, and at once when one was closed: its children follow."""
+        if now_ms < self._describe_at_ms:
+            return Step()
+        self._describe_at_ms = now_ms + self.settings.shard_refresh_ms
+        try:
+            found = self._reader.shards(self.stream_arn)
+        except StoreError as error:
+            self.thrown[error.reason] += 1
+            self._described = False
+            return Step(read_errors=1)
+        self._described = True
+        names = {shard.shard_id for shard in found}
+        gone = [name for name in self._not_found if name not in names and not self._shards[name].closed]
+        for name in self._not_found:
+            self._shards[name].closed = name not in names  # one that is listed, or listed again, is read on
+        self._shards = {name: s for name, s in self._shards.items() if name in names or not s.done}  # trimmed: forget
+        self._not_found = Counter({name: n for name, n in self._not_found.items() if name in self._shards})
+        for shard in found:
+            start = ShardProgress(shard.shard_id, shard.parent_id)
+            self._shards.setdefault(shard.shard_id, ShardQueue(start, self.settings))
+        return Step(records_trimmed=len(gone))
+
+    def _may_read(self, shard: ShardQueue, now_ms: int) -> bool:
+        if shard.closed or now_ms < self._read_at_ms.get(shard.shard_id, 0):
+            return False
+        parent = self._shards.get(shard.parent_id or "")  # a parent nobody knows of was trimmed: its child is a root
+        return (parent is None or parent.done) and shard.outstanding < self.settings.read_ahead_max_records
+
+    def _is_at_end(self, shard: ShardQueue) -> bool:
+        """Several empty pages: one alone may come from the middle of a shard."""
+        return self._empty_reads[shard.shard_id] >= self.settings.idle_after_empty_reads
+
+    def _read(self, shard: ShardQueue, now_ms: int) -> Step:
+        name = shard.shard_id
+        try:
+            iterator = self._iterators.pop(name, None)
+            if iterator is None:
+                iterator = self._reader.iterator(self.stream_arn, name, shard.last_read)
+            limit = self.settings.read_ahead_max_records - shard.outstanding
+            page = self._reader.records(self.stream_arn, iterator, limit)
+        except IteratorExpiredError:
+            return Step()  # the next poll asks for a new one, after the last record read
+        except RecordsTrimmedError:
+            return self._restart_at_horizon(shard, now_ms)
+        except ShardGoneError:
+            return self._doubt(shard, now_ms)
+        except StoreError as error:
+            self.thrown[error.reason] += 1
+            self._read_at_ms[name] = now_ms + self.settings.retry_first_ms
+            return Step(read_errors=1)
+        self._not_found.pop(name, None)
+        read = shard.add(page.records, now_ms)
+        self._empty_reads[name] = 0 if page.records else self._empty_reads[name] + 1
+        self._read_at_ms[name] = now_ms if page.records else now_ms + self.settings.poll_idle_ms
+        if page.iterator is None:
+            self._close(shard)
+        else:
+            self._iterators[name] = page.iterator
+        return Step(read=read)
+
+    def _restart_at_horizon(self, shard: ShardQueue, now_ms: int) -> Step:
+        """Go on with the oldest records that are left. What was missed is not known, so it is counted and shouted."""
+        self._read_at_ms[shard.shard_id] = now_ms + self.settings.poll_idle_ms
+        try:
+            self._iterators[shard.shard_id] = self._reader.iterator(self.stream_arn, shard.shard_id, None)
+        except (StoreError, RecordsTrimmedError):
+            return Step(read_errors=1)
+        except ShardGoneError:
+            return self._doubt(shard, now_ms)
+        return Step(records_trimmed=1)
+
+    def _doubt(self, shard: ShardQueue, now_ms: int) -> Step:
+        """Gone, or so new that it is not known everywhere: a new description says. If listed, it is read later."""
+        self._not_found[shard.shard_id] += 1
+        self._empty_reads[shard.shard_id] = 0
+        self._read_at_ms[shard.shard_id] = now_ms + self.settings.backoff_ms(self._not_found[shard.shard_id])
+        self._describe_at_ms = 0
+        return Step(read_errors=1)
+
+    def _close(self, shard: ShardQueue) -> None:
+        shard.closed = True
+        self._described = False
+        self._describe_at_ms = 0
+
+    # ---------------------------------------------------------------- batches
+    def _try(self, attempt: Attempt) -> Tried:
+        request_id = str(uuid.uuid4())
+        try:
+            return Tried(request_id, self._invoke(attempt.batch.event()))
+        except Exception as error:  # noqa: BLE001 - whatever a function throws is a failure of its batch
+            return Tried(request_id, thrown=type(error).__name__)
+
+    def _expire(self, attempts: Sequence[Attempt], now_ms: int) -> tuple[list[Attempt], Step]:
+        fresh, step = list[Attempt](), Step()
+        for attempt in attempts:
+            verdict = expire(attempt.batch, self.settings, now_ms)
+            if verdict is None:
+                fresh.append(attempt)
+            else:
+                step += self._settle(attempt, verdict, Tried(str(uuid.uuid4())), now_ms)
+        return fresh, step
+
+    def _note(self, attempt: Attempt, tried: Tried) -> Step:
+        now_ms = self._now_ms()
+        verdict = judge(attempt.batch, tried.answer, thrown=bool(tried.thrown), settings=self.settings, now_ms=now_ms)
+        if tried.thrown:
+            self.thrown[tried.thrown] += 1
+        failed = len(verdict.finished) < len(attempt.batch.records)
+        step = Step(batches=1, delivered=len(attempt.batch.records), batches_failed=int(failed))
+        return step + self._settle(attempt, verdict, tried, now_ms)
+
+    def _settle(self, attempt: Attempt, verdict: Verdict, tried: Tried, now_ms: int) -> Step:
+        """Hand over what is given up, then move on: in this order, so that nothing falls between the two."""
+        dropped = verdict.dropped
+        if dropped is not None and not self._hand_over(attempt.shard, verdict, tried, now_ms):
+            kept = replace(dropped, due_ms=now_ms + self.settings.retry_max_ms)
+            attempt.lane.settle(replace(verdict, again=(kept, *verdict.again), dropped=None))
+            return Step(destination_errors=1)
+        attempt.lane.settle(verdict)
+        given_up = dropped.records if dropped else ()
+        attempt.shard.finish((*verdict.finished, *given_up))
+        return Step(finished=len(verdict.finished), records_dropped=len(given_up))
+
+    def _hand_over(self, shard: ShardQueue, verdict: Verdict, tried: Tried, now_ms: int) -> bool:
+        record = invocation_record(
+            verdict,
+            shard_id=shard.shard_id,
+            stream_arn=self.stream_arn,
+            request_id=tried.request_id,
+            thrown=bool(tried.thrown),
+            settings=self.settings,
+            now_ms=now_ms,
+        )
+        try:
+            self._on_failure(record)
+        except (StoreError, OSError):
+            return False
+        return True

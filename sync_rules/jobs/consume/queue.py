@@ -1,0 +1,167 @@
+"""A queue in the process, for runs without SQS: delayed messages, delivered at least once, kept in the checkpoint.
+
+Law: a message leaves the queue only when it is acknowledged. It is safe once the checkpoint is: the record or message
+that sent it is taken as done by the same write of the checkpoint that first holds it, so either both are known or the
+sender comes again and sends it again.
+
+Whoever handles a message reads everything afresh, so one look serves all who asked for it before it began, if it is not
+too early for any of them. Of equal messages that wait, these are kept:
+- of pulls of a target, one: a pull is never too early, so the earliest time, and the lowest attempt, as a change that
+  came since deserves all of its tries;
+- of equal chunks, one: nor is a chunk ever too early;
+- of equal pushes, the earliest and the latest. A second look must come its whole delay after the push that asked for it
+  (an index may lag that long), so only the latest serves everyone; but while a source changes all the time, each new
+  push would put the latest off, for ever if it were the only one. Once the earliest was taken, the latest stays where
+  it is and is the next: so a look comes at most one more delay late, and in any delay there are at most two.
+A message that is being handled may have read already and serves nobody who asks after it was taken.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from sync_rules.model.errors import StoreError
+from sync_rules.model.limits import DELAY_MAX_SECONDS
+from sync_rules.pipeline.messages import ChunkMessage, Message, PullMessage, encode
+from sync_rules.model.items import ItemKey
+
+PENDING_MAX_MESSAGES: Final = 10_000
+RETRY_FIRST_SECONDS: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A message that is to be handled at `due_ms` or later; `receives` is how often it was taken.
+
+    `body` is the message as text, made once: every checkpoint writes it.
+    """
+
+    message: Message
+    due_ms: int
+    receives: int = 0
+    body: str = field(default="", compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.body:
+            object.__setattr__(self, "body", encode(self.message))
+
+    @property
+    def look(self) -> ItemKey | str:
+        """What messages have in common of which one look serves all."""
+        return self.message.target if isinstance(self.message, PullMessage) else self.body
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A message that is being handled. It stays in the queue, out of sight, until acknowledged or given back."""
+
+    number: int
+    message: Message
+    receives: int
+
+
+def coalesce(waiting: Sequence[Pending]) -> tuple[Pending, ...]:
+    """What is kept of waiting messages that ask for the same look: see above."""
+    first, last = min(waiting, key=lambda p: p.due_ms), max(waiting, key=lambda p: p.due_ms)
+    pulls = [p.message for p in waiting if isinstance(p.message, PullMessage)]
+    if pulls:
+        message = min(pulls, key=lambda pull: pull.attempt)
+        return (Pending(message, first.due_ms, max(p.receives for p in waiting)),)
+    if first.due_ms == last.due_ms or isinstance(first.message, ChunkMessage):
+        return (replace(first, receives=max(p.receives for p in waiting)),)
+    return first, last
+
+
+class LocalQueue:
+    """The Queue of a pipeline that runs in one process. May be sent to from several threads."""
+
+    def __init__(self, now_ms: Callable[[], int], pending: Iterable[Pending] = ()) -> None:
+        self._now_ms = now_ms
+        self._lock = threading.Lock()
+        self._pending: dict[int, Pending] = {}
+        self._next_number = 0
+        self._in_flight: set[int] = set()
+        self._waiting: dict[ItemKey | str, list[int]] = {}  # those not in flight, by the look they ask for
+        for one in pending:
+            self._add(one)
+
+    def send(self, message: Message, delay_seconds: int) -> None:
+        """Keep a message until its time. A delay longer than SQS allows is shortened: a look may come early.
+
+        Raises:
+            StoreError: QueueFull, when it would be one more than `PENDING_MAX_MESSAGES`. Nothing is lost: the record or
+                message that sent it is not finished then, holds its place, and comes again.
+        """
+        delay_ms = min(delay_seconds, DELAY_MAX_SECONDS) * 1000
+        with self._lock:
+            self._add(Pending(message, self._now_ms() + delay_ms), pending_max=PENDING_MAX_MESSAGES)
+
+    def take(self, count: int) -> tuple[Taken, ...]:
+        """Up to `count` messages that are due, those due first taken first."""
+        with self._lock:
+            now_ms = self._now_ms()
+            due = [
+                number for number, p in self._pending.items() if p.due_ms <= now_ms and number not in self._in_flight
+            ]
+            taken = []
+            for number in sorted(due, key=lambda number: self._pending[number].due_ms)[:count]:
+                pending = replace(self._pending[number], receives=self._pending[number].receives + 1)
+                self._pending[number] = pending
+                self._in_flight.add(number)
+                self._forget_waiting(number)
+                taken.append(Taken(number, pending.message, pending.receives))
+            return tuple(taken)
+
+    def acknowledge(self, taken: Taken) -> None:
+        """The message is handled and gone."""
+        with self._lock:
+            self._in_flight.discard(taken.number)
+            del self._pending[taken.number]
+
+    def give_back(self, taken: Taken) -> None:
+        """The message comes again: after 1 second, then 2, 4, ..., at most 900, or with one that waits already."""
+        delay_seconds = min(DELAY_MAX_SECONDS, RETRY_FIRST_SECONDS * 2 ** min(taken.receives - 1, 10))
+        with self._lock:
+            self._in_flight.discard(taken.number)
+            due_ms = self._now_ms() + delay_seconds * 1000
+            self._add(replace(self._pending.pop(taken.number), due_ms=due_ms))
+
+    @property
+    def pending(self) -> tuple[Pending, ...]:
+        """Every message not acknowledged, those being handled included. To be kept in the checkpoint."""
+        with self._lock:
+            return tuple(self._pending.values())
+
+    @property
+    def due(self) -> int:
+        """How many messages could be handled now."""
+        with self._lock:
+            now_ms = self._now_ms()
+            return sum(p.due_ms <= now_ms for number, p in self._pending.items() if number not in self._in_flight)
+
+    @property
+    def waiting(self) -> int:
+        """How many messages wait for their time."""
+        with self._lock:
+            now_ms = self._now_ms()
+            return sum(p.due_ms > now_ms for p in self._pending.values())
+
+    def _add(self, new: Pending, *, pending_max: int | None = None) -> None:
+        numbers = self._waiting.get(new.look, [])
+        kept = coalesce([*(self._pending[number] for number in numbers), new])
+        if pending_max is not None and len(kept) > len(numbers) and len(self._pending) >= pending_max:
+            raise StoreError("QueueFull", f"{pending_max} messages wait already")
+        for number in numbers:
+            del self._pending[number]
+        self._waiting[new.look] = list(range(self._next_number, self._next_number + len(kept)))
+        self._pending.update(zip(self._waiting[new.look], kept, strict=True))
+        self._next_number += len(kept)
+
+    def _forget_waiting(self, number: int) -> None:
+        look = self._pending[number].look
+        self._waiting[look].remove(number)
+        if not self._waiting[look]:
+            del self._waiting[look]

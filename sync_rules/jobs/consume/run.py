@@ -1,0 +1,219 @@
+"""A pipeline in one process: the streams of all tables, a consumer, the local queue, the files. Stops and resumes.
+
+Law: what the checkpoint says is done was done before it was written. `sync-rules run` and the demo are this, with a
+display around it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.model.errors import StoreError
+from sync_rules.adapters.failure_log import FailureLog, JsonLines
+from sync_rules.pipeline.messages import Message
+from sync_rules.model.items import REFUSALS, Outcome
+from sync_rules.jobs.consume import checkpoint as file
+from sync_rules.jobs.consume.attempts import MappingSettings
+from sync_rules.jobs.consume.checkpoint import Checkpoint
+from sync_rules.jobs.consume.queue import LocalQueue
+from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, Step, serially
+from sync_rules.jobs.consume.pump import Pump
+from sync_rules.adapters.streams import StreamReader, table_of
+from sync_rules.pipeline.requests import Archive, Caller, Nobody, Store, World
+
+CHECKPOINT_EVERY_MS: Final = 500
+CHECKPOINT_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed
+INVOCATION_MAX_MS: Final = 60_000  # what a consumer is told it has for one batch
+GROUPS: Final[Mapping[str, frozenset[Outcome]]] = {
+    "copied": frozenset({Outcome.COPIED, Outcome.DELETED}),
+    "done": frozenset({Outcome.DONE}),
+    "right": frozenset({Outcome.RIGHT, Outcome.KEPT}),
+    "refused": REFUSALS,
+    "failed": frozenset({Outcome.FAILED}),
+    "again": frozenset({Outcome.PARKED}),
+}
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since the epoch: delays and ages must survive a restart, so no other clock will do."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where a run keeps what must outlive it."""
+
+    checkpoint: Path = Path(".sync-rules-checkpoint.json")
+    failures: Path = Path(".sync-rules-failures.jsonl")
+
+    @property
+    def batches(self) -> Path:
+        """Batches that were given up, with their records: what redrive reads."""
+        return self.failures.with_suffix(".batches" + self.failures.suffix)
+
+
+@dataclass(frozen=True)
+class Status:
+    """A run at one moment, in counts since its start. `lag_ms`: the age of the oldest record of a rule's last batch
+    when it was done, of the rule that lags most; DynamoDB rounds times down to the second. None while there is nothing
+    to do. `parked` are failure records, `again` what was put off to be tried again: calls that failed, parked items.
+    """
+
+    seconds: float = 0.0
+    records: int = 0
+    copied: int = 0
+    done: int = 0
+    right: int = 0
+    refused: int = 0
+    failed: int = 0
+    again: int = 0
+    parked: int = 0
+    given_up: int = 0
+    trimmed: int = 0
+    read_errors: int = 0
+    lag_ms: int | None = None
+    messages_due: int = 0
+    messages_waiting: int = 0
+    shards: int = 0
+    errors: Mapping[str, int] = field(default_factory=dict)
+
+
+class LocalRun:
+    """Everything `sync-rules run` drives. Use it inside `checkpoint.locked`.
+
+    `make_consumer` is given the world to work in. `notices` says, in words for the user, what the checkpoint means.
+    """
+
+    def __init__(
+        self,
+        *,
+        stream_arns: Sequence[str],
+        rules_fingerprint: str,
+        reader: StreamReader,
+        store: Store,
+        make_consumer: Callable[[World], Consumer],
+        files: Files,
+        settings: MappingSettings | None = None,
+        archive: Archive | None = None,
+        caller: Caller | None = None,
+        concurrently: Concurrently = serially,
+        now_ms: Callable[[], int] = wall_clock_ms,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._files = files
+        self._fingerprint = rules_fingerprint
+        self._now_ms = now_ms
+        self._started_ms = now_ms()
+        self._save_at_ms = 0
+        self._dirty = False
+        self._total = Step()
+        found = file.load(files.checkpoint, stream_arns) or Checkpoint(rules_fingerprint, {}, [])
+        self.notices = _notices(found, stream_arns, rules_fingerprint)
+        self._parked_before = found.parked
+        self._failures = FailureLog(files.failures, now_ms)
+        queue = LocalQueue(now_ms, found.pending())
+        world = World(store, queue, self._failures, archive or Nobody(), caller or Nobody())
+        self.consumer = make_consumer(world)
+        mappings = [
+            EventSourceMapping(
+                arn,
+                reader,
+                self._invoke,
+                JsonLines(files.batches).append,
+                now_ms=now_ms,
+                settings=settings,
+                progress=found.streams.get(arn, ()),
+                concurrently=concurrently,
+            )
+            for arn in stream_arns
+        ]
+        self.pump = Pump(
+            mappings,
+            queue,
+            self._handle_message,
+            now_ms=now_ms,
+            sleep=sleep,
+            concurrently=concurrently,
+        )
+
+    def step(self) -> Step:
+        """One step of the pump, and a checkpoint when one is due. Raises StoreError when it cannot be written."""
+        step = self.pump.step()
+        self._total += step
+        self._dirty |= step.progressed
+        if self._dirty and self._now_ms() >= self._save_at_ms:
+            self.save()
+        return step
+
+    def save(self) -> None:
+        """Write the checkpoint now.
+
+        Raises:
+            StoreError: when it cannot be written. What was done since the last one will be done again.
+        """
+        started_ms = self._now_ms()
+        streams = {mapping.stream_arn: list(mapping.progress) for mapping in self.pump.mappings}
+        messages = file.stored(self.pump.queue.pending)
+        parked = self._parked_before + self._failures.parked
+        try:
+            file.save(self._files.checkpoint, Checkpoint(self._fingerprint, streams, messages, parked))
+        except OSError as error:
+            raise StoreError("CheckpointNotWritten", f"{self._files.checkpoint}: {error.strerror}") from error
+        saved_ms = self._now_ms()
+        pause_ms = CHECKPOINT_PAUSE_FACTOR * (saved_ms - started_ms)
+        self._save_at_ms = saved_ms + max(CHECKPOINT_EVERY_MS, pause_ms)
+        self._dirty = False
+
+    @property
+    def status(self) -> Status:
+        telemetry = self.consumer.telemetry
+        counts = {name: telemetry.total(*group) for name, group in GROUPS.items()}
+        thrown = sum((mapping.thrown for mapping in self.pump.mappings), self.pump.thrown)
+        return Status(
+            seconds=(self._now_ms() - self._started_ms) / 1000,
+            records=self._total.finished,
+            **counts,
+            parked=self._failures.parked,
+            given_up=self._total.records_dropped,
+            trimmed=self._total.records_trimmed,
+            read_errors=self._total.read_errors,
+            lag_ms=None if self.pump.idle else max(telemetry.lag_ms.values(), default=None),
+            messages_due=self.pump.queue.due,
+            messages_waiting=self.pump.queue.waiting,
+            shards=sum(mapping.shards_open for mapping in self.pump.mappings),
+            errors=thrown + telemetry.reasons,
+        )
+
+    def _invoke(self, event: dict[str, Any]) -> dict[str, Any] | None:
+        return self.consumer.handle_event(event, self._remaining())
+
+    def _handle_message(self, message: Message) -> None:
+        self.consumer.handle_message(message, self._remaining())
+
+    def _remaining(self) -> Callable[[], int]:
+        started_ms = self._now_ms()
+        return lambda: INVOCATION_MAX_MS - (self._now_ms() - started_ms)
+
+
+def _notices(found: Checkpoint, stream_arns: Sequence[str], rules_fingerprint: str) -> tuple[str, ...]:
+    known = {table_of(arn) for arn in found.streams}
+    notices = [
+        f"{table_of(arn)} has a new stream since the checkpoint. It is read from its beginning; changes made while "
+        "no stream was on were not seen: run `sync-rules verify --repair`."
+        for arn in stream_arns
+        if arn not in found.streams and table_of(arn) in known
+    ]
+    gone = sorted(known - {table_of(arn) for arn in stream_arns})
+    if gone:
+        notices.append(f"no rule speaks of {', '.join(gone)} any more: where its stream was read to is forgotten.")
+    if found.rules_fingerprint != rules_fingerprint:
+        notices.append(
+            "the rules changed since the checkpoint. From here on the new ones hold; for what was there before, "
+            "run `sync-rules verify --repair`."
+        )
+    return tuple(notices)

@@ -1,0 +1,139 @@
+"""The progress of one shard: which records wait, in which lanes, and how far everything is done.
+
+Law: the position of a shard only ever passes records that are finished. Records of one item always travel in the same
+lane, one batch of a lane at a time, so they are delivered in order whatever the parallelization ("in-order processing
+at the item (partition and sort key) level", Lambda's services-ddb-params).
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sync_rules.jobs.consume.attempts import Batch, MappingSettings, StreamRecord, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ShardProgress:
+    """What a restart needs to know of a shard: everything up to `after` is finished; `done`: the whole shard is."""
+
+    shard_id: str
+    parent_id: str | None = None
+    after: str | None = None
+    done: bool = False
+
+
+@dataclass
+class Lane:
+    """The records of some of a shard's items: batches to try (again), in order, and records that form no batch yet."""
+
+    again: deque[Batch] = field(default_factory=deque)
+    waiting: deque[StreamRecord] = field(default_factory=deque)
+
+    def next_batch(self, settings: MappingSettings, now_ms: int, *, no_more: bool) -> Batch | None:
+        """The batch that may be sent now; None when there is none, or its time has not come.
+
+        A batch is sent when it is full by count or payload, when the window since its first record has passed, or when
+        nothing more can come because the shard is read to its end.
+        """
+        if self.again:
+            return self.again[0] if self.again[0].due_ms <= now_ms else None
+        if not self.waiting:
+            return None
+        taken = list(_fitting(self.waiting, settings))
+        full = len(taken) == settings.batch_size or len(taken) < len(self.waiting)
+        window_over = now_ms - taken[0].read_ms >= settings.batch_window_seconds * 1000
+        if not (full or window_over or no_more):
+            return None
+        for _ in taken:
+            self.waiting.popleft()
+        self.again.append(Batch(tuple(taken)))
+        return self.again[0]
+
+    def settle(self, verdict: Verdict) -> None:
+        """Replace the batch that was tried by what is to be tried next."""
+        self.again.popleft()
+        self.again.extendleft(reversed(verdict.again))
+
+
+class ShardQueue:
+    """The records of one shard that were read and are not finished, and the position before the first of them."""
+
+    def __init__(self, progress: ShardProgress, settings: MappingSettings) -> None:
+        self.shard_id = progress.shard_id
+        self.parent_id = progress.parent_id
+        self.last_read = progress.after
+        self.closed = progress.done  # read to its end
+        self._after = progress.after
+        self._settings = settings
+        self._lanes = [Lane() for _ in range(settings.parallelization_factor)]
+        self._unfinished: deque[str] = deque()  # positions in reading order, from the first that is not finished
+        self._finished: set[str] = set()  # those of them that are finished, ahead of the first
+
+    @property
+    def progress(self) -> ShardProgress:
+        return ShardProgress(self.shard_id, self.parent_id, self._after, done=self.done)
+
+    @property
+    def done(self) -> bool:
+        return self.closed and not self._unfinished
+
+    @property
+    def outstanding(self) -> int:
+        """How many records hold the position back or wait behind those that do."""
+        return len(self._unfinished)
+
+    def add(self, bodies: Iterable[Mapping[str, Any]], now_ms: int) -> int:
+        """Take in records as read, and say how many were new: after a restart of reading, some may be known."""
+        added = 0
+        for body in bodies:
+            record = as_stream_record(body, now_ms)
+            if self.last_read is not None and int(record.position) <= int(self.last_read):
+                continue
+            self.last_read = record.position
+            self._unfinished.append(record.position)
+            self._lanes[zlib.crc32(record.key.encode()) % len(self._lanes)].waiting.append(record)
+            added += 1
+        return added
+
+    def ready(self, now_ms: int) -> Iterator[tuple[Lane, Batch]]:
+        """The batches that may be sent now, one per lane at most."""
+        for lane in self._lanes:
+            batch = lane.next_batch(self._settings, now_ms, no_more=self.closed)
+            if batch is not None:
+                yield lane, batch
+
+    def finish(self, records: Iterable[StreamRecord]) -> None:
+        """These records are answered for. The position moves up to the first that is not."""
+        self._finished.update(record.position for record in records)
+        while self._unfinished and self._unfinished[0] in self._finished:
+            self._after = self._unfinished.popleft()
+            self._finished.remove(self._after)
+
+
+def as_stream_record(body: Mapping[str, Any], now_ms: int) -> StreamRecord:
+    """A record with what the mapping needs to know of it: place, item, size as JSON, age."""
+    change = body["dynamodb"]
+    created = change.get("ApproximateCreationDateTime")
+    return StreamRecord(
+        position=change["SequenceNumber"],
+        body=body,
+        key=json.dumps(change.get("Keys", {}), sort_keys=True),
+        size_bytes=len(json.dumps(body, separators=(",", ":")).encode()),
+        created_ms=now_ms if created is None else int(float(created) * 1000),
+        read_ms=now_ms,
+    )
+
+
+def _fitting(records: Iterable[StreamRecord], settings: MappingSettings) -> Iterator[StreamRecord]:
+    """The first records that fit into one batch: at least one, whatever its size."""
+    room = settings.payload_max_bytes
+    for number, record in enumerate(records):
+        room -= record.size_bytes + 1
+        if number == settings.batch_size or (number > 0 and room < 0):
+            return
+        yield record

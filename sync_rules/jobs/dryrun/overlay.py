@@ -1,0 +1,140 @@
+"""What a dry run has written so far, where it must be seen again: the newest image of each item, out of memory.
+
+Law: it holds what an item is now, or that there is none any more, and numbers name keys by value. It is a database of
+SQLite without a name: what its small cache cannot hold is in a file that nobody else can open and that ends with it.
+https://www.sqlite.org/inmemorydb.html#temp_db
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from threading import Lock
+from typing import Any, Final
+
+from sync_rules.model.values import AttributeValue, Item
+from sync_rules.adapters.expressions import comparable, identity, key_values
+from sync_rules.model.entities import Table
+from sync_rules.pipeline.messages import decode_bytes, encode_bytes
+from sync_rules.model.items import ItemKey
+from sync_rules.model.numbers import spelt
+
+Value = str | bytes | Decimal
+
+ASKED_MAX_KEYS: Final = 500  # of one statement; older SQLite takes 999
+SCHEMA: Final = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+CREATE TABLE items (number INTEGER PRIMARY KEY, place TEXT UNIQUE, tbl TEXT, item TEXT, added INTEGER);
+CREATE INDEX added_items ON items (tbl, number) WHERE added;
+CREATE TABLE listed (listing TEXT, number INTEGER, PRIMARY KEY (listing, number)) WITHOUT ROWID;
+CREATE INDEX listings_of ON listed (number);
+"""
+LISTED: Final = "SELECT item FROM listed JOIN items USING (number) WHERE listing = ?"
+ADDED: Final = "SELECT number, item FROM items WHERE added AND tbl = ? AND number > ? AND item IS NOT NULL LIMIT ?"
+
+
+class Overlay:
+    """Items in front of those of a store. May be used by several threads."""
+
+    def __init__(self, tables: Mapping[str, Table]) -> None:
+        self._tables = tables
+        self._held: Counter[str] = Counter()
+        self._lock = Lock()
+        self._database = sqlite3.connect("", check_same_thread=False, isolation_level=None)
+        self._database.executescript(SCHEMA)
+
+    def __len__(self) -> int:
+        """How many items are held."""
+        return self._held.total()
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._database.close()
+
+    def find(self, keys: Iterable[ItemKey]) -> dict[ItemKey, Item | None]:
+        """Those of these items that are held, as they are now."""
+        places = {key: _place(key) for key in keys if self._held[key.table]}
+        asked = list(dict.fromkeys(places.values()))
+        found: dict[str, Item | None] = {}
+        for start in range(0, len(asked), ASKED_MAX_KEYS):
+            some = asked[start : start + ASKED_MAX_KEYS]
+            marks = ",".join("?" * len(some))
+            rows = self._ask(f"SELECT place, item FROM items WHERE place IN ({marks})", *some)  # noqa: S608 - marks only
+            found.update((place, _item(text)) for place, text in rows)
+        return {key: found[place] for key, place in places.items() if place in found}
+
+    def put(self, key: ItemKey, item: Item | None, *, added: bool) -> None:
+        """An item as it is now; None: deleted. `added`: the store behind does not have it; the first word counts."""
+        table, place, text = self._tables[key.table], _place(key), _text(item)
+        with self._lock:
+            held = self._database.execute("SELECT number FROM items WHERE place = ?", (place,)).fetchone()
+            if held is None:
+                values = (place, table.name, text, added)
+                insert = "INSERT INTO items (place, tbl, item, added) VALUES (?, ?, ?, ?)"
+                number = self._database.execute(insert, values).lastrowid
+                self._held[table.name] += 1
+            else:
+                (number,) = held
+                self._database.execute("UPDATE items SET item = ? WHERE number = ?", (text, number))
+                self._database.execute("DELETE FROM listed WHERE number = ?", (number,))
+            listings = () if item is None else _listings(table, item)
+            self._database.executemany("INSERT INTO listed VALUES (?, ?)", [(one, number) for one in listings])
+
+    def listed(self, table: str, index: str | None, equals: Iterable[tuple[str, AttributeValue]]) -> list[Item]:
+        """The items of a partition of a table or of an index, in no order. `equals` names at least its attributes."""
+        if not self._held[table]:
+            return []
+        of = self._tables[table]
+        given = {name: comparable(*next(iter(value.items()))) for name, value in equals}
+        names = (of.partition,) if index is None else of.index(index).partition
+        rows = self._ask(LISTED, _listing(table, index, [given[attribute.name] for attribute in names]))
+        return [item for (text,) in rows if (item := _item(text)) is not None]
+
+    def added(self, table: str, after: int, limit: int) -> list[tuple[int, Item]]:
+        """Items that the store behind does not have, in the order in which they came, each with its number."""
+        if not self._held[table]:
+            return []
+        rows = self._ask(ADDED, table, after, limit)
+        return [(number, item) for number, text in rows if (item := _item(text)) is not None]
+
+    def _ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._database.execute(statement, values).fetchall()
+
+
+def _place(key: ItemKey) -> str:
+    return json.dumps([key.table, *map(_part, identity(key))])
+
+
+def _listings(table: Table, item: Item) -> Iterator[str]:
+    """The partitions, of the table and of its indexes, that show an item."""
+    for index, partition, sort in (
+        (None, (table.partition,), ()),
+        *((index.name, index.partition, index.sort) for index in table.indexes),
+    ):
+        values = key_values(item, partition)
+        if values is not None and key_values(item, sort) is not None:
+            yield _listing(table.name, index, values)
+
+
+def _listing(table: str, index: str | None, values: Iterable[Value]) -> str:
+    return json.dumps([table, index, *map(_part, values)])
+
+
+def _part(value: Value) -> str:
+    if isinstance(value, Decimal):
+        return spelt(value)
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _text(item: Item | None) -> str | None:
+    return None if item is None else json.dumps(item, default=encode_bytes)
+
+
+def _item(text: str | None) -> Item | None:
+    item: Item | None = None if text is None else json.loads(text, object_hook=decode_bytes)
+    return item

@@ -1,0 +1,203 @@
+"""A plan: what a backfill would do now, found by doing it against a store that writes nothing.
+
+Law: it is the very same run, so its writes are those of the backfill that follows at once; only the world may change in
+between. A sample runs over some segments of each table, and its figures are scaled up and called estimates. Memory is
+bounded: of sources and keys only the heaviest are remembered.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from threading import Lock
+from typing import Final
+
+from sync_rules.model.values import Item, Path, overlaps
+from sync_rules.jobs.backfill.page import Chosen, Wanted, everything
+from sync_rules.jobs.backfill.m_page import Supply
+from sync_rules.jobs.backfill.run import BackfillRun
+from sync_rules.jobs.backfill.segments import segments
+from sync_rules.adapters.state import MemoryState
+from sync_rules.model.errors import StoreError
+from sync_rules.rules.rule import PartRule, TargetRule
+from sync_rules.audit.findings import Share
+from sync_rules.rules.kinds.total import TotalRule
+from sync_rules.rules.kinds.ledger import GROUP
+from sync_rules.model.items import (REFUSALS, Action, Check, Delete, Failure, Increment, ItemKey, Outcome, Put, Status, Update)
+from sync_rules.jobs.dryrun.store import DryStore, Tried
+from sync_rules.jobs.dryrun.heaviest import Heaviest
+from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, RuleFigures
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import Store
+
+TOP: Final = 5
+DOES: Final[Mapping[type[Action], str]] = {Update: "update", Put: "put", Delete: "delete", Increment: "add"}
+
+
+class Planner:
+    """One plan, of the rules in `names`. `on_page` is told how many items were gone over; `on_write` each item that
+    would be written. `tables`, `wanted` and `share` limit what is looked at; `workers` segments are at a time.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        names: frozenset[str],
+        store: Store,
+        *,
+        tables: Collection[str] = (),
+        wanted: Wanted = everything,
+        share: Share | None = None,
+        workers: int = 1,
+        stopping: Callable[[], bool] = lambda: False,
+        on_page: Callable[[int], None] = lambda _items: None,
+        on_write: Callable[[PlannedWrite], object] = lambda _write: None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._rules = rules
+        self._asked = names
+        self._wanted = wanted
+        self._share = share = share or Share()
+        self._on_write = on_write
+        self._lock = Lock()
+        self._names: frozenset[str] = frozenset()  # of the step
+        self._first = True  # whether these are looked at for the first time
+        self._reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._costs: defaultdict[str, float] = defaultdict(float)
+        self._writers = _writers(rules, names)
+        self._writes = 0
+        self._units: defaultdict[str, float] = defaultdict(float)
+        self._fan_outs: Heaviest[tuple[str, ItemKey]] = Heaviest()
+        self._partitions: Heaviest[ItemKey] = Heaviest()
+        self._supplies = segments(rules, share.segments, tables, share.numbers)
+        self._dry = DryStore(store, rules, names, self._note, share)
+        self._run = BackfillRun(
+            Chosen(rules, names, self._is_wanted),
+            self._dry,
+            self,
+            MemoryState(),
+            {},
+            supplies=self._round,
+            workers=workers,
+            stopping=stopping,
+            on_page=lambda totals: on_page(totals.items),
+            sleep=sleep,
+        )
+
+    def run(self) -> Plan:
+        """Go over everything. Raises StoreError when it was stopped, or cannot read something: half a plan is none."""
+        done = self._run.run()
+        self._dry.overlay.close()
+        if not done:
+            raise StoreError("PlanNotFinished", "; ".join(f"{one.supply}: {one.reason}" for one in self._run.left))
+        share = self._share
+        factor = share.segments / len(share.numbers) if share.sampled else 1
+        return Plan(
+            {name: self._figures(name).times(factor) for name in sorted(self._asked)},
+            self._run.totals.items * factor,
+            self._writes * factor,
+            {table: units * factor for table, units in sorted(self._dry.reads.items())},
+            {table: units * factor for table, units in sorted(self._units.items())},
+            [(pair, count) for pair, count in self._fan_outs.top(TOP) if count > 1],
+            self._partitions.top(TOP),
+            share,
+        )
+
+    def _figures(self, name: str) -> RuleFigures:
+        came: Counter[Outcome] = Counter()
+        for (rule, outcome), count in self._run.totals.outcomes.items():
+            came[outcome] += count if rule == name else 0
+        return RuleFigures(
+            looked_at=came.total(),
+            to_write=came[Outcome.COPIED] + came[Outcome.DELETED],
+            right=came[Outcome.RIGHT],
+            kept=came[Outcome.KEPT],
+            parked=came[Outcome.PARKED] + came[Outcome.FAILED],
+            refused=sum(came[outcome] for outcome in REFUSALS),
+            write_units=self._costs[name],
+            reasons=self._reasons[name],
+        )
+
+    # ------------------------------------------------------------ as it goes
+    def park(self, failure: Failure) -> None:
+        """A Failures: only the reasons are counted."""
+        with self._lock:
+            self._reasons[failure.rule][failure.reason] += 1
+
+    def _round(self, names: frozenset[str]) -> Sequence[Supply]:
+        """What the run is to go over next, for these rules: a new step, or another round of the same, whose last one
+        says what is parked and why.
+        """
+        self._first = names != self._names
+        self._names = names
+        for name in names:
+            self._reasons[name].clear()
+        return self._supplies(names)
+
+    def _is_wanted(self, key: ItemKey, item: Item) -> bool:
+        wanted = self._wanted(key, item)
+        entity = self._rules.entity_of(key) if wanted and self._first else None
+        for rule in self._rules.into_target(entity) if entity is not None else ():
+            if rule.name in self._names and not isinstance(rule, TotalRule):
+                with self._lock:
+                    for source in dict.fromkeys(rule.source_keys(item)):
+                        self._fan_outs.add((rule.name, source))
+        return wanted
+
+    def _note(self, tried: Tried) -> None:
+        """Take down a write. The store tells them one by one."""
+        number = self._writes
+        self._writes += tried.status is Status.WRITTEN
+        owners = [self._owners(cost.action) for cost in tried.costs]
+        everyone = sorted({name for names in owners for name in names})
+        for cost, names in zip(tried.costs, owners, strict=True):
+            key = cost.action.key
+            self._units[key.table] += cost.item + cost.indexes
+            self._partitions.add(ItemKey(key.table, key.values[:1]), cost.item)
+            paying = list(names) or everyone  # a check is made for all that is written with it
+            for name in paying:
+                self._costs[name] += (cost.item + cost.indexes) / len(paying)
+            if tried.status is Status.WRITTEN:
+                for name, paths in names.items():
+                    self._on_write(PlannedWrite(number, name, DOES[type(cost.action)], key, paths))
+
+    def _owners(self, action: Action) -> dict[str, tuple[Path, ...]]:
+        """The rules that write with an action, and which paths each."""
+        entity = self._rules.entity_of(action.key)
+        if entity is None or isinstance(action, Check):
+            return {}
+        written, writers = _written(action), self._writers[entity.name]
+        if not isinstance(action, Update):  # whole items are those of parts
+            return {name: written for name in writers if isinstance(self._rules.rules[name], PartRule)}
+        mine = {
+            name: tuple(path for path in written if any(overlaps(path, own) for own in paths))
+            for name, paths in writers.items()
+        }
+        return {name: paths for name, paths in mine.items() if paths}
+
+
+def _written(action: Action) -> tuple[Path, ...]:
+    """The paths that an action writes. The groups of a total are named by values, and are not."""
+    match action:
+        case Update():
+            pairs = (*action.sets, *action.adds, *action.discards)
+            return tuple(dict.fromkeys([*(path for path, _ in pairs), *action.removes]))
+        case Put():
+            keys = action.key.attributes()
+            return tuple((name,) for name in action.item if name not in keys)
+        case Increment():
+            return tuple(dict.fromkeys((GROUP if name.startswith(GROUP) else name,) for name, _ in action.amounts))
+    return ()
+
+
+def _writers(rules: Rules, names: frozenset[str]) -> dict[str, dict[str, set[Path]]]:
+    """Of each entity the rules that write such items, and where."""
+    found: defaultdict[str, dict[str, set[Path]]] = defaultdict(dict)
+    for rule in (rules.rules[name] for name in sorted(names)):
+        if isinstance(rule, TargetRule):
+            found[rule.target.name][rule.name] = set(rule.copies)
+        for node in rule.nodes():
+            entity, path = node.writes
+            found[entity.name].setdefault(rule.name, set()).add(path)
+    return found

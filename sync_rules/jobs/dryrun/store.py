@@ -1,0 +1,286 @@
+"""A store that writes nothing: it answers each write as the one behind it would, and tells what it would have been.
+
+Law: the work done on it is that of the real store. Each write is tried on a copy of its items, so what is refused or
+rejected is refused or rejected here; what later work of the same plan looks at again is kept and shown, in reads, lists
+and scans, and everything else is forgotten with its page. The price: an index shows here at once what it would show in
+a while, and whoever else writes meanwhile is not there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sync_rules.model.values import Item
+from sync_rules.adapters.units import READ_UNIT_BYTES, action_units, after, base_units, read_units
+from sync_rules.rules.order import cascade
+from sync_rules.adapters.expressions import identity
+from sync_rules.model.errors import StoreError
+from sync_rules.rules.rule import PartRule
+from sync_rules.audit.findings import Share
+from sync_rules.adapters.memory import MemoryStore
+from sync_rules.model.items import Action, Check, ItemKey, Result, Status, Transaction, Write
+from sync_rules.jobs.dryrun.overlay import Overlay
+from sync_rules.rules.ruleset import Rules
+from sync_rules.model.sizes import item_bytes
+from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
+
+SEEN_MAX_ITEMS: Final = 4_000  # both sides of a round of parts, twice
+ADDED: Final = "sync-rules/added"  # in a cursor: the number of the last item that only the dry run has
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What an action costs in write units: of its item, doubled in a transaction, and of the indexes that show it."""
+
+    action: Action
+    item: int
+    indexes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A write, the answer it was given, and its cost, which does not depend on the answer."""
+
+    write: Write
+    status: Status
+    costs: tuple[Cost, ...]
+
+
+class _Seen(threading.local):
+    """What a thread has seen since its scan came to the page it is at: what is on the page, and a bounded number of
+    other things, since what is forgotten is but read again. What was written is never forgotten before the page is.
+    """
+
+    def __init__(self) -> None:
+        self.turn_to(None)
+
+    def turn_to(self, request: Scan | None) -> None:
+        """A new page."""
+        self.request = request
+        self.written: dict[object, Item | None] = {}
+        self._page: dict[object, Item | None] = {}
+        self._others: OrderedDict[object, Item | None] = OrderedDict()
+
+    def on_page(self, place: object, item: Item) -> None:
+        """An item of the page."""
+        self._page[place] = item
+
+    def note(self, place: object, item: Item | None) -> None:
+        """An item that was read."""
+        if place in self._page:
+            self._page[place] = item
+            return
+        self._others[place] = item
+        self._others.move_to_end(place)
+        if len(self._others) > SEEN_MAX_ITEMS:
+            self._others.popitem(last=False)
+
+    def find(self, place: object) -> tuple[Item | None, ...]:
+        """The item, if it is remembered, as it was seen last."""
+        for images in (self.written, self._page, self._others):
+            if place in images:
+                return (images[place],)
+        return ()
+
+
+class DryStore:
+    """A store in front of another one, for the rules in `names`. May be used by several threads.
+
+    `on_write` is told each write. `reads` are the units spent on answers, by table; of a scan over a share of a table
+    without what is lost by rounding up small pages. Items that only the dry run has are shown at the end of the first
+    segment.
+    """
+
+    def __init__(
+        self,
+        inner: Store,
+        rules: Rules,
+        names: frozenset[str],
+        on_write: Callable[[Tried], object] = lambda _tried: None,
+        share: Share | None = None,
+    ) -> None:
+        self.reads: defaultdict[str, float] = defaultdict(float)
+        self.overlay = Overlay(rules.tables)
+        self._inner = inner
+        self._rules = rules
+        self._kept = looked_at_again(rules, names)
+        self._on_write = on_write
+        self._share = share or Share()
+        self._seen = _Seen()
+        self._lock = threading.Lock()
+
+    # ------------------------------------------------------------ what is read
+    def read(self, request: Read) -> tuple[Item | None, ...]:
+        known = self._known(request.keys)
+        unknown = tuple(dict.fromkeys(key for key in request.keys if key not in known))
+        found = known | (dict(zip(unknown, self._inner.read(Read(unknown)), strict=True)) if unknown else {})
+        for key, item in found.items():
+            self._meter(key.table, [item or {}], consistent=True)
+            self._seen.note(_place(key), item)
+        return tuple(found[key] for key in request.keys)
+
+    def list(self, request: List) -> Page:
+        page = self._merged(request)
+        self._meter(request.table, page.items, consistent=request.index is None)
+        if request.index is None:
+            for item in page.items:
+                self._seen.note(self._at(request.table, item), item)
+        return page
+
+    def _merged(self, request: List) -> Page:
+        """A page of the store behind with what is kept put in its place: as many rows of it as the answer may need."""
+        page = self._inner.list(request)
+        kept = self.overlay.listed(request.table, request.index, request.conditions.equals)
+        rows = self._unkept(request.table, page.items)
+        if not kept and len(rows) == len(page.items):
+            return page
+        cursor = page.cursor
+        while cursor is not None and len(rows) < request.limit:
+            page = self._inner.list(replace(request, cursor=cursor))
+            rows += self._unkept(request.table, page.items)
+            cursor = page.cursor
+        both = MemoryStore({request.table: self._rules.tables[request.table]})
+        for row in (*rows, *kept):
+            both.put(request.table, row)
+        return both.list(request)
+
+    def _unkept(self, table: str, rows: Iterable[Item]) -> tuple[Item, ...]:
+        keyed = [(self._rules.tables[table].key_of(row), row) for row in rows]
+        kept = self.overlay.find(key for key, _ in keyed if key is not None)
+        return tuple(row for key, row in keyed if key not in kept)
+
+    def scan(self, request: Scan) -> Page:
+        """A page that is asked for again is shown as the last look left it: nothing of it is written twice."""
+        if request != self._seen.request:
+            self._seen.turn_to(request)
+        page = self._behind(request) if ADDED not in (request.cursor or {}) else Page(())
+        if page.cursor is None and request.segment == self._share.numbers[0]:
+            page = self._with_added(request, page.items)
+        self._meter(request.table, page.items, consistent=request.consistent, rounded=not self._share.sampled)
+        for item in page.items:
+            self._seen.on_page(self._at(request.table, item), item)
+        return page
+
+    def _behind(self, request: Scan) -> Page:
+        """The store's page, each item as it is now."""
+        page = self._inner.scan(request)
+        keyed = [(self._rules.tables[request.table].key_of(item), item) for item in page.items]
+        known = self._known(key for key, _ in keyed if key is not None)
+        items = (item if key is None else known.get(key, item) for key, item in keyed)
+        return Page(tuple(item for item in items if item is not None), page.cursor)
+
+    def _with_added(self, request: Scan, items: tuple[Item, ...]) -> Page:
+        """What the store does not have, behind its last item."""
+        last = int((request.cursor or {}).get(ADDED, {"N": "0"})["N"])
+        room = request.limit - len(items)
+        added = self.overlay.added(request.table, last, room + 1)
+        shown = added[:room]
+        last = shown[-1][0] if shown else last
+        cursor = {ADDED: {"N": str(last)}} if len(added) > room else None
+        return Page((*items, *(item for _, item in shown)), cursor)
+
+    # ------------------------------------------------------------ what would be written
+    def apply(self, request: Apply) -> tuple[Result, ...]:
+        try:
+            seen = self._look(action.key for write in request.writes for action in _actions(write))
+        except StoreError as error:
+            return (Result(Status.FAILED, reason=error.reason),) * len(request.writes)
+        return tuple(self._try(write, seen) for write in request.writes)
+
+    def _look(self, keys: Iterable[ItemKey]) -> dict[ItemKey, Item | None]:
+        """Items that are to be written. Some, such as totals, are written unread: they are read here, which is no unit
+        that a backfill spends.
+        """
+        found = {key: self._seen.find(_place(key)) for key in dict.fromkeys(keys)}
+        seen = {key: image[0] for key, image in found.items() if image}
+        unseen = [key for key, image in found.items() if not image]
+        kept = self.overlay.find(unseen)
+        unread = tuple(key for key in unseen if key not in kept)
+        return seen | kept | (dict(zip(unread, self._inner.read(Read(unread)), strict=True)) if unread else {})
+
+    def _try(self, write: Write, seen: Mapping[ItemKey, Item | None]) -> Result:
+        actions = _actions(write)
+        with self._lock:  # no other thread's write comes in between
+            images = {action.key: seen[action.key] for action in actions}
+            images |= self.overlay.find(images)
+            scratch = MemoryStore(self._rules.tables)
+            result = _tried(scratch, images, write)
+            if result.status is Status.WRITTEN:
+                for action in actions:
+                    if not isinstance(action, Check):
+                        self._take(action.key, images[action.key], scratch.item(action.key))
+            twice = 1 + isinstance(write, Transaction)
+            costs = tuple(self._cost(action, images[action.key], twice) for action in actions)
+            self._on_write(Tried(write, result.status, costs))
+        return result
+
+    def _take(self, key: ItemKey, before: Item | None, now: Item | None) -> None:
+        """What was written: until the end of the page, or for good where it will be looked at again."""
+        self._seen.written[_place(key)] = now
+        entity = self._rules.entity_of(key)
+        if entity is None or entity.name in self._kept:
+            self.overlay.put(key, now, added=before is None)
+
+    def _cost(self, action: Action, before: Item | None, times: int) -> Cost:
+        now = after(action, before)
+        item = base_units(before, now)
+        return Cost(action, times * item, action_units(self._rules.tables[action.key.table], before, now) - item)
+
+    # ------------------------------------------------------------ what is known
+    def _known(self, keys: Iterable[ItemKey]) -> dict[ItemKey, Item | None]:
+        """Those of these items that were written: what the store behind has of them is old."""
+        keys = tuple(keys)
+        written = {key: self._seen.written[_place(key)] for key in keys if _place(key) in self._seen.written}
+        return written | self.overlay.find(keys)
+
+    def _at(self, table: str, item: Item) -> object:
+        """The place of an item of a table, which has a key."""
+        key = self._rules.tables[table].key_of(item)
+        return key and _place(key)
+
+    def _meter(self, table: str, items: Iterable[Item], *, consistent: bool, rounded: bool = True) -> None:
+        size_bytes = sum(map(item_bytes, items))
+        units = read_units(size_bytes, consistent=consistent) if rounded else size_bytes / READ_UNIT_BYTES
+        with self._lock:
+            self.reads[table] += units
+
+
+def looked_at_again(rules: Rules, names: frozenset[str]) -> frozenset[str]:
+    """The entities whose items some rule in `names` looks at after another, or it itself in another round, may have
+    written them. An item that parts are written on is met from both sides of each part.
+    """
+    again: set[str] = set()
+    later: set[str] = set()
+    for step in reversed([*cascade(rules, names)]):
+        looked_at: set[str] = set()
+        for rule in (rules.rules[name] for name in step.names):
+            written = {node.writes[0].name for node in rule.nodes()}
+            rounds = step.max_rounds > 1 or isinstance(rule, PartRule)
+            again |= written if rounds else written & later
+            looked_at |= {rule.source.name, rule.target.name} | written
+        later |= looked_at
+    return frozenset(again)
+
+
+def _tried(scratch: MemoryStore, images: Mapping[ItemKey, Item | None], write: Write) -> Result:
+    """What a write comes to, among these items. One that even they cannot be put in can be written no more."""
+    try:
+        for key, image in images.items():
+            if image is not None:
+                scratch.put(key.table, image)
+    except StoreError as error:
+        return Result(Status.REJECTED, reason=error.reason)
+    return scratch.apply(Apply((write,)))[0]
+
+
+def _actions(write: Write) -> tuple[Action, ...]:
+    return write.actions if isinstance(write, Transaction) else (write,)
+
+
+def _place(key: ItemKey) -> object:
+    """An item, however its numbers are spelt."""
+    return key.table, identity(key)

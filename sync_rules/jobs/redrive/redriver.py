@@ -1,0 +1,245 @@
+"""Redrive: what failed is put through again, by the very code that it failed in.
+
+Law: it is one more hint, however late. A record goes through the consumer as in the handler; a failure record becomes a
+look at its item, strongly consistent. So nothing that was written since is undone. An entry is removed from its place
+after the effect, the looks it left for later included. What fails again stays, and so does what nobody understands.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
+from sync_rules.model.errors import RecordError, StoreError
+from sync_rules.pipeline.failure_records import FailureRecord
+from sync_rules.model.limits import Limits
+from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, encode
+from sync_rules.model.items import Outcome
+from sync_rules.model.pace import Pace
+from sync_rules.jobs.redrive.work import described, legible, titles_of, work_of
+from sync_rules.jobs.redrive.atwork import Left, Open, Recorder, Strict, Tally, Waiting
+from sync_rules.pipeline.failed_entries import Entry, Failed, GivenUp, Place, read_entry, text_of
+from sync_rules.adapters.span import SpanReader, read_span
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import Queue, World, drive
+
+AT_ONCE: Final = Limits(parked_max_looks=0, call_max_tries=1)  # where nobody looks again, what is stuck is said at once
+WAITING_MAX_MESSAGES: Final = 100_000
+HELD_MAX_BYTES: Final = 16 * 1024 * 1024  # of entries that wait for a look; with more, no other is begun before it
+LOOKS_MAX: Final = Limits().parked_max_looks  # one after another, each later: about two hours
+NO_DEADLINE_MS: Final = 900_000
+WRITTEN: Final = (Outcome.COPIED, Outcome.DELETED, Outcome.DONE)
+
+
+class Redriver:
+    """One redrive. `queue` takes what is left for later; without one it is worked on here, by `rest`.
+
+    `only` are titles of rules, None for all; `function` is a Lambda function, by its name or ARN, whose batches alone
+    are put through, "" for any. `on_left` is told of each entry that stays, `on_entry` where
+    each lies that is begun, `on_wait` of each wait, in words. When `remaining_ms` comes to its end, what is at work
+    fails, and its entry stays.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        world: World,
+        *,
+        reader: SpanReader | None = None,
+        queue: Queue | None = None,
+        only: frozenset[str] | None = None,
+        function: str = "",
+        on_left: Callable[[Left], object] = lambda _left: None,
+        on_entry: Callable[[str], object] = lambda _where: None,
+        on_wait: Callable[[str], object] = lambda _words: None,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], object] = time.sleep,
+        remaining_ms: Callable[[], int] = lambda: NO_DEADLINE_MS,
+    ) -> None:
+        self.tally = Tally()
+        self._all = self._rules = rules
+        self._only, self._function = only, function
+        if only is not None:
+            self._rules = replace(rules, rules={n: rule for n, rule in rules.rules.items() if rule.title in only})
+        self._world = replace(world, queue=queue or self, failures=Recorder(world.failures, rules, self.tally))
+        self._strict = replace(self._world, failures=Strict())
+        self._consumer = Consumer(self._rules, self._world, limits=None if queue else AT_ONCE)
+        self._reader = reader
+        self._on_left, self._on_entry, self._on_wait = on_left, on_entry, on_wait
+        self._clock, self._sleep = clock, sleep
+        self._remaining_ms = remaining_ms
+        self._waiting: dict[str, Waiting] = {}
+        self._at_work: Sequence[Open] = ()
+        self._held_bytes = 0
+        self._looks = 0  # that what is at work comes after
+
+    def take(self, place: Place) -> None:
+        """Put through what lies in a place. Raises StoreError and UserError when the place does not answer."""
+        for entry in place.entries():
+            self._on_entry(entry.where)
+            opened = self._open(entry, place)
+            if opened is None:
+                continue
+            self._at_work, self._looks = (opened,), 0
+            try:
+                opened.reason = self._put_through(opened.body)
+            except RecordError as error:
+                opened.reason, opened.unreadable = str(error), True
+            self._settle(opened)
+            self._held_bytes += 0 if opened.settled else len(entry.text)
+            if self._held_bytes > HELD_MAX_BYTES:
+                self.rest()
+
+    def rest(self) -> None:
+        """Work on what was left for later, each message in its time, until nothing is left."""
+        while self._waiting:
+            body = min(self._waiting, key=lambda name: self._waiting[name].due)
+            wait = self._waiting[body].due - self._clock()
+            if wait > 0:
+                self._on_wait(f"{len(self._waiting)} second looks to come, the next in {wait:.0f} s")
+                self._sleep(wait)
+                continue
+            one = self._waiting.pop(body)
+            self._at_work, self._looks = one.opens, one.looks
+            reason = ""
+            try:
+                self._consumer.handle_message(one.message, self._remaining_ms)
+            except StoreError as error:
+                reason = error.reason
+            self._count()
+            for opened in one.opens:
+                opened.waiting -= 1
+                opened.reason = opened.reason or reason
+                self._settle(opened)
+        self._held_bytes = 0
+
+    def send(self, message: Message, delay_seconds: int) -> None:
+        """A Queue: what is at work is not done before this is. Raises StoreError when too much waits, and when look
+        after look finds something new.
+        """
+        body, looks = encode(message), self._looks + bool(delay_seconds)
+        if looks > LOOKS_MAX:
+            raise StoreError("StillChanging", f"after {LOOKS_MAX} looks")
+        if body not in self._waiting and len(self._waiting) >= WAITING_MAX_MESSAGES:
+            raise StoreError("QueueFull", f"{WAITING_MAX_MESSAGES} messages wait already")
+        due = self._clock() + delay_seconds
+        one = self._waiting.setdefault(body, Waiting(message, due, looks))
+        one.looks = min(one.looks, looks)
+        one.due = max(one.due, due)  # a look comes its whole delay after each that asked for it
+        for opened in self._at_work:
+            if opened not in one.opens:
+                one.opens.append(opened)
+                opened.waiting += 1
+
+    def rehearse(self, place: Place) -> Iterator[str]:
+        """What would be put through, in words. Nothing but the place is read, and nothing is written."""
+        for entry in place.entries():
+            opened = self._open(entry, place)
+            if opened is None:
+                continue
+            try:
+                if isinstance(opened.body, GivenUp):
+                    legible((opened.body.event or {}).get("Records", ()), self._all)
+                else:
+                    work_of(opened.body, self._rules, Pace())
+            except RecordError as error:
+                self._leave(opened, str(error), unreadable=True)
+            else:
+                self.tally.done += 1
+                yield described(opened.body)
+
+    # ---------------------------------------------------------------- one entry
+    def _open(self, entry: Entry, place: Place) -> Open | None:
+        """The entry as it was read; None for one that is not asked for, or that nobody can read."""
+        try:
+            body = read_entry(entry.text)
+        except RecordError as error:
+            self.tally.unreadable += 1
+            self._on_left(Left(entry.where, "?", str(error), unreadable=True))
+            return None
+        titles = titles_of(body)
+        if self._function and isinstance(body, GivenUp) and not body.is_of(self._function):
+            self.tally.skipped += 1
+            return None
+        if self._only is None:
+            return Open(entry, place, body)
+        if titles is not None and titles.isdisjoint(self._only):
+            self.tally.skipped += 1
+            return None
+        return Open(entry, place, body, whole=titles is not None and titles <= self._only)
+
+    def _put_through(self, body: Failed) -> str:
+        """Do it. Returns why it failed, "" if it did not. Raises RecordError when nothing can be done."""
+        if isinstance(body, GivenUp):
+            return self._batch(body)
+        pushes = isinstance(body, PushMessage | ChunkMessage)
+        limits = self._consumer.limits if pushes else AT_ONCE
+        work = work_of(body, self._rules, Pace(limits, lambda: self._remaining_ms() < TIME_RESERVED_MS))
+        try:
+            report = drive(work, self._world if pushes else self._strict)
+        except StoreError as error:
+            return error.reason
+        self.tally.written += sum(count for (_, what), count in report.outcomes.items() if what in WRITTEN)
+        return next(iter(report.failed.values())).reason if report.failed else ""
+
+    def _batch(self, batch: GivenUp) -> str:
+        if batch.event is not None:
+            return self._records(batch.event["Records"])
+        if self._reader is None:
+            raise RecordError("it holds no records, and there is no stream to read them from")
+        try:
+            for page in read_span(self._reader, batch.span):
+                if reason := self._records(page):
+                    return reason
+        except StoreError as error:
+            return error.reason
+        return ""
+
+    def _records(self, records: Iterable[Any]) -> str:
+        """Records, as the handler would be given them."""
+        readable, unreadable = legible(records, self._all)
+        answer = self._consumer.handle_event({"Records": readable}, self._remaining_ms) if readable else {}
+        self.tally.records += len(readable)
+        failed = list(self._consumer.telemetry.failed.values())
+        self._count()
+        if answer.get("batchItemFailures"):
+            return failed[0].reason if failed else "Failed"
+        if unreadable:
+            raise RecordError(f"{len(unreadable)} of its records cannot be put through, the first: {unreadable[0]}")
+        return ""
+
+    # ---------------------------------------------------------------- what became of it
+    def _settle(self, opened: Open) -> None:
+        """Take an entry out of its place, or leave it there, once nothing that it left for later is waiting."""
+        if opened.settled or (opened.waiting and not opened.reason):
+            return
+        opened.settled = True
+        try:
+            if opened.reason:
+                self._leave(opened, opened.reason, unreadable=opened.unreadable)
+            elif opened.whole:
+                opened.place.remove(opened.entry)
+                self.tally.done += 1
+            else:
+                self.tally.kept += 1
+        except StoreError as error:
+            self._leave(opened, f"done, but not removed: {error}")
+
+    def _leave(self, opened: Open, reason: str, *, unreadable: bool = False) -> None:
+        self._on_left(Left(opened.entry.where, described(opened.body), reason, unreadable))
+        if unreadable:
+            self.tally.unreadable += 1
+            return
+        self.tally.again += 1
+        if isinstance(opened.body, FailureRecord | GivenUp):
+            now = datetime.fromtimestamp(self._clock(), UTC)
+            opened.place.replace(opened.entry, text_of(opened.body.again(reason, now)))
+
+    def _count(self) -> None:
+        """Add what the consumer has counted, which then counts from nothing."""
+        self.tally.written += self._consumer.telemetry.total(*WRITTEN)
+        self._consumer.telemetry.clear()

@@ -1,0 +1,228 @@
+"""What one failure asks for, as a piece of work: a look at its target, at its part, or at all that its item touches.
+
+Law: what cannot be done is said before anything is. A failure record holds no value, so what a function was to be told
+of cannot be made from it; a rule that is gone asks for nothing, and that is not success. Nor is a look at less than
+what failed: what nobody can know any more stays on record, after all that is known has been looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+from sync_rules.jobs.backfill.page import Chosen, bring_all_of, bring_keys
+from sync_rules.pipeline.consumer import process_message
+from sync_rules.audit.compare import Asked, Drift, ask, compare
+from sync_rules.model.errors import RecordError
+from sync_rules.pipeline.failure_records import FailureRecord, printable, visible
+from sync_rules.rules.rule import EffectRule, PartRule, Rule, TargetRule
+from sync_rules.pipeline.fanout import pull, push
+from sync_rules.rules.kinds.call import CallRule
+from sync_rules.pipeline.messages import KINDS, CallMessage, ChunkMessage, Message, PartMessage, PullMessage, PushMessage
+from sync_rules.model.items import Change, Failure, ItemKey
+from sync_rules.model.pace import Pace
+from sync_rules.pipeline.parts import PartLook, settle
+from sync_rules.pipeline.tasks import Pull, chunks_of, part_of, plan_batch, pull_of, pushes_of
+from sync_rules.pipeline.reconcile import Report, Unfinished
+from sync_rules.pipeline.records import read_event
+from sync_rules.jobs.redrive.bykey import parts_by_key, unknown_by_key
+from sync_rules.pipeline.failed_entries import Failed, GivenUp
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import Read, Work
+
+SOURCE_DELETED: Final = "SourceDeleted"  # what `on_delete: restrict` reports
+REPAIR: Final = "`sync-rules verify --repair` mends it"
+
+
+def work_of(body: FailureRecord | Message, rules: Rules, pace: Pace) -> Work[Report]:
+    """The work that a failure record or a message asks for. Its report names what failed; it may raise StoreError.
+
+    Raises:
+        RecordError: when the rules of today have nothing to do with it, or it holds too little.
+    """
+    if not isinstance(body, FailureRecord):
+        return _of_message(body, rules, pace)
+    failure = body.failure(rules.tables)
+    if failure.key is None:
+        raise RecordError("it is about a record that could not be read: only its batch can be put through again")
+    if failure.position:
+        return _of_record(failure, failure.key, rules, pace)
+    rule = rules.rules.get(failure.rule)
+    if rule is None:
+        raise RecordError(f"there is no rule {failure.rule!r} any more")
+    if isinstance(rule, EffectRule):
+        raise _too_little(rule)
+    if isinstance(rule, PartRule):
+        look = part_of(PartMessage(rule.name, failure.key, failure.member, failure.element or ""), rules)
+        if look is None:
+            raise _about_others(rule)
+        return _around(failure, look, rules, pace)
+    one = pull_of(failure.key, rules)
+    if one is None or not isinstance(rule, TargetRule) or rule not in one.rules:
+        raise _about_others(rule)
+    return _pulled(replace(one, rules=(rule,)), rule, rules, pace)
+
+
+def _too_little(rule: Rule) -> RecordError:
+    return RecordError(
+        f"rule {rule.title} acts outside the tables, and a failure record holds no values: "
+        "put its batch or its message through again"
+    )
+
+
+def _about_others(rule: Rule) -> RecordError:
+    return RecordError(f"rule {rule.title} speaks of other items by now")
+
+
+def _of_record(failure: Failure, key: ItemKey, rules: Rules, pace: Pace) -> Work[Report]:
+    """A record whose images were not there: nobody knows what changed, so everything is looked at."""
+    titles = set(failure.rule.split(", "))
+    concerned = [rule for rule in rules.rules.values() if rule.title in titles]
+    if not concerned:
+        raise RecordError(
+            f"there is no rule {failure.rule!r} any more" if failure.rule else "no rule speaks of its item"
+        )
+    for rule in concerned:
+        if isinstance(rule, EffectRule):
+            raise _too_little(rule)
+    return _without_images(key, concerned, rules, pace)
+
+
+def _without_images(key: ItemKey, concerned: Collection[Rule], rules: Rules, pace: Pace) -> Work[Report]:
+    alone = _only(concerned, rules)
+    report = yield from _everything_of(key, alone, pace)
+    unknown = unknown_by_key(key, alone)
+    if unknown and not report.failed:
+        titles = ", ".join(dict.fromkeys(rule.title for rule in unknown))
+        reason = f"what {titles} made of the item as it was stood in the image that is missing: {REPAIR}"
+        report.note(key, Unfinished(tuple(rule.name for rule in unknown), reason))
+    return report
+
+
+def _only(some: Collection[Rule], rules: Rules) -> Rules:
+    return replace(rules, rules={rule.name: rule for rule in some})
+
+
+def _everything_of(key: ItemKey, rules: Rules, pace: Pace) -> Work[Report]:
+    """All that an item has to do with, as it is and by its key; of one that is gone, what its deletion asks for."""
+    (image,) = yield Read((key,))
+    if image is None:
+        plan = plan_batch([Change(key, key.attributes(), None)], rules)
+        report = yield from pull(plan.pulls, pace)
+        report.add((yield from push(plan.pushes, rules, pace)))
+    else:
+        report = yield from bring_all_of(key, image, Chosen(rules, frozenset(rules.rules)), pace)
+    report.add((yield from settle([PartLook(part) for part in parts_by_key(key, rules)], pace)))
+    return report
+
+
+def _around(failure: Failure, look: PartLook, rules: Rules, pace: Pace) -> Work[Report]:
+    """A part, and those that the item it is made from names by now: what cannot be counted is told of a part beside the
+    entry itself. An older record does not say which element it is about: then all that it could mean.
+    """
+    alone, key = _only([look.part.rule], rules), look.part.target
+    if failure.element is not None:
+        report = yield from settle([look], pace)
+        if failure.member is not None:
+            some = yield from bring_keys([failure.member], Chosen(alone, frozenset(alone.rules)), pace)
+            report.add(some.report)
+        return report
+    report = yield from _everything_of(key, alone, pace)
+    if failure.member is not None:
+        report.add((yield from settle([look], pace)))
+        report.add((yield from _everything_of(failure.member, alone, pace)))
+    elif unknown_by_key(key, alone) and not report.failed:
+        reason = f"it does not say which item its part is made from: {REPAIR}"
+        report.note(key, Unfinished((look.part.rule.name,), reason))
+    return report
+
+
+def _pulled(one: Pull, rule: TargetRule, rules: Rules, pace: Pace) -> Work[Report]:
+    """A target. No pull mends one that has lost its source, nor deletes it: so it is looked at whether it has."""
+    report = yield from pull([one], pace)
+    (image,) = yield Read((one.key,))
+    if image is not None and (rule.deletes(image) or rule.restricts(image)):
+        asked = Asked()
+        ask(image, rules.tables[one.key.table], rules, frozenset([rule.name]), asked)
+        found = yield from compare(asked)
+        if any(different.drift is Drift.ORPHAN for different in found.different):
+            report.note(one.key, Unfinished((rule.name,), SOURCE_DELETED))
+    return report
+
+
+def _of_message(message: Message, rules: Rules, pace: Pace) -> Work[Report]:
+    """A message, as if for the first time: what is stuck must be said, and not only after so many looks."""
+    match message:
+        case PushMessage() | ChunkMessage():
+            if not (pushes_of(message, rules) if isinstance(message, PushMessage) else chunks_of(message, rules)):
+                raise RecordError(f"no rule of its rules speaks of its item any more: {', '.join(message.rules)}")
+            return process_message(message, rules, pace)
+        case PullMessage():
+            if pull_of(message.target, rules) is None:
+                raise RecordError("no rule writes its item")
+        case PartMessage():
+            if part_of(message, rules) is None:
+                raise RecordError(f"rule {message.rule} is gone, or speaks of other items by now")
+        case CallMessage():
+            if not isinstance(rules.rules.get(message.rule), CallRule):
+                raise RecordError(f"there is no rule {message.rule!r} any more that calls a function")
+    return process_message(replace(message, attempt=0), rules, pace)
+
+
+def legible(records: Iterable[Any], rules: Rules) -> tuple[list[Any], list[str]]:
+    """The records of tables that a rule speaks of, and what is wrong with those that cannot be read.
+
+    Raises:
+        RecordError: when there are records, and no rule speaks of the table of any.
+    """
+    spoken_of = {table.name for table in rules.streamed_tables}
+    readable: list[Any] = []
+    unreadable: list[str] = []
+    foreign = 0
+    for record in records:
+        match [*read_event({"Records": [record]}, rules)]:
+            case [Failure() as failure]:
+                unreadable.append(f"{failure.position or 'without a number'}: {failure.reason}")
+            case [Change() as change] if change.key.table in spoken_of:
+                readable.append(record)
+            case _:
+                foreign += 1
+    if foreign and not readable and not unreadable:
+        raise RecordError("no rule speaks of the table that its records are of")
+    return readable, unreadable
+
+
+def titles_of(body: Failed) -> frozenset[str] | None:
+    """The titles of the rules that an entry is about; None for one that is about all of an item."""
+    match body:
+        case PushMessage() | ChunkMessage():
+            names: Iterable[str] = body.rules
+        case PartMessage() | CallMessage():
+            names = (body.rule,)
+        case FailureRecord():
+            names = body.rule.split(", ")
+        case _:
+            return None
+    return frozenset(name.partition(".")[0] for name in names)
+
+
+def described(body: Failed) -> str:
+    """What putting an entry through comes to, in a line: keys, never a value."""
+    match body:
+        case GivenUp():
+            span = body.span
+            where = f"{span.shard_id or 'an unknown shard'}, {span.first} to {span.last}"
+            held = "" if body.event is not None else ", read from the stream"
+            of = f", of {body.function}" if body.function else ""
+            return f"{body.records or 'the'} records of {where}{held}{of}"
+        case FailureRecord():
+            key = "no key" if body.key is None else ", ".join(map(visible, body.key.values()))
+            return f"{body.rule or 'no rule'} on {body.table}[{key}]: {body.reason}"
+        case PushMessage():
+            return f"push of {printable(body.source)} for {', '.join(body.rules)}"
+        case ChunkMessage():
+            return f"{len(body.targets)} targets of {printable(body.source)} for {', '.join(body.rules)}"
+        case CallMessage():
+            return f"call of {body.function} for {printable(body.change.key)}"
+    return f"{KINDS[type(body)]} of {printable(body.target)}"

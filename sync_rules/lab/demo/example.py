@@ -1,0 +1,190 @@
+"""An example on the embedded engine: its tables and buckets, its scenario, and what Time to Live does.
+
+Law: what is played is written in the example; here is only what it takes to play it. One thing an emulator does not do:
+a delete by Time to Live does not say that it is one. The record of a delete that the scenario calls `expire` is marked
+as DynamoDB marks it; it is the engine's own record in everything else.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from sync_rules.adapters import aws
+from sync_rules.model.values import Item
+from sync_rules.adapters.expressions import Expressions
+from sync_rules.lab.demo.pipeline import LocalPipeline
+from sync_rules.model.errors import UserError
+from sync_rules.rules.kinds.archive import ArchiveRule
+from sync_rules.lab.rehearsal import CountedCalls, archived
+from sync_rules.lab.scenario import Deed, Expire, Reported
+from sync_rules.lab.scenario_file import SCENARIO
+from sync_rules.model.items import Delete, ItemKey, Put, Update
+from sync_rules.adapters.effects import archive_of, caller_of
+from sync_rules.language.problems import unknown
+from sync_rules.adapters.streams import DynamoDBStreams, RecordsPage, Shard, StreamReader, as_json
+from sync_rules.pipeline.records import TIME_TO_LIVE
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import Read
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+EXAMPLES: Final = Path("examples")
+RULES: Final = "rules.yaml"
+READS: Final = "read.py"
+STEP_MAX_MS: Final = 60_000
+
+
+# ---------------------------------------------------------------- finding it
+def folder_of(example: str, examples: Path = EXAMPLES) -> Path:
+    """The folder of an example: a path to one, or the name of one under ./examples.
+
+    Raises:
+        UserError: when there is none, with those that there are.
+    """
+    for folder in (examples / example, Path(example)):
+        if (folder / RULES).is_file() and (folder / SCENARIO).is_file():
+            return folder
+    names = sorted(path.parent.name for path in examples.glob(f"*/{SCENARIO}"))
+    if Path(example).is_dir():
+        raise UserError(f"{example}: expected a folder with {RULES} and {SCENARIO}")
+    raise UserError(unknown("example", example, names) + ("" if names else f" There is no folder ./{examples} here."))
+
+
+def answers(folder: Path, rules: Rules, client: DynamoDBClient) -> Mapping[str, Any]:
+    """What the example's own read.py finds: the answers of its `read(rules, client)`, by question; none without one.
+
+    Raises:
+        UserError: when it has no such function.
+    """
+    file = folder / READS
+    if not file.exists():
+        return {}
+    spec = importlib.util.spec_from_file_location(f"read_{folder.name}".replace("-", "_"), file)
+    assert spec is not None
+    assert spec.loader is not None, "a .py file has a loader"
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    read = getattr(module, "read", None)
+    if read is None:
+        raise UserError(f"{file}: expected a function read(rules, client) that gives answers by question")
+    found: Mapping[str, Any] = read(rules, client)
+    return found
+
+
+# ---------------------------------------------------------------- Time to Live
+class ExpiringReader:
+    """A StreamReader that marks the deletes it is told of as Time to Live marks its own."""
+
+    def __init__(self, reader: StreamReader) -> None:
+        self._reader = reader
+        self._awaited: list[tuple[str, str]] = []  # table and key
+        self._marked: set[tuple[str, str]] = set()  # stream and sequence number: a record may be read again
+
+    def expire(self, table: str, key: ItemKey) -> None:
+        """The next delete of this item is by Time to Live."""
+        self._awaited.append((table, _key_text(as_json(key.attributes()))))
+
+    def shards(self, stream_arn: str) -> tuple[Shard, ...]:
+        return self._reader.shards(stream_arn)
+
+    def iterator(self, stream_arn: str, shard_id: str, after: str | None) -> str:
+        return self._reader.iterator(stream_arn, shard_id, after)
+
+    def records(self, stream_arn: str, iterator: str, limit: int) -> RecordsPage:
+        page = self._reader.records(stream_arn, iterator, limit)
+        return replace(page, records=tuple(self._seen(record, stream_arn) for record in page.records))
+
+    def _seen(self, record: Mapping[str, Any], stream_arn: str) -> Mapping[str, Any]:
+        change = record["dynamodb"]
+        number = (stream_arn, str(change.get("SequenceNumber")))
+        if record.get("eventName") == "REMOVE" and number not in self._marked:
+            deleted = (stream_arn.partition(":table/")[2].partition("/")[0], _key_text(change["Keys"]))
+            if deleted in self._awaited:
+                self._awaited.remove(deleted)
+                self._marked.add(number)
+        if number not in self._marked:
+            return record
+        kind, principal = TIME_TO_LIVE
+        return {**record, "userIdentity": {"type": kind, "principalId": principal}}
+
+
+def _key_text(key: Mapping[str, Any]) -> str:
+    return json.dumps(key, sort_keys=True)
+
+
+# ---------------------------------------------------------------- the stage
+class EngineStage:
+    """A Stage on an engine: the application's own client, and the pipeline behind it."""
+
+    def __init__(self, rules: Rules, endpoint: str, directory: Path, folder: Path) -> None:
+        self.client = aws.dynamodb(endpoint)
+        self._rules = rules
+        self._s3 = aws.s3(endpoint)
+        self._retrying = aws.retrying()
+        archives = (rule for rule in rules.rules.values() if isinstance(rule, ArchiveRule))
+        self._archives = {rule.name: (rule.bucket, rule.prefix) for rule in archives}
+        for bucket in {bucket for bucket, _ in self._archives.values()}:
+            self._retrying(self._s3.create_bucket, Bucket=bucket)
+        self._calls = CountedCalls(caller_of(rules, self.client, None, folder=folder))
+        self._reader = ExpiringReader(DynamoDBStreams(aws.dynamodbstreams(endpoint)))
+        self.pipeline = LocalPipeline(
+            rules,
+            self.client,
+            self._reader,
+            directory,
+            archive=archive_of(rules, endpoint_url=endpoint),
+            caller=self._calls,
+        )
+
+    def do(self, deed: Deed) -> None:
+        """One write of the application."""
+        table = self._rules.tables[deed.key.table].physical_name
+        key = deed.key.attributes()
+        match deed:
+            case Put():
+                self._retrying(self.client.put_item, TableName=table, Item=deed.item)
+            case Update():
+                expressions = Expressions()
+                update = expressions.update(deed)
+                self._retrying(
+                    self.client.update_item,
+                    TableName=table,
+                    Key=key,
+                    UpdateExpression=update,
+                    **expressions.parameters(),
+                )
+            case Delete() | Expire():
+                if isinstance(deed, Expire):
+                    self._reader.expire(table, deed.key)
+                self._retrying(self.client.delete_item, TableName=table, Key=key)
+
+    def rest(self) -> bool:
+        """Let the pipeline work to the end."""
+        return self.pipeline.settle(STEP_MAX_MS)
+
+    def item(self, key: ItemKey) -> Item | None:
+        """An item, strongly consistent."""
+        (item,) = self.pipeline.store.read(Read((key,)))
+        return item
+
+    def objects(self, rule: str) -> Sequence[Item]:
+        """What an archive rule has kept."""
+        bucket, prefix = self._archives[rule]
+        pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+        names = [entry["Key"] for page in pages for entry in page.get("Contents", ())]
+        bodies = [self._s3.get_object(Bucket=bucket, Key=name)["Body"].read() for name in names]
+        return [item for body in bodies for item in archived(body)]
+
+    def calls(self, rule: str) -> int:
+        """For how many changes a call rule has called its function."""
+        return self._calls.times(rule)
+
+    def reports(self) -> Sequence[Reported]:
+        """The failure records so far."""
+        return self.pipeline.reports()

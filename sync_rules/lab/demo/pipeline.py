@@ -1,0 +1,109 @@
+"""The pipeline of `sync-rules run`, in this process, on the demo's engine.
+
+Law: what the demo shows is what `run` does; only the waits are short, because the embedded engine's indexes do not lag.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.adapters.failure_log import FailureLog
+from sync_rules.model.limits import Limits
+from sync_rules.model.items import Outcome
+from sync_rules.adapters.preflight import require
+from sync_rules.jobs.consume.attempts import MappingSettings
+from sync_rules.jobs.consume.run import Files, LocalRun, wall_clock_ms
+from sync_rules.jobs.consume.pump import WAIT_SECONDS
+from sync_rules.adapters.streams import StreamReader
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import NOBODY, Archive, Caller, World
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+BATCH_SIZE: Final = 500
+POLL_IDLE_MS: Final = 20
+OLD_RECORDS_MAX: Final = 100  # per stream
+SOON_MS: Final = 1_500  # second looks are due sooner; what was set aside is looked at again, but not waited for
+LIMITS: Final = Limits(parked_first_delay_seconds=1)
+
+
+class LocalPipeline:
+    """Reads the streams of tables that are there already, and keeps its files in a directory."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        client: DynamoDBClient,
+        reader: StreamReader,
+        directory: Path,
+        *,
+        archive: Archive = NOBODY,
+        caller: Caller = NOBODY,
+    ) -> None:
+        self._reader = reader
+        self._arns = list(require(client, rules).stream_arns)
+        self._files = Files(directory / "checkpoint.json", directory / "failures.jsonl")
+        self.store = DynamoStore(client, rules.tables)
+        self._local = LocalRun(
+            stream_arns=self._arns,
+            rules_fingerprint=rules.fingerprint,
+            reader=reader,
+            store=self.store,
+            make_consumer=lambda world: Consumer(rules, world, limits=LIMITS),
+            files=self._files,
+            settings=MappingSettings(batch_size=BATCH_SIZE, poll_idle_ms=POLL_IDLE_MS),
+            archive=archive,
+            caller=caller,
+        )
+        failures = FailureLog(directory / "verify.jsonl", wall_clock_ms)
+        self.world = World(self.store, self._local.pump.queue, failures, archive, caller)
+        self._again = Consumer(rules, self.world)
+
+    def drain(self, max_ms: int) -> bool:
+        """Work until the streams are read to their end."""
+        return self._local.pump.drain(wall_clock_ms() + max_ms)
+
+    def settle(self, max_ms: int) -> bool:
+        """Work until no second look waits any more. What was set aside for longer is not waited for."""
+        deadline_ms = wall_clock_ms() + max_ms
+        while self._local.pump.drain(deadline_ms) and self._waits():
+            time.sleep(WAIT_SECONDS)
+        return self._local.pump.idle
+
+    def _waits(self) -> bool:
+        soon_ms = wall_clock_ms() + SOON_MS
+        return any(pending.due_ms <= soon_ms for pending in self._local.pump.queue.pending)
+
+    def redeliver(self) -> None:
+        """Deliver the oldest records of every stream, twice."""
+        for arn in self._arns:
+            for shard in self._reader.shards(arn):
+                iterator = self._reader.iterator(arn, shard.shard_id, None)
+                event = {"Records": list(self._reader.records(arn, iterator, OLD_RECORDS_MAX).records)}
+                for _ in range(2):
+                    self._again.handle_event(event, lambda: 60_000)
+
+    def figures(self) -> Counter[tuple[str, Outcome]]:
+        """How often each rule came to each outcome."""
+        return self._local.consumer.telemetry.outcomes + self._again.telemetry.outcomes
+
+    def reports(self) -> Sequence[tuple[str, str]]:
+        """Rule and reason of each failure record so far."""
+        if not self._files.failures.exists():
+            return []
+        records = map(json.loads, self._files.failures.read_text().splitlines())
+        return [(record["rule"], record["reason"]) for record in records]
+
+
+def hastened(rules: Rules, settle_seconds: int) -> Rules:
+    """The same rules, whose second looks come so soon."""
+    return replace(rules, rules={n: replace(r, settle_seconds=settle_seconds) for n, r in rules.rules.items()})

@@ -1,0 +1,187 @@
+"""The story: each step is one thing an application does, and what the pipeline made of it.
+
+Law: the application only ever writes what applications write. Every copy that is right at the end was made right by
+the consumer, which reads the engine's real streams.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby, islice
+from typing import Any, Final, Protocol
+
+from sync_rules.adapters import aws
+from sync_rules.model.values import AttributeValue, Item
+from sync_rules.lab.demo.samples import ORDERS_PER_USER, items, order_item, text
+from sync_rules.model.errors import SyncRulesError
+from sync_rules.model.items import Outcome
+from sync_rules.jobs.consume.run import wall_clock_ms
+from sync_rules.rules.ruleset import Rules
+
+BATCH_WRITE_MAX_ITEMS: Final = 25
+WRITES: Final = frozenset({Outcome.COPIED, Outcome.DELETED, Outcome.DONE})
+STEP_MAX_MS: Final = 60_000
+
+
+class StuckError(SyncRulesError):
+    """The consumer did not come to rest in time."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """One line of the table: what was done, which rules had to write, how often they wrote and how often they found
+    all right, and the lag: from the application's write until the streams were read to their end.
+    """
+
+    what: str
+    reached: tuple[str, ...]
+    writes: int
+    right: int
+    lag_ms: int
+
+
+class Pipeline(Protocol):
+    """The consumer as the story sees it."""
+
+    def drain(self, max_ms: int) -> bool:
+        """Work until the streams are read to their end. False when that took too long."""
+        ...
+
+    def settle(self, max_ms: int) -> bool:
+        """Work until no second look waits any more. False when that took too long."""
+        ...
+
+    def redeliver(self) -> None:
+        """Deliver records that were delivered long ago, twice."""
+        ...
+
+    def figures(self) -> Counter[tuple[str, Outcome]]:
+        """How often each rule came to each outcome, since the start."""
+        ...
+
+
+class Application:
+    """The user's application: it knows DynamoDB and nothing of rules."""
+
+    def __init__(self, client: Any, rules: Rules) -> None:
+        self._client = client
+        self._names = {name: table.physical_name for name, table in rules.tables.items()}
+
+    def load(self) -> int:
+        """Put all sample data. Returns the number of items."""
+        count = 0
+        for table, group in groupby(items(), key=lambda pair: pair[0]):
+            rest = (item for _, item in group)
+            while some := list(islice(rest, BATCH_WRITE_MAX_ITEMS)):
+                count += len(some)
+                self._batch({self._names[table]: [{"PutRequest": {"Item": item}} for item in some]})
+        return count
+
+    def _batch(self, requests: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        def write_the_rest() -> None:
+            nonlocal requests
+            requests = self._client.batch_write_item(RequestItems=requests)["UnprocessedItems"]
+            if requests:
+                raise aws.UnprocessedError
+
+        aws.retrying()(write_the_rest)
+
+    def put(self, table: str, item: Item) -> None:
+        """Write a whole item."""
+        self._client.put_item(TableName=self._names[table], Item=item)
+
+    def set(self, table: str, key: Item, attribute: str, value: AttributeValue) -> None:
+        """Set one attribute."""
+        self._client.update_item(
+            TableName=self._names[table],
+            Key=key,
+            UpdateExpression="SET #attribute = :value",
+            ExpressionAttributeNames={"#attribute": attribute},
+            ExpressionAttributeValues={":value": value},
+        )
+
+    def delete(self, table: str, key: Item) -> None:
+        """Delete an item."""
+        self._client.delete_item(TableName=self._names[table], Key=key)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something the application does."""
+
+    what: str
+    do: Callable[[Application], object]
+
+
+def _rename_user(application: Application) -> None:
+    application.set("shop", {"PK": text("USER#7"), "SK": text("PROFILE")}, "name", text("Hal Juniper"))
+
+
+def _edit_bio(application: Application) -> None:
+    application.set("authors", {"author_id": text("a3")}, "bio", text("Dee Ash has retired."))
+
+
+def _insert_stale_order(application: Application) -> None:
+    application.put("shop", order_item(7, ORDERS_PER_USER, {"user_name": text("Hal Ash")}))
+
+
+def _move_purchase(application: Application) -> None:
+    application.set("purchases", {"purchase_id": text("c0-0")}, "customer_id", text("c1"))
+
+
+def _overwrite_order(application: Application) -> None:
+    application.put("shop", order_item(7, 0, {"user_name": text("Hal Ash"), "status": text("SHIPPED")}))
+
+
+def _delete_author(application: Application) -> None:
+    application.delete("authors", {"author_id": text("a5")})
+
+
+LOAD: Final = "load the sample data, all copies missing"
+STEPS: Final = (
+    Step("rename a user", _rename_user),
+    Step("edit an author's bio", _edit_bio),
+    Step("insert an order with a stale name", _insert_stale_order),
+    Step("move a purchase to another customer", _move_purchase),
+    Step("overwrite a whole order with a stale copy", _overwrite_order),
+    Step("delete an author (on_delete: clear)", _delete_author),
+)
+REDELIVER: Final = "deliver old records again, twice"
+
+
+def tell(application: Application, pipeline: Pipeline) -> Iterator[Told]:
+    """Each step with what came of it.
+
+    Raises:
+        StuckError: when the consumer does not come to rest.
+    """
+    yield told(LOAD, application.load, pipeline)
+    for step in STEPS:
+        yield told(step.what, partial(step.do, application), pipeline)
+    yield told(REDELIVER, pipeline.redeliver, pipeline)
+
+
+def told(what: str, do: Callable[[], object], pipeline: Pipeline) -> Told:
+    """Do something, and let the pipeline come to rest. Raises StuckError when it does not."""
+    before = pipeline.figures()
+    started_ms = wall_clock_ms()
+    do()
+    drained = pipeline.drain(STEP_MAX_MS)
+    lag_ms = wall_clock_ms() - started_ms
+    if not drained or not pipeline.settle(STEP_MAX_MS):
+        raise StuckError(
+            f"the consumer did not finish within {STEP_MAX_MS // 1000} s after: {what}."
+            " The machine may be very busy: try again."
+        )
+    done = pipeline.figures() - before
+    writes = {key: count for key, count in done.items() if key[1] in WRITES}
+    return Told(
+        what,
+        tuple(sorted({rule.partition(".")[0] for rule, _ in writes})),
+        sum(writes.values()),
+        sum(count for (_, outcome), count in done.items() if outcome is Outcome.RIGHT),
+        lag_ms,
+    )

@@ -1,0 +1,176 @@
+"""The embedded engine: ministack as a subprocess that speaks DynamoDB, Streams and SQS, for the demo and for tests.
+
+Law: it listens on the loopback interface only, keeps everything in a temporary directory, leaves docker alone, and dies
+with its parent however the parent ends: it watches its standard input, and that pipe closes when the parent is gone.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Final
+
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from sync_rules.model.errors import UserError
+
+LOOPBACK: Final = "127.0.0.1"
+START_MAX_SECONDS: Final = 60.0  # it takes two or three; a loaded machine takes longer
+STOP_MAX_SECONDS: Final = 5.0
+HEALTH_CHECK_SECONDS: Final = 0.05
+HEALTH_TIMEOUT_SECONDS: Final = 5.0
+OUTPUT_SHOWN_CHARACTERS: Final = 2000
+HEALTH_PATH: Final = "/_ministack/health"
+INHERITED: Final = ("HOME", "LANG", "LC_ALL", "PATH", "PYTHONPATH", "SYSTEMROOT", "VIRTUAL_ENV")
+WATCH_AND_RUN: Final = """
+import os, shutil, sys, threading
+
+def end_with_parent():
+    sys.stdin.buffer.read()
+    shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
+    os._exit(0)
+
+threading.Thread(target=end_with_parent, daemon=True).start()
+from ministack.app import main
+main()
+"""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server to run: it ends when its standard input closes, and answers at `health_path` once it is ready."""
+
+    name: str
+    command: Sequence[str]
+    port: int
+    health_path: str
+    directory: Path
+    environment: Mapping[str, str]
+
+    @property
+    def output(self) -> Path:
+        """What it said, kept for the error message."""
+        return self.directory / "output"
+
+
+@contextmanager
+def ministack(start_max_seconds: float = START_MAX_SECONDS) -> Iterator[str]:
+    """Run the embedded engine; gives its endpoint URL.
+
+    Raises:
+        UserError: when it is not installed or does not start, with its own words.
+    """
+    if importlib.util.find_spec("ministack") is None:
+        raise UserError("the embedded engine is not installed: in a clone of sync-rules, run pip install '.[demo]'")
+    command = [sys.executable, "-c", WATCH_AND_RUN]
+    with tempfile.TemporaryDirectory(prefix="sync-rules-engine-", ignore_cleanup_errors=True) as directory:
+        port = free_port()
+        environment = _environment(port, directory)
+        server = Server("the embedded engine", command, port, HEALTH_PATH, Path(directory), environment)
+        with running(server, start_max_seconds) as url:
+            yield url
+
+
+def _environment(port: int, directory: str) -> dict[str, str]:
+    """Only what is named: settings for another ministack, and real credentials, must not leak into this one."""
+    return {
+        **{name: os.environ[name] for name in INHERITED if name in os.environ},
+        "BIND_HOST": LOOPBACK,
+        "GATEWAY_PORT": str(port),
+        "LOG_LEVEL": "WARNING",
+        "PERSIST_STATE": "0",
+        "TMPDIR": directory,
+        "STATE_DIR": directory,
+        "S3_DATA_DIR": directory,
+        "DOCKER_HOST": f"unix://{directory}/no-docker.sock",  # it would remove containers that another one left
+        "IOT_MTLS_ENABLED": "0",  # listeners of their own, not on the loopback interface
+        "SFTP_ENABLED": "0",
+    }
+
+
+@contextmanager
+def running(server: Server, start_max_seconds: float = START_MAX_SECONDS) -> Iterator[str]:
+    """Run a server; gives its URL once it answers, and stops it in the end.
+
+    Raises:
+        UserError: when it ends or stays silent instead.
+    """
+    with server.output.open("wb") as sink:
+        process = subprocess.Popen(  # noqa: S603 -- a fixed command, no shell
+            server.command,
+            stdin=subprocess.PIPE,
+            stdout=sink,
+            stderr=sink,
+            cwd=server.directory,
+            env=server.environment,
+            start_new_session=True,  # Ctrl-C is for the parent, which may still need the server to finish
+        )
+    try:
+        _wait_until_healthy(server, process, start_max_seconds)
+        yield f"http://{LOOPBACK}:{server.port}"
+    finally:
+        _stop(process)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None, "started with a pipe"
+    process.stdin.close()
+    try:
+        process.wait(STOP_MAX_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _wait_until_healthy(server: Server, process: subprocess.Popen[bytes], max_seconds: float) -> None:
+    def healthy() -> bool:
+        if process.poll() is not None:
+            code = process.returncode
+            raise UserError(f"{server.name} ended with exit code {code} instead of starting.{_tail(server.output)}")
+        return answers(server.port, server.health_path)
+
+    waiting = Retrying(
+        retry=retry_if_result(lambda ready: not ready),
+        stop=stop_after_delay(max_seconds),
+        wait=wait_fixed(HEALTH_CHECK_SECONDS),
+    )
+    try:
+        waiting(healthy)
+    except RetryError as error:
+        raise UserError(
+            f"{server.name} did not answer on port {server.port} within {max_seconds:g} s. "
+            f"If the machine is busy, try again.{_tail(server.output)}"
+        ) from error
+
+
+def answers(port: int, path: str) -> bool:
+    """Whether a server on the loopback interface answers at all."""
+    connection = HTTPConnection(LOOPBACK, port, timeout=HEALTH_TIMEOUT_SECONDS)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status < 500  # noqa: PLR2004 -- server errors begin at 500
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def free_port() -> int:
+    """A port nobody listens on at this moment."""
+    with socket.create_server((LOOPBACK, 0)) as server:
+        port: int = server.getsockname()[1]
+    return port
+
+
+def _tail(output: Path) -> str:
+    text = output.read_text(errors="replace").strip()[-OUTPUT_SHOWN_CHARACTERS:]
+    return f" It said:\n{text}" if text else ""

@@ -1,0 +1,72 @@
+# ruff: noqa: PLC0415 - what is imported at the top is imported in every test run of whoever has us installed
+"""The pytest plugin: `pytest --sync-rules` plays scenario files, and there are `sync_rules_engine` and `replay` to use.
+
+Law: where nobody asks for it, it costs nothing and changes nothing: no hook looks at files, and nothing of the pipeline
+is imported before a scenario is collected or a fixture is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from sync_rules.lab.tables import PlainRehearsal
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options."""
+    group = parser.getgroup("sync-rules", "scenarios of sync-rules")
+    group.addoption("--sync-rules", action="store_true", help="play scenario files, each under every way of delivery")
+    group.addoption(
+        "--sync-rules-variant",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this way of delivery; repeat it for several (see `sync-rules test --list-variants`)",
+    )
+    group.addoption("--sync-rules-seed", type=int, default=0, metavar="N", help="what is drawn in each way of delivery")
+    parser.addini(
+        "sync_rules_files", type="args", default=[], help="names of scenario files: scenario.yaml *.scenario.yaml"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Look for scenarios, if that was asked for."""
+    if config.getoption("--sync-rules"):
+        from sync_rules.lab.pytest_scenarios import Collecting
+
+        config.pluginmanager.register(Collecting(config), "sync-rules-scenarios")
+
+
+@pytest.fixture
+def sync_rules_engine(request: pytest.FixtureRequest) -> Callable[..., PlainRehearsal]:
+    """`sync_rules_engine("rules.yaml", delivery="crashing", seed=1, call=function)`: tables in memory, and the pipeline
+    behind them, as a `PlainRehearsal`. Files are looked for beside the test, then from pytest's root.
+    """
+    from sync_rules.lab.pytest_scenarios import engine_maker
+
+    return engine_maker(_files_of(request))
+
+
+@pytest.fixture
+def replay(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """`replay("monday.jsonl", "rules.yaml", deliveries=["crashing"], seed=1)`: fails with the first difference that the
+    recorded changes lead to, under every way of delivery unless some are named.
+    """
+    from sync_rules.lab.pytest_scenarios import replayer
+
+    return replayer(_files_of(request))
+
+
+def _files_of(request: pytest.FixtureRequest) -> Callable[[str | Path], Path]:
+    """Finds a file beside the test, or else from pytest's root."""
+
+    def find(name: str | Path) -> Path:
+        beside: Path = request.path.parent / name
+        return beside if beside.exists() else request.config.rootpath / name
+
+    return find

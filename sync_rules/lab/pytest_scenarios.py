@@ -1,0 +1,144 @@
+"""Scenarios as items of pytest, and what its fixtures give: what `pytest_plugin` imports once it is asked for.
+
+Law: a node is named by its file and its way of delivery, `scenarios/rename/scenario.yaml::crashing`, so that pytest's
+own selection, order and parallel runs hold for scenarios too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sync_rules.model.errors import UserError
+from sync_rules.lab.delivery import VARIANTS, Delivery
+from sync_rules.lab.tables import Function, PlainRehearsal
+from sync_rules.lab.recording import read
+from sync_rules.lab.replay import load_data, replay
+from sync_rules.lab.scenario import Scenario
+from sync_rules.lab.scenario_file import NAMES, as_typed, load_scenario, rules_in_memory
+from sync_rules.lab.trial import tried, variants
+from sync_rules.rules.ruleset import Rules
+
+Find = Callable[[str | Path], Path]
+
+
+class Collecting:
+    """Finds scenario files."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._names = tuple(config.getini("sync_rules_files")) or NAMES
+        try:
+            self._deliveries = variants(config.getoption("--sync-rules-variant"), config.getoption("--sync-rules-seed"))
+        except UserError as error:
+            raise pytest.UsageError(str(error)) from error
+
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        """A file of scenarios, by its name."""
+        if not any(fnmatch(file_path.name, name) for name in self._names):
+            return None
+        file: ScenarioFile = ScenarioFile.from_parent(parent, path=file_path, deliveries=self._deliveries)
+        return file
+
+
+class ScenarioFile(pytest.File):
+    """A scenario: a test for each way of delivery, by its name."""
+
+    def __init__(self, *, deliveries: Sequence[Delivery], **given: Any) -> None:
+        super().__init__(**given)
+        self._deliveries = deliveries
+
+    def collect(self) -> Iterator[ScenarioItem]:
+        """The tests. Raises CollectError when the file is wrong."""
+        try:
+            scenario = load_scenario(as_typed(self.path))
+        except UserError as error:
+            raise self.CollectError(str(error)) from None
+        for delivery in self._deliveries:
+            yield ScenarioItem.from_parent(self, name=delivery.name, scenario=scenario, delivery=delivery)
+
+
+class ScenarioItem(pytest.Item):
+    """A scenario under one way of delivery."""
+
+    def __init__(self, *, scenario: Scenario, delivery: Delivery, **given: Any) -> None:
+        super().__init__(**given)
+        self._scenario = scenario
+        self._delivery = delivery
+
+    def runtest(self) -> None:
+        """Play it. Raises ScenarioFailed with all there is to say."""
+        trial = tried(self._scenario, self._delivery)
+        if not trial.ok:
+            raise ScenarioFailed(trial.account())
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *given: Any, **named: Any) -> Any:
+        """What is wrong, without a traceback."""
+        if isinstance(excinfo.value, ScenarioFailed):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, *given, **named)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where it is, and what it is called."""
+        return self.path, 0, self.name
+
+
+class ScenarioFailed(Exception):  # noqa: N818 - not an error, a test that fails
+    """Something was not as a scenario has it."""
+
+
+# ---------------------------------------------------------------- fixtures
+def engine_maker(find: Find) -> Callable[..., PlainRehearsal]:
+    """What `sync_rules_engine` gives."""
+
+    def make(
+        rules: str | Path | Rules,
+        delivery: str | Delivery = "in-order",
+        *,
+        seed: int = 0,
+        call: Function | None = None,
+    ) -> PlainRehearsal:
+        (how,) = _deliveries([delivery], seed)
+        return PlainRehearsal(_rules(rules, find), how, call)
+
+    return make
+
+
+def replayer(find: Find) -> Callable[..., None]:
+    """What `replay` gives."""
+
+    def play(
+        recording: str | Path,
+        rules: str | Path | Rules,
+        deliveries: Sequence[str | Delivery] = VARIANTS,
+        *,
+        seed: int = 0,
+        data: str | Path | None = None,
+        with_copies: bool = False,
+    ) -> None:
+        known = _rules(rules, find)
+        file = as_typed(find(recording))
+        records = read(file, known).records
+        if not records:
+            raise UserError(f"{file}: expected records of the tables of the rules, found none")
+        there = () if data is None else load_data(as_typed(find(data)), known)
+        for delivery in _deliveries(deliveries, seed):
+            mismatch = replay(records, known, delivery, there, with_copies=with_copies)
+            if mismatch is not None:
+                pytest.fail(f"{file}: {mismatch}", pytrace=False)
+
+    return play
+
+
+def _rules(given: str | Path | Rules, find: Find) -> Rules:
+    return rules_in_memory(as_typed(find(given))) if isinstance(given, str | Path) else given
+
+
+def _deliveries(given: Sequence[str | Delivery], seed: int) -> tuple[Delivery, ...]:
+    return tuple(
+        variants([one], seed)[0] if isinstance(one, str) else replace(one, seed=seed or one.seed) for one in given
+    )

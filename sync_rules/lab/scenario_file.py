@@ -1,0 +1,127 @@
+"""Scenario files: which there are, and what is in each: rules, data and steps. The format is told in `scenario`.
+
+Law: whoever loads a scenario gets one that can be played, or an error that lists all that is wrong, each at its place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path as File
+from typing import Final
+
+from pydantic import TypeAdapter
+
+from sync_rules.model.errors import UserError
+from sync_rules.lab.scenario import Deed, Scenario, Step
+from sync_rules.lab.scenario_form import ByTable, ScenarioForm
+from sync_rules.lab.scenario_reader import Reading
+from sync_rules.model.items import Put
+from sync_rules.language.problems import Spot, errors
+from sync_rules.language.load import RulesFileError, check_rules, read_text
+from sync_rules.rules.ruleset import Rules
+from sync_rules.language.yaml_source import Road
+
+RULES: Final = "rules.yaml"
+DATA: Final = "data.yaml"
+SCENARIO: Final = "scenario.yaml"
+NAMES: Final = (SCENARIO, f"*.{SCENARIO}")  # of the files that are found in a folder
+LOAD: Final = "load the data"
+
+
+# ---------------------------------------------------------------- finding
+def find_scenarios(paths: Iterable[File]) -> tuple[File, ...]:
+    """The scenario files at these paths, each once: a file, or all below a folder but in those whose name begins with a
+    dot.
+
+    Raises:
+        UserError: for a path where there is none.
+    """
+    found: dict[File, None] = {}
+    for path in paths:
+        files = [path] if path.is_file() else sorted({file for name in NAMES for file in path.rglob(name)})
+        seen = [file for file in files if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+        if not seen:
+            expected = f"expected {' or '.join(NAMES)} in it, or below"
+            raise UserError(f"{path}: " + (expected if path.is_dir() else "no such file or folder"))
+        found.update(dict.fromkeys(seen))
+    return tuple(found)
+
+
+# ---------------------------------------------------------------- reading
+def rules_in_memory(file: File) -> Rules:
+    """The rules of a file, for tables in memory. Names of tables and buckets do not matter there, so variables of the
+    environment need not be set.
+
+    Raises:
+        RulesFileError: with every error in it.
+        UserError: when the file cannot be read.
+    """
+    return _parsed(str(file), read_text(file), tuple(sorted(os.environ.items())))
+
+
+def load_scenario(path: File, rules: Rules | None = None) -> Scenario:
+    """The scenario in a file, or in a folder with `scenario.yaml`, and the rules that it names, unless rules are given.
+
+    Raises:
+        UserError: with every mistake in it, when there is no such file, or with every mistake in the rules.
+    """
+    told = Reading(path / SCENARIO if path.is_dir() else path)
+    if not told.shaped(TypeAdapter(ScenarioForm)):
+        raise told.error()
+    told.rules = rules or _rules_of(told)
+    place: Road = ("data",)
+    data = told
+    if told.at(("data",)) is None:
+        data, place = Reading(told.file.parent / DATA, told.rules), ()
+    puts: tuple[Put, ...] = ()
+    if data is told or (data.file.exists() and data.shaped(TypeAdapter(ByTable))):
+        puts = tuple(data.puts(place))
+    steps = [_step(told, (), LOAD, puts)]
+    for number, step in enumerate(told.at(("steps",)) or ()):
+        here: Road = ("steps", number)
+        steps.append(_step(told, here, step["say"], tuple(told.deeds(here))))
+    if told.wrong or data.wrong:
+        raise told.error() if data is told else told.error(data)
+    answers = {name: (told.spot("answers", name), answer) for name, answer in (told.at(("answers",)) or {}).items()}
+    return Scenario(str(told.file), told.rules, tuple(steps), answers)
+
+
+def as_typed(file: File) -> File:
+    """A path as one would type it here, so that one file has one name."""
+    whole = file.resolve()
+    return whole.relative_to(File.cwd()) if whole.is_relative_to(File.cwd()) else whole
+
+
+def _rules_of(told: Reading) -> Rules:
+    """The rules that a scenario names."""
+    named = told.at(("rules",))
+    file = as_typed(told.file.parent / (RULES if named is None else named))
+    if named is None and not file.exists():
+        told.say(Spot(), f"no {RULES} beside it, and it does not name its rules: say `rules: ../{RULES}`, for instance")
+        raise told.error()
+    if not file.exists():
+        told.say(told.spot("rules"), f"no such file: {file}")
+        raise told.error()
+    return rules_in_memory(file)
+
+
+@lru_cache(maxsize=32)
+def _parsed(name: str, text: str, environ: tuple[tuple[str, str], ...]) -> Rules:
+    rules, problems = check_rules(text, dict(environ))
+    if rules is None:
+        raise RulesFileError(name, errors(problems))
+    return rules
+
+
+def _step(told: Reading, here: Road, say: str, deeds: tuple[Deed, ...]) -> Step:
+    return Step(
+        say,
+        told.spot(*here),
+        deeds,
+        tuple(told.expected(here)),
+        tuple(told.kept((*here, "expect_objects"))),
+        tuple(told.called((*here, "expect_calls"))),
+        frozenset(told.reports((*here, "expect_failures"))),
+    )

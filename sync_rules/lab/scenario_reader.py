@@ -1,0 +1,235 @@
+"""One file of a scenario, being read: its items, keys, paths and names, each looked up in the rules.
+
+Law: one mistake does not hide the next. What is wrong is noted with its place, and the rest is read on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path as File
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from sync_rules.model.values import AttributeValue, Path, parse_path
+from sync_rules.model.entities import Table
+from sync_rules.model.errors import UserError
+from sync_rules.rules.kinds.archive import ArchiveRule
+from sync_rules.rules.kinds.call import CallRule
+from sync_rules.lab.scenario import Called, Deed, Expected, Expire, Kept, Marker, Reported, Wanted
+from sync_rules.lab.scenario_form import TAGS, keys_at
+from sync_rules.model.items import Delete, ItemKey, Put, Update
+from sync_rules.language.problems import Report, Spot, unknown
+from sync_rules.model.python_values import raw_of
+from sync_rules.language.load import read_text
+from sync_rules.rules.ruleset import Rules
+from sync_rules.language.yaml_source import Document, Road, kind_of, read
+
+TYPES: Final = {"S": "text", "N": "number", "B": "binary"}
+EXPECTED: Final = {
+    "dict_type": "a map",
+    "model_type": "a map",
+    "list_type": "a list",
+    "string_type": "text",
+    "int_type": "a whole number",
+    "greater_than_equal": "a number of times",
+}
+
+
+class Reading:
+    """One file, being read. What is wrong is noted, and the rest goes on."""
+
+    def __init__(self, file: File, rules: Rules | None = None) -> None:
+        self.file = file
+        self.rules = rules or Rules({}, {}, {})
+        self.wrong: list[tuple[Spot, str]] = []
+        self._document = Document()
+
+    def error(self, *others: Reading) -> UserError:
+        """All that is wrong, in the order of the file, after what is wrong with others."""
+        return UserError("\n".join(line for one in (*others, self) for line in one.wrong_lines()))
+
+    def wrong_lines(self) -> Iterator[str]:
+        """What is wrong, in the order of the file."""
+        for spot, message in sorted(self.wrong, key=lambda one: (one[0].line, one[0].column)):
+            road = spot.shown()
+            yield f"{self.file}:{spot.line}:{spot.column}" + (f" · {road}" if road else "") + f"\n  {message}"
+
+    def say(self, spot: Spot, message: str) -> None:
+        """Note what is wrong."""
+        self.wrong.append((spot, message))
+
+    # ------------------------------------------------------------ places
+    def spot(self, *road: str | int) -> Spot:
+        """Where a value stands."""
+        return self._document.value(*road)
+
+    def at(self, road: Road) -> Any:
+        """The value at a road, None where there is none."""
+        value = self._document.data
+        for part in road:
+            try:
+                value = value[part]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return value
+
+    def each(self, road: Road) -> Iterator[tuple[Road, Any]]:
+        """The values of a list; what stands alone is a list of one."""
+        value = self.at(road)
+        if isinstance(value, list):
+            yield from (((*road, index), one) for index, one in enumerate(value))
+        elif value is not None:
+            yield road, value
+
+    def tables(self, road: Road) -> Iterator[tuple[Table, Road, dict[str, Any]]]:
+        """What a map from table to items holds."""
+        for name in self.at(road) or ():
+            table = self.rules.tables.get(name)
+            if table is None:
+                self.say(self._document.key(*road, name), unknown("table", name, self.rules.tables))
+                continue
+            yield from ((table, here, value) for here, value in self.each((*road, name)))
+
+    # ------------------------------------------------------------ shape
+    def shaped(self, form: TypeAdapter[Any]) -> bool:
+        """Whether the file is there and of this shape. Raises UserError when it cannot be read."""
+        report = Report()
+        document = read(read_text(self.file), report, TAGS)
+        for problem in report.sorted():
+            self.say(problem.spot, problem.message + (f" ({problem.cure})" if problem.cure else ""))
+        if document is None or self.wrong:
+            return False
+        self._document = document
+        try:
+            form.validate_python({} if document.data is None else document.data)
+        except ValidationError as error:
+            for detail in error.errors(include_url=False):
+                self._misshapen(detail)
+            return False
+        return True
+
+    def _misshapen(self, detail: ErrorDetails) -> None:
+        road: list[str | int] = []
+        for part in detail["loc"]:
+            if not isinstance(part, int) or isinstance(
+                self.at(tuple(road)), list
+            ):  # a list of one may be written alone
+                road.append(part)
+        if detail["type"] == "missing":
+            self.say(self._document.value(*road[:-1]), f"{road[-1]!r} is missing")
+        elif detail["type"] == "extra_forbidden":
+            self.say(self._document.key(*road), unknown("key", str(road[-1]), keys_at(road)))
+        else:
+            message = f"expected {EXPECTED.get(detail['type'], 'something else')}, found {kind_of(detail['input'])}"
+            self.say(self.spot(*road), message)
+
+    # ------------------------------------------------------------ values
+    def value(self, road: Road, value: Any) -> AttributeValue | None:
+        """A value as DynamoDB has it."""
+        if value is Marker.ABSENT:
+            self.say(self.spot(*road), "<absent> goes with expect and set: elsewhere, leave the attribute out")
+            return None
+        try:
+            return raw_of(value)
+        except UserError as error:
+            self.say(self.spot(*road), str(error))
+            return None
+
+    def values(self, road: Road, given: Mapping[str, Any]) -> dict[str, AttributeValue]:
+        """The attributes of an item."""
+        found = {name: self.value((*road, name), value) for name, value in given.items()}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def key(self, table: Table, road: Road, given: Mapping[str, Any], *, alone: bool = False) -> ItemKey | None:
+        """The key in an item; `alone`: there must be nothing else."""
+        names = [attribute.name for attribute in table.key]
+        noted = len(self.wrong)
+        key = table.key_of(self.values(road, {name: given[name] for name in names if name in given}))
+        others = [name for name in given if name not in names]
+        expected = ", ".join(f"{attribute.name} ({TYPES[attribute.type]})" for attribute in table.key)
+        if key is None and len(self.wrong) == noted:
+            found = ", ".join(f"{n} ({kind_of(given[n])})" for n in names if n in given) or "none of it"
+            self.say(self.spot(*road), f"expected the key of table {table.name!r}: {expected}; found {found}")
+        elif alone and others:
+            message = f"expected the key of table {table.name!r} alone: {expected}; found {', '.join(others)} too"
+            self.say(self._document.key(*road, others[0]), message)
+        return key
+
+    def path(self, road: Road, text: str) -> Path | None:
+        """A path."""
+        try:
+            return parse_path(text)
+        except UserError as error:
+            self.say(self._document.key(*road), str(error))
+            return None
+
+    def wanted(self, road: Road, given: Mapping[str, Any]) -> Wanted:
+        """What must stand at each path of an item."""
+        paths = ((name, self.path((*road, name), name)) for name in given)
+        return {
+            path: None if given[name] is Marker.ABSENT else self.value((*road, name), given[name])
+            for name, path in paths
+            if path is not None
+        }
+
+    # ------------------------------------------------------------ what is done
+    def puts(self, road: Road = ()) -> Iterator[Put]:
+        """Whole items."""
+        for table, here, given in self.tables(road):
+            key = self.key(table, here, given)
+            if key is not None:
+                yield Put(key, self.values(here, given), ())
+
+    def deeds(self, step: Road) -> Iterator[Deed]:
+        """All that a step does."""
+        yield from self.puts((*step, "put"))
+        for table, here, given in self.tables((*step, "update")):
+            key = self.key(table, (*here, "key"), given["key"], alone=True)
+            sets = self.wanted((*here, "set"), given.get("set", {}))
+            removes = [self.path((*here, "remove"), text) for text in given.get("remove", ())]
+            if key is not None:
+                set_paths = tuple((path, value) for path, value in sets.items() if value is not None)
+                gone = (*(path for path in removes if path), *(path for path, value in sets.items() if value is None))
+                yield Update(key, set_paths, gone, ())
+        for word in ("delete", "expire"):
+            for table, here, given in self.tables((*step, word)):
+                key = self.key(table, here, given, alone=True)
+                if key is not None:
+                    yield Delete(key, ()) if word == "delete" else Expire(key)
+
+    # ------------------------------------------------------------ what must be true
+    def expected(self, step: Road) -> Iterator[Expected]:
+        """Items, and what they must hold."""
+        for word in ("expect", "expect_gone"):
+            for table, here, given in self.tables((*step, word)):
+                key = self.key(table, here, given, alone=word == "expect_gone")
+                if key is not None:
+                    names = {attribute.name for attribute in table.key}
+                    wanted = self.wanted(here, {name: value for name, value in given.items() if name not in names})
+                    yield Expected(self.spot(*here), key, wanted if word == "expect" else None)
+
+    def kept(self, road: Road) -> Iterator[Kept]:
+        """What archive rules must have kept."""
+        archives = [name for name, rule in self.rules.rules.items() if isinstance(rule, ArchiveRule)]
+        for name in self.at(road) or ():
+            here = (*road, name)
+            if name not in archives:
+                self.say(self._document.key(*here), unknown("archive rule", name, archives))
+            yield Kept(self.spot(*here), name, tuple(self.wanted(inner, given) for inner, given in self.each(here)))
+
+    def called(self, road: Road) -> Iterator[Called]:
+        """How often call rules must have called."""
+        calling = [name for name, rule in self.rules.rules.items() if isinstance(rule, CallRule)]
+        for name, times in (self.at(road) or {}).items():
+            if name not in calling:
+                self.say(self._document.key(*road, name), unknown("call rule", name, calling))
+            yield Called(self.spot(*road, name), name, times)
+
+    def reports(self, road: Road) -> Iterator[Reported]:
+        """What must be reported."""
+        for name in self.at(road) or ():
+            if name not in self.rules.rules:
+                self.say(self._document.key(*road, name), unknown("rule", name, self.rules.rules))
+            yield from ((name, reason) for _, reason in self.each((*road, name)))

@@ -1,0 +1,116 @@
+"""A rehearsal in plain Python values, for people's own tests: put, update, delete, rest, and look.
+
+Law: exact both ways: numbers come back as Decimal, sets as sets, binary as bytes, and a float is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from sync_rules.model.values import parse_path
+from sync_rules.model.item_change import ItemChange, item_change
+from sync_rules.model.entities import Table
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.lab.delivery import Delivery
+from sync_rules.lab.rehearsal import Rehearsal
+from sync_rules.lab.scenario import Expire
+from sync_rules.lab.trial import drifted, shown
+from sync_rules.model.items import Call, Delete, ItemKey, Put, Update
+from sync_rules.language.problems import unknown
+from sync_rules.model.python_values import plain_of, raw_of
+from sync_rules.rules.ruleset import Rules
+
+Plain = Mapping[str, Any]
+Function = Callable[[ItemChange], object]
+
+
+class PlainRehearsal:
+    """Tables in memory and the pipeline behind them. `call` stands for the functions of all `call` rules; without it
+    calls are only counted. Tables have their names in the rules file; keys and items are dictionaries.
+
+    Raises UserError for a table that the rules do not know, a key that is not whole, and a value that DynamoDB has no
+    type for; StoreError for a write that DynamoDB would reject.
+    """
+
+    def __init__(self, rules: Rules, delivery: Delivery | None = None, call: Function | None = None) -> None:
+        self.rules = rules
+        self.rehearsal = Rehearsal(rules, None if call is None else _Direct(call), delivery)
+
+    def put(self, table: str, *items: Plain) -> None:
+        """Write whole items."""
+        for item in items:
+            raw = {name: raw_of(value) for name, value in item.items()}
+            self.rehearsal.do(Put(self._key(table, item), raw, ()))
+
+    def update(self, table: str, key: Plain, set: Plain | None = None, remove: Iterable[str] = ()) -> None:  # noqa: A002
+        """Change an item at some paths (`a.b`), and make it when there is none."""
+        sets = tuple((parse_path(path), raw_of(value)) for path, value in (set or {}).items())
+        self.rehearsal.do(Update(self._key(table, key), sets, tuple(map(parse_path, remove)), ()))
+
+    def delete(self, table: str, key: Plain) -> None:
+        """Delete an item if it is there."""
+        self.rehearsal.do(Delete(self._key(table, key), ()))
+
+    def expire(self, table: str, key: Plain) -> None:
+        """Delete an item as Time to Live does."""
+        self.rehearsal.do(Expire(self._key(table, key)))
+
+    def rest(self) -> None:
+        """Let the pipeline work until nothing is left to do.
+
+        Raises:
+            AssertionError: when it does not come to rest, or a copy is not right then.
+        """
+        assert self.rehearsal.rest(), "the pipeline did not come to rest"
+        wrong = [shown(finding) for finding in drifted(self.rules, self.rehearsal.world)]
+        assert not wrong, "\n".join(["expected every copy to be right, found", *wrong])
+
+    def item(self, table: str, key: Plain) -> dict[str, Any] | None:
+        """An item as it is now, or None."""
+        item = self.rehearsal.item(self._key(table, key))
+        return None if item is None else {name: plain_of(value) for name, value in item.items()}
+
+    def items(self, table: str) -> list[dict[str, Any]]:
+        """All items of a table."""
+        items = self.rehearsal.store.items(self._table(table).name)
+        return [{name: plain_of(value) for name, value in item.items()} for item in items]
+
+    def objects(self, rule: str) -> list[dict[str, Any]]:
+        """The items that an archive rule has kept."""
+        return [{name: plain_of(value) for name, value in item.items()} for item in self.rehearsal.objects(rule)]
+
+    def calls(self, rule: str) -> int:
+        """For how many changes a call rule has called its function."""
+        return self.rehearsal.calls(rule)
+
+    def failures(self) -> list[tuple[str, str]]:
+        """The rule and reason of each failure record, oldest first."""
+        return list(self.rehearsal.reports())
+
+    def _table(self, name: str) -> Table:
+        if name not in self.rules.tables:
+            raise UserError(unknown("table", name, self.rules.tables))
+        return self.rules.tables[name]
+
+    def _key(self, table: str, given: Plain) -> ItemKey:
+        known = self._table(table)
+        names = [attribute.name for attribute in known.key]
+        key = known.key_of({name: raw_of(given[name]) for name in names if name in given})
+        if key is None:
+            expected = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in known.key)
+            raise UserError(f"table {table}: expected the key {expected}; found {', '.join(given) or 'nothing'}")
+        return key
+
+
+class _Direct:
+    """A Caller of one function. What it raises is a failure, told by the name of its class."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+
+    def call(self, call: Call) -> None:
+        try:
+            self._function(item_change(call))
+        except Exception as error:
+            raise StoreError(type(error).__name__, f"rule {call.rule}: the function raised") from error

@@ -1,0 +1,244 @@
+"""The desk at which one rule is compiled: the file's names, and what is wrong with the rule.
+
+Law: whatever is wrong with a rule is said at once, each at its own spot; a rule with an error is not compiled at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Final, Literal
+
+from sync_rules.language import links
+from sync_rules.model.values import Path, parse_path
+from sync_rules.language.m_codes import CODES
+from sync_rules.model.entities import Entity, Table
+from sync_rules.model.errors import UserError
+from sync_rules.model.where import Where, compile_where
+from sync_rules.rules.rule import Rule
+from sync_rules.model.lookups import Find, Link
+from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.language.problems import Report, Spot, unknown
+from sync_rules.language.yaml_source import Document
+
+NEARLY: Final = 0.8  # how much a name must be like an entity's to be taken for it
+Choose = Callable[[list[links.Way], str | None], links.Way | None]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A path of the rules file taken apart: an entity, and a path in its items; () is the item itself."""
+
+    entity: Entity
+    path: Path
+
+
+@dataclass(frozen=True)
+class Known:
+    """What rules are compiled against. `broken` are entities that are declared but unusable, reported already; `filled`
+    puts the environment's variables into a text, and reports at a spot those that are not set.
+    """
+
+    document: Document
+    report: Report
+    tables: Mapping[str, Table]
+    entities: Mapping[str, Entity]
+    broken: frozenset[str]
+    broken_tables: frozenset[str]
+    filled: Callable[[str, Spot], str | None]
+
+
+@dataclass
+class Desk:
+    """One rule, being compiled. `sound` until an error is found."""
+
+    known: Known
+    name: str
+    sound: bool = field(default=True, init=False)
+
+    # ------------------------------------------------------------ saying what is wrong
+    def at(self, *road: str | int) -> Spot:
+        """Where a value of the rule stands."""
+        return self.known.document.value("rules", self.name, *road)
+
+    def at_key(self, *road: str | int) -> Spot:
+        """Where a key of the rule stands."""
+        return self.known.document.key("rules", self.name, *road)
+
+    def add(self, code: str, spot: Spot, message: str, cure: str | None = None) -> None:
+        """Report a problem."""
+        self.known.report.add(code, spot, message, cure)
+        if CODES[code].severity == "error":
+            self.sound = False
+
+    # ------------------------------------------------------------ names
+    def place(self, text: str, spot: Spot, *, attribute: bool = False) -> Place | None:
+        """The entity and the path that a text names; `attribute`: a path there must be."""
+        try:
+            name, *path = parse_path(text)
+        except UserError as error:
+            self.add("SR108", spot, str(error))
+            return None
+        entity = self._named(name, spot)
+        if entity is None:
+            return None
+        if attribute and not path:
+            message = f"{text!r} is an entity: expected one of its attributes, such as {text}.name"
+            self.add("SR108", spot, message)
+            return None
+        return Place(entity, tuple(path))
+
+    def entity(self, text: str, *road: str) -> Entity | None:
+        """The entity that a text names."""
+        spot = self.at(*road)
+        place = self.place(text, spot)
+        if place is not None and place.path:
+            self.add("SR108", spot, f"{text!r} is an attribute: expected an entity, such as {place.entity.name}")
+            return None
+        return None if place is None else place.entity
+
+    def _named(self, name: str, spot: Spot) -> Entity | None:
+        entity = self.known.entities.get(name)
+        if entity is None:
+            self.sound = False
+            if name not in self.known.broken:
+                self.add("SR102", spot, unknown("entity", name, self.known.document.names("entities")))
+        return entity
+
+    def into(self, text: str) -> Place | None:
+        """Where a rule writes: an attribute, or a map key."""
+        return self.place(text, self.at("into"), attribute=True)
+
+    def path(self, text: str, spot: Spot) -> Path | None:
+        """A path in items that are known already: no entity before it."""
+        try:
+            return parse_path(text)
+        except UserError as error:
+            self.add("SR108", spot, str(error))
+            return None
+
+    def option_path(self, text: str | None, *road: str | int) -> Path | None:
+        """The same for an option that may be missing."""
+        return None if text is None else self.path(text, self.at(*road))
+
+    def renamed(self, given: list[str] | Mapping[str, str], option: str) -> tuple[tuple[Path, Path], ...]:
+        """Attributes as (path, name they take): those of a list keep their last name."""
+        pairs: list[tuple[Path, Path]] = []
+        for index, text in enumerate(given):
+            spot = self.at(option, index) if isinstance(given, list) else self.at_key(option, text)
+            path = self.path(text, spot)
+            name = path and (path[-1:] if isinstance(given, list) else self.path(given[text], spot))
+            if path is not None and name is not None:
+                pairs.append((path, name))
+        names = [name for _, name in pairs]
+        for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+            self.add("SR301", self.at(option), f"{'.'.join(name)} is written twice by this rule")
+        return tuple(pairs)
+
+    # ------------------------------------------------------------ conditions
+    def own_where(self, text: str | None, source: Entity, option: str = "where") -> Where | None:
+        """A condition on the source item alone: all names are its own."""
+        if text is None:
+            return None
+        spot = self.at(option)
+        try:
+            where = compile_where(text, "")
+        except UserError as error:
+            self.add("SR114", spot, str(error))
+            return None
+        if (source.name,) in where.target_paths:
+            self.add("SR412", spot, f"{source.name!r} is read as an attribute of {source.name!r} itself")
+        others = [name for name in self.known.entities if name != source.name]
+        for (name,) in where.target_paths:
+            meant = get_close_matches(name, others, n=1, cutoff=NEARLY)
+            if meant and re.search(rf"(?<![\w.\"]){re.escape(name)}\s*\.|\"{re.escape(name)}\"\s*\.", text):
+                hint = "" if meant[0] == name else f". If {meant[0]!r} is meant: it is another item"
+                message = (
+                    f"{name!r} is read as an attribute of {source.name!r}, and `{option}` reads no other item{hint}"
+                )
+                self.add("SR414", spot, message)
+        return where
+
+    # ------------------------------------------------------------ links
+    def link(self, given: Mapping[str, str], one: Entity, many: Entity) -> Link | None:
+        """How items of `many` name the one of `one` that they point to."""
+        sound = True
+        for name in given:
+            if name not in one.identity:
+                message = unknown("key field", name, one.identity, f"entity {one.name!r}")
+                self.add("SR202", self.at_key("link", name), message)
+                sound = False
+        for name, text in given.items():
+            sound = self.path(text, self.at("link", name)) is not None and sound
+        if not sound:
+            return None
+        link = links.infer_link(one, many, given)
+        return link if self.link_matches(one, many, link) else None
+
+    def link_matches(self, one: Entity, many: Entity, link: Link) -> bool:
+        """Whether the types of both sides can ever be equal."""
+        sound = True
+        for name, ours, theirs in links.mismatched(one, many, link):
+            message = f"{name!r} is of type {ours} on {one.name!r} and of type {theirs} on {many.name!r}"
+            self.add("SR204", self.at("link", name), message)
+            sound = False
+        return sound
+
+    def find(
+        self, link: Link, one: Entity, many: Entity, via: str | None, at: str, *, choose: Choose = links.closest
+    ) -> Find | None:
+        """How the items of `many` that point to one are listed; `at` is the option at which a lack is told."""
+        spot = self.at(at)
+        known = ", ".join(f"{{{ref.field}}}" for _, ref in link) or f"nothing ({one.name!r} has a fixed key)"
+        indexes = [index.name for index in many.table.indexes]
+        if via is not None and via not in indexes:
+            self.add("SR102", self.at("via"), unknown("index", via, indexes, f"table {many.table.name!r}"))
+            return None
+        way = choose(links.ways(one, many, link), via)
+        if way is None and via is not None:
+            self.add("SR203", self.at("via"), f"the partition key of index {via!r} is not filled by {known}")
+            return None
+        if way is None:
+            message = f"no key of table {many.table.name!r} lists the items of {many.name!r} by {known}"
+            meant = links.nearly_listed(many, link)
+            hint = f". Did you mean {meant[0]!r} (index {meant[1]!r})?" if meant else ""
+            self.add("SR201", spot, message + hint, links.missing_index(one, many, link))
+            return None
+        if not way.narrow:
+            listed = f"index {way.find.index!r}" if way.find.index else "the table"
+            message = f"the Query of {listed} is the same for every {one.name!r}: it does not hold {known}"
+            self.add("SR409", spot, message, links.missing_index(one, many, link))
+        for name in links.hidden(many, way.find):
+            message = f"index {way.find.index!r} lists by {name!r}, which items of {many.name!r} have inside their key"
+            cure = f'if they have it as an attribute too, say entities.{many.name}.key: {{{name}: "{{{name}}}"}}; else'
+            told = f"{cure} index another attribute that holds it, written by a derive rule"
+            self.add("SR415", spot, message, told)
+        return way.find
+
+    def when_parent_goes(
+        self,
+        rule: Rule,
+        link: Link,
+        find: Find,
+        *,
+        where: Where | None,
+        on_delete: Literal["keep", "delete", "restrict"],
+        child: Entity | None = None,
+    ) -> tuple[CopyRule, ...]:
+        """The rule beside a rule that deletes or reports the items of a parent that was deleted; none for `keep`."""
+        if on_delete == "keep":
+            return ()
+        beside = CopyRule(
+            name=f"{self.name}.parent",
+            source=rule.target,
+            target=child or rule.source,
+            find=find,
+            settle_seconds=rule.settle_seconds,
+            link=link,
+            where=where,
+            on_delete=on_delete,
+            mapping=(),
+        )
+        return (beside,)

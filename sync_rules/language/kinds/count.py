@@ -1,0 +1,277 @@
+"""count, sum, min and max, compiled: with a ledger into two rules, by recount into one.
+
+Law: as of `desk`. NAME.ledger keeps the books, NAME the parent's attribute. A recount lists the base table: an index
+lags about as long as the record that asks for the count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from sync_rules.language import links
+from sync_rules.model.values import Path
+from sync_rules.language.compiler import Desk, Place
+from sync_rules.language.kinds.derive import plain_number
+from sync_rules.model.entities import Entity, Table
+from sync_rules.model.errors import UserError
+from sync_rules.model.where import Where
+from sync_rules.rules.rule import Rule
+from sync_rules.model.lookups import Find, Link
+from sync_rules.language.kinds.registry import CountForm, GroupForm, MaxForm, MinForm, ShardedForm, SumForm
+from sync_rules.rules.kinds.rank import RankRule
+from sync_rules.rules.kinds.recount import Function, RecountRule, Weights
+from sync_rules.rules.kinds.tally import TallyRule
+from sync_rules.rules.kinds.total import TotalRule
+from sync_rules.rules.kinds.ledger import AMOUNT, Ledger, ledger_of, suitable, supported
+from sync_rules.model.numbers import holdable
+from sync_rules.language.problems import unknown
+
+DEFAULT_LEDGER = "ledger"
+
+
+@dataclass(frozen=True)
+class Group:
+    """What is common to the ways of counting."""
+
+    function: Function
+    child: Entity
+    into: Place
+    link: Link
+    of: Path | None
+    weights: Weights | None
+    per: Path | None
+    where: Where | None
+    shards: int
+
+
+def compile_count(desk: Desk, form: CountForm) -> tuple[Rule, ...]:
+    """How many children there are, or what they weigh."""
+    return _compiled(desk, form, "count", desk.entity(form.count, "count"), weights=_weights(desk, form.weights))
+
+
+def compile_sum(desk: Desk, form: SumForm) -> tuple[Rule, ...]:
+    """What an attribute of the children adds up to."""
+    return _of_attribute(desk, form, "sum", form.sum)
+
+
+def compile_min(desk: Desk, form: MinForm) -> tuple[Rule, ...]:
+    """The least of an attribute of the children."""
+    return _of_attribute(desk, form, "min", form.min)
+
+
+def compile_max(desk: Desk, form: MaxForm) -> tuple[Rule, ...]:
+    """The greatest of an attribute of the children."""
+    return _of_attribute(desk, form, "max", form.max)
+
+
+def _of_attribute(desk: Desk, form: GroupForm, function: Function, text: str) -> tuple[Rule, ...]:
+    place = desk.place(text, desk.at(function), attribute=True)
+    return () if place is None else _compiled(desk, form, function, place.entity, of=place.path)
+
+
+def _compiled(
+    desk: Desk,
+    form: GroupForm,
+    function: Function,
+    child: Entity | None,
+    *,
+    of: Path | None = None,
+    weights: Weights | None = None,
+) -> tuple[Rule, ...]:
+    into, per = desk.into(form.into), desk.option_path(form.per, "per")
+    shards = form.shards if isinstance(form, ShardedForm) else 1
+    _options(desk, form, function, shards)
+    table = _ledger_table(desk, form) if form.mode == "ledger" else None
+    if child is None or into is None:
+        return ()
+    where, link = desk.own_where(form.where, child), desk.link(form.link, into.entity, child)
+    if link is None:
+        return ()
+    group = Group(function, child, into, link, of, weights, per, where, shards)
+    rules = _recounted(desk, form, group) if form.mode == "recount" else _booked(desk, group, table)
+    find = None
+    if form.on_delete != "keep":
+        find = desk.find(link, into.entity, child, form.via, "on_delete")
+    if not desk.sound or not rules:
+        return ()
+    if find is None:
+        return rules
+    return *rules, *desk.when_parent_goes(rules[0], link, find, where=where, on_delete=form.on_delete, child=child)
+
+
+def _options(desk: Desk, form: GroupForm, function: Function, shards: int) -> None:
+    """Options that mean nothing in the mode that was chosen."""
+    recount = form.mode == "recount"
+    if recount and form.ledger is not None:
+        desk.add("SR120", desk.at_key("ledger"), "a recount keeps no ledger", "remove it, or drop mode: recount")
+    if recount and shards > 1:
+        desk.add(
+            "SR120", desk.at_key("shards"), "a recount keeps no totals to shard", "remove it, or drop mode: recount"
+        )
+    if not recount and form.via is not None and form.on_delete == "keep":
+        message = "nothing is listed here: each child's record says what it counts for"
+        desk.add("SR120", desk.at_key("via"), message, "remove it, or say on_delete")
+    if not recount and form.per is not None and function in ("min", "max"):
+        message = f"a ledger keeps the {function} of all children of a parent, not one per group"
+        desk.add("SR120", desk.at_key("per"), message, "remove it, or use mode: recount")
+
+
+def _weights(desk: Desk, given: Mapping[str, Mapping[str, float]] | None) -> Weights | None:
+    for attribute, values in (given or {}).items():
+        path = desk.path(attribute, desk.at_key("weights", attribute))
+        for text, value in values.items():
+            number = Decimal(repr(value))
+            if not number.is_finite() or not holdable(number):
+                spot = desk.at("weights", attribute, text)
+                desk.add("SR106", spot, f"expected a number that DynamoDB can hold, found {value}")
+        if path is not None and desk.sound:
+            return path, {text: plain_number(value) for text, value in values.items()}
+    return None
+
+
+# ---------------------------------------------------------------- by recount
+def _recounted(desk: Desk, form: GroupForm, group: Group) -> tuple[Rule, ...]:
+    find = _base_listing(desk, form, group)
+    if find is None:
+        return ()
+    rule = RecountRule(
+        name=desk.name,
+        source=group.child,
+        target=group.into.entity,
+        find=find,
+        settle_seconds=form.settle_seconds,
+        into=group.into.path,
+        link=group.link,
+        where=group.where,
+        function=group.function,
+        of=group.of,
+        weights=group.weights,
+        per=group.per,
+    )
+    return (rule,)
+
+
+def _base_listing(desk: Desk, form: GroupForm, group: Group) -> Find | None:
+    """How the base table lists the children of a parent."""
+    child, parent = group.child, group.into.entity
+    found = [way for way in links.ways(parent, child, group.link) if way.find.index is None]
+    if form.via is not None:
+        message = f"index {form.via!r} would be listed: it lags behind the records that ask for a recount"
+        desk.add("SR206", desk.at("via"), message)
+        return None
+    if not found:
+        known = ", ".join(f"{{{ref.field}}}" for _, ref in group.link) or "nothing"
+        message = f"the key of table {child.table.name!r} does not list the items of {child.name!r} by {known}"
+        desk.add("SR206", desk.at("mode"), message)
+        return None
+    return found[0].find
+
+
+# ---------------------------------------------------------------- by ledger
+def _ledger_table(desk: Desk, form: GroupForm) -> Table | None:
+    """The table of the books: one of its own, with a key of two strings."""
+    name, tables = form.ledger or DEFAULT_LEDGER, desk.known.tables
+    spot = desk.at("ledger") if form.ledger else desk.at_key(next(iter(form.model_fields_set & {*FUNCTIONS})))
+    if name in desk.known.broken_tables:
+        desk.sound = False
+        return None
+    if name not in tables:
+        message = unknown("table", name, desk.known.document.names("tables"))
+        taken = {entity.table.name for entity in desk.known.entities.values()}
+        others = [other for other in tables if other not in taken and suitable(tables[other])]
+        cure = f"add under tables: {name}: {{key: {{PK: S, SK: S}}}}; or use mode: recount for small groups"
+        cure = f"say which: ledger: {others[0]}" if others and not form.ledger else cure
+        desk.add("SR210", spot, message, cure)
+        return None
+    table = tables[name]
+    if not suitable(table):
+        key = ", ".join(f"{attribute.name}: {attribute.type}" for attribute in table.key)
+        message = f"the key of table {name!r} is {{{key}}}: expected two strings, not named n, at or into"
+        desk.add("SR211", spot, message, "{key: {PK: S, SK: S}}")
+        return None
+    held = next((entity.name for entity in desk.known.entities.values() if entity.table is table), None)
+    if held is not None:
+        desk.add("SR212", spot, f"table {name!r} holds the items of {held!r}")
+        return None
+    return table
+
+
+def _booked(desk: Desk, group: Group, table: Table | None) -> tuple[Rule, ...]:
+    """The rule that keeps the books, and the rule that copies what they come to."""
+    for entity in dict.fromkeys((group.child, group.into.entity)):
+        if not supported(entity):
+            desk.add("SR213", desk.at("into"), f"the key of {entity.name!r} has a binary attribute")
+    if table is None or not desk.sound:
+        return ()
+    try:
+        books = ledger_of(desk.name, group.child, group.into.entity, table, group.shards)
+    except UserError as error:
+        desk.add("SR213", desk.at("into"), str(error))
+        return ()
+    return _ranked(desk, group, books) if group.function in ("min", "max") else _tallied(desk, group, books)
+
+
+def _tallied(desk: Desk, group: Group, books: Ledger) -> tuple[Rule, ...]:
+    assert group.function in ("count", "sum")
+    tally = TallyRule(
+        name=f"{desk.name}.ledger",
+        source=group.child,
+        target=books.entries,
+        parent=group.into.entity,
+        totals=books.totals,
+        function=group.function,
+        link=group.link,
+        of=group.of,
+        weights=group.weights,
+        per=group.per,
+        where=group.where,
+        shards=group.shards,
+    )
+    total = TotalRule(
+        name=desk.name,
+        source=books.totals,
+        target=group.into.entity,
+        into=group.into.path,
+        function=group.function,
+        per=group.per is not None,
+        shards=group.shards,
+    )
+    return total, tally
+
+
+def _ranked(desk: Desk, group: Group, books: Ledger) -> tuple[Rule, ...]:
+    assert group.function in ("min", "max")
+    assert group.of is not None
+    rank = RankRule(
+        name=f"{desk.name}.ledger",
+        source=group.child,
+        target=books.ranks,
+        parent=group.into.entity,
+        function=group.function,
+        of=group.of,
+        link=group.link,
+        where=group.where,
+    )
+    ends = RecountRule(
+        name=desk.name,
+        source=books.ranks,
+        target=group.into.entity,
+        find=books.find,
+        into=group.into.path,
+        link=books.link,
+        function=group.function,
+        of=(AMOUNT,),
+        ends=True,
+    )
+    return ends, rank
+
+
+FUNCTIONS: dict[str, Callable[[Desk, Any], tuple[Rule, ...]]] = {
+    "count": compile_count,
+    "sum": compile_sum,
+    "min": compile_min,
+    "max": compile_max,
+}

@@ -1,0 +1,224 @@
+"""Where a target carries the fields that name its source, and by which Query a source finds its targets.
+
+Law: one answer, or an error that says what to add. A link field is read where the target's own key templates bind it,
+else from the attribute of that name; targets are listed by the first key whose partition those fields fill.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from sync_rules.model.values import parse_path, show_path
+from sync_rules.model.entities import Entity, Index, KeyAttribute, KeyType, Ref
+from sync_rules.model.lookups import Find, Link
+from sync_rules.model.templates import Template
+
+NOT_IN_INDEX_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+def default_template(attribute: str) -> Template:
+    """The template of a key attribute that has none: the attribute is the field of its own name."""
+    return Template(f"{{{attribute}}}", ("", ""), (attribute,))
+
+
+def template_of(entity: Entity, attribute: KeyAttribute) -> Template:
+    """How an entity makes a key attribute of its table or of an index."""
+    return entity.templates.get(attribute.name) or default_template(attribute.name)
+
+
+def infer_link(source: Entity, target: Entity, given: Mapping[str, str]) -> Link:
+    """Pair each identity field of the source with its place on the target. `given` holds the names that differ.
+
+    Raises:
+        UserError: when a given place is not a path.
+    """
+    return tuple((field, place(target, given.get(field, ""), field)) for field in source.identity)
+
+
+def place(entity: Entity, text: str, field: str) -> Ref:
+    """Where items of an entity hold what is written as `text` in the rules file; if that is empty, what a field names.
+
+    Raises:
+        UserError: when the text is not a path.
+    """
+    if not text:
+        return entity.ref(field)
+    path = parse_path(text)
+    if '"' not in text:
+        return entity.ref(text)
+    return Ref(path[0] if len(path) == 1 else text, path)
+
+
+def is_self_link(source: Entity, target: Entity, link: Link) -> bool:
+    """Whether every target is its own source: a copy within one item."""
+    return source is target and all(ref == target.ref(field) for field, ref in link)
+
+
+def field_types(entity: Entity) -> dict[str, KeyType]:
+    """The type of each identity field: its key attribute's where it is all of it, else text cut out of a key."""
+    types: dict[str, KeyType] = {}
+    for attribute in entity.table.key:
+        template = entity.templates[attribute.name]
+        for field in template.fields:
+            types.setdefault(field, attribute.type if template.whole else "S")
+    return types
+
+
+def mismatched(source: Entity, target: Entity, link: Link) -> Iterator[tuple[str, KeyType, KeyType]]:
+    """Link fields that are binary on one side and not on the other: (field, type on the source, type on the target)."""
+    attributes = [*target.table.key, *(a for index in target.table.indexes for a in index.attributes)]
+    declared = {attribute.name: attribute.type for attribute in attributes}
+    types = field_types(source)
+    for field, ref in link:
+        if len(ref.path) > 1 or ref.path[0] not in declared:
+            continue
+        there: KeyType = "S" if ref.template else declared[ref.path[0]]
+        if (there == "B") != (types[field] == "B"):
+            yield field, types[field], there
+
+
+# ---------------------------------------------------------------- finding
+@dataclass(frozen=True)
+class Way:
+    """One way to list targets, and the fields of the source that its Query holds. `narrow`: it depends on the source,
+    and does not list everybody's targets.
+    """
+
+    find: Find
+    fields: frozenset[str]
+    narrow: bool
+
+
+def known_fields(source: Entity, link: Link) -> dict[str, KeyType]:
+    """The target's fields that are known when only the source is: names as on the target, types as on the source."""
+    types = field_types(source)
+    return {ref.field: types[field] for field, ref in link}
+
+
+def ways(source: Entity, target: Entity, link: Link) -> list[Way]:
+    """Every key of the target's table that the link fills, base table first, then the indexes in their order."""
+    known = known_fields(source, link)
+    table = target.table
+    base = Index("", (table.partition,), () if table.sort is None else (table.sort,))
+    found = ((index, _way(index, target, known)) for index in (base, *table.indexes))
+    return [replace(way, narrow=way.narrow or not known) for _, way in found if way is not None]
+
+
+def _way(index: Index, target: Entity, known: Mapping[str, KeyType]) -> Way | None:
+    partition = tuple((attribute, template_of(target, attribute)) for attribute in index.partition)
+    if not all(_fills(attribute, template, known) for attribute, template in partition):
+        return None
+    sort: list[tuple[KeyAttribute, Template]] = []
+    for attribute in index.sort:
+        template = template_of(target, attribute)
+        filled = _fills(attribute, template, known)
+        if filled or _begins(attribute, template, known):
+            sort.append((attribute, template))
+        if not filled:
+            break
+    held = frozenset(field for _, template in (*partition, *sort) for field in _leading(template, known))
+    return Way(Find(index.name or None, partition, tuple(sort)), held, bool(held))
+
+
+def choose(found: list[Way], via: str | None) -> Way | None:
+    """The way to take: the one through `via`, else the first that depends on the source, else the first."""
+    if via is not None:
+        return next((way for way in found if way.find.index == via), None)
+    return next((way for way in found if way.narrow), found[0] if found else None)
+
+
+def closest(found: list[Way], via: str | None) -> Way | None:
+    """The way to take for what is made of all that is listed: the one through `via`, else the first that holds most of
+    the source's fields, so that the fewest others are listed with its own.
+    """
+    return choose(found, via) if via is not None else max(found, key=lambda way: len(way.fields), default=None)
+
+
+def _fits(found: KeyType, attribute: KeyAttribute, template: Template) -> bool:
+    """Whether a value of one type can stand in a key attribute: text and numbers turn into each other, binary never."""
+    if "B" in (found, attribute.type):
+        return found == attribute.type and template.whole is not None
+    return True
+
+
+def _fills(attribute: KeyAttribute, template: Template, known: Mapping[str, KeyType]) -> bool:
+    return all(field in known and _fits(known[field], attribute, template) for field in template.fields)
+
+
+def _begins(attribute: KeyAttribute, template: Template, known: Mapping[str, KeyType]) -> bool:
+    """Whether the beginning of a string key is known: its literal, or its first field."""
+    if attribute.type != "S" or template.whole is not None:
+        return False
+    return bool(template.literals[0]) or (bool(template.fields) and template.fields[0] in known)
+
+
+def _leading(template: Template, known: Mapping[str, KeyType]) -> Iterator[str]:
+    """The fields of a template up to the first that is not known."""
+    for field in template.fields:
+        if field not in known:
+            return
+        yield field
+
+
+def nearly_listed(entity: Entity, link: Link) -> tuple[str, str] | None:
+    """The partition key of an index, with the index, that is spelt nearly like a name in the link."""
+    indexes = {index.partition[0].name: index.name for index in entity.table.indexes if len(index.partition) == 1}
+    for _, ref in link:
+        meant = get_close_matches(ref.field, indexes, n=1)
+        if meant and meant[0] not in {other.field for _, other in link}:
+            return meant[0], indexes[meant[0]]
+    return None
+
+
+def hidden(entity: Entity, find: Find) -> list[str]:
+    """The attributes of an index that are only known as fields inside the entity's key: perhaps no item has them."""
+    index = [] if find.index is None else [attribute.name for attribute, _ in (*find.partition, *find.sort)]
+    return [name for name in index if name in entity.bound and name not in entity.templates]
+
+
+# ---------------------------------------------------------------- the index that is missing
+def missing_index(source: Entity, target: Entity, link: Link) -> str:
+    """What to add so that targets can be found, in the form the rules file takes."""
+    types = field_types(source)
+    where = f"tables.{target.table.name}.indexes"
+    if not link:
+        return f"let an index under {where} hold all items of {target.name!r} under one fixed key: by_kind: {{kind: S}}"
+    attributes: dict[str, KeyType] = {}
+    known = known_fields(source, link)
+    declared = {a.name: a.type for a in (*target.table.key, *(a for i in target.table.indexes for a in i.attributes))}
+    nested: list[Ref] = []
+    inside: list[str] = []
+    for field, ref in link:
+        attribute = KeyAttribute(ref.path[0], declared.get(ref.path[0], types[field]))
+        if len(ref.path) > 1:
+            nested.append(ref)
+        elif ref.template is None or _fills(attribute, ref.template, known):
+            attributes[attribute.name] = attribute.type
+        else:  # inside a key that holds other fields too: an attribute must hold it alone, to be listed by
+            inside.append(ref.field)
+            attributes[alone(ref.field)] = "S"
+    for ref in nested:
+        attributes["_".join(name.strip("_") for name in ref.path)] = types[next(f for f, r in link if r == ref)]
+    named = [
+        attribute.removeprefix("by_") if attribute in map(alone, inside) else attribute for attribute in attributes
+    ]
+    name = NOT_IN_INDEX_NAMES.sub("_", "by_" + "_".join(named))
+    inner = ", ".join(f"{attribute}: {kind}" for attribute, kind in attributes.items())
+    short = f"{{{inner}}}" if len(attributes) == 1 else f"{{partition: {{{inner}}}}}"
+    advice = f"add an index under {where}: {name}: {short}"
+    if nested:
+        paths = ", ".join(show_path(ref.path) for ref in nested)
+        advice += f" (an index cannot reach into a map: keep {paths} in a top-level attribute too, and link by it)"
+    for field in inside:
+        made = f'entities.{target.name}.key: {{{alone(field)}: "{{{field}}}"}}'
+        written = f'{{derive: {target.name}.{alone(field)}, as: "{{{field}}}"}}'
+        advice += f"; no item has {field!r} outside its key, so say {made}, and write it by a rule {written}"
+    return advice
+
+
+def alone(field: str) -> str:
+    """The name of an attribute for a field that stands only inside a key."""
+    return f"by_{field}"

@@ -1,0 +1,235 @@
+"""What is wrong between rules that are each well written: two writers, cycles, copies into keys, doubtful cost.
+
+Law: one lint is one generator over compiled rules; it knows nothing of YAML but the spots. `LINTS` is all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from graphlib import CycleError, TopologicalSorter
+from itertools import combinations, pairwise
+
+from sync_rules.model.values import Path, overlaps, show_path
+from sync_rules.model.entities import Entity
+from sync_rules.model.where import Where
+from sync_rules.rules.rule import Node, Rule, causes
+from sync_rules.model.templates import may_overlap
+from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.kinds.mirror import MirrorRule
+from sync_rules.language.problems import Problem, Report, Spot, errors
+from sync_rules.rules.ruleset import Rules
+from sync_rules.language.yaml_source import Document
+
+Lint = Callable[[Rules, Document], Iterator[Problem]]
+MAKES_KEYS = ("derive", "path", "mirror")  # kinds that are there to fill the keys of indexes
+QUOTED_NAME = re.compile(r'"([A-Za-z_][A-Za-z0-9_]*)"')  # which needs no quotes
+
+
+def lint(rules: Rules, document: Document, report: Report) -> None:
+    """Add what every lint finds. What is unused is only said of a file that has no errors, which may be the reason."""
+    for each in LINTS:
+        for problem in each(rules, document):
+            report.add(problem.code, problem.spot, problem.message, problem.cure)
+    if not errors(report.problems):
+        for problem in unused(rules, document):
+            report.add(problem.code, problem.spot, problem.message, problem.cure)
+
+
+def attribute(entity: Entity, path: Path) -> str:
+    """A path with its entity, as the rules file spells it; the empty path is the whole item."""
+    return f"{entity.name}.{show_path(path)}" if path else entity.name
+
+
+def written_at(rule: Rule, document: Document) -> Spot:
+    """Where the file says what a rule writes."""
+    road = ("rules", rule.title, "into")
+    return document.value(*(road if road in document.spots else (*road[:2], rule.kind)))
+
+
+def linked(rules: Rules) -> Iterator[LinkedRule]:
+    """The rules whose targets point to one source each."""
+    return (rule for rule in rules.rules.values() if isinstance(rule, LinkedRule))
+
+
+# ---------------------------------------------------------------- writers
+def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Nothing is written by two rules, or twice by one. A mirror's rule writes all of it that it keeps, and its key."""
+    writers = [(rule, *node.writes) for rule in rules.rules.values() for node in rule.nodes()]
+    mirrors = set[tuple[str, str]]()
+    for (one, target, left), (two, entity, right) in combinations(writers, 2):
+        if target != entity or not overlaps(left, right):
+            continue
+        what, spot = attribute(entity, right or left), written_at(two, document)
+        if one is two:
+            road = ("rules", one.title, "carry")
+            carried = road in document.spots
+            cure = "remove it from carry" if carried else None
+            yield Problem(
+                "SR301",
+                f"{what} is written twice by this rule",
+                document.value(*road) if carried else spot,
+                cure,
+            )
+            continue
+        line = written_at(one, document).line
+        if isinstance(one, MirrorRule) and isinstance(two, MirrorRule):
+            if (one.name, two.name) not in mirrors:
+                message = f"the items of {entity.name!r} are the mirrors of rule {one.title} in line {line} already"
+                yield Problem("SR301", message, spot)
+            mirrors.add((one.name, two.name))
+            continue
+        inside = "" if left == right or not right else f" as {attribute(target, left)}"
+        yield Problem("SR301", f"{what} is written by rule {one.title} in line {line} already{inside}", spot)
+
+
+def key_writers(rules: Rules, document: Document) -> Iterator[Problem]:
+    """No copy goes into the table's key; into an index key only with a warning, if the kind is not there for that."""
+    for rule in rules.rules.values():
+        table = rule.target.table
+        spot = written_at(rule, document)
+        keys = {a.name for a in table.key}
+        for path in rule.copies:
+            what = attribute(rule.target, path)
+            if path[0] in keys:
+                yield Problem("SR302", f"{what} is part of the key of table {table.name!r}", spot)
+                continue
+            for index in table.indexes if rule.kind not in MAKES_KEYS else ():
+                if path[0] in {a.name for a in index.attributes}:
+                    yield Problem("SR403", f"{what} is part of the key of index {index.name!r}", spot)
+
+
+def own_reads(rules: Rules, document: Document) -> Iterator[Problem]:
+    """No rule writes what tells it which source to copy from, or whether."""
+    for rule in linked(rules):
+        spot = written_at(rule, document)
+        for path in rule.copies:
+            what = attribute(rule.target, path)
+            if any(overlaps(path, link) for link in rule.link_paths):
+                yield Problem("SR303", f"{what} is what links {rule.target.name!r} to {rule.source.name!r}", spot)
+            if any(overlaps(path, read) for read in rule.where_paths):
+                yield Problem("SR304", f"{what} is what `where` decides by", spot)
+
+
+def deletes(rules: Rules, document: Document) -> Iterator[Problem]:
+    """No rule asks a source that is gone whether its targets go too, or whether they are to be reported."""
+    for rule in linked(rules):
+        if rule.on_delete in ("delete", "restrict") and rule.where is not None and rule.where.source_paths:
+            read = attribute(rule.source, rule.where.source_paths[0])
+            yield Problem(
+                "SR307", f"{read} cannot be read once it is deleted", document.value("rules", rule.title, "where")
+            )
+
+
+def slips(rules: Rules, document: Document) -> Iterator[Problem]:
+    """What is sound in a `where` or an `omit`, and hardly meant."""
+    for rule in rules.rules.values():
+        for option in ("where", "omit"):
+            where = getattr(rule, option, None)
+            if not isinstance(where, Where) or ("rules", rule.title, option) not in document.spots:
+                continue
+            spot = document.value("rules", rule.title, option)
+            for quoted in QUOTED_NAME.findall(where.text):
+                yield Problem("SR410", f"\"{quoted}\" is the attribute {quoted}: for the text, write '{quoted}'", spot)
+            for (name,) in where.target_paths if isinstance(rule, CopyRule) and rule.mapping else ():
+                if f"{name}." in where.text and get_close_matches(name, [rule.source.name]):
+                    what = f"{name!r} is a map of {rule.target.name!r}. Did you mean {rule.source.name!r}?"
+                    yield Problem("SR411", what, spot)
+
+
+# ---------------------------------------------------------------- cycles
+def cycles(rules: Rules, document: Document) -> Iterator[Problem]:
+    """No attribute causes itself through other attributes, their links or their conditions. Each cycle is drawn."""
+    nodes = [node for rule in rules.rules.values() for node in rule.nodes()]
+    after = {effect: {cause for cause in nodes if causes(cause, effect)} for effect in nodes}
+    while True:
+        try:
+            TopologicalSorter(after).prepare()
+        except CycleError as error:
+            circle: list[Node] = list(error.args[1])
+        else:
+            return
+        yield _drawn(circle, document)
+        for cause, effect in pairwise(circle):  # taken apart, so that the next cycle can be found
+            after[effect].discard(cause)
+
+
+def _drawn(circle: list[Node], document: Document) -> Problem:
+    told = [node for node in circle[:-1] if "." not in node.writes[0].name] or circle[:-1]  # no books of the pipeline's
+    written = [attribute(*node.writes) for node in (*told, told[0])]
+    rules = list(dict.fromkeys(node.rule for node in circle))
+    last = max(rules, key=lambda rule: document.value("rules", rule.title).line)
+    if len(circle) == 2:  # noqa: PLR2004 - a circle of one: it begins and ends with the same attribute
+        entity, path = circle[0].writes
+        read = next(read for of, read in circle[0].reads if of is entity and overlaps(path, read))
+        written = [attribute(entity, read), written[0]]
+    names = ", ".join(dict.fromkeys(rule.title for rule in rules))
+    return Problem("SR305", f"{' -> '.join(written)} (rules {names})", written_at(last, document))
+
+
+# ---------------------------------------------------------------- entities
+def declared(rules: Rules) -> list[Entity]:
+    """The entities of the file; those that only the pipeline knows have a dot in their names."""
+    return [entity for entity in rules.entities.values() if "." not in entity.name]
+
+
+def same_items(rules: Rules, document: Document) -> Iterator[Problem]:
+    """No key is of two entities; but one with the same field in both key attributes, as a graph has its nodes among its
+    edges, may come before one without: an item is of the first entity that its key fits.
+    """
+    for one, two in combinations(declared(rules), 2):
+        if not may_be_both(one, two) or (_repeats(one) and not _repeats(two)):
+            continue
+        message = f"a key of table {one.table.name!r} may be of {one.name!r} and of {two.name!r}"
+        cure = f"declare {two.name!r} before {one.name!r}" if _repeats(two) and not _repeats(one) else None
+        yield Problem("SR306", message, document.value("entities", two.name, "key"), cure)
+
+
+def may_be_both(one: Entity, two: Entity) -> bool:
+    """Whether some key could fit both entities."""
+    keys = (attribute.name for attribute in one.table.key)
+    return one.table == two.table and all(may_overlap(one.templates[key], two.templates[key]) for key in keys)
+
+
+def _repeats(entity: Entity) -> bool:
+    """Whether the attributes of a key have a field in common."""
+    fields = [field for a in entity.table.key for field in set(entity.templates[a.name].fields)]
+    return len(fields) > len(set(fields))
+
+
+def unused(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Entities without a rule and tables without an entity."""
+    used = {entity.name for rule in rules.rules.values() for entity in (rule.source, rule.target)}
+    for entity in declared(rules):
+        if entity.name not in used:
+            message = f"no rule reads or writes {entity.name!r}"
+            yield Problem("SR406", message, document.key("entities", entity.name))
+    tables = {entity.table.name for entity in rules.entities.values()}
+    for name in rules.tables:
+        if name not in tables:
+            yield Problem("SR407", f"no entity is in {name!r}", document.key("tables", name))
+
+
+# ---------------------------------------------------------------- cost
+def costs(rules: Rules, document: Document) -> Iterator[Problem]:
+    """What works, and is dearer or later than it looks."""
+    for rule in rules.rules.values():
+        spot = written_at(rule, document)
+        for index in rule.target.table.indexes if rule.kind not in MAKES_KEYS else ():
+            shown = index.projection if isinstance(index.projection, tuple) else ()
+            keys = {a.name for a in index.attributes}
+            hit = [p for p in rule.copies if p[0] not in keys and (index.projection == "all" or p[0] in shown)]
+            if hit:
+                names = ", ".join(attribute(rule.target, path) for path in hit)
+                yield Problem("SR401", f"{names} is projected into index {index.name!r}", spot)
+        if rule.find is not None and rule.find.index and not rule.settle_seconds:
+            message = f"targets are found through index {rule.find.index!r}, and settle_seconds is 0"
+            yield Problem("SR402", message, document.value("rules", rule.title, "settle_seconds"))
+        if getattr(rule, "strict", False):
+            message = f"each copy of {rule.source.name!r} is a transaction"
+            yield Problem("SR404", message, document.value("rules", rule.title, "strict"))
+
+
+LINTS: tuple[Lint, ...] = (same_items, two_writers, key_writers, own_reads, deletes, slips, cycles, costs)

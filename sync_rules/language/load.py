@@ -1,0 +1,196 @@
+"""From the rules file to compiled `Rules`: read, shape, compile, lint; every problem at once, each with its spot.
+
+Law: whoever loads rules gets rules that can run, or an error that lists all that is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from sync_rules.rules import fingerprints
+from sync_rules.language import lint
+from sync_rules.language.kinds import Known, compile_rule
+from sync_rules.model.entities import Entity, Index, KeyAttribute, KeyType, Table, misnamed
+from sync_rules.model.errors import UserError
+from sync_rules.model.templates import Template, parse_template
+from sync_rules.language.links import default_template
+from sync_rules.language.problems import Problem, Report, errors, unknown
+from sync_rules.rules.ruleset import Rules
+from sync_rules.language.schema import EntityForm, IndexForm, TableForm
+from sync_rules.language.validate import Shaped, shape
+from sync_rules.language.variables import Variables
+from sync_rules.language.yaml_source import Document, read
+
+
+class RulesFileError(UserError):
+    """A rules file that cannot be used. `problems` are its errors, in the order of the file."""
+
+    def __init__(self, name: str, problems: list[Problem]) -> None:
+        super().__init__("\n".join(problem.render(name) for problem in problems))
+        self.problems = problems
+
+
+def load_rules(path: Path, environ: Mapping[str, str] = os.environ) -> Rules:
+    """The rules of a file, ready to run.
+
+    Raises:
+        RulesFileError: with every error in it; warnings are for `sync-rules check`.
+        UserError: when the file cannot be read.
+    """
+    return parse_rules(read_text(path), str(path), environ)
+
+
+def parse_rules(text: str, name: str = "rules.yaml", environ: Mapping[str, str] = os.environ) -> Rules:
+    """The rules in a text, ready to run; `name` stands in messages.
+
+    Raises:
+        RulesFileError: with every error in it.
+    """
+    rules, problems = _compile(text, environ, running=True)
+    if rules is None:
+        raise RulesFileError(name, errors(problems))
+    return rules
+
+
+def check_rules(text: str, environ: Mapping[str, str] = os.environ) -> tuple[Rules | None, list[Problem]]:
+    """The rules in a text, None when there are errors, and every problem in the order of the file.
+
+    A variable of the environment that is not set is a warning here: a check runs where nothing is deployed.
+    """
+    return _compile(text, environ, running=False)
+
+
+def read_text(path: Path) -> str:
+    """The text of a rules file.
+
+    Raises:
+        UserError: when there is no such file, or it is not UTF-8 text.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file. Name your rules file, or write one: see `sync-rules schema`") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text (byte {error.start}). Save the file as UTF-8") from error
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[Rules | None, list[Problem]]:
+    report = Report()
+    document = read(text, report)
+    shaped = shape(document, report) if document is not None else None
+    if document is None or shaped is None:
+        return None, report.sorted()
+    variables = Variables(environ, report, running)
+    tables = _tables(document, report, shaped, variables)
+    entities = _entities(document, report, shaped, tables)
+    declared = frozenset(shaped.form.entities) | shaped.broken["entities"]
+    known = Known(
+        document, report, tables, entities, declared - entities.keys(), shaped.broken["tables"], variables.filled
+    )
+    compiled = [rule for name, entry in shaped.form.rules.items() for rule in compile_rule(known, name, entry)]
+    sound = {rule.name: rule for rule in compiled}
+    within = {entity.name: entity for rule in compiled for entity in (rule.source, rule.target)}
+    entities = entities | within  # those of ledgers are in no file
+    rules = Rules(tables, entities, sound, fingerprints.of_all(tables, entities, sound))
+    lint.lint(rules, document, report)
+    problems = report.sorted()
+    return (None if errors(problems) else rules), problems
+
+
+# ---------------------------------------------------------------- tables
+def _tables(document: Document, report: Report, shaped: Shaped, variables: Variables) -> dict[str, Table]:
+    tables: dict[str, Table] = {}
+    for name, form in shaped.form.tables.items():
+        physical = _physical_name(name, form, document, report, variables)
+        first = next((other for other in tables.values() if other.physical_name == physical), None)
+        if first is not None:
+            message = f"{physical!r} is the table {first.name!r} already"
+            report.add("SR007", document.value("tables", name, "name"), message)
+        partition, *sort = _attributes(form.key)
+        indexes = tuple(_index(index, entry) for index, entry in form.indexes.items())
+        most = form.max_write_units_per_second
+        tables[name] = Table(name, physical, partition, sort[0] if sort else None, indexes, most)
+        _one_type_each(document, report, tables[name])
+    return tables
+
+
+def _physical_name(name: str, form: TableForm, document: Document, report: Report, variables: Variables) -> str:
+    """A table's name in DynamoDB."""
+    spot = document.value("tables", name, "name")
+    physical = variables.filled(form.name or name, spot)
+    if physical is None:
+        return name
+    if wrong := misnamed(physical):
+        report.add("SR006", spot, wrong)
+    return physical
+
+
+def _attributes(form: Mapping[str, KeyType]) -> tuple[KeyAttribute, ...]:
+    return tuple(KeyAttribute(name, kind) for name, kind in form.items())
+
+
+def _index(name: str, entry: Mapping[str, KeyType] | IndexForm) -> Index:
+    if not isinstance(entry, IndexForm):
+        partition, *sort = _attributes(entry)
+        return Index(name, (partition,), tuple(sort))
+    projection = tuple(entry.projection) if isinstance(entry.projection, list) else entry.projection
+    return Index(name, _attributes(entry.partition), _attributes(entry.sort), projection)
+
+
+def _one_type_each(document: Document, report: Report, table: Table) -> None:
+    types = {attribute.name: attribute.type for attribute in table.key}
+    for index in table.indexes:
+        for attribute in index.attributes:
+            first = types.setdefault(attribute.name, attribute.type)
+            if first != attribute.type:
+                message = f"{attribute.name!r} is of type {attribute.type} here and of type {first} before"
+                report.add("SR115", document.value("tables", table.name, "indexes", index.name), message)
+
+
+# ---------------------------------------------------------------- entities
+def _entities(document: Document, report: Report, shaped: Shaped, tables: Mapping[str, Table]) -> dict[str, Entity]:
+    entities: dict[str, Entity] = {}
+    for name, form in shaped.form.entities.items():
+        table = tables.get(form.table)
+        if table is not None:
+            entity = _entity(name, form, table, document, report)
+            if entity is not None:
+                first = tuple(other for other in entities.values() if lint.may_be_both(other, entity))
+                entities[name] = replace(entity, first=first)
+        elif form.table not in shaped.broken["tables"]:
+            message = unknown("table", form.table, document.names("tables"))
+            report.add("SR102", document.value("entities", name, "table"), message)
+    return entities
+
+
+def _entity(name: str, form: EntityForm, table: Table, document: Document, report: Report) -> Entity | None:
+    attributes = {a.name: a for a in (*table.key, *(a for index in table.indexes for a in index.attributes))}
+    templates: dict[str, Template] = {}
+    sound = True
+    for attribute, text in form.key.items():
+        spot = document.value("entities", name, "key", attribute)
+        if attribute not in attributes:
+            message = unknown("key attribute", attribute, attributes, f"table {table.name!r}")
+            report.add("SR102", document.key("entities", name, "key", attribute), message)
+            sound = False
+            continue
+        try:
+            template = parse_template(text)
+        except UserError as error:
+            report.add("SR109", spot, str(error))
+            sound = False
+            continue
+        kind = attributes[attribute].type
+        if kind != "S" and template.whole is None:
+            message = f"{attribute!r} is of type {kind}: expected one field and no text, found {text!r}"
+            report.add("SR110", spot, message)
+            sound = False
+        templates[attribute] = template
+    for key in table.key:
+        templates.setdefault(key.name, default_template(key.name))
+    return Entity(name, table, templates) if sound else None

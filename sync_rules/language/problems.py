@@ -1,0 +1,110 @@
+"""What is wrong with a rules file, as values: a problem has a code, a spot in the file, a road to it, and a cure.
+
+Law: a check never stops at the first problem. Whoever finds one adds it to a `Report` and goes on with what is sound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Literal
+
+from sync_rules.language.m_codes import CODES
+
+Severity = Literal["error", "warning"]
+INDENT = " " * 2
+SECTIONS = {"rules": "rule", "entities": "entity", "tables": "table"}
+EXPLAINED = ("SR2", "SR3", "SR4")  # families whose reason is not plain from the message
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place in the rules file. Line and column count from 1, `road` is the way there through maps and lists."""
+
+    line: int = 1
+    column: int = 1
+    road: tuple[str | int, ...] = ()
+
+    def at(self, *more: str | int) -> Spot:
+        """The same place, with a longer road: for parts of a sentence, which the file does not tell apart."""
+        return Spot(self.line, self.column, (*self.road, *more))
+
+    def shown(self) -> str:
+        """The road in words: `rule user-name-on-orders · into`."""
+        parts = [f"item {part + 1}" if isinstance(part, int) else part for part in self.road]
+        if len(parts) > 1 and parts[0] in SECTIONS:
+            parts[:2] = [f"{SECTIONS[parts[0]]} {parts[1]}"]
+        return " · ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong. `message` says what was expected and found; `cure`, if given, beats the code's own."""
+
+    code: str
+    message: str
+    spot: Spot = Spot()
+    cure: str | None = None
+
+    @property
+    def severity(self) -> Severity:
+        return CODES[self.code].severity
+
+    def render(self, file: str) -> str:
+        """The problem as `check` prints it."""
+        road = self.spot.shown()
+        head = f"{file}:{self.spot.line}:{self.spot.column}" + (f" · {road}" if road else "")
+        mark = self.code if self.severity == "error" else f"{self.code}, {self.severity}"
+        lines = [head, f"{INDENT}{self.message}        [{mark}]"]
+        if self.code.startswith(EXPLAINED):
+            lines.append(f"{INDENT}why:  {CODES[self.code].why}")
+        cure = self.cure or (CODES[self.code].cure if self.code.startswith(EXPLAINED) else None)
+        if cure:
+            lines.append(f"{INDENT}cure: {cure}")
+        return "\n".join(lines)
+
+    def as_json(self, file: str) -> dict[str, str | int]:
+        """The problem for machines: every part by its name."""
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "file": file,
+            "line": self.spot.line,
+            "column": self.spot.column,
+            "road": self.spot.shown(),
+            "message": self.message,
+            "why": CODES[self.code].why,
+            "cure": self.cure or CODES[self.code].cure,
+        }
+
+
+@dataclass
+class Report:
+    """The problems found so far."""
+
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, code: str, spot: Spot, message: str, cure: str | None = None) -> None:
+        """Take down a problem; the same one at the same place counts once."""
+        problem = Problem(code, message, spot, cure)
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    def sorted(self) -> list[Problem]:
+        """All problems in the order of the file."""
+        return sorted(self.problems, key=lambda p: (p.spot.line, p.spot.column, p.code, p.message))
+
+
+def errors(problems: Iterable[Problem]) -> list[Problem]:
+    """Those that make a rules file unusable."""
+    return [problem for problem in problems if problem.severity == "error"]
+
+
+def unknown(what: str, name: str, known: Iterable[str], of: str = "") -> str:
+    """The message for a name that nothing bears: what is known, and the likeliest meant. `of`: what it should be in."""
+    names = list(known)
+    text = f"no {what} {name!r}{of and ' in '}{of}. Known: {', '.join(names) or 'none'}."
+    folded = {one.lower(): one for one in names}
+    close = get_close_matches(name.lower(), folded, n=1)
+    return f"{text} Did you mean {folded[close[0]]!r}?" if close else text

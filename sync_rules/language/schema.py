@@ -1,0 +1,115 @@
+"""The shape of a rules file, as pydantic models: what keys there are, of what type, and what each means.
+
+Law: shape only. Rules are in `forms` and `groupforms`; names that must exist elsewhere, templates, links and lints are
+the business of `rulefile`, `compiling`, `links` and `lint`. The descriptions become the JSON Schema that editors show
+(`sync-rules schema`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, StringConstraints, Tag
+
+from sync_rules.language.kinds.options import Model
+from sync_rules.language.kinds.registry import RuleEntry
+
+KEY_ATTRIBUTES_MAX = 4  # per partition key and per sort key of an index; Amazon DynamoDB Developer Guide, GSI
+ATTRIBUTE_NAME_MAX = 255
+NAME = r"^[A-Za-z][A-Za-z0-9_-]{0,63}$"
+INDEX_NAME = r"^[A-Za-z0-9_.-]{3,255}$"  # DynamoDB's own rule
+
+Name = Annotated[str, StringConstraints(pattern=NAME)]
+IndexName = Annotated[str, StringConstraints(pattern=INDEX_NAME)]
+AttributeName = Annotated[str, StringConstraints(min_length=1, max_length=ATTRIBUTE_NAME_MAX)]
+KeyType = Literal["S", "N", "B"]
+IndexKey = Annotated[dict[AttributeName, KeyType], Field(min_length=1, max_length=KEY_ATTRIBUTES_MAX)]
+ShortKey = Annotated[dict[AttributeName, KeyType], Field(min_length=1, max_length=2)]
+
+
+# What may be written in several forms is told apart by the type of its value.
+PROJECTION_FORMS: dict[type[Any], str] = {str: "form:word", list: "form:names"}
+
+
+def projection_form(value: Any) -> str | None:
+    """Which form a projection is written in."""
+    return PROJECTION_FORMS.get(type(value))
+
+
+Projection = Annotated[
+    Annotated[Literal["all", "keys"], Tag("form:word")] | Annotated[list[AttributeName], Tag("form:names")],
+    Discriminator(projection_form),
+]
+
+
+class IndexForm(Model):
+    """A global secondary index in full."""
+
+    partition: IndexKey = Field(description="The partition key: one to four attributes with their types.")
+    sort: Annotated[dict[AttributeName, KeyType], Field(max_length=KEY_ATTRIBUTES_MAX)] = Field(
+        default={}, description="The sort key: none to four attributes with their types, in order."
+    )
+    projection: Projection | None = Field(
+        default=None, description="What the index shows: all, keys, or the names of the attributes beside the keys."
+    )
+
+
+def index_form(value: Any) -> str:
+    """Which form an index is written in: in full when `partition` holds a map."""
+    full = isinstance(value, dict) and any(isinstance(value.get(part), dict) for part in ("partition", "sort"))
+    return "form:full" if full else "form:short"
+
+
+IndexEntry = Annotated[
+    Annotated[ShortKey, Tag("form:short")] | Annotated[IndexForm, Tag("form:full")],
+    Discriminator(index_form),
+]
+
+
+class TableForm(Model):
+    """A DynamoDB table."""
+
+    name: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The table's name in DynamoDB; ${VAR} and ${VAR:-default} are taken from the environment. "
+        "Without it, the name it has here.",
+        examples=["${SHOP_TABLE}", "${SHOP_TABLE:-shop}"],
+    )
+    key: ShortKey = Field(
+        description="The partition key and, if there is one, the sort key, with their types: S, N or B.",
+        examples=[{"PK": "S", "SK": "S"}],
+    )
+    indexes: dict[IndexName, IndexEntry] = Field(
+        default={},
+        description="Global secondary indexes. Short: {GSI1: {GSI1PK: S, GSI1SK: S}}, partition key first.",
+    )
+    max_write_units_per_second: int | None = Field(
+        default=None,
+        ge=1,
+        description="At most so many write units a second are spent on it by these rules, so that the application has "
+        "the others. Without it, as many as the table takes.",
+        examples=[500],
+    )
+
+
+class EntityForm(Model):
+    """A kind of item, recognised by its key."""
+
+    table: str = Field(description="The table that holds its items.")
+    key: dict[AttributeName, str] = Field(
+        default={},
+        description="How its key attributes are made of fields. One that is not given is the field of its own name. "
+        "Key attributes of indexes may be given too.",
+        examples=[{"PK": "USER#{user_id}", "SK": "PROFILE"}],
+    )
+
+
+class FileForm(Model):
+    """Rules that keep copied data in DynamoDB true."""
+
+    tables: dict[Name, TableForm] = Field(description="The tables, by the names the rest of this file uses.")
+    entities: dict[Name, EntityForm] = Field(description="The kinds of items, by name.")
+    rules: dict[Name, RuleEntry] = Field(
+        description="The rules, by name. Short: copy user.name into order.user_name",
+    )

@@ -1,0 +1,45 @@
+"""Variables of the environment in a rules file: ${VAR} and ${VAR:-default}, in the names of what differs by place.
+
+Law: looked up while a file is loaded and at no other time. A variable that is not set stops a run, but not a check,
+which is done where nothing is deployed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sync_rules.language.problems import Report, Spot
+
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+@dataclass(frozen=True)
+class Variables:
+    """The environment. Like in a shell, an empty variable counts as not set."""
+
+    environ: Mapping[str, str]
+    report: Report
+    running: bool
+
+    def filled(self, text: str, spot: Spot) -> str | None:
+        """The text with its variables' values; None, with those that are not set reported, when some are not."""
+        missing = False
+
+        def value(match: re.Match[str]) -> str:
+            nonlocal missing
+            found = self.environ.get(match[1]) or match[2]
+            if not found:
+                missing = True
+                code = "SR005" if self.running else "SR405"
+                self.report.add(code, spot, f"the environment variable {match[1]} is not set")
+            return found or ""
+
+        text = VARIABLE.sub(value, text)
+        return None if missing else text
+
+
+def without(text: str) -> str:
+    """The text with a word in place of each variable: what a check reads where they are not set."""
+    return VARIABLE.sub("unset", text)

@@ -1,0 +1,184 @@
+"""YAML with a spot for every key and value, so that any later message can say where it is meant.
+
+Law: YAML 1.2, one document, plain values only. `on`, `yes` and `no` are words; a key that comes twice is a problem and
+not a silent overwrite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from sync_rules.language.problems import Report, Spot
+
+VALUES_MAX = 100_000  # an alias of an alias of an alias can stand for any number of values
+DEPTH_MAX = 40
+Road = tuple[str | int, ...]
+KINDS = {dict: "a map", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
+CURES = {  # for what YAML says of the mistakes that templates and tabs lead to
+    "flow mapping": 'text with braces needs quotes inside {...}, such as "USER#{user_id}"',
+    "'\\t'": "indent with spaces",
+}
+CONSTANTS = {"true": True, "false": False}
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, in words."""
+    return "nothing" if value is None else KINDS.get(type(value), type(value).__name__)
+
+
+@dataclass
+class Document:
+    """The values of a YAML file and where each stands. `starts` holds keys, `spots` values, both by their road."""
+
+    data: Any = None
+    starts: dict[Road, Spot] = field(default_factory=dict)
+    spots: dict[Road, Spot] = field(default_factory=dict)
+    text_at: dict[Road, int] = field(default_factory=dict)  # columns before the first letter, for one-line text
+
+    def value(self, *road: str | int) -> Spot:
+        """Where a value stands; the nearest place above it when the file has no such value."""
+        for length in range(len(road), -1, -1):
+            spot = self.spots.get(road[:length])
+            if spot is not None:
+                return Spot(spot.line, spot.column, road)
+        return Spot(road=road)
+
+    def key(self, *road: str | int) -> Spot:
+        """Where the key of a value stands."""
+        return self.starts.get(road) or self.value(*road)
+
+    def names(self, section: str) -> list[str]:
+        """The names a section declares, in the order of the file."""
+        entries = self.data.get(section)
+        return list(entries) if isinstance(entries, dict) else []
+
+    def inside(self, offset: int, *road: str | int) -> Spot:
+        """Where a letter of a one-line text stands; the text's beginning when it cannot be told."""
+        spot = self.value(*road)
+        quote = self.text_at.get(road)
+        return spot if quote is None else Spot(spot.line, spot.column + quote + offset, road)
+
+
+def plain_scalar(tag: str, text: str) -> Any:
+    """A scalar of the core schema; text for any other tag."""
+    match tag:
+        case "null":
+            return None
+        case "bool":
+            return CONSTANTS[text.lower()]
+        case "int":
+            return int(text.replace("_", ""), 0) if text.strip("+-0_") else 0
+        case "float":
+            return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
+    return text
+
+
+def plain_list(_tag: str, values: list[Any]) -> Any:
+    """A list, whatever its tag."""
+    return values
+
+
+@dataclass(frozen=True)
+class Tags:
+    """What a scalar and a list become, given the last word of their tag (`int` of !!int, but `!set` of !set). Raises
+    ValueError or KeyError for what is not of its tag. `words` mean something else than themselves, unless quoted.
+    """
+
+    scalar: Callable[[str, str], Any] = plain_scalar
+    sequence: Callable[[str, list[Any]], Any] = plain_list
+    words: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read(text: str, report: Report, tags: Tags = Tags()) -> Document | None:
+    """The document in a text; None, with the problem reported, when it is not one YAML document."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.composer.warn_double_anchors = False  # an anchor may be used again; the nearest before an alias counts
+    try:
+        node = yaml.compose(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark
+        spot = Spot(mark.line + 1, mark.column + 1) if mark else Spot()
+        said = ", ".join(part for part in (error.context, error.problem) if part)
+        report.add("SR001", spot, f"not YAML: {said}", next((c for word, c in CURES.items() if word in said), None))
+        return None
+    except (YAMLError, RecursionError, ValueError) as error:
+        report.add("SR001", Spot(), f"not YAML: {str(error).splitlines()[0]}")
+        return None
+    document = Document()
+    if node is not None:
+        reader = _Reader(document, report, tags)
+        document.data = reader.convert(node, ())
+        if reader.too_much:
+            return None
+    return document
+
+
+class _Reader:
+    """Turns YAML nodes into values, noting where each was."""
+
+    def __init__(self, document: Document, report: Report, tags: Tags) -> None:
+        self.document = document
+        self.report = report
+        self.tags = tags
+        self.left = VALUES_MAX
+        self.too_much = False
+
+    def convert(self, node: Node, road: Road) -> Any:
+        spot = Spot(node.start_mark.line + 1, node.start_mark.column + 1, road)
+        self.document.spots[road] = spot
+        self.left -= 1
+        if self.left < 0 or len(road) > DEPTH_MAX:
+            if not self.too_much:
+                limits = f"at most {VALUES_MAX} values, {DEPTH_MAX} deep"
+                message = f"expected {limits}; found more, as when an alias holds itself"
+                self.report.add("SR003", Spot(spot.line, spot.column), message)
+            self.too_much = True
+            self.left = 0  # nothing more is read
+            return None
+        tag = (node.tag or "").rpartition(":")[2]
+        if isinstance(node, MappingNode):
+            if tag.startswith("!"):
+                self.report.add("SR001", spot, f"not YAML: a map is not of its tag {tag}")
+            return self._map(node.value, road)
+        if isinstance(node, SequenceNode):
+            values = [self.convert(child, (*road, index)) for index, child in enumerate(node.value)]
+            try:
+                return self.tags.sequence(tag, values)
+            except ValueError as error:
+                self.report.add("SR001", spot, f"not YAML: a list that is not of its tag {tag}: {error}")
+                return values
+        assert isinstance(node, ScalarNode)
+        if node.start_mark.line == node.end_mark.line and node.style in (None, "", "'", '"'):
+            self.document.text_at[road] = 1 if node.style else 0
+        if node.style in (None, "") and node.value in self.tags.words:
+            return self.tags.words[node.value]
+        try:
+            return self.tags.scalar(tag, node.value)
+        except (ValueError, KeyError):  # only an explicit tag can be wrong about its text
+            self.report.add("SR001", spot, f"not YAML: {node.value!r} is not of its tag {node.tag}")
+            return None
+
+    def _map(self, pairs: Sequence[tuple[Node, Node]], road: Road) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for key, child in pairs:
+            here = Spot(key.start_mark.line + 1, key.start_mark.column + 1, road)
+            if not isinstance(key, ScalarNode):
+                self.report.add("SR004", here, "a key must be a word, found a map or a list: quote text with braces")
+                continue
+            name = str(key.value)
+            inner = (*road, name)
+            if name in values:
+                first = self.document.starts[inner]
+                self.report.add(
+                    "SR002", here.at(name), f"{name!r} is here a second time; the first is in line {first.line}"
+                )
+                continue
+            self.document.starts[inner] = here.at(name)
+            values[name] = self.convert(child, inner)
+        return values

@@ -1,0 +1,214 @@
+"""Tables and entities: what items there are, how their keys recognise them, and where they keep their fields.
+
+Law: an item is of one entity by its key alone. A field that a key template binds is read from the key; any other is an
+attribute of the same name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Literal
+
+from sync_rules.model.values import AttributeValue, Item, Path, get
+from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Fields, Template, possible
+from sync_rules.model.items import ItemKey
+
+KeyType = Literal["S", "N", "B"]
+KEY_MAX_BYTES = (PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES)
+PHYSICAL_NAME: Final = r"[A-Za-z0-9_.-]{3,255}|arn:[^\s:]+:dynamodb:[^\s]+"
+
+
+def misnamed(physical: str) -> str:
+    """What is wrong with the name of a table in DynamoDB, or its ARN; "" when nothing is."""
+    if re.fullmatch(PHYSICAL_NAME, physical):
+        return ""
+    return f"{physical!r} is not a name of a DynamoDB table: expected 3 to 255 of A-Z a-z 0-9 _ - ."
+
+
+@dataclass(frozen=True)
+class KeyAttribute:
+    """One attribute of a key schema."""
+
+    name: str
+    type: KeyType
+
+
+@dataclass(frozen=True)
+class Index:
+    """A global secondary index; up to four attributes in its partition key and four in its sort key.
+
+    `projection` is "all", "keys", or the names of the attributes projected beside the keys; None: not said.
+    """
+
+    name: str
+    partition: tuple[KeyAttribute, ...]
+    sort: tuple[KeyAttribute, ...] = ()
+    projection: Literal["all", "keys"] | tuple[str, ...] | None = None
+
+    @property
+    def attributes(self) -> tuple[KeyAttribute, ...]:
+        return self.partition + self.sort
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its name in the rules file, its name in DynamoDB, its key and its indexes, and how many write units we
+    may spend on it in a second; None: as many as it takes.
+    """
+
+    name: str
+    physical_name: str
+    partition: KeyAttribute
+    sort: KeyAttribute | None = None
+    indexes: tuple[Index, ...] = ()
+    max_write_units_per_second: int | None = None
+
+    @property
+    def key(self) -> tuple[KeyAttribute, ...]:
+        return (self.partition,) if self.sort is None else (self.partition, self.sort)
+
+    def index(self, name: str) -> Index:
+        """The index of this name, which the rules are known to have."""
+        return next(index for index in self.indexes if index.name == name)
+
+    def row(self, index: Index, item: Item) -> Item:
+        """What an index shows of an item that it has. One whose projection is not said shows everything."""
+        if index.projection is None or index.projection == "all":
+            return item
+        extra = () if index.projection == "keys" else index.projection
+        names = {*extra, *(attribute.name for attribute in (*self.key, *index.attributes))}
+        return {name: value for name, value in item.items() if name in names}
+
+    def key_of(self, item: Item) -> ItemKey | None:
+        """The primary key inside an item or a record's Keys; None when an attribute is missing or of another type."""
+        values = []
+        for attribute in self.key:
+            value = item.get(attribute.name)
+            if value is None or attribute.type not in value:
+                return None
+            values.append((attribute.name, attribute.type, value[attribute.type]))
+        return ItemKey(self.name, tuple(values))
+
+
+@dataclass(frozen=True)
+class Ref:
+    """Where an entity's item carries a field: at a path, or inside a composite key attribute."""
+
+    field: str
+    path: Path
+    template: Template | None = None
+
+    def read(self, item: Item) -> AttributeValue | None:
+        return self.within(get(item, self.path))
+
+    def within(self, value: AttributeValue | None) -> AttributeValue | None:
+        """The field in what an item holds at the path."""
+        if self.template is None:
+            return value
+        bound = self.template.parse(value)
+        return None if bound is None else bound.get(self.field)
+
+
+@dataclass(frozen=True, eq=False)
+class Entity:
+    """A kind of item, recognised by its key. `templates` covers the table's key and may cover an index's.
+
+    `first`: entities of the table that come before this one and whose keys would fit it too, as in a graph the nodes
+    among the edges. What is of one of them is not of this one.
+    """
+
+    name: str
+    table: Table
+    templates: Mapping[str, Template]
+    first: tuple[Entity, ...] = ()
+
+    @cached_property
+    def identity(self) -> tuple[str, ...]:
+        """The fields that name one item of this entity: those its key templates bind, in order."""
+        names = [field for attribute in self.table.key for field in self.templates[attribute.name].fields]
+        return tuple(dict.fromkeys(names))
+
+    def has(self, key: ItemKey) -> bool:
+        """Whether an item of this key is one of this entity."""
+        if self._simple is None or len(key.values) != len(self._simple):
+            return self.fields(key) is not None
+        for (expected, begins, open_end), (name, kind, text) in zip(self._simple, key.values, strict=True):
+            if name != expected or kind != "S" or not isinstance(text, str):
+                return self.fields(key) is not None
+            if not (text.startswith(begins) and len(text) > len(begins) if open_end else text == begins):
+                return False
+        return True
+
+    @cached_property
+    def _simple(self) -> tuple[tuple[str, str, bool], ...] | None:
+        """The key's attributes where each is text with at most one field, at its end, as most are: what it begins with,
+        and whether there is a field. None for other keys.
+        """
+        templates = [(attribute.name, self.templates[attribute.name]) for attribute in self.table.key]
+        fields = [field for _, template in templates for field in template.fields]
+        if self.first or len(set(fields)) < len(fields):
+            return None
+        if any(template.whole or template.literals[1:] not in ((), ("",)) for _, template in templates):
+            return None
+        return tuple((name, template.literals[0], bool(template.fields)) for name, template in templates)
+
+    def fields(self, key: ItemKey) -> dict[str, AttributeValue] | None:
+        """The identity fields bound by a key; None when the item is another entity's, or it is no key of the table."""
+        if len(key.values) != len(self.table.key):
+            return None
+        bound: dict[str, AttributeValue] = {}
+        for attribute, (name, kind, value) in zip(self.table.key, key.values, strict=True):
+            if name != attribute.name or kind != attribute.type:
+                return None
+            found = self.templates[name].parse({kind: value})
+            if found is None:
+                return None
+            for field, content in found.items():
+                if bound.setdefault(field, content) != content:
+                    return None
+        return None if any(other.fields(key) is not None for other in self.first) else bound
+
+    @cached_property
+    def bound(self) -> Mapping[str, Ref]:
+        """The fields that live inside a key attribute, under another name than its own."""
+        fields = (field for name, template in self.templates.items() for field in template.fields if field != name)
+        return {field: self.ref(field) for field in dict.fromkeys(fields)}
+
+    def stored(self, path: Path) -> Path:
+        """Where an item keeps what a rule calls by this path: in its key, if that binds the field."""
+        return self.bound[path[0]].path if path[0] in self.bound else path
+
+    def view(self, item: Item, paths: Iterable[Path]) -> Item:
+        """The item with those of its bound fields that the paths begin with, as if they were attributes."""
+        names = {path[0] for path in paths} & self.bound.keys()
+        if not names:
+            return item
+        read = {name: self.bound[name].read(item) for name in names}
+        return {**item, **{name: value for name, value in read.items() if value is not None}}
+
+    def key_of(self, fields: Fields) -> ItemKey | None:
+        """The key of the item these fields name; None when a field is missing, or when no item of this entity can have
+        such a key.
+        """
+        values = []
+        for attribute, max_bytes in zip(self.table.key, KEY_MAX_BYTES, strict=False):
+            value = self.templates[attribute.name].build(fields, attribute.type)
+            if value is None or not possible(value, max_bytes):
+                return None
+            values.append((attribute.name, attribute.type, value[attribute.type]))
+        key = ItemKey(self.table.name, tuple(values))
+        return None if any(other.fields(key) is not None for other in self.first) else key
+
+    def ref(self, field: str) -> Ref:
+        """Where items of this entity hold a field: base key templates, then index templates, else an attribute."""
+        base = [attribute.name for attribute in self.table.key]
+        for name in (*base, *(name for name in self.templates if name not in base)):
+            template = self.templates[name]
+            if template.whole == field:
+                return Ref(field, (name,))
+            if field in template.fields:
+                return Ref(field, (name,), template)
+        return Ref(field, tuple(field.split(".")))

@@ -1,0 +1,110 @@
+"""How items point to each other, and by which Query those that point to one are found.
+
+Law: an item points by the fields that make the other's key. Whoever lists has one Query; what a key cannot hold names
+nobody, and a Query for it is not asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sync_rules.model.values import AttributeValue, Item, get
+from sync_rules.model.entities import Entity, KeyAttribute, Ref
+from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Fields, Template, possible
+from sync_rules.model.items import ItemKey
+
+KEY_TYPES: Final = frozenset({"S", "N", "B"})
+LINKS_KEPT_MAX: Final = 1_024  # a page of targets and more; each is some hundred bytes
+
+Place = tuple[str, Any]
+Link = tuple[tuple[str, Ref], ...]  # an identity field of the item pointed to, and where the pointing item carries it
+
+
+@dataclass(frozen=True)
+class Find:
+    """How a source finds the targets that point to it: one Query, of the base table or of an index.
+
+    Each key attribute comes with the template that builds it from target fields; `sort` holds those sort key attributes
+    that can be narrowed, of which the last may be known by its beginning only.
+    """
+
+    index: str | None
+    partition: tuple[tuple[KeyAttribute, Template], ...]
+    sort: tuple[tuple[KeyAttribute, Template], ...] = ()
+
+    def conditions(self, fields: Fields) -> KeyConditions | None:
+        """The Query's key conditions for a source with these fields (named as on the target); None: no such targets."""
+        equals: list[tuple[str, AttributeValue]] = []
+        for attribute, template in self.partition:
+            value = template.build(fields, attribute.type)
+            if value is None or not possible(value, PARTITION_KEY_MAX_BYTES):
+                return None
+            equals.append((attribute.name, value))
+        for attribute, template in self.sort:
+            if all(field in fields for field in template.fields):
+                value = template.build(fields, attribute.type)
+                if value is None or not possible(value, SORT_KEY_MAX_BYTES):
+                    return None
+                equals.append((attribute.name, value))
+            elif attribute.type == "S" and template.prefix(fields):
+                return KeyConditions(tuple(equals), (attribute.name, template.prefix(fields)))
+            else:
+                break
+        return KeyConditions(tuple(equals))
+
+
+@dataclass(frozen=True)
+class KeyConditions:
+    """Key attributes that must equal a value and, at most, one string that must begin with a prefix."""
+
+    equals: tuple[tuple[str, AttributeValue], ...]
+    begins_with: tuple[str, str] | None = None
+
+
+class Pointer:
+    """Gives the key of the item of `entity` that an item points to by `link`; None for one that points to none.
+
+    Some keys are remembered: the targets of one source point to it with the same values, and each is asked more often.
+    """
+
+    def __init__(self, link: Link, entity: Entity) -> None:
+        self._link = link
+        self._entity = entity
+        self._paths = tuple(ref.path for _, ref in link)
+        self._known: dict[tuple[Place, ...], ItemKey | None] = {}
+
+    def __call__(self, item: Item) -> ItemKey | None:
+        places: list[Place] = []
+        for path in self._paths:
+            value = item.get(path[0]) if len(path) == 1 else get(item, path)
+            if value is None:
+                return None
+            ((kind, content),) = value.items()
+            if kind not in KEY_TYPES:
+                return None
+            places.append((kind, content))
+        asked = tuple(places)
+        try:
+            return self._known[asked]
+        except KeyError:
+            key = self._named(asked)
+        if len(self._known) >= LINKS_KEPT_MAX:
+            self._known.clear()
+        self._known[asked] = key
+        return key
+
+    def _named(self, places: tuple[Place, ...]) -> ItemKey | None:
+        fields: dict[str, AttributeValue] = {}
+        for (field, ref), (kind, content) in zip(self._link, places, strict=True):
+            value = ref.within({kind: content})
+            if value is None:
+                return None
+            fields[field] = value
+        return self._entity.key_of(fields)
+
+
+def named_fields(link: Link, entity: Entity, key: ItemKey) -> Fields:
+    """The identity of the item pointed to, in the names that those pointing to it use: what they are listed by."""
+    fields = entity.fields(key) or {}
+    return {ref.field: fields[field] for field, ref in link}

@@ -1,0 +1,70 @@
+"""Numbers as DynamoDB has them: decimal, exact to 38 digits, from 1E-130 to 9.9E+125, and one spelling for each.
+
+Law: nothing is rounded. What DynamoDB could not hold is no number here.
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from decimal import Context, Decimal
+from typing import Final
+
+from sync_rules.model.values import AttributeValue
+
+DIGITS_MAX: Final = 38
+EXPONENT_MIN, EXPONENT_MAX = -130, 125
+EXACT: Final = Context(prec=400)  # from the first digit of the largest to the last of the smallest, and sums of many
+SPELLING: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+
+
+def parsed(text: str) -> Decimal | None:
+    """The number that a text is; None when it is none, or none that DynamoDB can hold."""
+    number = Decimal(text) if SPELLING.fullmatch(text) else None
+    return number if number is not None and holdable(number) else None
+
+
+def number_of(value: AttributeValue | None) -> Decimal | None:
+    """The number that an attribute is; text that looks like one is none."""
+    text = value.get("N") if value is not None else None
+    return parsed(text) if isinstance(text, str) else None
+
+
+def holdable(number: Decimal) -> bool:
+    """Whether DynamoDB can hold it."""
+    if not number.is_finite():
+        return False
+    return not number or (EXPONENT_MIN <= number.adjusted() <= EXPONENT_MAX and len(digits_of(number)) <= DIGITS_MAX)
+
+
+def digits_of(number: Decimal) -> str:
+    """The digits that count."""
+    return "".join(map(str, number.as_tuple().digits)).strip("0")
+
+
+def spelt(number: Decimal) -> str:
+    """The one way to write a number: no exponent, no needless zero."""
+    return format(number.normalize(EXACT), "f") if number else "0"
+
+
+def respelt(text: str) -> str | None:
+    """A number in that one way, 1 for 1.0 and 1E0; None when it is none."""
+    number = parsed(text)
+    return None if number is None else spelt(number)
+
+
+def total_of(numbers: Iterable[Decimal]) -> Decimal:
+    """The exact sum."""
+    total = Decimal(0)
+    for number in numbers:
+        total = EXACT.add(total, number)
+    return total
+
+
+def text_of(value: AttributeValue | None) -> str | None:
+    """The text of a string or a number; None for anything else."""
+    if value is None:
+        return None
+    text = respelt(value["N"]) if "N" in value else value.get("S")
+    return text if isinstance(text, str) else None

@@ -1,0 +1,83 @@
+"""Values as applications have them, and as DynamoDB's client has them.
+
+Law: exact both ways. A number is a Decimal of just the digits that are stored, binary is bytes, a set is a set; a float
+is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from decimal import Decimal
+from typing import Any
+
+from sync_rules.model.values import AttributeValue
+from sync_rules.model.errors import UserError
+from sync_rules.model.numbers import respelt
+
+
+def plain_of(value: AttributeValue) -> Any:
+    """A raw value as plain Python: Decimal, bytes, set, list, dict, None."""
+    ((kind, content),) = value.items()
+    match kind:
+        case "N":
+            return Decimal(content)  # exact: contexts round results of arithmetic only
+        case "B":
+            return bytes(content)
+        case "NULL":
+            return None
+        case "SS":
+            return set(content)
+        case "NS":
+            return {Decimal(number) for number in content}
+        case "BS":
+            return {bytes(entry) for entry in content}
+        case "L":
+            return [plain_of(inner) for inner in content]
+        case "M":
+            return {name: plain_of(inner) for name, inner in content.items()}
+    return content
+
+
+def raw_of(value: Any) -> AttributeValue:
+    """A plain value as the client takes it.
+
+    Raises:
+        UserError: for what DynamoDB has no type for; a float is not exact, so it is none either.
+    """
+    match value:
+        case None:
+            return {"NULL": True}
+        case bool():
+            return {"BOOL": value}
+        case str():
+            return {"S": value}
+        case int() | Decimal():
+            return {"N": _number(Decimal(value))}
+        case bytes() | bytearray():
+            return {"B": bytes(value)}
+        case Mapping():
+            return {"M": {name: raw_of(inner) for name, inner in value.items()}}
+        case list() | tuple():
+            return {"L": [raw_of(inner) for inner in value]}
+        case AbstractSet() if value:
+            return _raw_set([raw_of(entry) for entry in value])
+    raise UserError(
+        f"a {type(value).__name__} is no value of DynamoDB: expected str, int, Decimal, bytes, or a set, list or dict "
+        "of such"
+    )
+
+
+def _raw_set(entries: list[AttributeValue]) -> AttributeValue:
+    kinds = {kind for entry in entries for kind in entry}
+    if len(kinds) != 1 or not kinds <= {"S", "N", "B"}:
+        raise UserError("a set holds one type only: str, numbers or bytes")
+    (kind,) = kinds
+    return {f"{kind}S": [entry[kind] for entry in entries]}
+
+
+def _number(number: Decimal) -> str:
+    text = respelt(str(number)) if number.is_finite() else None
+    if text is None:
+        raise UserError("a number of more than 38 digits, or out of range, is none that DynamoDB holds")
+    return text

@@ -1,0 +1,81 @@
+"""How large DynamoDB holds an item to be, in bytes, and which keys it can hold.
+
+Law: the arithmetic is that of the Developer Guide, "DynamoDB item sizes and formats": names and strings in UTF-8, a
+number by its significant digits, one byte per element and three per list or map. The service itself rounds numbers as
+it likes ("approximately"), so an answer near the limit may be a byte or two off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sync_rules.model.values import AttributeValue, Item
+from sync_rules.model.entities import KEY_MAX_BYTES, KeyAttribute
+from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, possible
+from sync_rules.model.items import ItemKey
+
+ITEM_MAX_BYTES = 400 * 1024  # DynamoDB quota "Item size", names and values together
+DOCUMENT_BYTES = 3
+ELEMENT_BYTES = 1
+
+
+def item_bytes(item: Item) -> int:
+    """The size of an item: every attribute name and value."""
+    return sum(_text_bytes(name) + value_bytes(value) for name, value in item.items())
+
+
+def value_bytes(value: AttributeValue) -> int:
+    """The size of one value, without its name."""
+    ((kind, content),) = value.items()
+    match kind:
+        case "S":
+            return _text_bytes(content)
+        case "N":
+            return _number_bytes(content)
+        case "B":
+            return len(content)
+        case "M":
+            return (
+                DOCUMENT_BYTES
+                + sum(ELEMENT_BYTES + _text_bytes(name) + value_bytes(inner) for name, inner in content.items())
+            )  # fmt: skip
+        case "L":
+            return DOCUMENT_BYTES + sum(ELEMENT_BYTES + value_bytes(inner) for inner in content)
+        case "SS":
+            return sum(map(_text_bytes, content))
+        case "NS":
+            return sum(map(_number_bytes, content))
+        case "BS":
+            return sum(map(len, content))
+    return 1  # BOOL and NULL
+
+
+def _text_bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _number_bytes(text: str) -> int:
+    digits = text.lower().partition("e")[0].lstrip("+-").replace(".", "").strip("0")
+    return (len(digits) + 1) // 2 + 1 + text.startswith("-")
+
+
+# ---------------------------------------------------------------- keys
+def possible_key(key: ItemKey) -> bool:
+    """Whether some item could have this primary key."""
+    sizes = zip(key.values, KEY_MAX_BYTES, strict=False)
+    return all(possible({kind: value}, size) for (_, kind, value), size in sizes)
+
+
+def possible_row(item: Item, partition: Iterable[KeyAttribute], sort: Iterable[KeyAttribute]) -> bool:
+    """Whether an index with these key attributes takes the item: each is missing, or of its type and a possible key."""
+    partition = tuple(partition)
+    return all(
+        attribute.type in value and possible(value, max_bytes(attribute.name, partition))
+        for attribute in (*partition, *sort)
+        if (value := item.get(attribute.name)) is not None
+    )
+
+
+def max_bytes(name: str, partition: Iterable[KeyAttribute]) -> int:
+    """How long a key attribute may be, by the part of the key it stands in."""
+    return PARTITION_KEY_MAX_BYTES if name in {attribute.name for attribute in partition} else SORT_KEY_MAX_BYTES

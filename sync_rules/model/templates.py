@@ -1,0 +1,173 @@
+"""Key templates: how `USER#{user_id}` recognises a key, binds its fields, and is built again from them.
+
+Law: a template parses in one way only. A field may not contain the text that follows it, and a key that would not parse
+back into the same fields is not built. What does not parse is another entity's item, never a guess.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from sync_rules.model.values import AttributeValue
+from sync_rules.model.errors import UserError
+from sync_rules.model.numbers import parsed
+
+T = TypeVar("T")
+Fields = Mapping[str, AttributeValue]
+PIECE = r"\{([^{}]*)\}|([^{}]+)"
+NAME = r"[A-Za-z_][A-Za-z0-9_.-]*"
+CANONICAL_NUMBER = re.compile(r"0|-?([1-9]\d*(\.\d*[1-9])?|0\.\d*[1-9])")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A parsed key template for one attribute: literals with a field between each two. A literal may be empty at the
+    ends only.
+    """
+
+    text: str
+    literals: tuple[str, ...]
+    fields: tuple[str, ...]
+
+    @property
+    def whole(self) -> str | None:
+        """The field's name when the attribute simply is the field, as in `{author_id}`; then any key type will do."""
+        return self.fields[0] if self.literals == ("", "") else None
+
+    def parse(self, value: AttributeValue | None) -> dict[str, AttributeValue] | None:
+        """The fields bound by a key attribute's value, or None when it is not of this template."""
+        if value is None:
+            return None
+        if self.whole is not None:
+            return {self.whole: value}
+        text = value.get("S")
+        if text is None or not text.startswith(self.literals[0]):
+            return None
+        bound: dict[str, AttributeValue] = {}
+        position = len(self.literals[0])
+        for field, after in zip(self.fields, self.literals[1:], strict=True):
+            last = after == ""  # only the last field of a template is followed by nothing
+            end = len(text) if last else text.find(after, position)
+            if end <= position:
+                return None
+            found = {"S": text[position:end]}
+            if bound.setdefault(field, found) != found:
+                return None
+            position = end + len(after)
+        return bound if position == len(text) else None
+
+    def build(self, fields: Fields, kind: str) -> AttributeValue | None:
+        """The key attribute of the given type (S, N, B) for these fields; None when one is missing or does not fit."""
+        if self.whole is not None:
+            value = fields.get(self.whole)
+            return None if value is None else as_key(value, kind)
+        text = self.literals[0]
+        for field, after in zip(self.fields, self.literals[1:], strict=True):
+            inner = as_text(fields.get(field))
+            if not inner or (after and after in inner + after[:-1]):
+                return None
+            text += inner + after
+        return {kind: text} if kind == "S" else None
+
+    def prefix(self, fields: Fields) -> str:
+        """The text that every key with these fields starts with: up to the first field that is not given."""
+        text = self.literals[0]
+        for field, after in zip(self.fields, self.literals[1:], strict=True):
+            inner = as_text(fields.get(field))
+            if not inner:
+                break
+            text += inner + after
+        return text
+
+
+def parse_template(text: str) -> Template:
+    """Parse a template such as ``ORDER#{order_id}``.
+
+    Raises:
+        UserError: for an unbalanced brace, a field without a name, or two fields with nothing between them.
+    """
+    literals, fields, position = [""], list[str](), 0
+    for piece in re.finditer(PIECE, text):
+        if piece.start() != position:
+            break
+        position = piece.end()
+        if piece[2] is not None:
+            literals[-1] += piece[2]
+            continue
+        name = piece[1]
+        if not re.fullmatch(NAME, name):
+            raise UserError(f"{{{name}}} is not a field: expected a name in braces, such as {{user_id}}")
+        if fields and not literals[-1]:
+            raise UserError(f"nothing stands between {{{fields[-1]}}} and {{{name}}}: no key could be told apart")
+        fields.append(name)
+        literals.append("")
+    if position != len(text) or not text:
+        raise UserError(
+            f"{text!r} is not a key template: expected text with fields in braces, such as USER#{{user_id}}"
+        )
+    return Template(text, tuple(literals), tuple(fields))
+
+
+def as_text(value: AttributeValue | None) -> str | None:
+    """The text of a string or number, as it stands in a composite key."""
+    if value is None:
+        return None
+    text = value.get("S", value.get("N"))
+    return text if isinstance(text, str) else None
+
+
+def as_key(value: AttributeValue, kind: str) -> AttributeValue | None:
+    """The value as a key attribute of the given type. Text that came out of a composite key may be a number."""
+    if kind in value:
+        return value
+    if kind == "N" and CANONICAL_NUMBER.fullmatch(value.get("S", "")):
+        return {"N": value["S"]}
+    if kind == "S" and "N" in value:
+        return {"S": value["N"]}
+    return None
+
+
+PARTITION_KEY_MAX_BYTES = 2048  # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+SORT_KEY_MAX_BYTES = 1024
+
+
+def possible(value: AttributeValue, max_bytes: int) -> bool:
+    """Whether DynamoDB can hold this value in a key: not empty, not too long, a number that it has."""
+    ((kind, content),) = value.items()
+    if kind == "N":
+        return parsed(content) is not None
+    return 0 < len(content.encode() if isinstance(content, str) else content) <= max_bytes
+
+
+def may_overlap(left: Template, right: Template) -> bool:
+    """Whether some key could be of both templates. Errs on the side of yes."""
+    if not left.fields and not right.fields:
+        return left.text == right.text
+    for one, other in ((left, right), (right, left)):
+        if not one.fields:
+            return other.parse({"S": one.text}) is not None
+    starts = left.literals[0], right.literals[0]
+    ends = left.literals[-1], right.literals[-1]
+    return (starts[0].startswith(starts[1]) or starts[1].startswith(starts[0])) and (
+        ends[0].endswith(ends[1]) or ends[1].endswith(ends[0])
+    )
+
+
+class Beginnings(Generic[T]):
+    """Values by what a key begins with, "" for any: a look into a dictionary for each length there is, however many
+    beginnings there are. The longest comes first.
+    """
+
+    def __init__(self, values: Mapping[str, T]) -> None:
+        self.values = values
+        self.lengths = tuple(sorted({len(begins) for begins in values}, reverse=True))
+
+    def of(self, text: str) -> Iterator[T]:
+        """The values of all that a text begins with; what is shorter than a length may come more than once."""
+        for length in self.lengths:
+            found = self.values.get(text[:length])
+            if found is not None:
+                yield found

@@ -1,0 +1,152 @@
+"""Attribute values as DynamoDB's low-level API has them: {"S": "x"}, {"N": "1"}, {"M": {...}}, binary as bytes.
+
+Law: nothing here changes a value. Items travel through the whole pipeline in this raw form, so what is written to a
+copy is, type for type and digit for digit, what was read from its source.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from sync_rules.model.errors import UserError
+
+AttributeValue = Mapping[str, Any]
+Item = Mapping[str, AttributeValue]
+Path = tuple[str, ...]
+Names = frozenset[str] | None  # of attributes; None: all of them
+
+TYPES = {
+    "S": "string", "N": "number", "B": "binary", "BOOL": "boolean", "NULL": "null",
+    "M": "map", "L": "list", "SS": "string set", "NS": "number set", "BS": "binary set",
+}  # fmt: skip
+SEGMENT = re.compile(r'"([^"]+)"|([^."\s\[\]]+)')
+UNQUOTED = re.compile(r'[^."\s\[\]]+')
+
+
+def parse_path(text: str) -> Path:
+    """Split a document path such as ``address.city`` or ``author."full.name"`` into its map keys.
+
+    List indexes are not part of a path: a copy lives in an attribute or in a map key.
+
+    Raises:
+        UserError: when a segment is empty or a quote is left open.
+    """
+    segments: list[str] = []
+    position = 0
+    while True:
+        match = SEGMENT.match(text, position)
+        if match is None:
+            raise UserError(f"{text!r} is not a path: expected names joined by dots, such as address.city")
+        segments.append(match[1] or match[2])
+        position = match.end()
+        if position == len(text):
+            return tuple(segments)
+        if text[position] != ".":
+            cure = ": copy the whole list, or quote a name that has brackets" if text[position] == "[" else ""
+            raise UserError(f"{text!r} is not a path: expected a dot at {text[position:]!r}{cure}")
+        position += 1
+
+
+def show_path(path: Path) -> str:
+    """The path as the rules file spells it."""
+    return ".".join(name if UNQUOTED.fullmatch(name) else f'"{name}"' for name in path)
+
+
+def get(item: Item | None, path: Path) -> AttributeValue | None:
+    """The value at a path of maps, or None where the attribute, or a map on the way, is missing."""
+    if item is None:
+        return None
+    value = item.get(path[0])
+    if len(path) == 1:  # as most are
+        return value
+    for name in path[1:]:
+        if value is None or "M" not in value:
+            return None
+        value = value["M"].get(name)
+    return value
+
+
+def same(left: AttributeValue | None, right: AttributeValue | None) -> bool:
+    """Whether DynamoDB holds two values for equal: numbers by value (1.0 is 1), sets without order."""
+    if left == right:
+        return True
+    if left is None or right is None:
+        return False
+    (left_type, left_value), (right_type, right_value) = *left.items(), *right.items()
+    if left_type != right_type:
+        return False
+    match left_type:
+        case "N":
+            return _number(left_value) == _number(right_value)
+        case "SS" | "BS":
+            return set(left_value) == set(right_value)
+        case "NS":
+            return {_number(n) for n in left_value} == {_number(n) for n in right_value}
+        case "M":
+            return left_value.keys() == right_value.keys() and all(
+                same(value, right_value[name]) for name, value in left_value.items()
+            )
+        case "L":
+            return len(left_value) == len(right_value) and all(map(same, left_value, right_value))
+    return False
+
+
+def _number(text: str) -> Decimal | str:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return text
+
+
+def overlaps(left: Path, right: Path) -> bool:
+    """Whether writing one path touches the other: equal, or one inside the other."""
+    shorter = min(len(left), len(right))
+    return left[:shorter] == right[:shorter]
+
+
+def changed(old: Item | None, new: Item | None, paths: Iterable[Path]) -> bool:
+    """Whether any of the paths holds another value in the new item than in the old one."""
+    for path in paths:  # noqa: SIM110 -- asked of every record, and a generator doubles the time
+        if not same(get(old, path), get(new, path)):
+            return True
+    return False
+
+
+def standing(item: Item, path: Path) -> str:
+    """What stands where a map is needed."""
+    value = get(item, path)
+    return "nothing" if value is None else "a map" if "M" in value else "something else"
+
+
+def plain(value: AttributeValue) -> Any:
+    """A value as plain Python, for expressions only: numbers become int or float, sets become sorted lists."""
+    ((kind, content),) = value.items()
+    match kind:
+        case "N":
+            return _plain_number(content)
+        case "NS":
+            return sorted(_plain_number(number) for number in content)
+        case "SS" | "BS":
+            return sorted(content)
+        case "M":
+            return {name: plain(inner) for name, inner in content.items()}
+        case "L":
+            return [plain(inner) for inner in content]
+        case "NULL":
+            return None
+    return content
+
+
+def _plain_number(text: str) -> int | float:
+    number = Decimal(text)
+    return int(number) if number == number.to_integral_value() else float(number)
+
+
+def nest(path: Path, value: AttributeValue) -> AttributeValue:
+    """The value wrapped in one map per path segment: ("a", "b"), v gives {"M": {"a": {"M": {"b": v}}}}."""
+    for name in reversed(path):
+        value = {"M": {name: value}}
+    return value

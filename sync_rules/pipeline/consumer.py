@@ -1,0 +1,215 @@
+"""One batch of stream records from event to answer, and one message from the queue; the same for Lambda and `run`.
+
+Law: an item whose work failed is reported by its first record in the batch, everything else goes on, and nothing is
+reported as done before its effect. Records of one item are one piece of work, so none overtakes another. What a store
+remembers of items is of one batch or message.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import Any
+
+from sync_rules.pipeline.effects import take_effect
+from sync_rules.model.errors import StoreError
+from sync_rules.pipeline.fanout import look_at, pull, push
+from sync_rules.pipeline.handover import spread
+from sync_rules.rules.kinds.call import CallRule
+from sync_rules.model.limits import Limits
+from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PullMessage
+from sync_rules.model.items import Call, Change, Failure, ItemKey
+from sync_rules.model.pace import Pace
+from sync_rules.pipeline.parts import settle
+from sync_rules.pipeline.tasks import chunks_of, part_of, plan_batch, pull_of, pushes_of
+from sync_rules.pipeline.reconcile import Report
+from sync_rules.pipeline.records import changes_of, read_event
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import Failures, Remembering, Work, World, drive
+from sync_rules.pipeline.telemetry import Telemetry
+
+TIME_RESERVED_MS = 2_000  # to answer, and for the last requests to return
+
+
+def process(changes: Sequence[Change], rules: Rules, pace: Pace) -> Work[Report]:
+    """The work of a batch: pulls, whose images the records brought, then pushes and parts; effects at last, so that no
+    copy waits for them. Whatever failed is reported for the items whose records asked for it.
+    """
+    plan = plan_batch(changes, rules)
+    report = yield from pull(plan.pulls, pace)
+    report.add((yield from push(plan.pushes, rules, pace)))
+    report.add((yield from settle(plan.parts, pace)))
+    report.failed, failed = {}, report.failed
+    for work, unfinished in failed.items():
+        for origin in plan.origins[work]:
+            report.note(origin, unfinished)
+    for key, effect in plan.effects:
+        yield from take_effect(key, effect, pace, report)
+    report.since_ms.update(plan.since_ms)
+    return report
+
+
+def process_message(message: Message, rules: Rules, pace: Pace) -> Work[Report]:
+    """The work of a message from the queue. A message about rules that are gone asks for nothing."""
+    match message:
+        case PullMessage():
+            one = pull_of(message.target, rules, attempt=message.attempt, delay_seconds=message.delay_seconds)
+            return (yield from pull([one] if one else [], pace))
+        case ChunkMessage():
+            return (yield from look_at(chunks_of(message, rules), pace))
+        case PartMessage():
+            look = part_of(message, rules)
+            return (yield from settle([look] if look else [], pace))
+        case CallMessage():
+            report = Report()
+            rule = rules.rules.get(message.rule)
+            if isinstance(rule, CallRule):  # whose function may have another name by now
+                call = Call(rule.name, rule.function, message.change, message.attempt)
+                yield from take_effect(message.change.key, call, pace, report)
+            return report
+    work = spread if message.spread else push
+    return (yield from work(pushes_of(message, rules), rules, pace))
+
+
+@dataclass
+class Breaker:
+    """Counts how often the same is written on a target in windows of fixed length, for what was written last: what is
+    fixed without end is parked, because something else keeps writing the same attribute back. A parent whose count
+    goes up a thousand times is just busy.
+    """
+
+    limits: Limits
+    clock: Callable[[], float] = time.monotonic
+    _windows: OrderedDict[int, tuple[float, int]] = field(default_factory=OrderedDict)
+
+    def may_write(self, target: ItemKey, what: object = None) -> bool:
+        """Count a write of this on a target; False when it has had its share of this window."""
+        now = self.clock()
+        key = hash((target, repr(what)))  # a number stands for what is not to be kept, and is small
+        since, count = self._windows.pop(key, (now, 0))
+        if now - since >= self.limits.fixes_window_seconds:
+            since, count = now, 0
+        self._windows[key] = (since, count + 1)
+        if len(self._windows) > self.limits.fixes_counted_max_items:
+            self._windows.popitem(last=False)
+        return count < self.limits.fixes_per_target_max_writes
+
+
+@dataclass
+class KeptOnce:
+    """Failures with a memory: the same rule, item and reason is recorded once in a while and not at every record of the
+    item, for an item that cannot take a copy goes on changing.
+    """
+
+    failures: Failures
+    limits: Limits
+    clock: Callable[[], float] = time.monotonic
+    _kept: OrderedDict[tuple[str, ItemKey, str, object], float] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def park(self, failure: Failure) -> None:
+        """Keep the failure, unless it was kept lately. Raises StoreError like the failures it is for."""
+        if failure.key is None:
+            self.failures.park(failure)
+            return
+        with self._lock:  # threads of a backfill share one
+            self._park_once(failure, failure.key)
+
+    def _park_once(self, failure: Failure, key: ItemKey) -> None:
+        now = self.clock()
+        apart = (failure.member, failure.element) if failure.apart else None
+        known = (failure.rule, key, failure.reason, apart)
+        if now - self._kept.get(known, -math.inf) < self.limits.failure_again_seconds:
+            return
+        self.failures.park(failure)
+        self._kept[known] = now
+        self._kept.move_to_end(known)
+        if len(self._kept) > self.limits.failures_remembered_max_items:
+            self._kept.popitem(last=False)
+
+
+class Consumer:
+    """Takes Lambda events and queue messages for one rules file. One per process; may be used by several threads."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        world: World,
+        telemetry: Telemetry | None = None,
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.rules = rules
+        self.limits = limits or Limits()
+        self.world = replace(world, failures=KeptOnce(world.failures, self.limits))
+        self.telemetry = telemetry or Telemetry()
+        self._clock = clock
+        self._breaker = Breaker(self.limits)
+        self._lock = Lock()
+
+    def handle_event(self, event: Mapping[str, Any], remaining_ms: Callable[[], int]) -> dict[str, Any]:
+        """Process a stream event. Returns Lambda's partial batch response, naming the lowest failed sequence number.
+
+        An empty identifier, which Lambda takes for a failure of the whole batch, stands for a record without a number.
+        https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html
+        """
+        self._begin()
+        changes, unreadable = changes_of(read_event(event, self.rules, sifted=True))
+        unkept = self._park(unreadable)
+        report = drive(process(changes, self.rules, self._pace(remaining_ms)), self.world)
+        self._count(report, len(changes), len(unreadable))
+        first = lowest([*unkept, *(change.position for change in changes if change.key in report.failed)])
+        return {"batchItemFailures": [] if first is None else [{"itemIdentifier": first}]}
+
+    def handle_message(self, message: Message, remaining_ms: Callable[[], int] = lambda: 900_000) -> None:
+        """Process a message from the queue.
+
+        Raises:
+            StoreError: when some of it failed: the message must come again.
+        """
+        pace = self._pace(remaining_ms)
+        if pace.out_of_time():  # else it would only be handed over, for ever
+            raise StoreError("OutOfTime", f"a message needs more than {TIME_RESERVED_MS} ms: raise the timeout")
+        self._begin()
+        report = drive(process_message(message, self.rules, pace), self.world)
+        self._count(report)
+        if report.failed:
+            reason = next(iter(report.failed.values())).reason
+            raise StoreError(reason, f"{len(report.failed)} items not finished")
+
+    def _begin(self) -> None:
+        if isinstance(self.world.store, Remembering):
+            self.world.store.forget()
+
+    def _pace(self, remaining_ms: Callable[[], int]) -> Pace:
+        return Pace(self.limits, lambda: remaining_ms() < TIME_RESERVED_MS, self._may_write)
+
+    def _park(self, unreadable: Sequence[Failure]) -> list[str]:
+        """Keep a failure record of each unreadable record. Returns the positions of those that could not be kept."""
+        lost = []
+        for failure in unreadable:
+            try:
+                self.world.failures.park(failure)
+            except StoreError:
+                lost.append(failure.position)
+        return lost
+
+    def _count(self, report: Report, records: int = 0, unreadable: int = 0) -> None:
+        with self._lock:
+            self.telemetry.add(report, records, self._clock())
+            self.telemetry.unreadable_records += unreadable
+
+    def _may_write(self, key: ItemKey, what: object) -> bool:
+        with self._lock:
+            return self._breaker.may_write(key, what)
+
+
+def lowest(positions: Iterable[str]) -> str | None:
+    """The lowest sequence number, by value: their width grows, so text order would be wrong. One that is empty or not
+    a number comes before all, since then nothing can be told apart.
+    """
+    return min(positions, key=lambda text: (text.isdecimal(), int(text) if text.isdecimal() else 0), default=None)

@@ -1,0 +1,109 @@
+"""What should happen to a target, given its image and its sources; and what a refused write says. Pure.
+
+Law: never one source's value on another source's target. Every write is guarded by what made it right: the target is
+there, points to the same source, and holds what was seen. A deletion compares the link only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sync_rules.model.values import AttributeValue, Item, Path, overlaps
+from sync_rules.model.errors import StoreError
+from sync_rules.rules.rule import TargetRule
+from sync_rules.model.items import Check, Condition, Delete, ItemKey, Outcome, Result, Transaction, Write
+from sync_rules.pipeline.sources import Sources, Target
+from sync_rules.model.writes import differences, distinct, target_exists, update_of
+
+Changes = Mapping[Path, AttributeValue | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What should happen to one target: which rules have something to write, and the write."""
+
+    target: Target
+    rules: tuple[TargetRule, ...]
+    changes: Changes
+    write: Write
+    deletes: bool = False
+
+
+def undermined(wanted: Mapping[TargetRule, Changes]) -> list[TargetRule]:
+    """The rules whose link or `where` another rule is about to change: this image is not what they must be judged by.
+    Rules have no cycles, so at least one is left.
+    """
+    if len(wanted) == 1:
+        return []
+    return [
+        rule
+        for rule in wanted
+        if any(
+            overlaps(path, read)
+            for other, changes in wanted.items()
+            if other is not rule
+            for path in changes
+            for read in rule.goes_by
+        )
+    ]
+
+
+def intent_of(target: Target, wanted: Mapping[TargetRule, Changes], sources: Sources) -> Intent:
+    """One write for all rules of a target: an update, or a transaction when a rule is strict."""
+    changes = {path: value for paths in wanted.values() for path, value in paths.items()}
+    guard = [condition for rule in wanted for condition in rule.link_guard(target.image)]
+    checks: dict[ItemKey, list[Condition]] = {}
+    for rule in wanted:
+        for key in rule.source_keys(target.image) if rule.strict else ():
+            source = sources.items[key]
+            assert not isinstance(source, StoreError), "a rule whose source was not read wants nothing"
+            checks.setdefault(key, []).extend(rule.source_guard(source))
+    guard += checks.pop(target.key, [])  # a transaction may name an item once: an item that is its own source
+    update = update_of(target.key, target.image, changes, guard)
+    sources_unchanged = tuple(Check(key, distinct(still)) for key, still in checks.items())
+    write = Transaction((*sources_unchanged, update)) if sources_unchanged else update
+    return Intent(target, tuple(wanted), changes, write)
+
+
+def deletion_of(target: Target, sources: Sources) -> Intent | None:
+    """The delete of `on_delete: delete`: only on a REMOVE record, only while the source is absent, and comparing only
+    the link, because a late write of the copy must not save an orphan.
+    """
+    for rule in target.removed:
+        source = lost_source(rule, target, sources)
+        if source is not None and rule.deletes(target.image):
+            source_absent = Check(source, rule.source_guard(None))
+            delete = Delete(target.key, (target_exists(target.key), *rule.link_guard(target.image)))
+            return Intent(target, (rule,), {}, Transaction((source_absent, delete)), deletes=True)
+    return None
+
+
+def lost_source(rule: TargetRule, target: Target, sources: Sources) -> ItemKey | None:
+    """The source that a target names although it does not exist; an item that is its own source never does so."""
+    for key in rule.source_keys(target.image):
+        if key != target.key and sources.items[key] is None:
+            return key
+    return None
+
+
+def source_changed(write: Write, result: Result) -> bool:
+    """Whether it was a source, not the target, that no longer was as seen."""
+    target_action = len(write.actions) - 1 if isinstance(write, Transaction) else 0
+    return bool(result.refused) and target_action not in result.refused
+
+
+def refusal(intent: Intent, item: Item | None) -> Outcome:
+    """What a refused guard says, read from the item that the refusal returned."""
+    if item is None:
+        return Outcome.GONE
+    if relinked(intent, item):
+        return Outcome.RELINKED
+    if intent.changes and not differences(item, intent.changes):
+        return Outcome.RIGHT  # written by somebody else, or by ourselves when the first answer was lost
+    return Outcome.SUPERSEDED
+
+
+def relinked(intent: Intent, item: Item) -> bool:
+    """Whether the item points to another source than the image did."""
+    return any(rule.source_keys(item) != rule.source_keys(intent.target.image) for rule in intent.rules)

@@ -1,0 +1,62 @@
+"""Effects: what a change causes outside the tables, before its record is acknowledged.
+
+Law: an archived item is safe, or its record comes again. A call that fails goes on as a message of its own, so that a
+user's function never holds up a copy; one that fails each time ends as a failure record.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sync_rules.model.errors import StoreError
+from sync_rules.pipeline.messages import CallMessage
+from sync_rules.model.items import Call, Effect, Failure, ItemKey, Keep, Outcome
+from sync_rules.model.pace import Pace
+from sync_rules.pipeline.reconcile import Report, Unfinished
+from sync_rules.pipeline.requests import Later, Park, Work
+
+TOO_LARGE: Final = "MessageTooLarge"
+
+
+def take_effect(key: ItemKey, effect: Effect, pace: Pace, report: Report) -> Work[None]:
+    """Do it, or see to it that it is done later."""
+    if pace.out_of_time():
+        _fail(key, effect, "OutOfTime", report)
+        return
+    try:
+        yield effect
+    except StoreError as error:
+        if isinstance(effect, Keep):
+            _fail(key, effect, error.reason, report)
+        else:
+            report.calls_failed[f"{effect.rule} {error}"] += 1
+            yield from _call_again(key, effect, error.reason, pace, report)
+    else:
+        report.outcomes[effect.rule, Outcome.DONE] += 1
+
+
+def _call_again(key: ItemKey, call: Call, reason: str, pace: Pace, report: Report) -> Work[None]:
+    """Later, as often as the limits allow; then, or if the change is too large for a message, it is left to people."""
+    if call.attempt + 1 < pace.limits.call_max_tries:
+        message = CallMessage(call.rule, call.function, call.change, call.attempt + 1)
+        try:
+            yield Later(message, pace.limits.parked_delay_seconds(call.attempt))
+        except StoreError as error:
+            if error.reason != TOO_LARGE:
+                _fail(key, call, error.reason, report)
+                return
+            reason = error.reason
+        else:
+            report.outcomes[call.rule, Outcome.PARKED] += 1
+            return
+    try:
+        yield Park(Failure(call.rule, key, reason, call.change.position))
+    except StoreError as error:
+        _fail(key, call, error.reason, report)
+    else:
+        report.outcomes[call.rule, Outcome.FAILED] += 1
+
+
+def _fail(key: ItemKey, effect: Effect, reason: str, report: Report) -> None:
+    report.outcomes[effect.rule, Outcome.FAILED] += 1
+    report.note(key, Unfinished((effect.rule,), reason))

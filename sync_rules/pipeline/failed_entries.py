@@ -1,0 +1,218 @@
+"""What failed, wherever it is kept: failure records, batches that were given up, messages that nobody could handle.
+
+Law: what an entry is shows in its form, not in the place it lies in. What is of no such form is said to be, and left.
+
+A batch is the record that Lambda makes for an on-failure destination ("Retaining discarded records for a DynamoDB data
+source", services-dynamodb-errors): with `payload`, the whole event as JSON text, in S3 and in the batches file of
+`sync-rules run`; without it, in a queue, only the range of sequence numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from sync_rules.model.errors import RecordError
+from sync_rules.pipeline.failure_records import FailureRecord, read_failure_record, time_text
+from sync_rules.pipeline.messages import KINDS, Message, decode
+
+UNSENDABLE = re.compile("[\ud800-\udfff\ufffe\uffff]")
+REDRIVEN = "redriven"  # where it is noted on a batch that it was put through again in vain: when, and why
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something that failed, as it lies in its place. `where` is how people find it, `handle` how the place does."""
+
+    text: bytes = field(repr=False)  # may hold values of an item
+    where: str
+    handle: Any = field(default=None, repr=False)
+
+
+class Place(Protocol):
+    """Where entries lie: a file, a queue, a bucket."""
+
+    def entries(self) -> Iterator[Entry]:
+        """Those that are there now, each once. Raises StoreError, and UserError when there is no such place."""
+        ...
+
+    def remove(self, entry: Entry) -> None:
+        """It is done; by the end of `close` it is gone. Raises StoreError."""
+        ...
+
+    def replace(self, entry: Entry, text: str) -> None:
+        """It failed again, and this is what is known of it now. A place that cannot write leaves it as it is."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more is asked of these entries: what is left is there for the next. Raises StoreError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The sequence numbers of a shard from `first` to `last`, both included."""
+
+    stream_arn: str
+    shard_id: str
+    first: str
+    last: str
+
+
+@dataclass(frozen=True)
+class GivenUp:
+    """A batch that was given up. `event` is what the function was called with, None where only its span is known.
+
+    `reason` is why it failed when it was last put through again, "" if it never was.
+    """
+
+    span: Span
+    event: Mapping[str, Any] | None = field(repr=False)
+    condition: str = ""
+    function: str = ""
+    records: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+    reason: str = ""
+    body: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def is_of(self, function: str) -> bool:
+        """Whether it is this function's that failed, given by its name or its ARN, with or without a version."""
+        names = self.function.split(":")
+        return function in (self.function, ":".join(names[:7]), *names[6:7])
+
+    def again(self, reason: str, at: datetime) -> dict[str, Any]:
+        """The record of the same batch, with why it failed again and when. For JSON."""
+        return {**self.body, REDRIVEN: {"reason": reason, "at": time_text(at)}}
+
+
+Failed = FailureRecord | GivenUp | Message
+
+
+def read_entry(text: bytes | str) -> Failed:
+    """What an entry is, by its form.
+
+    Raises:
+        RecordError: when it is nothing that can be put through again.
+    """
+    try:
+        text = text.decode() if isinstance(text, bytes) else text
+        body = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RecordError("not JSON") from error
+    if not isinstance(body, dict):
+        raise RecordError("not a JSON object")
+    if "DDBStreamBatchInfo" in body:
+        return _read_batch(body)
+    if body.get("kind") in KINDS.values():
+        return decode(text)
+    if "reason" in body and "rule" in body:
+        return read_failure_record(body)
+    raise RecordError("neither a failure record, nor the record of a batch that was given up, nor a message")
+
+
+def text_of(body: Mapping[str, Any]) -> str:
+    """An entry as it is written anew: no longer than it was. Letters stand for themselves, but for what SQS takes in
+    no message (SendMessage: U+FFFE, U+FFFF and lone surrogates; JSON escapes the rest).
+    """
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return UNSENDABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _read_batch(body: dict[str, Any]) -> GivenUp:
+    info, context = _map(body["DDBStreamBatchInfo"]), _map(body.get("requestContext"))
+    span = Span(
+        *(_text(info, name) for name in ("streamArn", "shardId", "startSequenceNumber", "endSequenceNumber")),
+    )
+    event = _event(body["payload"]) if body.get("payload") is not None else None
+    if event is None and not all((span.stream_arn, span.shard_id, span.first.isdigit(), span.last.isdigit())):
+        raise RecordError("the record of a batch with neither a payload nor a range of sequence numbers")
+    size = info.get("batchSize")
+    return GivenUp(
+        span,
+        event,
+        condition=_text(context, "condition"),
+        function=_text(context, "functionArn"),
+        records=len(event["Records"]) if event is not None else size if isinstance(size, int) else 0,
+        first=_time(_text(info, "approximateArrivalOfFirstRecord")),
+        last=_time(_text(info, "approximateArrivalOfLastRecord")),
+        reason=_text(_map(body.get(REDRIVEN)), "reason"),
+        body=body,
+    )
+
+
+def _event(payload: object) -> Mapping[str, Any]:
+    """The event: JSON text as Lambda writes it, or a map, as some emulators and recordings have it."""
+    try:
+        event = json.loads(payload) if isinstance(payload, str) else payload
+    except (ValueError, RecursionError) as error:
+        raise RecordError("the payload of a batch is not JSON") from error
+    if not isinstance(event, dict) or not isinstance(event.get("Records"), list):
+        raise RecordError("the payload of a batch is not an event with Records")
+    return event
+
+
+def _map(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(body: Mapping[str, Any], name: str) -> str:
+    value = body.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+# ---------------------------------------------------------------- grouped
+@dataclass
+class Group:
+    """Failures of one sort. `what` is the rule, the condition and shard, or the kind of message; `records` counts the
+    stream records of batches. `example` is one of them.
+    """
+
+    sort: str  # failures, batches, messages, unreadable
+    what: str
+    reason: str
+    count: int = 0
+    records: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+    function: str = ""
+    example: str = ""
+
+
+def grouped(entries: Iterable[tuple[Entry, Failed | RecordError]]) -> list[Group]:
+    """Failure records by rule and reason, batches by condition and shard, messages by kind; the largest first."""
+    groups: dict[tuple[str, str, str], Group] = {}
+    for entry, one in entries:
+        fresh = _group_of(entry, one)
+        group = groups.setdefault((fresh.sort, fresh.what, fresh.reason), fresh)
+        group.count += 1
+        if group is not fresh:
+            group.records += fresh.records
+            group.first = min(filter(None, (group.first, fresh.first)), default=None)
+            group.last = max(filter(None, (group.last, fresh.last)), default=None)
+    return sorted(groups.values(), key=lambda group: (group.sort, -group.count, group.what, group.reason))
+
+
+def _group_of(entry: Entry, one: Failed | RecordError) -> Group:
+    match one:
+        case FailureRecord():
+            example = json.dumps(one.key) if one.key is not None else entry.where
+            return Group("failures", one.rule, one.reason, first=one.first, last=one.last, example=example)
+        case GivenUp():
+            what = f"{one.condition or 'given up'} in {one.span.shard_id or 'an unknown shard'}"
+            return Group("batches", what, one.reason, 0, one.records, one.first, one.last, one.function, entry.where)
+        case RecordError():
+            return Group("unreadable", "unreadable", str(one), example=entry.where)
+    return Group("messages", f"{KINDS[type(one)]} message", "", example=entry.where)

@@ -1,0 +1,164 @@
+"""Failure records as JSON, in one form whoever keeps them, and read again: rule, table, key, reason, position, member,
+element, at, and once it was put through again in vain, last.
+
+Law: a failure record names an item and never holds a value of it. A key is written as `sync-rules verify --key` takes
+it: plain values that the table's key schema types, numbers as text, binary as hexadecimal digits. What an older version
+wrote is read, without what it did not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from sync_rules.model.entities import Table
+from sync_rules.model.errors import RecordError, UserError
+from sync_rules.rules.key_json import typed
+from sync_rules.model.items import Failure, ItemKey
+
+PlainKey = Mapping[str, str]
+
+
+def failure_record(failure: Failure, at: datetime) -> dict[str, Any]:
+    """A failure, ready for JSON. Table and key are null when the record was not understood; `at` is ISO 8601 in UTC.
+
+    A part is named by its element, null for what is not a part, and by the member that it is made from.
+    """
+    return {
+        "rule": failure.rule,
+        "table": failure.key and failure.key.table,
+        "key": failure.key and plain_key(failure.key),
+        "reason": failure.reason,
+        "position": failure.position,
+        "member": failure.member and {"table": failure.member.table, "key": plain_key(failure.member)},
+        "element": failure.element,
+        "at": time_text(at),
+    }
+
+
+def time_text(at: datetime) -> str:
+    """A time as failure records bear it: 2026-11-21T12:00:00.001+00:00."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def printable(key: ItemKey) -> str:
+    """A key as people read it, with what cannot be seen in the form that JSON takes."""
+    return visible(str(key))
+
+
+def visible(text: str) -> str:
+    """Text with what cannot be seen in the form that JSON takes."""
+    return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
+
+
+def plain_key(key: ItemKey) -> dict[str, str]:
+    """A key as people copy it: {"PK": "USER#1", "SK": "00ff"}."""
+    return {name: value.hex() if isinstance(value, bytes) else value for name, _, value in key.values}
+
+
+# ---------------------------------------------------------------- read again
+@dataclass(frozen=True)
+class FailureRecord:
+    """A failure record as it was read: keys are plain, since what types them stands in the rules.
+
+    `first` and `last` are when it was seen first and last. `body` is all that stands there.
+    """
+
+    rule: str
+    table: str | None
+    key: PlainKey | None
+    reason: str
+    first: datetime
+    last: datetime
+    position: str = ""
+    member: tuple[str, PlainKey] | None = None
+    element: str | None = None
+    body: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def again(self, reason: str, at: datetime) -> dict[str, Any]:
+        """The record of the same failure, seen again: since when it fails stays, why it does is new. For JSON."""
+        return {**self.body, "reason": reason, "last": time_text(at)}
+
+    def failure(self, tables: Mapping[str, Table]) -> Failure:
+        """What it says, with keys that the rules' tables have typed.
+
+        Raises:
+            RecordError: when the rules have no such table, or its key is another.
+        """
+        key = None if self.key is None or self.table is None else typed_key(self.table, self.key, tables)
+        member = None if self.member is None else typed_key(*self.member, tables)
+        return Failure(self.rule, key, self.reason, self.position, member, element=self.element)
+
+
+def read_failure_record(body: Mapping[str, Any]) -> FailureRecord:
+    """A failure record out of JSON.
+
+    Raises:
+        RecordError: when it is none. Says which field, and not what stands there.
+    """
+    rule, reason = _expect(body, "rule", str), _expect(body, "reason", str)
+    table, key = _expect(body, "table", str, None), _expect(body, "key", dict, None)
+    member, first = _expect(body, "member", dict, None), _time(body, "at")
+    return FailureRecord(
+        rule,
+        table,
+        key and _plain(key, "key"),
+        reason,
+        first,
+        _time(body, "last") if body.get("last") else first,
+        _expect(body, "position", str, "") or "",
+        None if member is None else _member(member),
+        _expect(body, "element", str, None),
+        body,
+    )
+
+
+def _expect(body: Mapping[str, Any], name: str, kind: type, *default: object) -> Any:
+    value = body.get(name, *default)
+    if not isinstance(value, kind) and not (default and value is None):
+        raise _unlike(name)
+    return value
+
+
+def _plain(key: object, name: str) -> PlainKey:
+    if not isinstance(key, dict) or not all(isinstance(value, str) for value in key.values()):
+        raise _unlike(name)
+    return key
+
+
+def _member(member: Mapping[str, Any]) -> tuple[str, PlainKey]:
+    table = member.get("table")
+    if not isinstance(table, str):
+        raise _unlike("member")
+    return table, _plain(member.get("key"), "member")
+
+
+def _unlike(name: str) -> RecordError:
+    return RecordError(f"a failure record whose {name!r} is not what one has")
+
+
+def _time(body: Mapping[str, Any], name: str) -> datetime:
+    try:
+        at = datetime.fromisoformat(_expect(body, name, str))
+    except ValueError as error:
+        raise RecordError(f"a failure record whose {name!r} is no time") from error
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def typed_key(table_name: str, plain: PlainKey, tables: Mapping[str, Table]) -> ItemKey:
+    """The key that `plain_key` wrote, typed by the key schema of its table.
+
+    Raises:
+        RecordError: when there is no such table, or its key is another. Says no value.
+    """
+    table = tables.get(table_name)
+    if table is None:
+        raise RecordError(f"the rules have no table {table_name!r}")
+    with suppress(UserError):
+        if plain.keys() == {attribute.name for attribute in table.key}:
+            return typed(plain, table)
+    expected = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in table.key)
+    raise RecordError(f"a key that is not one of table {table_name}: expected {expected}")

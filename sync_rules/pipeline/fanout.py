@@ -1,0 +1,249 @@
+"""Push, pull and chunk: which targets are looked at, in which order, and how much at a time.
+
+Law: pages are worked in rounds. In each round every image is read first, the sources then, so that no copy is judged by
+a source older than its image. An index row is never an image, and neither is what whoever sent a chunk has seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from sync_rules.model.values import Item, Names
+from sync_rules.model.errors import StoreError
+from sync_rules.rules.rule import Part, TargetRule
+from sync_rules.pipeline.handover import chunk_message, hand_over, inline_max_items, second_look
+from sync_rules.pipeline.listings import Listing, failed, list_page, told
+from sync_rules.rules.lookedat import attributes_read
+from sync_rules.pipeline.messages import Message, PullMessage
+from sync_rules.model.items import Change, ItemKey, Outcome
+from sync_rules.model.pace import Pace
+from sync_rules.pipeline.parts import PartLook, message_of, settle
+from sync_rules.pipeline.tasks import Chunk, Pull, Push
+from sync_rules.pipeline.reconcile import Report, fix
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.sources import Target, read_all
+from sync_rules.pipeline.requests import Later, Work
+
+OUT_OF_TIME: Final = "OutOfTime"
+T = TypeVar("T")
+
+
+def pull(pulls: Sequence[Pull], pace: Pace) -> Work[Report]:
+    """Look at single targets, a bounded number at a time. Those without an image are read first."""
+    report = Report()
+    size = pace.limits.fan_out_round_max_items
+    for start in range(0, len(pulls), size):
+        report.add((yield from _pull_some(pulls[start : start + size], pace)))
+    return report
+
+
+def _pull_some(pulls: Sequence[Pull], pace: Pace) -> Work[Report]:
+    report = Report()
+    if pace.out_of_time():
+        for one in pulls:
+            report.fail(Target(one.key, {}, one.rules), "OutOfTime")
+        return report
+    unread = [one for one in pulls if one.image is None]
+    attributes = attributes_read((rule, rule.target) for one in unread for rule in one.rules)
+    unseen = yield from read_all((one.key for one in unread), attributes)
+    targets = []
+    for one in pulls:
+        image = unseen[one.key] if one.image is None else one.image
+        if isinstance(image, StoreError):
+            report.fail(Target(one.key, {}, one.rules), str(image))
+        elif image is not None:
+            targets.append(Target(one.key, image, one.rules, attempt=one.attempt, members=one.members))
+    report.add((yield from fix(targets, pace)))
+    present = {target.key: target for target in targets}
+    for one in pulls:
+        if one.settles and one.key in present:
+            yield from _look_again(one, present[one.key], pace, report)
+    return report
+
+
+def _look_again(one: Pull, target: Target, pace: Pace, report: Report) -> Work[None]:
+    """A target whose members are listed through an index: look again once the index must have caught up, and again,
+    after twice the time, for as long as that still finds something.
+    """
+    waits = [
+        rule.settle_seconds
+        for rule in one.rules
+        if (members := rule.members(one.key, target.image)) is not None and members.index is not None
+    ]
+    settle_seconds = max(waits, default=0)
+    first = one.delay_seconds == 0
+    if settle_seconds == 0 or not (first or one.key in report.written):
+        return
+    delay = settle_seconds if first else min(2 * one.delay_seconds, pace.limits.settle_max_seconds)
+    try:
+        yield Later(PullMessage(one.key, delay_seconds=delay), delay)
+    except StoreError as error:
+        report.fail(target, str(error))
+
+
+@dataclass
+class Look:
+    """An item listed in a round: its image once known, and the pushes that ask."""
+
+    image: Item | None = None
+    asked: list[Listing] = field(default_factory=list)
+
+
+def push(pushes: Sequence[Push], rules: Rules, pace: Pace) -> Work[Report]:
+    """Look at everything that some items list, a bounded number at a time. What does not fit goes on as a message.
+
+    The report names as failed the items of which some target, or the listing, could not be finished.
+    """
+    report = Report()
+    listings = [Listing(one, one.cursor) for one in pushes]
+    active = listings
+    while active:
+        for listing in active:
+            listing.round_began = listing.cursor
+        report.outcomes.update((yield from _list_and_look(active, rules, pace)).outcomes)
+        for listing in active:
+            if listing.done and not listing.failed:
+                yield from second_look(listing, pace)
+        # those that had no turn this time come first in the next round
+        active = sorted((one for one in active if not one.done), key=lambda one: one.listed_items)
+    return told(listings, report)
+
+
+def _list_and_look(active: Sequence[Listing], rules: Rules, pace: Pace) -> Work[Report]:
+    """A round. Nothing of it is held any more when the next one is listed."""
+    looks = yield from _list_round(active, rules, pace)
+    return (yield from _look(looks, pace))
+
+
+def look_at(chunks: Sequence[Chunk], pace: Pace) -> Work[Report]:
+    """Look at exactly these targets; nothing is listed. If one fails, all of its chunk come again."""
+    report = Report()
+    for one in chunks:
+        report.add((yield from _look_at(one, pace)))
+    return report
+
+
+def _look_at(chunk: Chunk, pace: Pace) -> Work[Report]:
+    """Some targets at a time. When time is up after some of them, the others go on as a chunk of their own: what is
+    large and slow is not given up for having been begun too often, as long as each call gets something done.
+    """
+    report, targets = Report(), tuple(dict.fromkeys(chunk.targets))
+    step = pace.limits.chunk_step_max_items
+    for start in range(0, len(targets), step):
+        listing = Listing(chunk.push, None)
+        done = yield from _look_at_some(targets[start : start + step], listing, pace)
+        if start and not report.failed and listing.failed.startswith(OUT_OF_TIME):
+            try:
+                yield Later(chunk_message(chunk.push, targets[start:]))
+            except StoreError as error:
+                listing.failed = str(error)
+            else:
+                report.written |= done.written
+                report.outcomes.update({of: n for of, n in done.outcomes.items() if of[1] is not Outcome.FAILED})
+                return report
+        report.add(told([listing], done))
+    return report
+
+
+def _look_at_some(targets: Sequence[ItemKey], listing: Listing, pace: Pace) -> Work[Report]:
+    if pace.out_of_time():
+        failed([listing], OUT_OF_TIME)
+        return Report()
+    looks = {key: Look(asked=[listing]) for key in targets}
+    yield from _read_images(looks, tuple(looks), _looked_at([listing]))
+    return (yield from _look(looks, pace))
+
+
+def _list_round(active: Sequence[Listing], rules: Rules, pace: Pace) -> Work[dict[ItemKey, Look]]:
+    """A page of each push, until the round is full; images of index rows come from a consistent read after the last."""
+    looks: dict[ItemKey, Look] = {}
+    unseen: dict[ItemKey, None] = {}
+    attributes = _looked_at(active)
+    room = pace.limits.fan_out_round_max_items
+    for listing in active:
+        if room <= 0:
+            break
+        if pace.out_of_time() or listing.listed_items >= inline_max_items(listing.push, pace.limits):
+            yield from hand_over(listing, pace)
+            continue
+        table = listing.push.rules[0].listed.table.name
+        for key, image in (yield from list_page(listing, rules, pace, attributes[table])):
+            look = looks.setdefault(key, Look())
+            look.asked.append(listing)
+            if image is None:
+                unseen[key] = None
+            else:
+                look.image = image
+            room -= 1
+    if unseen:
+        yield from _read_images(looks, tuple(unseen), attributes)
+    return looks
+
+
+def _looked_at(listings: Iterable[Listing]) -> Mapping[str, Names]:
+    """What the rules of all of these look at of what they list: an item may be listed by several."""
+    return attributes_read((rule, rule.listed) for one in listings for rule in one.push.rules)
+
+
+def _read_images(looks: dict[ItemKey, Look], keys: tuple[ItemKey, ...], attributes: Mapping[str, Names]) -> Work[None]:
+    """The images of index rows, strongly consistent."""
+    for key, image in (yield from read_all(keys, attributes)).items():
+        if isinstance(image, StoreError):
+            asked = looks.pop(key).asked
+            failed(asked, str(image))
+            for listing in asked:
+                listing.unread = True
+        else:
+            looks[key].image = image
+
+
+def _look(looks: Mapping[ItemKey, Look], pace: Pace) -> Work[Report]:
+    """Look at each item of a round once, for all the rules that ask; tell the pushes what came of it."""
+    targets: list[Target] = []
+    parts: dict[Part, dict[int, Listing]] = {}
+    for key, look in looks.items():
+        if look.image is None:
+            continue  # the index still shows what is gone
+        removed = {rule: one.push.removed for one in look.asked for rule in still_linked(one.push, look.image)}
+        if removed:
+            targets.append(Target(key, look.image, tuple(removed), tuple(rule for rule in removed if removed[rule])))
+        for listing in look.asked:
+            for part in parts_listed(listing.push, key, look.image):
+                parts.setdefault(part, {})[id(listing)] = listing
+    report = yield from fix(targets, pace)
+    _tell(report, ((key, key, look.asked) for key, look in looks.items()), PullMessage)
+    some = yield from settle([PartLook(part) for part in parts], pace)
+    _tell(some, ((part.target, part, asked.values()) for part, asked in parts.items()), message_of)
+    report.add(some)
+    return report
+
+
+def _tell(
+    report: Report, asked: Iterable[tuple[ItemKey, T, Collection[Listing]]], message_for: Callable[[T], Message]
+) -> None:
+    """What came of each item concerns the pushes that asked for it. `message_for` makes the message that asks again."""
+    for key, what, listings in asked:
+        for listing in listings:
+            listing.wrote |= key in report.written
+        if key in report.failed:
+            failed(listings, report.failed[key].reason)
+            for listing in listings:
+                listing.targets_failed = True
+                listing.again.append(message_for(what))
+
+
+def still_linked(push: Push, image: Item) -> tuple[TargetRule, ...]:
+    """The rules of a push by which this image still points to its source; a target that moved has its own record."""
+    return tuple([rule for rule in push.target_rules if push.source in rule.source_keys(image)])
+
+
+def parts_listed(push: Push, key: ItemKey, image: Item) -> list[Part]:
+    """The parts of the item that started a push, as an item it listed names them."""
+    return [
+        part
+        for rule in push.part_rules
+        for part in rule.parts(Change(key, None, image), rule.listed)
+        if part.target == push.source
+    ]

@@ -1,0 +1,132 @@
+"""What of a push goes on as messages: the rest of it, as chunks of keys for workers in parallel, and the second look.
+
+Law: what is sent is keys and rules, and nothing is taken as done before the message that stands for it is safe. The
+keys of a page are sent before the rest that begins behind it. The second look through an index is asked for after the
+last page, by whoever lists it. A second look itself is never spread: it is not urgent, and whether there will be
+another hangs on what all of its pages found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from sync_rules.model.errors import StoreError
+from sync_rules.model.limits import Limits
+from sync_rules.pipeline.listings import Listing, list_page, told
+from sync_rules.pipeline.messages import ChunkMessage, key_bytes
+from sync_rules.model.items import ItemKey
+from sync_rules.model.pace import Pace
+from sync_rules.pipeline.tasks import Push
+from sync_rules.pipeline.reconcile import Report
+from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.requests import Later, Work
+
+FAILED_MAX_MESSAGES: Final = 20  # of one push that goes on; more would take long to send
+
+
+def inline_max_items(push: Push, limits: Limits) -> int:
+    """How many targets one invocation looks at before it hands the rest over."""
+    return limits.fan_out_second_look_max_items if push.delay_seconds else limits.fan_out_inline_max_items
+
+
+def hand_over(listing: Listing, pace: Pace) -> Work[None]:
+    """The rest of a push goes on as a message, and what failed so far goes with it: else all of it would come again,
+    and hand over the same rest once more. A few targets that failed go as messages of their own. Of many, of those
+    that could not even be read, and after a delete, which only a push does, the message begins where the first of them
+    was listed; if that is where this one began, nothing is handed over and it comes again.
+    """
+    listing.done = listing.handed_over = True
+    cursor = listing.cursor
+    known = not listing.push.removed and not listing.unread
+    few = known and len(listing.again) <= FAILED_MAX_MESSAGES and not pace.out_of_time()
+    if listing.failed and not few:
+        cursor = listing.first_failed
+        if cursor == listing.push.cursor:
+            return
+    rest = replace(listing.push, cursor=cursor, found=listing.found, spread=listing.push.delay_seconds == 0)
+    try:
+        for message in listing.again if few else ():
+            yield Later(message, pace.limits.parked_first_delay_seconds)
+        yield Later(rest.message())
+    except StoreError as error:
+        listing.failed = str(error)
+    else:
+        listing.failed, listing.targets_failed = "", False
+
+
+def second_look(listing: Listing, pace: Pace) -> Work[None]:
+    """After the last page of a listing through an index: look again once the index must have caught up, and again,
+    after twice the time, for as long as that still finds something.
+    """
+    push = listing.push
+    find = push.rules[0].find  # all rules of a push list alike
+    settle = max(rule.settle_seconds for rule in push.rules)
+    first = push.delay_seconds == 0
+    if find is None or find.index is None or settle == 0 or not (first or listing.found) or listing.handed_over:
+        return
+    delay = settle if first else min(2 * push.delay_seconds, pace.limits.settle_max_seconds)
+    again = replace(push, cursor=None, delay_seconds=delay, found=False, spread=False)
+    try:
+        yield Later(again.message(), delay)
+    except StoreError as error:
+        listing.failed = str(error)
+
+
+# ---------------------------------------------------------------- in chunks
+def spread(pushes: Sequence[Push], rules: Rules, pace: Pace) -> Work[Report]:
+    """List pushes that were handed over, and send the keys on in chunks; nothing is looked at here. The report names as
+    failed the items whose listing, or some message of it, could not be finished: then chunks may be sent twice.
+    """
+    listings = [Listing(one, one.cursor) for one in pushes]
+    for listing in listings:
+        try:
+            yield from _send_chunks(listing, rules, pace)
+        except StoreError as error:
+            listing.failed = str(error)
+        if not listing.failed:
+            yield from second_look(listing, pace)
+    return told(listings, Report())
+
+
+def _send_chunks(listing: Listing, rules: Rules, pace: Pace) -> Work[None]:
+    """All keys of a push, page by page; when it is enough for one invocation, the rest as one more message. Without
+    room for a single page it fails: the same message sent anew would be on its way for ever, and never be given up.
+    """
+    push, limits = listing.push, pace.limits
+    waiting: list[ItemKey] = []
+    while not listing.done and not listing.handed_over:
+        if pace.out_of_time() or listing.listed_items >= limits.fan_out_spread_max_items:
+            if listing.cursor == push.cursor:
+                raise StoreError("OutOfTime")
+            listing.handed_over = True
+        else:
+            page = yield from list_page(listing, rules, pace)
+            *full, waiting = chunks([*waiting, *(key for key, _ in page)], limits)
+            for keys in full:
+                yield Later(chunk_message(push, keys))
+    if waiting and not listing.failed:
+        yield Later(chunk_message(push, waiting))
+    if listing.handed_over:
+        yield Later(replace(push, cursor=listing.cursor).message())
+
+
+def chunks(keys: Iterable[ItemKey], limits: Limits) -> list[list[ItemKey]]:
+    """The keys in chunks as large as may be, in their order. Only the last may have room for more."""
+    some: list[ItemKey] = []
+    found, room = [some], limits.fan_out_chunk_max_bytes
+    for key in keys:
+        size = key_bytes(key)
+        if some and (len(some) >= limits.fan_out_chunk_max_items or size > room):
+            some = []
+            found.append(some)
+            room = limits.fan_out_chunk_max_bytes
+        some.append(key)
+        room -= size
+    return found
+
+
+def chunk_message(push: Push, keys: Iterable[ItemKey]) -> ChunkMessage:
+    """The message that asks for these targets of a push."""
+    return ChunkMessage(push.names, push.source, tuple(keys), push.removed)

@@ -1,0 +1,218 @@
+"""Messages for later, as JSON: the rest of a push and chunks of its targets, a second look through an index, another
+pull of a target, a call that failed.
+
+Law: a message names keys and rules, never a value. Whoever receives it reads everything afresh, so it may come late,
+twice, or not in order. The one exception is a call: what the function is told of may be gone, and what was there before
+is, so a `CallMessage` carries both images. Calls are made once per change, so it too may come late and twice.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from sync_rules.model.values import Item
+from sync_rules.model.errors import RecordError
+from sync_rules.model.items import Change, ItemKey
+
+
+@dataclass(frozen=True, slots=True)
+class PushMessage:
+    """Bring the targets of a source in line with it, from `cursor` on.
+
+    `removed`: a REMOVE record of the source started this, so `on_delete: delete` applies. `delay_seconds` is 0 for the
+    first pass; a second look carries the delay it waited, and `found` says whether an earlier page of it had to write.
+    `spread`: whoever receives it looks at no target, but sends their keys on as chunks.
+    """
+
+    rules: tuple[str, ...]
+    source: ItemKey
+    removed: bool = False
+    cursor: Item | None = None
+    delay_seconds: int = 0
+    found: bool = False
+    spread: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkMessage:
+    """Look at these targets of a source, for these rules. `removed` as in a `PushMessage`."""
+
+    rules: tuple[str, ...]
+    source: ItemKey
+    targets: tuple[ItemKey, ...]
+    removed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PullMessage:
+    """Pull one target again: all of its rules, with a fresh image. `attempt` counts how often it was parked;
+    `delay_seconds` is, for a second look at what an index showed of its members, the delay it waited.
+    """
+
+    target: ItemKey
+    attempt: int = 0
+    delay_seconds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PartMessage:
+    """Look at one part again. `attempt` counts how often it was parked."""
+
+    rule: str
+    target: ItemKey
+    source: ItemKey | None
+    element: str = ""
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CallMessage:
+    """Call a user's function again with this change, values and all. `attempt` counts how often it failed."""
+
+    rule: str
+    function: str
+    change: Change
+    attempt: int = 0
+
+
+Message = PushMessage | ChunkMessage | PullMessage | PartMessage | CallMessage
+KINDS: Final[Mapping[type[Message], str]] = {
+    PushMessage: "push",
+    ChunkMessage: "chunk",
+    PullMessage: "pull",
+    PartMessage: "part",
+    CallMessage: "call",
+}
+
+
+def encode(message: Message) -> str:
+    """The message as JSON text, the same for the same message."""
+    body = {"kind": KINDS[type(message)], **asdict(message)}
+    if isinstance(message, ChunkMessage):
+        body["targets"] = _folded(message.targets)
+    elif isinstance(message, PushMessage) and not message.spread:
+        del body["spread"]  # a worker of before there was such a thing can read it
+    return _text(body)
+
+
+def key_bytes(key: ItemKey) -> int:
+    """How much one more target adds to the text of a chunk."""
+    return len(_text(_folded([key])[0]["values"])) - 1
+
+
+def _text(body: object) -> str:
+    return json.dumps(_spelt(body), default=encode_bytes, separators=(",", ":"), sort_keys=True)
+
+
+def _spelt(body: Any) -> Any:
+    """Keys as JSON has them, which would take them for lists."""
+    if isinstance(body, ItemKey):
+        return body._asdict()
+    return {name: _spelt(value) for name, value in body.items()} if isinstance(body, dict) else body
+
+
+def _folded(keys: Iterable[ItemKey]) -> list[dict[str, Any]]:
+    """Keys, what they have in common said once."""
+    groups: dict[tuple[object, ...], list[list[str | bytes]]] = {}
+    for key in keys:
+        attributes = tuple((name, kind) for name, kind, _ in key.values)
+        groups.setdefault((key.table, attributes), []).append([value for *_, value in key.values])
+    return [{"table": table, "attributes": names, "values": values} for (table, names), values in groups.items()]
+
+
+def _unfolded(groups: Iterable[Mapping[str, Any]]) -> tuple[ItemKey, ...]:
+    return tuple(
+        _key({"table": group["table"], "values": [(*a, v) for a, v in zip(group["attributes"], values, strict=True)]})
+        for group in groups
+        for values in group["values"]
+    )
+
+
+def decode(text: str) -> Message:
+    """The message that `encode` wrote.
+
+    Raises:
+        RecordError: when the text is not such a message.
+    """
+    try:
+        body = json.loads(text, object_hook=decode_bytes)
+        kind = body.pop("kind")
+        for name in ("source", "target"):
+            if body.get(name) is not None:
+                body[name] = _key(body[name])
+        if kind == "push":
+            message: Message = PushMessage(**{**body, "rules": tuple(body["rules"])})
+        elif kind == "chunk":
+            rules, targets = tuple(body["rules"]), _unfolded(body["targets"])
+            message = ChunkMessage(**{**body, "rules": rules, "targets": targets})
+        elif kind == "part":
+            message = PartMessage(**body)
+        elif kind == "call":
+            change = body["change"]
+            message = CallMessage(**{**body, "change": Change(**{**change, "key": _key(change["key"])})})
+        else:
+            message = PullMessage(**body)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RecordError(f"not a message of sync-rules: {type(error).__name__}") from error
+    if kind not in KINDS.values() or not _well_formed(message):
+        raise RecordError("not a message of sync-rules: expected a push, a chunk, a pull, a part or a call")
+    return message
+
+
+def _well_formed(message: Message) -> bool:
+    if isinstance(message, PartMessage):
+        known = isinstance(message.rule, str) and isinstance(message.element, str)
+        return known and isinstance(message.target, ItemKey) and _count(message.attempt)
+    if isinstance(message, CallMessage):
+        known = isinstance(message.rule, str) and isinstance(message.function, str)
+        return known and _is_change(message.change) and _count(message.attempt)
+    if isinstance(message, PullMessage):
+        return isinstance(message.target, ItemKey) and _count(message.attempt) and _count(message.delay_seconds)
+    known = isinstance(message.source, ItemKey) and all(isinstance(name, str) for name in message.rules)
+    if isinstance(message, ChunkMessage):
+        return known and isinstance(message.removed, bool)
+    return known and _is_item(message.cursor) and _count(message.delay_seconds) and isinstance(message.spread, bool)
+
+
+def _is_change(change: Change) -> bool:
+    created = change.created_ms is None or _count(change.created_ms)
+    told = isinstance(change.position, str) and isinstance(change.in_order, bool) and isinstance(change.expired, bool)
+    return created and told and _is_item(change.old) and _is_item(change.new)
+
+
+def _is_item(item: object) -> bool:
+    """Whether it is an item, or none."""
+    return item is None or (isinstance(item, dict) and all(isinstance(value, dict) for value in item.values()))
+
+
+def _count(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _key(body: Mapping[str, Any]) -> ItemKey:
+    values = tuple((name, kind, value) for name, kind, value in body["values"])
+    if not isinstance(body["table"], str) or not all(map(_is_key_value, values)):
+        raise TypeError
+    return ItemKey(body["table"], values)
+
+
+def _is_key_value(entry: tuple[object, object, object]) -> bool:
+    name, kind, value = entry
+    return isinstance(name, str) and isinstance(value, bytes if kind == "B" else str) and kind in ("S", "N", "B")
+
+
+def encode_bytes(value: object) -> dict[str, str]:
+    """What JSON has no word for: the `default` of json.dumps."""
+    if isinstance(value, bytes):
+        return {"$bytes": base64.b64encode(value).decode()}
+    raise TypeError(type(value).__name__)
+
+
+def decode_bytes(body: dict[str, Any]) -> Any:
+    """Bytes as `encode_bytes` wrote them. Under that name in a map of a user there is a value, not text."""
+    text = body.get("$bytes") if len(body) == 1 else None
+    return base64.b64decode(text) if isinstance(text, str) else body

@@ -1,0 +1,277 @@
+"""The road of parts: look at each thing that a rule keeps for itself, and write what differs.
+
+Law: the item a part is written on is read FIRST, the item it is made from THEN, both strongly consistent, and the
+write says what was seen. A refusal is judged anew from fresh reads: unlike a target, a part may have no record of its
+own that would bring it here again. What many parts of one item need is written together, and one by one if that fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Final
+
+from sync_rules.model.values import AttributeValue, Path
+from sync_rules.model.errors import StoreError
+from sync_rules.rules.rule import Part, Trouble
+from sync_rules.pipeline.messages import PartMessage
+from sync_rules.model.items import (Action, Check, Failure, Increment, ItemKey, Outcome, Result, Status, Transaction, Update, Write)
+from sync_rules.model.numbers import holdable, spelt, total_of
+from sync_rules.model.pace import Pace
+from sync_rules.pipeline.reconcile import Report, Unfinished, ask_again
+from sync_rules.pipeline.sources import Found, read_all
+from sync_rules.pipeline.requests import Apply, Park, Work
+
+TRANSACTION_MAX_ACTIONS: Final = 100  # quota of TransactWriteItems
+
+
+@dataclass(frozen=True, slots=True)
+class PartLook:
+    """A part to be looked at. `attempt` counts how often it was parked."""
+
+    part: Part
+    attempt: int = 0
+
+
+def message_of(part: Part, attempt: int = 0) -> PartMessage:
+    """A message that asks for a look at a part."""
+    return PartMessage(part.rule.name, part.target, part.source, part.element, attempt)
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """One write for some parts."""
+
+    looks: tuple[PartLook, ...]
+    write: Write
+
+
+def settle(looks: Sequence[PartLook], pace: Pace) -> Work[Report]:
+    """Make parts true, a bounded number at a time."""
+    report = Report()
+    size = pace.limits.fan_out_round_max_items
+    for start in range(0, len(looks), size):
+        report.add((yield from _settle_some(looks[start : start + size], pace)))
+    yield from ask_again(report)
+    return report
+
+
+def _settle_some(looks: Sequence[PartLook], pace: Pace) -> Work[Report]:
+    report = Report()
+    waiting = list(looks)
+    for attempt in range(pace.limits.source_reads_max_tries):
+        if not waiting:
+            return report
+        if pace.out_of_time():
+            break
+        wanted, stuck = yield from _judge(waiting, report)
+        joints = joined(wanted) if attempt == 0 else [Joint((look,), write) for look, write in wanted]
+        waiting, wrote = yield from _apply(joints, pace, report)
+        for look, trouble in stuck:
+            if trouble.patient and wrote:  # perhaps what was in its way is gone now, as when two keys are swapped
+                waiting.append(look)
+            else:
+                yield from _park(look, trouble, pace, report)
+    for look in waiting:  # other writers are quicker each time: let the record come again
+        _fail(look, "OutOfTime" if pace.out_of_time() else "SourceChanging", report)
+    return report
+
+
+def read_parts(parts: Iterable[Part]) -> Work[list[tuple[Part, Found, Found]]]:
+    """Each part with the item it is written on, read first, and the one it is made from."""
+    parts = list(parts)
+    targets = yield from read_all(part.target for part in parts)
+    sources = yield from read_all(part.source for part in parts if part.source is not None)
+    return [(part, targets[part.target], None if part.source is None else sources[part.source]) for part in parts]
+
+
+def judged(part: Part, target: Found, source: Found) -> Write | Trouble | StoreError | None:
+    """What a part needs, given what was read."""
+    if isinstance(target, StoreError):
+        return target
+    if isinstance(source, StoreError):
+        return source
+    return part.rule.judge(part, target, source)
+
+
+def _judge(
+    looks: Sequence[PartLook], report: Report
+) -> Work[tuple[list[tuple[PartLook, Write]], list[tuple[PartLook, Trouble]]]]:
+    """What is to be written, and what cannot be."""
+    found = yield from read_parts(look.part for look in looks)
+    wanted: list[tuple[PartLook, Write]] = []
+    stuck: list[tuple[PartLook, Trouble]] = []
+    for look, (part, target, source) in zip(looks, found, strict=True):
+        verdict = judged(part, target, source)
+        if verdict is None:
+            report.tally([part.rule], Outcome.RIGHT)
+        elif isinstance(verdict, StoreError):
+            _fail(look, str(verdict), report)
+        elif isinstance(verdict, Trouble):
+            stuck.append((look, verdict))
+        else:
+            wanted.append((look, verdict))
+    return wanted, stuck
+
+
+# ---------------------------------------------------------------- one write for several parts
+def joined(wanted: Iterable[tuple[PartLook, Write]]) -> list[Joint]:
+    """The writes, with those that can be one made one: elements of one set, and whole transactions."""
+    groups: dict[object, list[Joint]] = {}
+    for look, write in wanted:
+        joints = groups.setdefault(_joinable_by(write), [])
+        both = _join(joints[-1].write, write) if joints else None
+        if both is None:
+            joints.append(Joint((look,), write))
+        else:
+            joints[-1] = Joint((*joints[-1].looks, look), both)
+    return [joint for joints in groups.values() for joint in joints]
+
+
+def _joinable_by(write: Write) -> object:
+    """Writes for which this differs cannot become one."""
+    if isinstance(write, Update):
+        return write.key, bool(write.adds)
+    first = write.actions[0] if isinstance(write, Transaction) else write
+    return type(first), first.key if isinstance(first, Check) else None
+
+
+def _join(one: Write, two: Write) -> Write | None:
+    if isinstance(one, Update) and isinstance(two, Update):
+        return _join_elements(one, two)
+    if isinstance(one, Transaction) and isinstance(two, Transaction):
+        return _join_transactions(one, two)
+    return None
+
+
+def _join_elements(one: Update, two: Update) -> Update | None:
+    """ADD with ADD and DELETE with DELETE: one expression may not name a set twice."""
+    if one.key != two.key or one.guard != two.guard or bool(one.adds) != bool(two.adds):
+        return None
+    if one.sets or two.sets or one.removes or two.removes:
+        return None
+    return replace(one, adds=_union(one.adds, two.adds), discards=_union(one.discards, two.discards))
+
+
+Elements = tuple[tuple[Path, AttributeValue], ...]
+
+
+def _union(one: Elements, two: Elements) -> Elements:
+    sets: dict[Path, AttributeValue] = dict(one)
+    for path, value in two:
+        ((kind, elements),) = value.items()
+        before = sets.get(path, {kind: []})
+        sets[path] = {kind: [*before[kind], *(element for element in elements if element not in before[kind])]}
+    return tuple(sets.items())
+
+
+def _join_transactions(one: Transaction, two: Transaction) -> Transaction | None:
+    """Transactions that check the same source in the same way, or that add to totals: no item may be named twice."""
+    checks = [action for action in (one.actions[0], two.actions[0]) if isinstance(action, Check)]
+    if checks and (len(checks) == 1 or checks[0] != checks[1]):
+        return None
+    totals: dict[ItemKey, Increment] = {}
+    others: list[Action] = []
+    for action in (*one.actions[len(checks) // 2 :], *two.actions[len(checks) // 2 :]):
+        if isinstance(action, Increment):
+            together = _sum(totals[action.key], action) if action.key in totals else action
+            if together is None:
+                return None
+            totals[action.key] = together
+        else:
+            others.append(action)
+    actions = (*checks[:1], *totals.values(), *others)
+    if len(actions) > TRANSACTION_MAX_ACTIONS or len({action.key for action in actions}) < len(actions):
+        return None
+    return Transaction(actions)
+
+
+def _sum(one: Increment, two: Increment) -> Increment | None:
+    """What both add, exactly; None when DynamoDB could not take it in one."""
+    amounts = {name: Decimal(amount) for name, amount in one.amounts}
+    for name, amount in two.amounts:
+        amounts[name] = total_of((amounts.get(name, Decimal(0)), Decimal(amount)))
+    if not all(map(holdable, amounts.values())):
+        return None
+    return replace(one, amounts=tuple((name, spelt(amount)) for name, amount in amounts.items()))
+
+
+# ---------------------------------------------------------------- making it happen
+def _apply(joints: Sequence[Joint], pace: Pace, report: Report) -> Work[tuple[list[PartLook], bool]]:
+    """Write. Returns the parts that must be judged anew, and whether anything was written."""
+    again: list[PartLook] = []
+    wrote = False
+    for turn in _turns(joints, pace.limits.apply_max_writes):
+        if pace.out_of_time():
+            for look in (look for joint in turn for look in joint.looks):
+                _fail(look, "OutOfTime", report)
+            continue
+        allowed: list[Joint] = []
+        for joint in turn:
+            if pace.may_write(joint.looks[0].part.target, joint.write):
+                allowed.append(joint)
+            else:
+                for look in joint.looks:
+                    yield from _park(look, Trouble("Contended"), pace, report)
+        results = (yield Apply(tuple(joint.write for joint in allowed))) if allowed else ()
+        for joint, result in zip(allowed, results, strict=True):
+            wrote |= result.status is Status.WRITTEN
+            again += yield from _take(joint, result, pace, report)
+    return again, wrote
+
+
+def _turns(joints: Sequence[Joint], max_writes: int) -> Iterator[list[Joint]]:
+    """Writes that may go out at once: none of a turn touches an item of another, or transactions would conflict."""
+    waiting = list(joints)
+    while waiting:
+        turn: list[Joint] = []
+        later: list[Joint] = []
+        touched: set[ItemKey] = set()
+        for joint in waiting:
+            write = joint.write
+            keys = {action.key for action in write.actions} if isinstance(write, Transaction) else {write.key}
+            if len(turn) < max_writes and touched.isdisjoint(keys):
+                turn.append(joint)
+                touched |= keys
+            else:
+                later.append(joint)
+        yield turn
+        waiting = later
+
+
+def _take(joint: Joint, result: Result, pace: Pace, report: Report) -> Work[Sequence[PartLook]]:
+    rules = [look.part.rule for look in joint.looks]
+    if result.status is Status.WRITTEN:
+        report.tally(rules, Outcome.COPIED)
+        report.written.update(look.part.target for look in joint.looks)
+    elif result.status is Status.REFUSED or (result.status is Status.REJECTED and len(joint.looks) > 1):
+        return joint.looks
+    elif result.status is Status.REJECTED:
+        yield from _park(joint.looks[0], Trouble(result.reason), pace, report)
+    else:
+        for look in joint.looks:
+            _fail(look, result.reason, report)
+    return ()
+
+
+def _fail(look: PartLook, reason: str, report: Report) -> None:
+    report.tally([look.part.rule], Outcome.FAILED)
+    report.note(look.part.target, Unfinished((look.part.rule.name,), reason, (look.part,)))
+
+
+def _park(look: PartLook, trouble: Trouble, pace: Pace, report: Report) -> Work[None]:
+    """Keep a failure record and look again later; the rest goes on."""
+    part = look.part
+    try:
+        if look.attempt == pace.limits.recorded_at(patient=trouble.patient):
+            yield Park(
+                Failure(part.rule.name, part.target, trouble.reason, "", part.source, apart=True, element=part.element)
+            )
+    except StoreError as error:
+        _fail(look, str(error), report)
+        return
+    report.tally([part.rule], Outcome.PARKED)
+    if look.attempt < pace.limits.parked_max_looks:
+        message = message_of(part, look.attempt + 1)
+        report.again.setdefault(part.target, {})[message] = pace.limits.parked_delay_seconds(look.attempt)

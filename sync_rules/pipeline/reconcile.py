@@ -1,0 +1,269 @@
+"""The one road: look at targets, read what they point to, write what differs under a guard. Push and pull both take it.
+
+Law: the image of a target is seen FIRST, its source is read THEN (strongly consistent, once for all targets of a
+round), and the write is a compare-and-set on what was seen. A refused guard is an answer: the target changed since,
+and its own record brings it here again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from sync_rules.pipeline.decide import (Changes, Intent, deletion_of, intent_of, lost_source, refusal, relinked, source_changed, undermined)
+from sync_rules.model.errors import StoreError
+from sync_rules.rules.rule import Part, Rule, TargetRule, Trouble
+from sync_rules.pipeline.messages import Message, PullMessage
+from sync_rules.model.items import Failure, ItemKey, Outcome, Result, Status
+from sync_rules.model.pace import Pace
+from sync_rules.pipeline.sources import Sources, Target, read_sources, rounds_of
+from sync_rules.pipeline.requests import Apply, Later, Park, Work
+from sync_rules.model.writes import differences, misfit
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Why an item's work must be done again, for which rules, and which of its parts. Names and error codes only."""
+
+    rules: tuple[str, ...]
+    reason: str
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass
+class Report:
+    """What came of a piece of work: outcomes per rule, the items written, those that could not be finished and why,
+    and per rule the time of the oldest change that was dealt with (milliseconds since the epoch). `again` are the looks
+    that parked items are to have, with the delay (seconds) of each; `calls_failed` counts the tries, by rule and error.
+    """
+
+    outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
+    written: set[ItemKey] = field(default_factory=set)
+    failed: dict[ItemKey, Unfinished] = field(default_factory=dict)
+    since_ms: dict[str, int] = field(default_factory=dict)
+    again: dict[ItemKey, dict[Message, int]] = field(default_factory=dict)
+    calls_failed: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Report) -> None:
+        """Take in what came of another piece of work."""
+        self.outcomes.update(other.outcomes)
+        self.since_ms |= other.since_ms
+        self.written |= other.written
+        self.calls_failed.update(other.calls_failed)
+        for key, looks in other.again.items():
+            self.again.setdefault(key, {}).update(looks)
+        for key, unfinished in other.failed.items():
+            self.note(key, unfinished)
+
+    def tally(self, rules: Iterable[Rule], outcome: Outcome) -> None:
+        """Count an outcome of each of these rules on one target."""
+        for rule in rules:
+            self.outcomes[rule.name, outcome] += 1
+
+    def fail(self, target: Target, reason: str) -> None:
+        """Count all rules of a target as failed, and remember why."""
+        self.tally(target.rules, Outcome.FAILED)
+        self.note(target.key, Unfinished(tuple(rule.name for rule in target.rules), reason))
+
+    def note(self, key: ItemKey, unfinished: Unfinished) -> None:
+        """Remember an item that could not be finished; of several reasons the last."""
+        before = self.failed.get(key, Unfinished((), ""))
+        rules = tuple(dict.fromkeys([*before.rules, *unfinished.rules]))
+        parts = tuple(dict.fromkeys([*before.parts, *unfinished.parts]))
+        self.failed[key] = Unfinished(rules, unfinished.reason, parts)
+
+
+def fix(targets: Sequence[Target], pace: Pace) -> Work[Report]:
+    """Bring targets, whose images are at hand, in line with their sources. The images must be older than this call."""
+    report = Report()
+    for some in rounds_of(targets, pace.limits):
+        report.add((yield from _fix(some, pace)))
+    yield from ask_again(report)
+    return report
+
+
+def ask_again(report: Report) -> Work[None]:
+    """See to it that what was parked is looked at again. Not where something of the same item failed: that comes again
+    by itself, and each time it did one more look would be on its way.
+    """
+    for key, looks in report.again.items():
+        for message, delay_seconds in looks.items() if key not in report.failed else ():
+            try:
+                yield Later(message, delay_seconds)
+            except StoreError as error:
+                report.note(key, Unfinished((), str(error)))
+    report.again = {}
+
+
+def _fix(targets: Sequence[Target], pace: Pace) -> Work[Report]:
+    report = Report()
+    waiting: Sequence[Target] = targets
+    for _ in range(pace.limits.source_reads_max_tries):
+        if not waiting:
+            return report
+        sources = yield from read_sources(waiting, pace)
+        judged = Judged()
+        for target in waiting:
+            _decide(target, sources, pace, report, judged)
+        for target, rules, trouble in judged.stuck:
+            yield from _park(target, rules, trouble, pace, report)
+        for target, rule in judged.restricted:
+            yield from _report_restricted(target, rule, report)
+        waiting = yield from _apply(judged.intents, pace, report)
+        for target in judged.deferred:
+            if target.key in report.written:  # the other rule's write brings this one here again
+                report.tally(target.rules, Outcome.SUPERSEDED)
+            else:
+                waiting.append(target)
+    for target in waiting:  # its source changes faster than it can be copied: let the record come again
+        report.fail(target, "SourceChanging")
+    return report
+
+
+# ------------------------------------------------------------------ what should happen
+@dataclass
+class Judged:
+    """What was decided of a round: writes, targets that wait for another rule, what is to be parked, and the rules that
+    restrict a delete that has happened.
+    """
+
+    intents: list[Intent] = field(default_factory=list)
+    deferred: list[Target] = field(default_factory=list)
+    stuck: list[tuple[Target, Iterable[TargetRule], Trouble]] = field(default_factory=list)
+    restricted: list[tuple[Target, TargetRule]] = field(default_factory=list)
+
+
+def _decide(target: Target, sources: Sources, pace: Pace, report: Report, judged: Judged) -> None:
+    """The write this target needs, if any; rules that have nothing to write are tallied at once. Rules that another one
+    undermines are deferred: they are judged when it is known what became of the other.
+    """
+    deletion = deletion_of(target, sources)
+    if deletion is not None:
+        judged.intents.append(deletion)
+        return
+    wanted: dict[TargetRule, Changes] = {}
+    for rule in target.rules:
+        changes = _changes_by(rule, target, sources, report, judged)
+        if changes:
+            wanted[rule] = changes
+    if not wanted:
+        return
+    if not pace.may_write(target.key, [*wanted.values()]):
+        judged.stuck.append((target, wanted, Trouble("Contended")))
+        return
+    later = undermined(wanted)
+    if later:
+        judged.deferred.append(target.only(later))
+        wanted = {rule: wanted[rule] for rule in wanted if rule not in later}
+    judged.intents.append(intent_of(target, wanted, sources))
+
+
+def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Report, judged: Judged) -> Changes:
+    """What one rule would have written. What keeps it from saying so is parked alone: it holds up no other rule."""
+    found = sources.of(rule, target)
+    if isinstance(found, StoreError):
+        report.fail(target.only([rule]), str(found))
+        return {}
+    if rule in target.removed and rule.restricts(target.image) and lost_source(rule, target, sources):
+        judged.restricted.append((target, rule))
+        return {}
+    desired = found if isinstance(found, Trouble) else rule.desired(found, target.image)
+    if desired is None:
+        report.tally([rule], Outcome.KEPT)
+        return {}
+    if isinstance(desired, Trouble):
+        judged.stuck.append((target, [rule], desired))
+        return {}
+    changes = differences(target.image, desired)
+    if reason := misfit(target.image, changes):
+        judged.stuck.append((target, [rule], Trouble(reason)))
+        return {}
+    if not changes:
+        report.tally([rule], Outcome.RIGHT)
+    return changes
+
+
+# --------------------------------------------------------------- making it happen
+def _apply(intents: Sequence[Intent], pace: Pace, report: Report) -> Work[list[Target]]:
+    """Write. Returns the targets that must be judged anew, such as those whose source changed under a transaction."""
+    again: list[Target] = []
+    for start in range(0, len(intents), pace.limits.apply_max_writes):
+        some = intents[start : start + pace.limits.apply_max_writes]
+        if pace.out_of_time():
+            for intent in some:
+                report.fail(intent.target.only(intent.rules), "OutOfTime")
+            continue
+        results = yield Apply(tuple(intent.write for intent in some))
+        for intent, result in zip(some, results, strict=True):
+            if result.status is Status.WRITTEN:
+                report.tally(intent.rules, Outcome.DELETED if intent.deletes else Outcome.COPIED)
+                report.written.add(intent.target.key)
+                continue
+            target = yield from _take(intent, result, pace, report)
+            if target is not None:
+                again.append(target)
+    return again
+
+
+def _take(intent: Intent, result: Result, pace: Pace, report: Report) -> Work[Target | None]:
+    """Take the store's answer to a write it did not make. Returns the target if it must be judged anew right now."""
+    target = intent.target.only(intent.rules)
+    if result.status is Status.FAILED:
+        report.fail(target, result.reason)
+    elif result.status is Status.REJECTED:
+        yield from _rejected(intent, result, pace, report)
+    elif source_changed(intent.write, result):
+        return intent.target if intent.deletes else target
+    elif intent.deletes and result.item is not None and not relinked(intent, result.item):
+        # its own record would only pull it, and a pull never deletes
+        return replace(intent.target, image=result.item)
+    elif target.members and result.item is not None and refusal(intent, result.item) is not Outcome.RIGHT:
+        # an index may not show yet what hinted at it: whoever was quicker need not know of that
+        return replace(target, image=result.item)
+    else:
+        outcome = refusal(intent, result.item)
+        report.tally(intent.rules, outcome)
+        if outcome is Outcome.RIGHT:  # perhaps by us, when a first answer was lost
+            report.written.add(target.key)
+    return None
+
+
+def _rejected(intent: Intent, result: Result, pace: Pace, report: Report) -> Work[None]:
+    """A write that can never succeed. If several rules share it, each is tried alone before it is parked."""
+    if len(intent.rules) == 1:
+        yield from _park(intent.target, intent.rules, Trouble(result.reason), pace, report)
+        return
+    for rule in intent.rules:
+        report.add((yield from _fix([intent.target.only([rule])], pace)))
+
+
+def _park(target: Target, rules: Iterable[TargetRule], trouble: Trouble, pace: Pace, report: Report) -> Work[None]:
+    """Keep a failure record per rule and look again later; the rest goes on. Never holds up a shard."""
+    rules = tuple(rules)
+    member = trouble.member or (target.members[0] if target.members else None)
+    try:
+        if target.attempt == pace.limits.recorded_at(patient=trouble.patient):
+            for rule in rules:
+                apart = trouble.member is not None
+                source = next(iter(rule.source_keys(target.image)), None)
+                yield Park(Failure(rule.name, target.key, trouble.reason, member=member, apart=apart, source=source))
+    except StoreError as error:
+        report.fail(target.only(rules), str(error))
+        return
+    report.tally(rules, Outcome.PARKED)
+    if target.attempt < pace.limits.parked_max_looks:
+        message = PullMessage(target.key, target.attempt + 1)
+        report.again.setdefault(target.key, {})[message] = pace.limits.parked_delay_seconds(target.attempt)
+
+
+def _report_restricted(target: Target, rule: TargetRule, report: Report) -> Work[None]:
+    """`on_delete: restrict`: nobody can forbid a delete that has happened, but it is said which target has lost its
+    source.
+    """
+    try:
+        yield Park(Failure(rule.name, target.key, "SourceDeleted"))
+    except StoreError as error:
+        report.fail(target.only([rule]), str(error))
+    else:
+        report.tally([rule], Outcome.KEPT)

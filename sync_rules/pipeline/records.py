@@ -1,0 +1,241 @@
+"""Stream records as they reach a Lambda function, read into `Change` values.
+
+Law: be strict about what a change means and lenient about everything else. The event's source, name, size and time are
+advice; keys and images are what counts. What cannot be read is handed back as a failure, never dropped silently.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Any, Literal
+
+from sync_rules.model.values import AttributeValue, Item, Names
+from sync_rules.model.entities import Table
+from sync_rules.model.errors import RecordError
+from sync_rules.model.items import Change, Failure, ItemKey
+from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.record_filter import Sieve
+
+STREAM_ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/([^/]+)/stream/")
+SECONDS_MAX = 10**11  # a later number of seconds is the year 5138: it is milliseconds
+MILLISECONDS_MAX = 10**14  # and beyond that microseconds, which Kinesis Data Streams can be set to
+DATES = range(253_402_300_800_000)  # the milliseconds that are a date: the years 1970 to 9999
+STREAMS_KEPT_MAX = 1_024
+BOTH_IMAGES = "NEW_AND_OLD_IMAGES"
+TIME_TO_LIVE = ("Service", "dynamodb.amazonaws.com")  # who deletes what has expired: its type and its principal
+
+
+def read_event(event: Mapping[str, Any], rules: Rules, *, sifted: bool = False) -> Iterator[Change | Failure]:
+    """Each record of a Lambda event that is of a table of the rules, in order; a Failure where one is unreadable.
+
+    With `sifted` those are left out, unread, that are sure to be no reason for anything, and images of the others only
+    have what a rule looks at.
+    """
+    records = event.get("Records") if isinstance(event, Mapping) else None
+    if not isinstance(records, list):
+        yield Failure("", None, "the event has no list of Records: expected what a stream's event source mapping sends")
+        return
+    for record in records:
+        names = _looked_at(record, rules.sieves) if sifted else None
+        if names is False:
+            continue
+        position = position_of(record)
+        try:
+            change = _read_record(record, position, rules, names)
+        except RecordError as error:
+            yield Failure("", None, str(error), position)
+        else:
+            if change is not None:
+                yield change
+
+
+def _looked_at(record: Any, sieves: Mapping[str, Sieve]) -> Names | Literal[False]:
+    """The attributes by which a record of a stream, straight from Lambda, is to be judged; False if it is sure to be no
+    reason for anything.
+    """
+    try:
+        sieve = sieves.get(_table_in(record["eventSourceARN"]))
+        return None if sieve is None else sieve.asks(record["dynamodb"])
+    except (KeyError, TypeError, AttributeError, ValueError):  # it is read in full, and what is wrong is told
+        return None
+
+
+@lru_cache(maxsize=STREAMS_KEPT_MAX)
+def _table_in(arn: str) -> str:
+    """The name of the table in the ARN of its stream."""
+    match = STREAM_ARN.match(arn)
+    return match[1] if match else ""
+
+
+def position_of(record: object) -> str:
+    """The sequence number by which Lambda knows a record, "" when it has none."""
+    match record:
+        case {"kinesis": {"sequenceNumber": str(number)}} | {"dynamodb": {"SequenceNumber": str(number)}}:
+            return number
+    return ""
+
+
+def _read_record(record: object, position: str, rules: Rules, names: Names) -> Change | Failure | None:
+    if not isinstance(record, dict):
+        raise RecordError("a record is not a map")
+    wrapped = "kinesis" in record
+    body = _unwrap(record["kinesis"]) if wrapped else record
+    data = body.get("dynamodb")
+    keys = data.get("Keys") if isinstance(data, dict) else None
+    if not isinstance(data, dict) or not isinstance(keys, dict) or not keys:
+        raise RecordError("a record has no dynamodb.Keys")
+    keys = _read_image(keys)
+    table = _table_of(body, keys, rules)
+    if table is None:
+        return None
+    key = table.key_of(keys)
+    if key is None:
+        expected = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in table.key)
+        raise RecordError(f"the keys of a record are not those of table {table.name}: expected {expected}")
+    new = _read_image(data["NewImage"], names) if data.get("NewImage") else None
+    old = _read_image(data["OldImage"], names) if data.get("OldImage") else None
+    if lacking := _lacking(body, data, old, new):
+        reason = (
+            f"a record of table {table.name} lacks its {lacking} image (stream view type"
+            f" {data.get('StreamViewType', 'unknown')}): the table's stream must have NEW_AND_OLD_IMAGES"
+        )
+        return Failure(_concerned(key, rules), key, reason, position)
+    if new is not None:
+        new = {**new, **keys}
+    if old is not None and names is not None:
+        old = {**old, **keys}
+    created_ms = _milliseconds(data.get("ApproximateCreationDateTime"))
+    expired = new is None and _identity(body) == TIME_TO_LIVE
+    return Change(key, old, new, position, created_ms, in_order=not wrapped, expired=expired)
+
+
+def _lacking(body: Mapping[str, Any], data: Mapping[str, Any], old: Item | None, new: Item | None) -> str:
+    """Which image a record should have and has not. What an item was is only asked for where the stream says that it
+    does not tell: records that are made by hand often leave it out.
+    """
+    if new is None and body.get("eventName") in ("INSERT", "MODIFY"):
+        return "new"
+    tells_old = data.get("StreamViewType", BOTH_IMAGES) in (BOTH_IMAGES, "OLD_IMAGE")
+    return "" if old is not None or tells_old or body.get("eventName") == "INSERT" else "old"
+
+
+def _identity(body: Mapping[str, Any]) -> tuple[object, object]:
+    """Who made a change, if it was not a user: spelled in one way by Lambda, in another by the streams' own API."""
+    identity = body.get("userIdentity")
+    if not isinstance(identity, dict):
+        return None, None
+    return identity.get("type", identity.get("Type")), identity.get("principalId", identity.get("PrincipalId"))
+
+
+def _concerned(key: ItemKey, rules: Rules) -> str:
+    """The names of the rules that would have looked at a record of this item."""
+    entity = rules.entity_of(key)
+    if entity is None:
+        return ""
+    concerned = (*rules.from_source(entity), *rules.into_target(entity), *rules.parts_of(entity))
+    return ", ".join(dict.fromkeys(rule.title for rule in concerned))
+
+
+def _unwrap(kinesis: object) -> Mapping[str, Any]:
+    """The DynamoDB record inside a Kinesis one: base64 of JSON, in which binary attributes are base64 once more."""
+    try:
+        body = json.loads(base64.b64decode(kinesis["data"]))  # type: ignore[index]  # a wrong shape is caught below
+    except (TypeError, KeyError, ValueError) as error:
+        raise RecordError("the data of a Kinesis record is not base64 of a DynamoDB record") from error
+    if not isinstance(body, dict):
+        raise RecordError("the data of a Kinesis record is not a DynamoDB record")
+    return body
+
+
+def _table_of(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | None:
+    """By the stream's ARN or, in Kinesis, the table's name. Without either, the one table whose key it could be."""
+    name = _table_in(str(body.get("eventSourceARN", ""))) or body.get("tableName")
+    if isinstance(name, str):
+        return rules.by_physical_name.get(name.rpartition("/")[2])
+    fitting = [t for t in rules.streamed_tables if {a.name for a in t.key} == keys.keys() and t.key_of(keys)]
+    if len(fitting) > 1:
+        names = ", ".join(table.name for table in fitting)
+        raise RecordError(f"a record names no table and its keys could be of {names}")
+    return fitting[0] if fitting else None
+
+
+def _milliseconds(stamp: object) -> int | None:
+    if not isinstance(stamp, int | float) or isinstance(stamp, bool) or not math.isfinite(stamp):
+        return None
+    if stamp < SECONDS_MAX:
+        milliseconds = int(stamp * 1000)
+    else:
+        milliseconds = int(stamp) if stamp < MILLISECONDS_MAX else int(stamp) // 1000
+    return milliseconds if milliseconds in DATES else None
+
+
+def _read_image(image: object, names: Names = None) -> dict[str, AttributeValue]:
+    if not isinstance(image, dict):
+        raise RecordError("an image of a record is not a map")
+    read: dict[str, AttributeValue] = {}
+    for name in image if names is None else [name for name in names if name in image]:
+        value = image[name]
+        if type(value) is dict and len(value) == 1 and type(value.get("S")) is str:  # most are: spare them the rest
+            read[name] = value
+        else:
+            read[str(name)] = _read_value(value)
+    return read
+
+
+def _read_value(value: object) -> AttributeValue:
+    """The value with binaries decoded from base64, as JSON has to carry them; any other value as it is."""
+    if not isinstance(value, dict) or len(value) != 1:
+        raise RecordError("an attribute of a record is not {type: value}")
+    match value:
+        case {"S": str()} | {"BOOL": bool()} | {"NULL": bool()}:
+            return value
+        case {"N": str(number)} if _is_number(number):
+            return value
+        case {"SS": list(texts)} if all(isinstance(text, str) for text in texts):
+            return value
+        case {"NS": list(numbers)} if all(isinstance(text, str) and _is_number(text) for text in numbers):
+            return value
+        case {"M": Mapping() as inner}:
+            return {"M": {name: _read_value(content) for name, content in inner.items()}}
+        case {"L": list() as inner}:
+            return {"L": [_read_value(content) for content in inner]}
+        case {"B": content}:
+            return {"B": _read_binary(content)}
+        case {"BS": list() as contents}:
+            return {"BS": [_read_binary(content) for content in contents]}
+    raise RecordError("an attribute of a record is of no type that DynamoDB has")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return Decimal(text).is_finite()
+    except InvalidOperation:
+        return False
+
+
+def _read_binary(content: object) -> bytes:
+    if isinstance(content, bytes):
+        return content
+    try:
+        return base64.b64decode(content, validate=True)  # type: ignore[arg-type]  # what is no text is caught below
+    except (TypeError, binascii.Error, ValueError) as error:
+        raise RecordError("a binary attribute of a record is not base64") from error
+
+
+def changes_of(parsed: Iterable[Change | Failure]) -> tuple[list[Change], list[Failure]]:
+    """The readable and the unreadable, each in order."""
+    changes: list[Change] = []
+    failures: list[Failure] = []
+    for one in parsed:
+        if isinstance(one, Change):
+            changes.append(one)
+        else:
+            failures.append(one)
+    return changes, failures

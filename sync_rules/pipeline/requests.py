@@ -1,0 +1,222 @@
+"""The seam to the world: the requests the pipeline makes, and the promises a store, a queue and a failure sink keep.
+
+Law: the pipeline never calls a store. It is made of generators that yield the requests below and are sent the answers,
+so that production, the tests and the simulator drive the very same code and can stop it at every request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, TypeVar
+
+from sync_rules.model.values import Item, Names
+from sync_rules.model.errors import StoreError
+from sync_rules.model.lookups import KeyConditions
+from sync_rules.pipeline.messages import Message
+from sync_rules.model.items import Call, Failure, ItemKey, Keep, Result, Write
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Items by key, strongly consistent, any number. Answer: tuple[Item | None, ...] in the order of the keys.
+
+    `attributes` are those looked at, beside the key, by table; all are where a table is not named there, or with None.
+    The answer may have more.
+    """
+
+    keys: tuple[ItemKey, ...]
+    attributes: Mapping[str, Names] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """One page of a Query. Answer: Page.
+
+    Of the base table (`index` None) it is strongly consistent and its items are images. Of an index it may lag and only
+    the keys of its rows may be used. `backward`: from the last sort key to the first. `attributes` are those looked at,
+    beside the key; None: all of them. The answer may have more.
+    """
+
+    table: str
+    index: str | None
+    conditions: KeyConditions
+    limit: int
+    cursor: Item | None = None
+    backward: bool = False
+    attributes: Names = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One page of a table scan, of one of its segments. Answer: Page. Only if `consistent` are its items images."""
+
+    table: str
+    limit: int
+    cursor: Item | None = None
+    segment: int = 0
+    total_segments: int = 1
+    consistent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a List or Scan found. `cursor` is None after the last page; a page before it may be empty."""
+
+    items: tuple[Item, ...]
+    cursor: Item | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Guarded writes to distinct targets, in any order. Answer: tuple[Result, ...], one per write."""
+
+    writes: tuple[Write, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Do this again after a delay, at least once. Answer: None, once the message is safe."""
+
+    message: Message
+    delay_seconds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """Keep a failure record for someone to look at. Answer: None, once it is safe."""
+
+    failure: Failure
+
+
+Request = Read | List | Scan | Apply | Later | Park | Keep | Call
+T = TypeVar("T")
+Work = Generator[Request, Any, T]
+
+
+class Store(Protocol):
+    """A DynamoDB, real or simulated. Each call may raise StoreError after retries of its own; `apply` never does."""
+
+    def read(self, request: Read) -> tuple[Item | None, ...]:
+        """Sees every write acknowledged before it started."""
+        ...
+
+    def list(self, request: List) -> Page:
+        """Consistent for the base table; an index may miss or still show what changed lately."""
+        ...
+
+    def scan(self, request: Scan) -> Page:
+        """May lag, unless it is consistent; every item that exists throughout the scan is seen at least once."""
+        ...
+
+    def apply(self, request: Apply) -> tuple[Result, ...]:
+        """Each write is atomic, conditional, and creates no item but those of the pipeline. A refused guard is never
+        retried.
+        """
+        ...
+
+
+class Remembering:
+    """What a store is besides that judges by what it saw: within one piece of work, and no longer."""
+
+    def forget(self) -> None:
+        """A new piece of work begins, which reads all that it needs."""
+        raise NotImplementedError
+
+
+class Queue(Protocol):
+    """Messages for later: unordered, delivered at least once, delays up to 900 seconds (the limit of SQS)."""
+
+    def send(self, message: Message, delay_seconds: int) -> None:
+        """Returns once the message is safe. Raises StoreError."""
+        ...
+
+
+class Failures(Protocol):
+    """Where failure records go. They carry rule, key and reason, never a value of an item."""
+
+    def park(self, failure: Failure) -> None:
+        """Returns once the record is safe. Raises StoreError."""
+        ...
+
+
+class Archive(Protocol):
+    """Where archived items go."""
+
+    def keep(self, keep: Keep) -> None:
+        """Returns once the object is safe; one of the same name is the same object. Raises StoreError."""
+        ...
+
+
+class Caller(Protocol):
+    """Whoever calls users' functions."""
+
+    def call(self, call: Call) -> None:
+        """Returns once the function did, now or for the same change before. Raises StoreError."""
+        ...
+
+
+class Nobody:
+    """For worlds without archive and calls."""
+
+    def keep(self, keep: Keep) -> None:
+        raise StoreError("NoArchive", f"rule {keep.rule}: no archive was given")
+
+    def call(self, call: Call) -> None:
+        raise StoreError("NoCaller", f"rule {call.rule}: nobody to call {call.function} was given")
+
+
+NOBODY: Final = Nobody()
+
+
+class NobodyLooksAgain:
+    """A Queue that drops every message: for work that goes over everything anyway, and reports what it has to leave."""
+
+    def send(self, _message: Message, _delay_seconds: int) -> None:
+        """Does nothing: a pull sends nothing but another look at what it parked."""
+
+
+@dataclass(frozen=True)
+class World:
+    """Everything outside: what the pipeline's requests are answered by."""
+
+    store: Store
+    queue: Queue
+    failures: Failures
+    archive: Archive = NOBODY
+    caller: Caller = NOBODY
+
+    def answer(self, request: Request) -> Any:
+        match request:
+            case Read():
+                return self.store.read(request)
+            case List():
+                return self.store.list(request)
+            case Scan():
+                return self.store.scan(request)
+            case Apply():
+                return self.store.apply(request)
+            case Later():
+                return self.queue.send(request.message, request.delay_seconds)
+            case Park():
+                return self.failures.park(request.failure)
+            case Keep():
+                return self.archive.keep(request)
+            case Call():
+                return self.caller.call(request)
+
+
+def drive(work: Work[T], world: World) -> T:
+    """Run a piece of work to its end, answering each request from the world. A StoreError is raised inside the work."""
+    try:
+        request = next(work)
+        while True:
+            try:
+                answer = world.answer(request)
+            except StoreError as error:
+                request = work.throw(error)
+            else:
+                request = work.send(answer)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result

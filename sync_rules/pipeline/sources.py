@@ -1,0 +1,185 @@
+"""What targets are judged by: the sources they name and the members they are made of, read after their images.
+
+Law: every read is strongly consistent and later than the images of the round. An index row is only a key. What could
+not be read fails the rule and the target that need it, and nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from sync_rules.model.values import Item, Names
+from sync_rules.model.errors import StoreError
+from sync_rules.rules.rule import Members, Rule, TargetRule, Trouble
+from sync_rules.model.limits import Limits
+from sync_rules.rules.lookedat import attributes_read
+from sync_rules.model.items import ItemKey
+from sync_rules.model.pace import Pace
+from sync_rules.pipeline.requests import List, Page, Read, Work
+
+Found = Item | StoreError | None  # an error stands for an item that could not be read
+Keys = tuple[ItemKey, ...] | StoreError | Trouble
+
+
+ALL: Final[Mapping[str, Names]] = {}
+NO_NAMES: Final[Names] = frozenset()
+TOO_MANY: Final = Trouble("TooManyMembers")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target as it was seen, and the rules to check. `removed`: those whose source, a record said, was removed.
+    `members`: those that hinted at it, as items that it may be made of.
+    """
+
+    key: ItemKey
+    image: Item
+    rules: tuple[TargetRule, ...]
+    removed: tuple[TargetRule, ...] = ()
+    attempt: int = 0
+    members: tuple[ItemKey, ...] = ()
+
+    def only(self, rules: Iterable[Rule]) -> Target:
+        """The same target for some of its rules."""
+        some = tuple(rules)
+        if some == self.rules:
+            return self
+        mine = tuple(rule for rule in self.rules if rule in some)
+        return replace(self, rules=mine, removed=tuple(rule for rule in self.removed if rule in some))
+
+
+@dataclass
+class Sources:
+    """What was read for a round of targets."""
+
+    attributes: Mapping[str, Names] = field(default_factory=dict)
+    items: dict[ItemKey, Found] = field(default_factory=dict)
+    members: dict[tuple[ItemKey, str], Keys] = field(default_factory=dict)
+
+    def of(self, rule: TargetRule, target: Target) -> tuple[Item | None, ...] | StoreError | Trouble:
+        """The sources of a target by a rule: those it names, then the members that belong to it."""
+        found: list[Item | None] = []
+        for key in rule.source_keys(target.image):
+            item = self.items[key]
+            if isinstance(item, StoreError):
+                return item
+            found.append(item)
+        members = self.members.get((target.key, rule.name), ())
+        if isinstance(members, StoreError | Trouble):
+            return members
+        for key in members:
+            item = self.items[key]
+            if isinstance(item, StoreError):
+                return item
+            if item is not None and rule.belongs(target.key, item):
+                found.append(item)
+        return tuple(found)
+
+
+def rounds_of(targets: Sequence[Target], limits: Limits) -> Iterator[Sequence[Target]]:
+    """The targets in rounds that fit into memory: those made of several members bring all of these along."""
+    some: list[Target] = []
+    gathering = 0
+    for target in targets:
+        gathering += any(rule.gathers for rule in target.rules)
+        if len(some) >= limits.fan_out_round_max_items or gathering > limits.gathered_round_max_items:
+            yield some
+            some, gathering = [], int(any(rule.gathers for rule in target.rules))
+        some.append(target)
+    if some:
+        yield some
+
+
+def read_sources(targets: Sequence[Target], pace: Pace) -> Work[Sources]:
+    """The sources of these targets, each read once."""
+    sources = Sources(attributes_read((rule, rule.source) for target in targets for rule in target.rules))
+    wanted: dict[ItemKey, None] = {}
+    for target in targets:
+        for rule in target.rules:
+            wanted |= dict.fromkeys(rule.source_keys(target.image))
+            members = rule.members(target.key, target.image)
+            if members is not None:
+                keys = yield from _list_members(rule, target, members, sources, pace)
+                sources.members[target.key, rule.name] = keys
+                wanted |= {} if isinstance(keys, StoreError | Trouble) else dict.fromkeys(keys)
+    sources.items |= yield from read_all((key for key in wanted if key not in sources.items), sources.attributes)
+    return sources
+
+
+def _list_members(rule: TargetRule, target: Target, members: Members, sources: Sources, pace: Pace) -> Work[Keys]:
+    """The keys of the members of a target. Rows of the base table are images at once; those of an index are keys, to be
+    read with those of the other targets, unless there are so many that it must be seen which of them belong.
+    """
+    cursor: Item | None = None
+    rows = 0
+    keys: dict[ItemKey, None] = {} if members.index is None else dict.fromkeys((*members.named, *target.members))
+    while True:
+        page = yield from _page(members, cursor, sources.attributes, pace)
+        if isinstance(page, StoreError):
+            return page
+        rows += len(page.items)
+        cursor = page.cursor
+        listed = {key: item for item in page.items if (key := rule.source.table.key_of(item)) is not None}
+        sources.items |= listed if members.index is None else {}
+        keys |= dict.fromkeys(listed)
+        if members.index is None or cursor is not None or len(keys) > members.max_items:
+            belonging = yield from _belonging(rule, target, keys, sources)
+            if isinstance(belonging, StoreError):
+                return belonging
+            keys = belonging
+        if cursor is None or (members.enough and len(keys) >= members.max_items):
+            return tuple(keys) if members.enough or len(keys) <= members.max_items else TOO_MANY
+        if len(keys) > members.max_items or rows > pace.limits.listed_rows_max_items:
+            return TOO_MANY
+
+
+def _page(
+    members: Members, cursor: Item | None, attributes: Mapping[str, Names], pace: Pace
+) -> Work[Page | StoreError]:
+    names = attributes[members.table] if members.index is None else NO_NAMES
+    limit = pace.limits.fan_out_page_max_items
+    if members.enough and cursor is None:  # most likely one page will do; if its rows are not all members, go on
+        limit = min(limit, members.max_items)
+    if pace.out_of_time():
+        return StoreError("OutOfTime")
+    try:
+        page: Page = yield List(
+            members.table, members.index, members.conditions, limit, cursor, members.backward, names
+        )
+    except StoreError as error:
+        return error
+    return page
+
+
+def _belonging(
+    rule: TargetRule, target: Target, keys: Iterable[ItemKey], sources: Sources
+) -> Work[dict[ItemKey, None] | StoreError]:
+    """Those of the keys whose items are members."""
+    unread = [key for key in keys if key not in sources.items]
+    sources.items |= yield from read_all(unread, sources.attributes)
+    kept: dict[ItemKey, None] = {}
+    for key in keys:
+        item = sources.items[key]
+        if isinstance(item, StoreError):
+            return item
+        if item is not None and rule.belongs(target.key, item):
+            kept[key] = None
+    return kept
+
+
+def read_all(keys: Iterable[ItemKey], attributes: Mapping[str, Names] = ALL) -> Work[dict[ItemKey, Found]]:
+    """Items by key, each once, strongly consistent, table by table: one that fails holds up no other. `attributes` are
+    those that are looked at, by table, as in `Read`.
+    """
+    tables: dict[str, dict[ItemKey, None]] = {}
+    for key in keys:
+        tables.setdefault(key.table, {})[key] = None
+    found: dict[ItemKey, Found] = {}
+    for wanted in map(tuple, tables.values()):
+        try:
+            found.update(zip(wanted, (yield Read(wanted, attributes)), strict=True))
+        except StoreError as error:
+            found.update(dict.fromkeys(wanted, error))
+    return found

@@ -1,0 +1,91 @@
+"""Counts of what was done, per rule, and how late: for metrics, the terminal and tests. Never a value of an item.
+
+Law: what a metric is told apart by is a rule of the file or a word of ours, never anything of an item.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from sync_rules.pipeline.messages import KINDS
+from sync_rules.model.items import ItemKey, Outcome
+from sync_rules.pipeline.reconcile import Report, Unfinished
+
+FAILED_KEPT_MAX_ITEMS: Final = 1_000
+
+# ---------------------------------------------------------------- what metrics are called
+NAMESPACE: Final = "SyncRules"
+SERVICE: Final = "sync-rules"  # the value of dimension `service`, which each metric has; in a stack, its name
+METRIC_NAMES: Final[Mapping[Outcome, str]] = {
+    Outcome.COPIED: "Copied",
+    Outcome.DELETED: "Deleted",
+    Outcome.RIGHT: "AlreadyRight",
+    Outcome.KEPT: "Kept",
+    Outcome.SUPERSEDED: "RefusedSuperseded",
+    Outcome.RELINKED: "RefusedRelinked",
+    Outcome.GONE: "RefusedGone",
+    Outcome.FAILED: "Failed",
+    Outcome.PARKED: "Parked",
+    Outcome.DONE: "Done",
+}
+LAG: Final = "Lag"  # milliseconds: of each batch and rule the age of the oldest change, once it was dealt with
+FAILURE_RECORDS: Final = "FailureRecords"
+VERIFIED: Final = "ItemsVerified"
+DRIFT: Final = "Drift"
+DRIFT_SHARE: Final = "DriftShare"  # percent of what was verified
+THROTTLED: Final = "Throttled"  # by kind, and by cause: the limit that was met
+SENT: Final = "MessagesSent"  # by kind
+UNREADABLE: Final = "UnreadableRecords"
+SETUP_ERRORS: Final = "SetupErrors"
+SECOND_LOOK: Final = "second-look"
+SENT_KINDS: Final = (*KINDS.values(), SECOND_LOOK)
+SETUP_REASONS: Final = frozenset({  # what no repetition mends: something is missing, or forbidden
+    "AccessDenied", "AccessDeniedException", "BucketNotFound", "IndexNotFound", "QueueNotFound", "TableNotFound",
+    "ValidationException",
+})  # fmt: skip
+
+
+@dataclass
+class Telemetry:
+    """Totals so far. `lag_ms` is, per rule, the age of its oldest change in its last batch when that batch was done;
+    DynamoDB rounds the time of a change down to the second, so it may show up to a second too much. `failed` holds the
+    last `FAILED_KEPT_MAX_ITEMS` items that could not be finished, `reasons` how often each error code was why, and
+    which rules' calls failed.
+    """
+
+    records: int = 0
+    unreadable_records: int = 0
+    outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
+    failed: dict[ItemKey, Unfinished] = field(default_factory=dict)
+    reasons: Counter[str] = field(default_factory=Counter)
+    lag_ms: dict[str, int] = field(default_factory=dict)
+
+    def add(self, report: Report, records: int, now_seconds: float) -> None:
+        """Count a finished piece of work."""
+        self.records += records
+        self.outcomes.update(report.outcomes)
+        self.failed |= report.failed
+        self.reasons.update(report.calls_failed)
+        self.reasons.update(unfinished.reason.partition(":")[0] for unfinished in report.failed.values())
+        for key in list(self.failed)[:-FAILED_KEPT_MAX_ITEMS]:
+            del self.failed[key]
+        self.lag_ms |= {rule: max(0, int(now_seconds * 1000) - since) for rule, since in report.since_ms.items()}
+
+    def total(self, *outcomes: Outcome) -> int:
+        """How often these outcomes occurred, over all rules."""
+        return sum(count for (_, outcome), count in self.outcomes.items() if outcome in outcomes)
+
+    @property
+    def setup_errors(self) -> int:
+        """How often work failed for a reason that somebody must mend: no such table, or no permission."""
+        return sum(count for reason, count in self.reasons.items() if reason in SETUP_REASONS)
+
+    def clear(self) -> None:
+        """Start anew, after what was counted has been written out."""
+        self.records = self.unreadable_records = 0
+        self.outcomes.clear()
+        self.reasons.clear()
+        self.failed, self.lag_ms = {}, {}

@@ -1,0 +1,161 @@
+"""Rules as the build leaves them to the functions: what reads a rules file is slow to load, and is not deployed.
+
+Law: written by our own build and by nobody else, and read by the code it was built with: what differs is refused, never
+guessed at. What stands for a variable of the environment gets its value when it is read, as if the rules file were.
+
+A line of JSON says what the file is of; the rest is a pickle of `Rules`, without what they work out for themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import sys
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+
+from sync_rules import __version__
+from sync_rules.model.entities import misnamed
+from sync_rules.model.errors import UserError
+from sync_rules.rules.ruleset import Rules
+
+SUFFIX: Final = ".compiled"
+PROTOCOL: Final = 5  # whatever Python builds, and whichever reads
+OF_THIS_PYTHON: Final = "{}.{}".format(*sys.version_info)
+
+Marks = Mapping[str, tuple[str, str]]  # what stands in the rules for a variable: its name, and its default or ""
+
+
+def beside(rules_file: Path) -> Path:
+    """Where the compiled form of a rules file is, if there is one."""
+    return rules_file.with_suffix(SUFFIX)
+
+
+# ---------------------------------------------------------------- by the build
+def written(rules: Rules, marks: Marks, python: str = OF_THIS_PYTHON) -> bytes:
+    """The compiled form of rules, for functions that run on this version of Python."""
+    file = BytesIO()
+    writer = _Writer(file, marks)
+    writer.dump(rules)
+    stamp = {"sync-rules": __version__, "python": python, "marks": marks, "classes": writer.classes}
+    return json.dumps(stamp, separators=(",", ":")).encode() + b"\n" + file.getvalue()
+
+
+class _Writer(pickle.Pickler):
+    """Notes the fields of each class. A text with a mark in it is set apart, to be filled."""
+
+    def __init__(self, file: BytesIO, marks: Marks) -> None:
+        super().__init__(file, PROTOCOL)
+        self._marks = marks
+        self.classes: dict[str, list[str]] = {}
+
+    def persistent_id(self, obj: Any) -> str | None:
+        return obj if isinstance(obj, str) and any(mark in obj for mark in self._marks) else None
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, type) or not is_dataclass(obj):
+            return NotImplemented
+        names = [field.name for field in fields(obj)]
+        self.classes[_name(type(obj))] = names
+        reduced: Any = object.__reduce_ex__(obj, PROTOCOL)
+        make, arguments, state = reduced[:3]
+        if isinstance(state, dict):  # else it has slots, and no room for more
+            state = {name: state[name] for name in names}
+        return make, arguments, state
+
+
+# ---------------------------------------------------------------- by the functions
+def read(data: bytes, name: str, environ: Mapping[str, str] = os.environ) -> Rules:
+    """The rules in their compiled form, ready to run; `name` stands in messages.
+
+    Raises:
+        UserError: when they were compiled by another version or for another Python; when a variable is not set, or its
+            value does not fit.
+    """
+    line, _, body = data.partition(b"\n")
+    try:
+        stamp = json.loads(line)
+        built = stamp["sync-rules"], stamp["python"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{name}: not compiled rules. {AGAIN}") from error
+    if built != (__version__, OF_THIS_PYTHON):
+        raise UserError(
+            f"{name}: compiled by sync-rules {built[0]} for Python {built[1]}, and here is sync-rules {__version__} on"
+            f" Python {OF_THIS_PYTHON}. {AGAIN}"
+        )
+    reader = _Reader(BytesIO(body), stamp["classes"], stamp["marks"], environ)
+    try:
+        rules: Rules = reader.load()
+    except (pickle.UnpicklingError, ImportError, AttributeError, EOFError, KeyError, TypeError) as error:
+        raise UserError(f"{name}: compiled by other code than this ({error}). {AGAIN}") from error
+    if reader.missing:
+        raise UserError(f"{name}: environment variables that are not set: {', '.join(reader.missing)}")
+    return _settled(rules, name) if stamp["marks"] else rules
+
+
+AGAIN: Final = "Build again (`sam build`), and deploy all that it made."
+
+
+class _Reader(pickle.Unpickler):
+    """Fills the marks, and sees to it that each class is as it was."""
+
+    def __init__(
+        self, file: BytesIO, classes: Mapping[str, list[str]], marks: Marks, environ: Mapping[str, str]
+    ) -> None:
+        super().__init__(file)
+        self._classes = classes
+        self._marks = marks
+        self._environ = environ
+        self.missing: dict[str, None] = {}
+
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        found = super().find_class(module_name, global_name)
+        if is_dataclass(found) and [field.name for field in fields(found)] != self._classes[_name(found)]:
+            raise pickle.UnpicklingError(f"{_name(found)} has other fields")
+        return found
+
+    def persistent_load(self, pid: str) -> str:
+        for mark, (name, default) in self._marks.items():
+            if mark in pid:
+                value = self._environ.get(name) or default  # like in a shell, an empty one counts as not set
+                if not value:
+                    self.missing[name] = None
+                pid = pid.replace(mark, value)
+        return pid
+
+
+def _name(kind: Any) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _settled(rules: Rules, name: str) -> Rules:
+    """Rules with values in place of marks: what follows from a value is seen to anew.
+
+    Raises:
+        UserError: when one does not fit.
+    """
+    from sync_rules.rules import fingerprints# noqa: PLC0415 - only a place that a variable is in changes what rules say
+
+    physical: dict[str, str] = {}
+    for table in rules.tables.values():
+        if wrong := misnamed(table.physical_name):
+            raise UserError(f"{name}: table {table.name}: {wrong}")
+        first = physical.setdefault(table.physical_name, table.name)
+        if first != table.name:
+            raise UserError(f"{name}: table {table.name}: {table.physical_name!r} is the table {first!r} already")
+    settled = {title: _archive(rule, name) if rule.kind == "archive" else rule for title, rule in rules.rules.items()}
+    return replace(rules, rules=settled, fingerprint=fingerprints.of_all(rules.tables, rules.entities, settled))
+
+
+def _archive(rule: Any, name: str) -> Any:
+    """An archive whose place is taken apart now: a value may have a bucket and what names begin with in it."""
+    from sync_rules.rules.kinds import archive# noqa: PLC0415 - few rules are archives
+
+    bucket, prefix = archive.parse_into(f"{archive.SCHEME}{rule.bucket}/{rule.prefix}")
+    if wrong := archive.misnamed(bucket):
+        raise UserError(f"{name}: rule {rule.name}: {wrong}")
+    return replace(rule, bucket=bucket, prefix=prefix)

@@ -1,0 +1,278 @@
+"""Formulas: how `{state}#{city:upper}` makes one text out of fields of an item.
+
+Law: whole or absent. A text is made of all its fields or is not made at all, and the same fields make the same text
+everywhere and for ever: no locale, no time zone but UTC, no clock, and hashes that do not depend on the machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from difflib import get_close_matches
+from functools import partial
+from types import MappingProxyType
+from typing import Final
+
+from sync_rules.model.values import AttributeValue, parse_path
+from sync_rules.model.errors import UserError
+from sync_rules.model.templates import PIECE
+from sync_rules.model.numbers import text_of
+
+Read = Callable[[str], AttributeValue | None]  # what an item holds in a field
+Format = Callable[[AttributeValue], str | None]  # a value as text, or None when it has none of that form
+Tables = Mapping[str, Mapping[str, str]]
+
+PAD_MAX_DIGITS: Final = 128  # a number of DynamoDB has at most 126 before its point
+SHARDS_MAX: Final = 100_000
+FIELD = re.compile(r'((?:"[^"]*"|[^":])*)')
+STEP = re.compile(r":([^:()\s]+)(?:\(([^()]*)\))?")
+DIGITS = re.compile(r"\d+", re.ASCII)
+ISO_DATE = re.compile(r"(\d{4}-\d\d-\d\d|\d{8}|\d{4}-W\d\d-\d|\d{4}W\d{3})([Tt ][\d:.,+-]+[Zz]?)?", re.ASCII)
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def stable_hash(text: str) -> int:
+    """A number of 64 bits that this text has on every machine and in every version."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
+
+
+# ---------------------------------------------------------------- formulas
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A field, and the formats its value goes through from left to right."""
+
+    field: str
+    formats: tuple[Format, ...] = ()
+
+    def text(self, read: Read) -> str | None:
+        """What stands in this place, never the empty string."""
+        value = read(self.field)
+        for form in self.formats:
+            text = None if value is None else form(value)
+            value = None if text is None else {"S": text}
+        return text_of(value) or None
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """A parsed formula. With a `separator` its pieces are joined, and only those that are there."""
+
+    source: str | tuple[str, ...]  # as the rules file has it
+    pieces: tuple[str | Place, ...]
+    tables: Tables  # those it uses
+    separator: str | None = None
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields it reads, each once."""
+        return tuple(dict.fromkeys(piece.field for piece in self.pieces if isinstance(piece, Place)))
+
+    def text(self, read: Read) -> str | None:
+        """The whole text; None when a field is missing, empty, of a wrong type, or in none of the table's rows."""
+        texts = [piece if isinstance(piece, str) else piece.text(read) for piece in self.pieces]
+        there = [text for text in texts if text is not None]
+        if self.separator is not None:
+            return self.separator.join(there) or None
+        return "".join(there) if len(there) == len(texts) else None
+
+    def body(self) -> Mapping[str, object]:
+        """What it says, as plain values: two formulas of equal bodies make the same texts."""
+        given = self.source if isinstance(self.source, str) else list(self.source)
+        return {"formula": given, "tables": {n: dict(t) for n, t in self.tables.items()}, "separator": self.separator}
+
+
+def joined_formula(fields: tuple[str, ...], separator: str) -> Formula:
+    """The fields that are there, joined; nothing when none is.
+
+    Raises:
+        UserError: when there is no field, or one is not a path.
+    """
+    if not fields:
+        raise UserError("nothing to join: expected a list of fields, such as [name.first, name.last]")
+    for name in fields:
+        parse_path(name)
+    return Formula(fields, tuple(map(Place, fields)), {}, separator)
+
+
+def parse_formula(text: str, tables: Tables) -> Formula:
+    """Parse a formula such as ``{memberRole:rank}-{memberRole}``; `tables` are the user's own formats.
+
+    Raises:
+        UserError: for an unbalanced brace, a field that is no path, an unknown format or an argument that does not fit.
+    """
+    if taken := [name for name in tables if name in FORMATS]:
+        raise UserError(f"{taken[0]!r} is a format already: expected another name for the table")
+    pieces: list[str | Place] = []
+    used: dict[str, Mapping[str, str]] = {}
+    position = 0
+    for piece in re.finditer(PIECE, text):
+        if piece.start() != position:
+            break
+        position = piece.end()
+        pieces.append(_place(piece[1], tables, used) if piece[2] is None else piece[2])
+    if position != len(text) or not text:
+        raise UserError(f"{text!r} is not a formula: expected text with fields in braces, such as {{state}}#{{city}}")
+    return Formula(text, tuple(pieces), used)
+
+
+def _place(text: str, tables: Tables, used: dict[str, Mapping[str, str]]) -> Place:
+    """What stands between two braces. The tables it names are added to `used`."""
+    match = FIELD.match(text)
+    name = match[1] if match else ""
+    position = len(name)
+    formats: list[Format] = []
+    while step := STEP.match(text, position):
+        position = step.end()
+        formats.append(_format(step[1], step[2], tables))
+        if step[1] in tables:
+            used[step[1]] = tables[step[1]]
+    if not name or position != len(text):
+        raise UserError(f"{{{text}}} is not a field: expected {{field}} or {{field:format}}, such as {{zip:nospace}}")
+    parse_path(name)
+    return Place(name, tuple(formats))
+
+
+def _format(name: str, argument: str | None, tables: Tables) -> Format:
+    if name in FORMATS:
+        return FORMATS[name](argument)
+    if name in tables:
+        _without_argument(name, argument)
+        return partial(_in_table, tables[name])
+    known = [*FORMATS, *tables]
+    close = get_close_matches(name.lower(), known, n=1)
+    meant = f" Did you mean {close[0]!r}?" if close else ""
+    raise UserError(f"no format {name!r}. Known: {', '.join(known)}.{meant}")
+
+
+# ---------------------------------------------------------------- formats
+# Each is a function of the module, with its argument bound: rules that are compiled once are kept in a file.
+def _upper(argument: str | None) -> Format:
+    _without_argument("upper", argument)
+    return _uppered
+
+
+def _uppered(value: AttributeValue) -> str:
+    return (text_of(value) or "").upper()
+
+
+def _lower(argument: str | None) -> Format:
+    _without_argument("lower", argument)
+    return _lowered
+
+
+def _lowered(value: AttributeValue) -> str:
+    return (text_of(value) or "").lower()
+
+
+def _nospace(argument: str | None) -> Format:
+    _without_argument("nospace", argument)
+    return _unspaced
+
+
+def _unspaced(value: AttributeValue) -> str:
+    return "".join((text_of(value) or "").split())
+
+
+def _in_table(rows: Mapping[str, str], value: AttributeValue) -> str | None:
+    return rows.get(text_of(value) or "")
+
+
+def _pad(argument: str | None) -> Format:
+    return partial(_padded, _count("pad", argument, PAD_MAX_DIGITS, "digits", "pad(8)"))
+
+
+def _padded(width: int, value: AttributeValue) -> str | None:
+    """Zeros before a number, so that text sorts as numbers do: what counts is the width before the point. A number that
+    is wider stays whole; a negative one keeps its sign in front, and does not sort.
+    """
+    text = text_of(value) or None
+    if text is None or ("N" not in value and not DIGITS.fullmatch(text)):
+        return None
+    before, point, after = text.removeprefix("-").partition(".")
+    return ("-" if text.startswith("-") else "") + before.rjust(width, "0") + point + after
+
+
+def _shard(argument: str | None) -> Format:
+    return partial(_sharded, _count("shard", argument, SHARDS_MAX, "shards", "shard(10)"))
+
+
+def _sharded(shards: int, value: AttributeValue) -> str | None:
+    text = text_of(value) or None
+    return None if text is None else str(stable_hash(text) % shards)
+
+
+def _date(argument: str | None) -> Format:
+    pieces = re.split(r"%(.?)", argument or "", flags=re.DOTALL)
+    if len(pieces) == 1:
+        raise UserError(f"date needs a pattern, such as date(%Y-%m): known are {_directives()}")
+    for letter in pieces[1::2]:
+        if letter not in DIRECTIVES:
+            raise UserError(f"date knows no %{letter}: expected {_directives()}")
+    return partial(_dated, tuple(pieces))
+
+
+def _dated(pieces: tuple[str, ...], value: AttributeValue) -> str | None:
+    """Of ISO 8601 text (without an offset: UTC) or of a number of seconds since 1970, in UTC."""
+    moment = _moment(value)
+    if moment is None:
+        return None
+    return "".join(DIRECTIVES[text](moment) if odd % 2 else text for odd, text in enumerate(pieces))
+
+
+def _moment(value: AttributeValue) -> datetime | None:
+    """The second a value names, in UTC."""
+    text = text_of(value) or None
+    if text is None:
+        return None
+    try:
+        if "N" in value:
+            return EPOCH + timedelta(seconds=math.floor(Decimal(text)))
+        if not ISO_DATE.fullmatch(text):  # which fromisoformat would take more of, such as the digits of a timestamp
+            return None
+        moment = datetime.fromisoformat(text.upper())
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+# Written out, because strftime depends on the locale and on the machine.
+DIRECTIVES: Final[Mapping[str, Callable[[datetime], str]]] = MappingProxyType(
+    {
+        "Y": lambda moment: f"{moment.year:04}",
+        "m": lambda moment: f"{moment.month:02}",
+        "d": lambda moment: f"{moment.day:02}",
+        "H": lambda moment: f"{moment.hour:02}",
+        "M": lambda moment: f"{moment.minute:02}",
+        "S": lambda moment: f"{moment.second:02}",
+        "j": lambda moment: f"{moment.timetuple().tm_yday:03}",
+        "G": lambda moment: f"{moment.isocalendar().year:04}",
+        "V": lambda moment: f"{moment.isocalendar().week:02}",
+        "u": lambda moment: f"{moment.isoweekday()}",
+        "%": lambda _: "%",
+    }
+)
+
+
+def _directives() -> str:
+    return ", ".join(f"%{letter}" for letter in DIRECTIVES)
+
+
+def _without_argument(name: str, argument: str | None) -> None:
+    if argument is not None:
+        raise UserError(f"{name} takes no argument: expected {{field:{name}}}, found {name}({argument})")
+
+
+def _count(name: str, argument: str | None, most: int, unit: str, example: str) -> int:
+    if argument is not None and re.fullmatch(r"[1-9]\d{0,5}", argument, re.ASCII) and int(argument) <= most:
+        return int(argument)
+    raise UserError(f"{name} needs a number of {unit} from 1 to {most}, such as {example}")
+
+
+FORMATS: Final[Mapping[str, Callable[[str | None], Format]]] = MappingProxyType(
+    {"upper": _upper, "lower": _lower, "nospace": _nospace, "pad": _pad, "date": _date, "shard": _shard}
+)

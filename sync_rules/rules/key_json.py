@@ -1,0 +1,91 @@
+"""The key of one item as a user gives it on the command line: JSON, with plain values.
+
+Law: it is typed by the key schema of its table; numbers are exact. Where several tables have such a key, the entities
+decide.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from sync_rules.model.values import AttributeValue
+from sync_rules.model.entities import Table
+from sync_rules.model.errors import UserError
+from sync_rules.model.items import ItemKey
+from sync_rules.language.problems import unknown
+from sync_rules.rules.ruleset import Rules
+
+
+def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
+    """The key a user gave as JSON, typed by the key schema of its table.
+
+    Raises:
+        UserError: when it is not JSON, or its attributes are those of no table, or of several of which not exactly one
+            has an entity with such a key.
+    """
+    try:
+        given = json.loads(text, parse_float=Decimal)  # a float would lose digits
+    except ValueError:
+        given = None
+    if not isinstance(given, dict) or not given:
+        raise UserError(f'{text!r} is not a key: expected a JSON object of key attributes, such as {{"book_id": "b1"}}')
+    if table is not None and table not in rules.tables:
+        raise UserError(unknown("table", table, rules.tables))
+    candidates = [rules.tables[table]] if table is not None else list(rules.tables.values())
+    fitting = [one for one in candidates if {attribute.name for attribute in one.key} == given.keys()]
+    if not fitting:
+        keys = "; ".join(f"{one.name}: {', '.join(a.name for a in one.key)}" for one in candidates)
+        raise UserError(f"a key with {', '.join(given)} is of no table: the keys are {keys}")
+    if len(fitting) == 1:
+        return typed(given, fitting[0])
+    of_entity = [key for one in fitting if (key := _fitting(given, one)) is not None and rules.entity_of(key)]
+    if len(of_entity) != 1:
+        names = ", ".join(one.name for one in fitting)
+        raise UserError(f"a key with {', '.join(given)} is of several tables ({names}): say which with --table")
+    return of_entity[0]
+
+
+def _fitting(given: dict[str, Any], table: Table) -> ItemKey | None:
+    """The key, if its values are of the types of this table."""
+    try:
+        return typed(given, table)
+    except UserError:
+        return None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | Decimal) or not Decimal(str(value)).is_finite():
+        raise TypeError
+    return str(value)
+
+
+AS_KEY: Final[Mapping[str, Callable[[Any], str | bytes]]] = {"S": _text, "N": _number, "B": bytes.fromhex}
+EXPECTED: Final = {"S": "text", "N": "a number", "B": "hexadecimal digits"}
+
+
+def typed(given: Mapping[str, Any], table: Table) -> ItemKey:
+    """The key of these plain values, one for each attribute of a table's key.
+
+    Raises:
+        UserError: when one is of another type. It says no value.
+    """
+    item: dict[str, AttributeValue] = {}
+    for attribute in table.key:
+        try:
+            item[attribute.name] = {attribute.type: AS_KEY[attribute.type](given[attribute.name])}
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise UserError(
+                f"{attribute.name} is of type {attribute.type}: expected {EXPECTED[attribute.type]}"
+            ) from error
+    key = table.key_of(item)
+    assert key is not None
+    return key

@@ -1,0 +1,83 @@
+"""archive: what is deleted from a table, kept in S3 as it last was: one gzipped line of JSON per deleted item.
+
+Law: a record has one object, whose name and bytes follow from the record alone; delivered twice, it is written once. In
+it the item stands as DynamoDB has it, {"S": "x"}, with binaries as base64 text. Only in the Region in which an item
+expired does its record say so: from the other replicas of a global table it is deleted by the replication.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal
+
+from sync_rules.model.item_change import as_json, identity
+from sync_rules.model.errors import UserError
+from sync_rules.model.where import Where
+from sync_rules.rules.rule import EffectRule
+from sync_rules.model.items import Change, Keep
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+UNDATED: Final = "undated/"  # for records that do not say when the change was made
+SCHEME: Final = "s3://"
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
+BUCKET: Final = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ArchiveRule(EffectRule):
+    """`prefix` is what the names of all objects begin with; it ends in a slash or is empty."""
+
+    bucket: str
+    prefix: str = ""
+    when: Literal["expired", "deleted"] = "expired"
+    where: Where | None = None
+    kind = "archive"
+
+    def body(self) -> Mapping[str, object]:
+        return {
+            "when": self.when,
+            "into": f"{SCHEME}{self.bucket}/{self.prefix}",
+            "where": self.where and self.where.text,
+        }
+
+    def effect(self, change: Change) -> Keep | None:
+        """The object for a deleted item, if the rule speaks of it."""
+        if change.new is not None or change.old is None or (self.when == "expired" and not change.expired):
+            return None
+        if self.where is not None and not self.where.holds({}, self.source.view(change.old, self.where.target_paths)):
+            return None
+        at = None if change.created_ms is None else EPOCH + timedelta(milliseconds=change.created_ms)
+        line = {
+            "table": change.key.table,
+            "key": change.key.attributes(),
+            "deleted_at": at and at.isoformat(timespec="milliseconds"),
+            "expired": change.expired,
+            "item": change.old,
+        }
+        folder = UNDATED if at is None else f"{at:%Y/%m/%d}/"
+        name = f"{self.prefix}{folder}{change.key.table}-{identity(change)}.json.gz"
+        # no time in the file's header, or the same record would give other bytes a second later
+        return Keep(self.name, self.bucket, name, gzip.compress(f"{as_json(line)}\n".encode(), mtime=0))
+
+
+def parse_into(text: str) -> tuple[str, str]:
+    """The bucket and the prefix in ``s3://bucket/prefix/``. The prefix ends in a slash, written or not.
+
+    Raises:
+        UserError: when it is not such an address.
+    """
+    bucket, _, prefix = text.removeprefix(SCHEME).partition("/")
+    if not text.startswith(SCHEME) or not bucket:
+        raise UserError(f"{text!r} is no place to archive to: expected s3://BUCKET/PREFIX/")
+    return bucket, f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+
+
+def misnamed(bucket: str) -> str:
+    """What is wrong with the name of a bucket; "" when nothing is."""
+    return (
+        "" if re.fullmatch(BUCKET, bucket) else f"{bucket!r} is not a name of a bucket: expected 3 to 63 of a-z 0-9 . -"
+    )

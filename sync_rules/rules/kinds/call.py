@@ -1,0 +1,66 @@
+"""call: a user's function, told of a change once.
+
+Law: which changes matter follows from the record alone. What the function does is its own affair: no rule reads it, and
+no copy waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from sync_rules.model.values import Path, changed
+from sync_rules.model.item_change import When
+from sync_rules.model.where import Where
+from sync_rules.rules.rule import EffectRule, Rule
+from sync_rules.model.items import Call, Change
+
+ALWAYS: Final[frozenset[When]] = frozenset({"created", "changed", "deleted"})
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CallRule(EffectRule):
+    """`function` is module.function. A changed item is one in which any path of `watch` changed; with none, any."""
+
+    function: str
+    when: frozenset[When] = ALWAYS
+    watch: tuple[Path, ...] = ()
+    where: Where | None = None
+    kind = "call"
+
+    @cached_property
+    def watched(self) -> tuple[Path, ...]:
+        """Where an item keeps what `watch` names."""
+        return tuple(self.source.stored(path) for path in self.watch)
+
+    def body(self) -> Mapping[str, object]:
+        return {
+            "function": self.function,
+            "when": sorted(self.when),
+            "watch": sorted(self.watch),
+            "where": self.where and self.where.text,
+        }
+
+    def effect(self, change: Change) -> Call | None:
+        """The call for a change, if the rule speaks of it: of the item as it is, or as it was when it is gone."""
+        item = change.old if change.new is None else change.new
+        if item is None or self._what_happened(change) not in self.when:
+            return None
+        if self.where is not None and not self.where.holds({}, self.source.view(item, self.where.target_paths)):
+            return None
+        return Call(self.name, self.function, change)
+
+    def _what_happened(self, change: Change) -> When | None:
+        """None for a change that is not watched."""
+        if change.new is None:
+            return "deleted"
+        if change.old is None:
+            return "created"
+        return "changed" if not self.watch or changed(change.old, change.new, self.watched) else None
+
+
+def functions_of(rules: Iterable[Rule]) -> dict[str, str]:
+    """The function of each call rule, by the rule's name."""
+    return {rule.name: rule.function for rule in rules if isinstance(rule, CallRule)}

@@ -1,0 +1,253 @@
+"""collect: a set on a node with an element for each edge that points to it.
+
+Law: an element is in the set exactly if the edge that it names is there, points to this node and is let in. Each stands
+for itself and is put in or taken out without the others being read; the node is never created. Whatever came into a set
+or went from it is looked at again, whoever did it: so nothing is compared, and a late write does not last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sync_rules.model.values import AttributeValue, Item, Path, get, same
+from sync_rules.rules.kinds.element import Element
+from sync_rules.model.entities import Entity, Ref
+from sync_rules.model.where import Where
+from sync_rules.rules.rule import ListingRule, Node, Part, PartRule, Trouble
+from sync_rules.model.lookups import KeyConditions, named_fields
+from sync_rules.model.templates import Fields, as_text
+from sync_rules.model.items import Change, Check, Condition, ItemKey, Test, Transaction, Update, Write, equals_seen
+from sync_rules.model.numbers import respelt
+from sync_rules.model.writes import target_exists
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What an edge asks for: that this element be in the set of this node. `fit`: the element, with the node's key,
+    names the edge again, without which nobody could tell whether it still belongs there.
+    """
+
+    node: ItemKey
+    element: str
+    fit: bool
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CollectRule(ListingRule, PartRule):
+    """`source` is the edge, `target` the node, `into` the node's attribute. `numbers`: the set is of numbers, the
+    element one whole field.
+    """
+
+    into: str
+    element: Element
+    numbers: bool
+    where: Where | None
+    omit: Where | None
+    strict: bool
+    kind = "collect"
+
+    @property
+    def copies(self) -> tuple[Path, ...]:
+        return ((self.into,),)
+
+    def nodes(self) -> tuple[Node, ...]:
+        reads = tuple((self.source, path) for path in self.source_paths)
+        return (Node(self, (self.target, (self.into,)), reads),)
+
+    def body(self) -> Mapping[str, object]:
+        return {
+            "into": self.into,
+            "as": self.element.template.text,
+            "numbers": self.numbers,
+            "where": self.where and self.where.text,
+            "omit": self.omit and self.omit.text,
+            "link": sorted((field, ref.path) for field, ref in self.link),
+            "via": self.find and self.find.index,
+            "strict": self.strict,
+            "settle_seconds": self.settle_seconds,
+        }
+
+    # ---------------------------------------------------------------- finding
+    def conditions(self, anchor: ItemKey) -> KeyConditions | None:
+        """The Query for the edges of a node."""
+        named = self._named(anchor)
+        return None if self.find is None or named is None else self.find.conditions(named)
+
+    def pushes(self, change: Change) -> bool:
+        """A node came: its edges may be older than it. What is put into its set or taken out later, its record shows,
+        unless there was something that is no set: nothing could be put into that.
+        """
+        if change.new is None or change.old is None:
+            return change.new is not None
+        return self._misfit(change.old) and not self._misfit(change.new)
+
+    # ---------------------------------------------------------------- what an edge asks for
+    @cached_property
+    def element_refs(self) -> Mapping[str, Ref]:
+        """Where an edge holds what its element is made of."""
+        return {field: self.source.ref(field) for field in self.element.fields}
+
+    @cached_property
+    def source_paths(self) -> tuple[Path, ...]:
+        """What decides about an edge, without what lies in its key, which cannot change."""
+        filters = [path for where in (self.where, self.omit) if where for path in _paths(where)]
+        paths = [
+            *(ref.path for _, ref in self.link),
+            *(ref.path for ref in self.element_refs.values()),
+            *map(self.source.stored, filters),
+        ]
+        keys = {attribute.name for attribute in self.source.table.key}
+        return tuple(dict.fromkeys(path for path in paths if path[0] not in keys))
+
+    def claim(self, key: ItemKey, edge: Item | None) -> Claim | None:
+        """What an edge asks for; None when it is not there, points nowhere, is left out, or has no element."""
+        node = None if edge is None else self.pointer(edge)
+        if edge is None or node is None or _is_same(node, key) or not self._lets_in(edge):
+            return None
+
+        def read(field: str) -> AttributeValue | None:
+            return self.element_refs[field].read(edge)
+
+        text = self.element.text(read)
+        if text is not None and self.numbers:
+            text = respelt(text)
+        if text is None:
+            return None
+        named = self.edge_key(node, text)
+        return Claim(node, text, named is not None and _is_same(named, key) and self.element.build(read) is not None)
+
+    def _lets_in(self, edge: Item) -> bool:
+        return (self.where is None or self._holds(self.where, edge)) and not (
+            self.omit and self._holds(self.omit, edge)
+        )
+
+    def _holds(self, where: Where, edge: Item) -> bool:
+        seen = self.source.view(edge, _paths(where))
+        return where.holds(seen, seen)
+
+    # ---------------------------------------------------------------- what an element names
+    def edge_key(self, node: ItemKey, element: str) -> ItemKey | None:
+        """The key of the edge that an element in a node's set names; None when it names none. A node is no edge of its
+        own, though in a graph of one table its key may look like one.
+        """
+        named, parsed = self._named(node), self.element.parse(element)
+        if named is None or parsed is None:
+            return None
+        fields: dict[str, AttributeValue] = dict(named)
+        if not _agrees(fields, parsed):
+            return None
+        for attribute in self.source.table.key:
+            template = self.source.templates[attribute.name]
+            if attribute.name in fields and template.whole != attribute.name:  # the key attribute by its own name
+                bound = template.parse(fields.pop(attribute.name))
+                if bound is None or not _agrees(fields, bound):
+                    return None
+        key = self.source.key_of(fields)
+        return None if key is None or _is_same(key, node) else key
+
+    def _named(self, node: ItemKey) -> Fields | None:
+        """The node's identity, in the names that its edges use; None when no edge can point to it."""
+        fields: dict[str, AttributeValue] = {}
+        for pair in self.link:
+            if not _agrees(fields, named_fields((pair,), self.target, node)):
+                return None
+        return fields
+
+    # ---------------------------------------------------------------- what is in a set
+    @property
+    def _type(self) -> str:
+        return "NS" if self.numbers else "SS"
+
+    def _misfit(self, node: Item) -> bool:
+        """Whether there is something in the set's place that is no such set."""
+        value = node.get(self.into)
+        return value is not None and self._type not in value
+
+    def _elements(self, node: Item | None) -> frozenset[str]:
+        texts = (node or {}).get(self.into, {}).get(self._type, ())
+        return frozenset(_canonical(text) if self.numbers else text for text in texts)
+
+    def _has(self, node: Item, element: str) -> bool:
+        texts = node.get(self.into, {}).get(self._type, ())
+        return element in texts or (self.numbers and any(_canonical(text) == element for text in texts))
+
+    # ---------------------------------------------------------------- parts
+    def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
+        """Of an edge: what it asked for and what it asks for. Of a node: every element that came or went."""
+        found: list[Part] = []
+        if entity is self.source:
+            found += self._of_edge(change)
+        if entity is self.target and change.new is not None:
+            came_or_went = self._elements(change.old) ^ self._elements(change.new)
+            found += (Part(self, change.key, self.edge_key(change.key, e), e) for e in sorted(came_or_went))
+        return dict.fromkeys(found)
+
+    def _of_edge(self, change: Change) -> Iterator[Part]:
+        before, now = self.claim(change.key, change.old), self.claim(change.key, change.new)
+        for claim in (before, now) if before != now else ():
+            if claim is not None:
+                yield Part(self, claim.node, change.key, claim.element)
+
+    def judge(self, part: Part, target: Item | None, source: Item | None) -> Write | Trouble | None:
+        """One element in, or out; nothing when it is where it belongs."""
+        if target is None:
+            return None
+        claim = None if part.source is None else self.claim(part.source, source)
+        if claim is not None and not (_is_same(claim.node, part.target) and claim.element == part.element):
+            claim = None
+        if claim is not None and not claim.fit:
+            return Trouble("ElementAmbiguous", member=part.source)
+        wanted = claim is not None
+        named = self.edge_key(part.target, part.element)
+        if not wanted and named is not None and (part.source is None or not _is_same(named, part.source)):
+            return None  # it is for the edge that it names to say
+        if wanted == self._has(target, part.element):
+            return None
+        if self._misfit(target):
+            return Trouble("NotASet")
+        return self._write(part, source, wanted=wanted)
+
+    def _write(self, part: Part, source: Item | None, *, wanted: bool) -> Write:
+        elements = (((self.into,), {self._type: [part.element]}),)
+        update = Update(
+            part.target,
+            (),
+            (),
+            (target_exists(part.target),),
+            adds=elements if wanted else (),
+            discards=() if wanted else elements,
+        )
+        if not self.strict or part.source is None:
+            return update
+        return Transaction((Check(part.source, self._as_read(source)), update))
+
+    def _as_read(self, edge: Item | None) -> tuple[Condition, ...]:
+        there = (self.source.table.partition.name,)
+        if edge is None:
+            return (Condition(Test.ABSENT, there),)
+        return (Condition(Test.EXISTS, there), *(equals_seen(path, get(edge, path)) for path in self.source_paths))
+
+
+def _paths(where: Where) -> tuple[Path, ...]:
+    """What a condition over one item reads of it."""
+    return (*where.source_paths, *where.target_paths)
+
+
+def _canonical(text: str) -> str:
+    return respelt(text) or text
+
+
+def _is_same(left: ItemKey, right: ItemKey) -> bool:
+    """Whether two keys are of one item: numbers by value."""
+    return left == right or (left.table == right.table and same({"M": left.attributes()}, {"M": right.attributes()}))
+
+
+def _agrees(fields: dict[str, AttributeValue], more: Fields) -> bool:
+    """Take more fields in; False when one of them is known as something else."""
+    for field, value in more.items():
+        known = fields.setdefault(field, value)
+        if known != value and (as_text(known) is None or as_text(known) != as_text(value)):
+            return False
+    return True

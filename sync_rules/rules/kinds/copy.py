@@ -1,0 +1,99 @@
+"""copy: attributes of a source, kept equal on every target that points to it.
+
+Law: the value of a copy is a function of the two items as they are now, never of how they came to be so. `mode:
+snapshot` is the same law with a guard more: it only ever fills what is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from sync_rules.model.values import AttributeValue, Item, Path, changed, get
+from sync_rules.rules.rule import Desired, Node
+from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.model.items import Change, Condition, equals_seen
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CopyRule(LinkedRule):
+    """`mapping` pairs source paths with target paths. Without any, the rule is about deletes alone."""
+
+    mapping: tuple[tuple[Path, Path], ...]
+    mode: Literal["live", "snapshot"] = "live"
+    kind = "copy"
+
+    @cached_property
+    def copies(self) -> tuple[Path, ...]:
+        return tuple(target for _, target in self.mapping)
+
+    @cached_property
+    def source_paths(self) -> tuple[Path, ...]:
+        reads = self.where.source_paths if self.where else ()
+        named = [*(source for source, _ in self.mapping), *reads]
+        return tuple(dict.fromkeys(self.source.stored(path) for path in named))
+
+    def nodes(self) -> tuple[Node, ...]:
+        decides = tuple((self.source, path) for path in (self.where.source_paths if self.where else ()))
+        goes_by = tuple((self.target, path) for path in self.goes_by)
+        return tuple(
+            Node(self, (self.target, to), ((self.source, path), *decides), goes_by) for path, to in self.mapping
+        )
+
+    def body(self) -> Mapping[str, object]:
+        return {
+            "mapping": sorted(self.mapping),
+            "link": sorted((field, ref.path) for field, ref in self.link),
+            "via": self.find and self.find.index,
+            "where": self.where and self.where.text,
+            "mode": self.mode,
+            "on_delete": self.on_delete,
+            "strict": self.strict,
+            "settle_seconds": self.settle_seconds,
+        }
+
+    @cached_property
+    def _read(self) -> tuple[Path, ...]:
+        return tuple(path for path, _ in self.mapping)
+
+    @cached_property
+    def _binds(self) -> bool:
+        """Whether anything that is copied is a field in the source's key."""
+        return any(path[0] in self.source.bound for path in self._read)
+
+    # ---------------------------------------------------------------- what matters
+    def pushes(self, change: Change) -> bool:
+        """A source came, went, or changed in what the rule reads of it. A snapshot is pushed only to be filled."""
+        if change.new is None:
+            return self.mode == "live" and self.on_delete != "keep"
+        if change.old is None:
+            return bool(self.mapping)
+        if self.mode == "snapshot":
+            return self._may_fill(change.old, change.new)
+        return changed(change.old, change.new, self.source_paths)
+
+    def _may_fill(self, old: Item, new: Item) -> bool:
+        """Whether something appeared in the source that targets which came before it still lack."""
+        appeared = any(get(old, path) is None and get(new, path) is not None for path, _ in self.mapping)
+        return appeared or (self.where is not None and changed(old, new, self.where.source_paths))
+
+    # ---------------------------------------------------------------- what is true
+    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | None:
+        """The copies as the source has them. Without a source (or where `where` says no) the delete policy decides."""
+        if self.mode == "snapshot" and any(get(target, copy) is not None for copy in self.copies):
+            return None
+        source = sources[0] if sources else None
+        if source is None or not self.where_holds(source, target):
+            return self.without_source()
+        return self.values(source)
+
+    def values(self, source: Item) -> dict[Path, AttributeValue | None]:
+        """What each copy must hold, given a source."""
+        view = self.source.view(source, self._read) if self._binds else source
+        return {to: get(view, path) for path, to in self.mapping}
+
+    def link_guard(self, image: Item) -> tuple[Condition, ...]:
+        still_empty = tuple(equals_seen(path, None) for path in self.copies) if self.mode == "snapshot" else ()
+        return super().link_guard(image) + still_empty

@@ -1,0 +1,107 @@
+"""derive: an attribute made from other attributes of the same item, such as `500-LEAD` or `STATE#CITY#ZIP`.
+
+Law: the item is its own truth, so nothing is read but its image, and nothing is written unless every input still is as
+it was seen. Whole or absent: a composite key with a hole is no key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from sync_rules.model.values import AttributeValue, Item, Path, get, parse_path
+from sync_rules.model.entities import Entity
+from sync_rules.rules.rule import Desired, Node, TargetRule
+from sync_rules.rules.formula import Formula
+from sync_rules.model.indexkeys import Asked, asked_by_indexes, fitting
+from sync_rules.model.items import Condition, equals_seen
+from sync_rules.model.numbers import respelt
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DeriveRule(TargetRule):
+    """Source and target are one entity. `path` holds what the formula makes of the item."""
+
+    path: Path
+    formula: Formula
+    kind = "derive"
+
+    @cached_property
+    def copies(self) -> tuple[Path, ...]:
+        return (self.path,)
+
+    @cached_property
+    def inputs(self) -> tuple[Path, ...]:
+        """Where an item stores what the formula reads."""
+        return tuple(dict.fromkeys(self._read_as.stored(path) for path in self._named.values()))
+
+    @cached_property
+    def _read_as(self) -> Entity:
+        """The entity without the template of what is derived: a field that only this binds is an attribute of its own
+        name. Read out of the key that is made of it, it could never come to be.
+        """
+        keys = {attribute.name for attribute in self.target.table.key}
+        templates = self.target.templates.items()
+        others = {name: template for name, template in templates if name in keys or (name,) != self.path}
+        return replace(self.target, templates=others)
+
+    @cached_property
+    def _named(self) -> Mapping[str, Path]:
+        """The fields of the formula as paths."""
+        return {name: parse_path(name) for name in self.formula.fields}
+
+    @cached_property
+    def goes_by(self) -> tuple[Path, ...]:
+        """The inputs without those inside the item's key, which cannot change: whoever else writes one comes first."""
+        keys = {attribute.name for attribute in self.target.table.key}
+        return tuple(path for path in self.inputs if path[0] not in keys)
+
+    @cached_property
+    def relevant_paths(self) -> tuple[Path, ...]:
+        return (*self.goes_by, self.path)
+
+    @property
+    def watches_in_source(self) -> tuple[Path, ...]:
+        return ()  # the target itself
+
+    def nodes(self) -> tuple[Node, ...]:
+        reads = tuple((self.target, path) for path in self.inputs)
+        return (Node(self, (self.target, self.path), reads, tuple((self.target, path) for path in self.goes_by)),)
+
+    def body(self) -> Mapping[str, object]:
+        return {"path": self.path, **self.formula.body()}
+
+    # ---------------------------------------------------------------- what is true
+    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired:  # noqa: ARG002
+        """The text of the formula, as a number where an index wants one; nothing where it cannot be made."""
+        text = self.formula.text(lambda name: self._read(target, self._named[name]))
+        return {self.path: None if text is None else self._typed(text)}
+
+    def _read(self, item: Item, path: Path) -> AttributeValue | None:
+        """A field of the item, from the very place that is watched and guarded."""
+        bound = self._read_as.bound.get(path[0])
+        if bound is None:
+            return get(item, path)
+        return bound.read(item) if len(path) == 1 else None
+
+    def _typed(self, text: str) -> AttributeValue | None:
+        """The text as an index wants it whose key it is: DynamoDB refuses an item with another key."""
+        if self._asked is None:
+            return {"S": text}
+        match self._asked:
+            case "S", max_bytes:
+                return fitting({"S": text}, max_bytes)
+            case "N", _:
+                number = respelt(text)
+                return None if number is None else {"N": number}
+        return None  # no text is binary
+
+    @cached_property
+    def _asked(self) -> Asked | None:
+        return asked_by_indexes(self.target.table).get(self.path[0]) if len(self.path) == 1 else None
+
+    # ---------------------------------------------------------------- guards
+    def link_guard(self, image: Item) -> tuple[Condition, ...]:
+        """Each input is as it was seen."""
+        return tuple(equals_seen(path, get(image, path)) for path in self.goes_by)

@@ -1,0 +1,194 @@
+"""embed: the children of a parent, kept as a map or a list inside it.
+
+Law: the copy is what its children say, within its limits, and an attribute of its own: no children are an empty map,
+never a missing one. Of a map only the entries that differ are written and guarded, so work on two children of one
+parent does not collide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Final, Literal
+
+from sync_rules.model.values import AttributeValue, Item, Path, get
+from sync_rules.rules.rule import Desired, Members, Trouble
+from sync_rules.model.lookups import named_fields
+from sync_rules.model.templates import Template
+from sync_rules.rules.kinds.gathered import WHOLE, GatheredRule
+from sync_rules.model.items import ItemKey
+from sync_rules.model.sizes import value_bytes
+from sync_rules.model.writes import differences
+
+OnOverflow = Literal["fail", "oldest", "omit"]
+TOO_MANY: Final[AttributeValue] = {"NULL": True}  # `omit`: there are too many to keep here, query them
+
+# More than these are written as one attribute: a condition may have 4 KB, of which an entry takes about 40 bytes, and
+# other rules write to the same parent.
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+ENTRIES_MAX_WRITES: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One child as it stands in its parent."""
+
+    child: ItemKey
+    name: str
+    value: AttributeValue
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EmbedRule(GatheredRule):
+    """`by` makes the key of a child's entry; `fields` pairs what an entry shows with its name there, None shows every
+    attribute but the table's key. `order` is a field and whether it descends.
+    """
+
+    by: Template
+    fields: tuple[tuple[Path, str], ...] | None = None
+    shape: Literal["map", "list"] = "map"
+    order: tuple[Path, bool] | None = None
+    max_items: int | None = None
+    max_bytes: int | None = None
+    on_overflow: OnOverflow = "fail"
+    kind = "embed"
+
+    @property
+    def reads(self) -> Iterable[Path]:
+        shown = (WHOLE,) if self.fields is None else tuple(path for path, _ in self.fields)
+        ordered = (self.order[0],) if self.order else ()
+        return (*shown, *ordered, *(self.source.ref(field).path for field in self.by.fields))
+
+    def body(self) -> Mapping[str, object]:
+        return {
+            **super().body(),
+            "by": self.by.text,
+            "fields": None if self.fields is None else sorted(self.fields),
+            "as": self.shape,
+            "order": self.order,
+            "max_items": self.max_items,
+            "max_bytes": self.max_bytes,
+            "on_overflow": self.on_overflow,
+        }
+
+    def members(self, key: ItemKey, target: Item) -> Members | None:
+        """All children; but one more than fit is enough where it is not asked which, and rows are children."""
+        listing = super().members(key, target)
+        if listing is None or self.max_items is None:
+            return listing
+        if listing.index is None and self.on_overflow != "oldest":
+            return replace(listing, max_items=self.max_items + 1, enough=True)
+        return replace(listing, max_items=max(listing.max_items, self.max_items + 1))
+
+    def named(self, key: ItemKey, target: Item) -> tuple[ItemKey, ...]:
+        """The children whose entries the map has. What it has beside them is no child's and names none."""
+        parent = named_fields(self.link, self.target, key)
+        entries = (get(target, self.into) or {}).get("M", {})
+        fields = (self.by.parse({"S": name}) for name in entries)
+        children = (self.source.key_of({**found, **parent}) for found in fields if found is not None)
+        return tuple(dict.fromkeys(child for child in children if child is not None))
+
+    # ---------------------------------------------------------------- what is true
+    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Trouble:
+        """The entries of the children that fit. What does not fit is `on_overflow`'s to decide."""
+        entries = self._entries(sources)
+        trouble = self._misnamed(entries) if self.shape == "map" else None
+        if trouble is not None:
+            return trouble
+        excess = self._excess(entries)
+        if excess and self.on_overflow == "fail":
+            return Trouble(excess, member=entries[-1].child)
+        if excess and self.on_overflow == "omit":
+            return {self.into: TOO_MANY}
+        return self._written(self._fitting(entries) if excess else entries, target)
+
+    def _entries(self, children: Iterable[Item | None]) -> list[Entry]:
+        """The children in order: by the value of its field, of which none is the least; equal ones by their keys."""
+        keyed = self.in_key_order(children)
+        if self.order is None:
+            return sorted((self._entry(key, child) for key, child in keyed), key=lambda entry: entry.name)
+        path, descending = self.order
+        ranked = [(_rank(get(self.source.view(child, [path]), path)), self._entry(key, child)) for key, child in keyed]
+        least = [entry for rank, entry in ranked if rank is None]
+        placed = [(rank, entry) for rank, entry in ranked if rank is not None]
+        others = [entry for _, entry in sorted(placed, key=lambda one: one[0], reverse=descending)]
+        return others + least if descending else least + others
+
+    def _entry(self, key: ItemKey, child: Item) -> Entry:
+        read = {field: self.source.ref(field).read(child) for field in self.by.fields}
+        name = self.by.build({field: value for field, value in read.items() if value is not None}, "S")
+        return Entry(key, "" if name is None else name["S"], {"M": dict(self._shown_of(child))})
+
+    def _shown_of(self, child: Item) -> Iterable[tuple[str, AttributeValue]]:
+        if self.fields is None:
+            keys = {attribute.name for attribute in self.source.table.key}
+            return ((name, value) for name, value in child.items() if name not in keys)
+        view = self.source.view(child, (path for path, _ in self.fields))
+        found = ((name, get(view, path)) for path, name in self.fields)
+        return ((name, value) for name, value in found if value is not None)
+
+    def _misnamed(self, entries: Iterable[Entry]) -> Trouble | None:
+        """A child that can have no entry, or none of its own."""
+        taken: set[str] = set()
+        for entry in entries:
+            if not entry.name:
+                return Trouble("NoEntryKey", member=entry.child)
+            if entry.name in taken:
+                return Trouble("EntryTwice", member=entry.child)
+            taken.add(entry.name)
+        return None
+
+    # ---------------------------------------------------------------- limits
+    def _excess(self, entries: Sequence[Entry]) -> str:
+        """Which limit they pass, if any."""
+        if self.max_items is not None and len(entries) > self.max_items:
+            return "TooManyItems"
+        if self.max_bytes is not None and value_bytes(self._whole(entries)) > self.max_bytes:
+            return "TooManyBytes"
+        return ""
+
+    def _fitting(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """As many as fit of those whose order is the greatest, whichever end of the order they stand at."""
+        if self.order is not None and self.order[1]:
+            return tuple(reversed(self._last(tuple(reversed(entries)))))
+        return self._last(entries)
+
+    def _last(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        if self.max_items is not None:
+            entries = entries[max(0, len(entries) - self.max_items) :]
+        if self.max_bytes is None:
+            return entries
+        empty = value_bytes(self._whole(()))
+        left = self.max_bytes - empty
+        for position in reversed(range(len(entries))):
+            left -= value_bytes(self._whole(entries[position : position + 1])) - empty
+            if left < 0:
+                return entries[position + 1 :]
+        return entries
+
+    # ---------------------------------------------------------------- what is written
+    def _whole(self, entries: Iterable[Entry]) -> AttributeValue:
+        if self.shape == "list":
+            return {"L": [entry.value for entry in entries]}
+        return {"M": {entry.name: entry.value for entry in entries}}
+
+    def _written(self, entries: Sequence[Entry], target: Item) -> Desired:
+        """Entry by entry where a map is there and few of them differ; else all in one."""
+        whole = {self.into: self._whole(entries)}
+        present = get(target, self.into)
+        if self.shape == "list" or present is None or "M" not in present:
+            return whole
+        each: dict[Path, AttributeValue | None] = {(*self.into, name): None for name in present["M"]}
+        each.update({(*self.into, entry.name): entry.value for entry in entries})
+        return each if len(differences(target, each)) <= ENTRIES_MAX_WRITES else whole
+
+
+def _rank(value: AttributeValue | None) -> tuple[str, str | bytes | Decimal | bool] | None:
+    """A value as it sorts: by type, then as DynamoDB sorts keys of that type; maps, lists and sets are all alike."""
+    if value is None:
+        return None
+    ((kind, content),) = value.items()
+    if kind == "N":
+        return kind, Decimal(content)
+    return kind, content if isinstance(content, (str, bytes, bool)) else ""

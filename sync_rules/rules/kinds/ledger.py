@@ -1,0 +1,190 @@
+"""The ledger: the pipeline's own table, where counts, sums, least and greatest keep what each child contributes.
+
+Law: a child's contribution stands in one entry, and the totals move in the transaction that writes it, so at every
+instant each total is the sum of the entries that name it. An entry names its total by the whole key, whatever the rule
+says by now. Numbers are exact: what DynamoDB could not hold is no number here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final, Literal
+
+from sync_rules.model.values import AttributeValue, Item, Path, get
+from sync_rules.model.entities import Entity, Table
+from sync_rules.model.where import Where
+from sync_rules.model.lookups import Find, Link
+from sync_rules.model.templates import Fields, Template, parse_template
+from sync_rules.model.items import Condition, ItemKey, Test, equals_seen
+from sync_rules.model.numbers import EXPONENT_MIN, digits_of, holdable, number_of, spelt, text_of
+
+AMOUNT: Final = "n"  # the number of an entry, a total or a rank item
+INTO: Final = "into"  # an entry's total: partition key and sort key
+AT: Final = "at"  # the attribute of the total that it is part of: AMOUNT, or one per group
+VERSION: Final = "v"  # of a total: how often it was added to, so that the same number twice can be told apart
+GROUP: Final = "="  # what a group's attribute begins with, so that no group can be named like another attribute
+ENTRY: Final = (INTO, AT, AMOUNT)
+
+BETWEEN: Final = "\x1f"  # parts two keys in one: no text has it, and it sorts before every digit
+RANK: Final = "rank"
+SHARD: Final = "shard"
+Role = Literal["child", "parent"]
+
+
+def rank_text(number: Decimal) -> str:
+    """A text that sorts among others as its number does: sign, exponent, digits.
+
+    Below zero exponent and digits are counted backwards, and the end sorts behind every digit: -1.23 is less than -1.2.
+    """
+    assert holdable(number), "only what DynamoDB can hold is ranked"
+    if not number:
+        return "0"
+    exponent, digits = number.adjusted() - EXPONENT_MIN, digits_of(number)
+    if number > 0:
+        return f"1{exponent:03d}{digits}"
+    backwards = "".join(str(9 - int(digit)) for digit in digits)
+    return f"-{999 - exponent:03d}{backwards}~"
+
+
+# ---------------------------------------------------------------- entries
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What a child adds to which attribute of which total. Never zero."""
+
+    total: ItemKey
+    at: str
+    amount: Decimal
+
+
+def entry_item(key: ItemKey, contribution: Contribution) -> Item:
+    """The entry that says so."""
+    into: AttributeValue = {"L": [{"S": value} for _, _, value in contribution.total.values]}
+    amount = spelt(contribution.amount)
+    return {**key.attributes(), INTO: into, AT: {"S": contribution.at}, AMOUNT: {"N": amount}}
+
+
+def contribution_of(table: Table, entry: Item) -> Contribution | None:
+    """What an entry says; None for one that the pipeline did not write."""
+    amount = number_of(entry.get(AMOUNT))
+    at = entry.get(AT, {}).get("S")
+    into = [value.get("S") for value in entry.get(INTO, {}).get("L", ())]
+    if amount is None or at is None or None in into or len(into) != len(table.key):
+        return None
+    key = ItemKey(table.name, tuple((a.name, a.type, value) for a, value in zip(table.key, into, strict=True)))
+    return Contribution(key, at, amount)
+
+
+def as_seen(key: ItemKey, item: Item | None, names: Iterable[str]) -> tuple[Condition, ...]:
+    """An item of the pipeline is still what it was, or still not there."""
+    there = (key.values[0][0],)
+    if item is None:
+        return (Condition(Test.ABSENT, there),)
+    return (Condition(Test.EXISTS, there), *(equals_seen((name,), item.get(name)) for name in names))
+
+
+# ---------------------------------------------------------------- children, as the rules of a ledger read them
+def watched(child: Entity, link: Link, where: Where | None, paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Where a child keeps what decides its contribution, without its key, which cannot change."""
+    keys = {attribute.name for attribute in child.table.key}
+    stored = [*(ref.path for _, ref in link), *(child.stored(path) for path in (*paths, *_where_paths(where)))]
+    return tuple(dict.fromkeys(path for path in stored if path[0] not in keys))
+
+
+def holds(where: Where | None, child: Entity, item: Item) -> bool:
+    """Whether the rule speaks of this child."""
+    view = child.view(item, _where_paths(where))
+    return where is None or where.holds(view, view)
+
+
+def _where_paths(where: Where | None) -> tuple[Path, ...]:
+    """The fields that `where` reads; it may call them by the child's name or by their own."""
+    return () if where is None else (*where.source_paths, *where.target_paths)
+
+
+def read(child: Entity, item: Item, path: Path) -> AttributeValue | None:
+    """A child's value at a path, be it an attribute or bound by its key."""
+    return get(child.view(item, (path,)), path)
+
+
+# ---------------------------------------------------------------- keys
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """The entities of one rule in its ledger's table.
+
+    Least and greatest are found by `find`: the rank items of a parent in the order of their amounts, each of which
+    points to its parent by `link`.
+    """
+
+    entries: Entity
+    totals: Entity
+    ranks: Entity
+    link: Link
+    find: Find
+
+
+def ledger_of(name: str, child: Entity, parent: Entity, table: Table, shards: int = 1) -> Ledger:
+    """What a rule of this name keeps in a table that is `suitable`, of entities that are `supported`."""
+    parents, children = _texts(parent, "parent"), _texts(child, "child")
+    total = f"{name}/T{{{SHARD}}}/" if shards > 1 else f"{name}/T/"
+    ranks = _entity(
+        f"{name}.rank", table, f"{name}/R/{BETWEEN.join(parents)}", BETWEEN.join((f"{{{RANK}}}", *children))
+    )
+    return Ledger(
+        _entity(f"{name}.ledger", table, f"{name}/L/{children[0]}", *children[1:]),
+        _entity(f"{name}.total", table, f"{total}{parents[0]}", *parents[1:]),
+        ranks,
+        tuple((field, ranks.ref(f"parent.{field}")) for field in parent.identity),
+        Find(None, ((table.partition, ranks.templates[table.partition.name]),)),
+    )
+
+
+def supported(entity: Entity) -> bool:
+    """Whether the ledger's keys can name items of this entity: binary has no place in a text."""
+    return all(attribute.type != "B" for attribute in entity.table.key)
+
+
+def suitable(table: Table) -> bool:
+    """Whether a table can be a ledger: a key of two strings, under names that no item of a ledger uses."""
+    return len(table.key) == 2 and all(  # noqa: PLR2004 - partition and sort
+        attribute.type == "S" and attribute.name not in (*ENTRY, VERSION) and not attribute.name.startswith(GROUP)
+        for attribute in table.key
+    )
+
+
+def naming(role: Role, entity: Entity, key: ItemKey) -> dict[str, AttributeValue]:
+    """The fields by which the ledger's keys name an item. Numbers that are equal have one text."""
+    fields = (entity.fields(key) or {}).items()
+    return {f"{role}.{f}": {"N": text_of(value)} if "N" in value else value for f, value in fields}
+
+
+def named(role: Role, entity: Entity, fields: Fields | None) -> ItemKey | None:
+    """The item that a key of the ledger with these fields names; None when it can name none."""
+    if fields is None:
+        return None
+    prefix = f"{role}."
+    return entity.key_of({f.removeprefix(prefix): value for f, value in fields.items() if f.startswith(prefix)})
+
+
+def nowhere(rule: str, table: Table, key: ItemKey) -> ItemKey:
+    """A key under which nothing ever stands: where to look for what has no place, so that the trouble is told."""
+    values = zip(table.key, (f"{rule}/?", key.digest()), strict=True)
+    return ItemKey(table.name, tuple((attribute.name, attribute.type, value) for attribute, value in values))
+
+
+def _entity(name: str, table: Table, partition: str, sort: str = "-") -> Entity:
+    texts = zip(table.key, (partition, sort), strict=True)
+    return Entity(name, table, {attribute.name: parse_template(text) for attribute, text in texts})
+
+
+def _texts(entity: Entity, role: Role) -> tuple[str, ...]:
+    """An entity's key templates, under field names that no other entity's have."""
+    return tuple(_text(entity.templates[attribute.name], role) for attribute in entity.table.key)
+
+
+def _text(template: Template, role: Role) -> str:
+    text = template.literals[0]
+    for field, after in zip(template.fields, template.literals[1:], strict=True):
+        text += f"{{{role}.{field}}}{after}"
+    return text

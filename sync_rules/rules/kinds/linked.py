@@ -1,0 +1,135 @@
+"""Rules whose targets each point to one source: what copies and paths have in common.
+
+Law: never one source's value on another source's target. What names the source is in every guard, and a target that has
+come to point elsewhere is looked at by its own record.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Final, Literal
+
+from sync_rules.model.values import Item, Path, get
+from sync_rules.model.where import Where
+from sync_rules.rules.rule import TargetRule
+from sync_rules.model.lookups import KeyConditions, Link, Pointer, named_fields
+from sync_rules.model.items import Condition, ItemKey, Test, equals_seen
+
+OnDelete = Literal["keep", "clear", "delete", "restrict"]
+# What a target without its source must hold: None says nothing, True says that there is no copy.
+CLEARS: Final[Mapping[OnDelete, bool]] = MappingProxyType(
+    {
+        "keep": False,
+        "clear": True,
+        "delete": False,  # only a REMOVE record of the source deletes, and only in a transaction
+        "restrict": False,  # it is reported
+    }
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedRule(TargetRule):
+    """`link` pairs each identity field of the source with the place on the target where it is read. `settle_seconds` is
+    how long an index may lag before the second look at its targets.
+    """
+
+    link: Link
+    where: Where | None = None
+    on_delete: OnDelete = "keep"
+    strict: bool = False
+
+    # ---------------------------------------------------------------- finding
+    @property
+    def lists_by(self) -> tuple[object, ...]:
+        return (self.target.name, self.find, self.link)
+
+    def conditions(self, anchor: ItemKey) -> KeyConditions | None:
+        """The Query for the targets of a source."""
+        return None if self.find is None else self.find.conditions(named_fields(self.link, self.source, anchor))
+
+    @cached_property
+    def pointer(self) -> Pointer:
+        """From a target to its source."""
+        return Pointer(self.link, self.source)
+
+    def source_key(self, target: Item) -> ItemKey | None:
+        """The key of the source that a target points to; None when it points to none."""
+        return self.pointer(target)
+
+    def source_keys(self, target: Item) -> tuple[ItemKey, ...]:
+        key = self.source_key(target)
+        return () if key is None else (key,)
+
+    # ---------------------------------------------------------------- what matters
+    @cached_property
+    def link_paths(self) -> tuple[Path, ...]:
+        """The target paths that say which source it points to, without those inside its key, which cannot change."""
+        keys = {attribute.name for attribute in self.target.table.key}
+        return tuple(dict.fromkeys(ref.path for _, ref in self.link if ref.path[0] not in keys))
+
+    @cached_property
+    def where_paths(self) -> tuple[Path, ...]:
+        """What `where` reads of a target, without what its key binds, which cannot change."""
+        keys = {attribute.name for attribute in self.target.table.key}
+        stored = (self.target.stored(path) for path in (self.where.target_paths if self.where else ()))
+        return tuple(dict.fromkeys(path for path in stored if path[0] not in keys))
+
+    @cached_property
+    def goes_by(self) -> tuple[Path, ...]:
+        return (*self.link_paths, *self.where_paths)
+
+    @cached_property
+    def relevant_paths(self) -> tuple[Path, ...]:
+        """Link, copies, `where`, and the keys of the index by which a target is listed, because an item that moves
+        inside an index can slip past a page.
+        """
+        index = self.find.index if self.find is not None else None
+        keys = [a.name for a in self.target.table.index(index).attributes] if index else []
+        return tuple(dict.fromkeys([*self.link_paths, *self.copies, *self.where_paths, *((name,) for name in keys)]))
+
+    @property
+    @abstractmethod
+    def source_paths(self) -> tuple[Path, ...]:
+        """What the rule reads of a source: a change of any of these pushes."""
+
+    @property
+    def watches_in_source(self) -> tuple[Path, ...]:
+        return self.source_paths
+
+    # ---------------------------------------------------------------- what is true
+    def where_holds(self, source: Item, target: Item) -> bool:
+        """Whether the rule speaks of this pair."""
+        if self.where is None:
+            return True
+        return self.where.holds(
+            self.source.view(source, self.where.source_paths), self.target.view(target, self.where.target_paths)
+        )
+
+    def without_source(self) -> Mapping[Path, None] | None:
+        """What a target must hold whose source does not exist: the delete policy says it."""
+        return dict.fromkeys(self.copies) if CLEARS[self.on_delete] else None
+
+    def deletes(self, target: Item) -> bool:
+        """Whether a target goes with its source. Where `where` does not hold, the rule says nothing of it; `check` sees
+        to it that it reads no attribute of a source that is gone.
+        """
+        return self.on_delete == "delete" and self.where_holds({}, target)
+
+    def restricts(self, target: Item) -> bool:
+        return self.on_delete == "restrict" and self.where_holds({}, target)
+
+    # ---------------------------------------------------------------- guards
+    def link_guard(self, image: Item) -> tuple[Condition, ...]:
+        """Never one user's name on another user's order: what names the source must be as it was seen."""
+        return tuple(equals_seen(path, get(image, path)) for path in self.goes_by)
+
+    def source_guard(self, source: Item | None) -> tuple[Condition, ...]:
+        """The source is as it was read: gone, or there with the same values at every path the rule reads."""
+        there = (self.source.table.partition.name,)
+        if source is None:
+            return (Condition(Test.ABSENT, there),)
+        return (Condition(Test.EXISTS, there), *(equals_seen(path, get(source, path)) for path in self.source_paths))

@@ -1,0 +1,273 @@
+"""mirror: an item for an item, under another key.
+
+Law: a mirror is there exactly if the source that it names is there, is let in, and names it. Whatever is written to one
+is written in a transaction with a check of everything that was read of its source, or of very many attributes at least
+what names and lets in the mirror; and only to an item that names this source: a key that something else has taken is
+reported and left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from sync_rules.model.values import AttributeValue, Item, Path, changed, get
+from sync_rules.model.entities import Entity, KeyType, Ref
+from sync_rules.model.where import Where
+from sync_rules.rules.rule import Node, Part, PartRule, Trouble
+from sync_rules.model.lookups import Link, Pointer
+from sync_rules.model.templates import Fields, Template
+from sync_rules.model.indexkeys import asked_by_indexes, fitting
+from sync_rules.model.items import (Change, Check, Condition, Delete, ItemKey, Put, Test, Transaction, Update, Write, equals_seen)
+from sync_rules.model.writes import differences, misfit, target_exists, update_of
+
+Values = dict[Path, AttributeValue | None]
+
+# A condition may have 4 KB, of which an attribute takes about 17 bytes, and one inside maps more.
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+CHECK_MAX_ATTRIBUTES: Final = 100
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MirrorRule(PartRule):
+    """`fields` pairs fields of the mirror with the places on the source where they are read; `each` binds one more,
+    with a mirror for every element of a list or set. `attributes` pairs what is copied, source and mirror; None: all.
+    """
+
+    fields: tuple[tuple[str, Ref], ...]
+    attributes: tuple[tuple[Path, Path], ...] | None
+    each: tuple[str, Path] | None
+    where: Where | None
+    kind = "mirror"
+
+    def body(self) -> Mapping[str, object]:
+        return {
+            "fields": sorted((field, ref.path) for field, ref in self.fields),
+            "attributes": "all" if self.attributes is None else sorted(self.attributes),
+            "each": self.each,
+            "where": self.where and self.where.text,
+        }
+
+    # ---------------------------------------------------------------- what a mirror holds
+    @cached_property
+    def pointer(self) -> Pointer:
+        """From a mirror to its source."""
+        return Pointer(self.names, self.source)
+
+    @cached_property
+    def names(self) -> Link:
+        """Where a mirror holds the identity of its source: in its key, if that binds it, else in an attribute."""
+        mirrored = {ref: field for field, ref in reversed(self.fields)}
+        here = [(field, mirrored.get(self.source.ref(field), field)) for field in self.source.identity]
+        return tuple((f, self.target.ref(m) if m in self.target.identity else Ref(m, (m,))) for f, m in here)
+
+    @cached_property
+    def identity_paths(self) -> tuple[Path, ...]:
+        """The attributes that say whose a mirror is, beside its key."""
+        return tuple(dict.fromkeys(ref.path for _, ref in self.names if not _in_key(self.target, ref.path)))
+
+    @cached_property
+    def index_keys(self) -> Mapping[str, tuple[Template, KeyType, int]]:
+        """The attributes that are built for indexes: from which template, of which type, how long at most. One that is
+        a field by itself is built only if the rule binds that; else it is an attribute like any other.
+        """
+        bound = {field for field, _ in self.fields} | ({self.each[0]} if self.each else set())
+        found: dict[str, tuple[Template, KeyType, int]] = {}
+        for name, asked in asked_by_indexes(self.target.table).items():
+            itself = Template(f"{{{name}}}", ("", ""), (name,))
+            template = self.target.templates.get(name, itself)
+            if (template != itself or name in bound) and not _in_key(self.target, (name,)):
+                found[name] = (template, *asked)
+        return found
+
+    @cached_property
+    def copies(self) -> tuple[Path, ...]:
+        """What is written on a mirror beside its key; with `all`, whatever else it holds is written too."""
+        given = (to for _, to in self.attributes or () if not _in_key(self.target, to))
+        return tuple(dict.fromkeys([*self.identity_paths, *((name,) for name in self.index_keys), *given]))
+
+    def nodes(self) -> tuple[Node, ...]:
+        """What it writes, its key included: mirrors of mirrors must not come back to where they began."""
+        writes = [*((attribute.name,) for attribute in self.target.table.key), *self.copies]
+        reads = tuple((self.source, path) for path in self._reads)
+        if self.attributes is None:  # the empty path is the whole item
+            writes, reads = [()], ((self.source, ()),)
+        return tuple(Node(self, (self.target, path), reads) for path in writes)
+
+    # ---------------------------------------------------------------- what is read of a source
+    @cached_property
+    def _reads(self) -> tuple[Path, ...]:
+        paths = [ref.path for _, ref in self.fields]
+        paths += [self.each[1]] if self.each else []
+        paths += [self.source.stored(path) for path, _ in self.attributes or ()]
+        paths += [self.source.stored(path) for path in (_paths(self.where) if self.where else ())]
+        return tuple(dict.fromkeys([*(self.source.ref(field).path for field in self.source.identity), *paths]))
+
+    def source_paths(self, *sources: Item | None) -> tuple[Path, ...]:
+        """Everything that the rule reads of its source, without what lies in the key, which cannot change. Where all
+        attributes are copied, they are those that these sources have.
+        """
+        held = sorted({(name,) for source in sources for name in source or ()}) if self.attributes is None else ()
+        return tuple(dict.fromkeys(path for path in (*self._reads, *held) if not _in_key(self.source, path)))
+
+    def mirrors(self, source: Item | None) -> dict[ItemKey, Fields]:
+        """The mirrors that a source names, let in or not, each with the fields that make its key."""
+        found: dict[ItemKey, Fields] = {}
+        for fields in () if source is None else self._each_fields(source):
+            key = self.target.key_of(fields)
+            if key is not None:
+                found.setdefault(key, fields)
+        return found
+
+    def _unnamed(self, source: Item | None) -> bool:
+        """Whether a mirror is missing because its key cannot be, though the source has all that it is made of: it is
+        too long, has a separator within a field, or a field that is no text or number. Nobody would notice.
+        """
+        return source is not None and any(
+            self.target.key_of(fields) is None and all(_says(fields.get(field)) for field in self.target.identity)
+            for fields in self._each_fields(source)
+        )
+
+    def _each_fields(self, source: Item) -> Iterator[Fields]:
+        """The fields of each mirror that there should be."""
+        read = {field: ref.read(source) for field, ref in self.fields}
+        fields = {field: value for field, value in read.items() if value is not None}
+        yield from ({**fields, **each} for each in self._each(source))
+
+    def _each(self, source: Item) -> Iterator[Fields]:
+        if self.each is None:
+            yield {}
+            return
+        field, path = self.each
+        for kind, elements in (get(source, path) or {}).items():
+            if kind == "L":
+                yield from ({field: e} for e in elements)
+            elif kind in ("SS", "NS", "BS"):
+                yield from ({field: {kind[0]: e}} for e in sorted(elements))
+
+    def _lets_in(self, source: Item) -> bool:
+        if self.where is None:
+            return True
+        seen = self.source.view(source, _paths(self.where))
+        return self.where.holds(seen, seen)
+
+    # ---------------------------------------------------------------- parts
+    def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
+        """Of a source: every mirror that it named or names. Of a mirror: the source that it named or names."""
+        found: list[Part] = []
+        came_or_went = change.old is None or change.new is None
+        if entity is self.source and (
+            came_or_went or changed(change.old, change.new, self.source_paths(change.old, change.new))
+        ):
+            found += (Part(self, key, change.key) for key in {**self.mirrors(change.old), **self.mirrors(change.new)})
+            if self._unnamed(change.old) or self._unnamed(change.new):
+                found.append(Part(self, change.key, change.key))  # no mirror stands there: only the trouble is told
+        if entity is self.target and (
+            came_or_went or changed(change.old, change.new, self._owned(change.old, change.new))
+        ):
+            named = (self.pointer(image) for image in (change.old, change.new) if image is not None)
+            found += (Part(self, change.key, source) for source in named if source is not None)
+        return dict.fromkeys(found)
+
+    def _owned(self, *mirrors: Item | None) -> tuple[Path, ...]:
+        """What the rule answers for on a mirror."""
+        if self.attributes is not None:
+            return self.copies
+        names = dict.fromkeys(name for mirror in mirrors for name in mirror or ())
+        return tuple((name,) for name in names if not _in_key(self.target, (name,)))
+
+    def judge(self, part: Part, target: Item | None, source: Item | None) -> Write | Trouble | None:
+        """One mirror put, brought in line, or deleted; nothing when it is as it should be."""
+        if part.source is None:
+            return None
+        named = self.mirrors(source) if source is not None and self._lets_in(source) else {}
+        owner = None if target is None else self.pointer(target)
+        if part.target not in named:
+            if part.target == part.source:  # the source itself, which is never written
+                unnamed = source is not None and self._lets_in(source) and self._unnamed(source)
+                return Trouble("NoMirrorKey", member=part.source) if unnamed else None
+            if target is None or owner != part.source:
+                return None
+            return self._with_check(part.source, source, Delete(part.target, self._still_of(part.target, target)))
+        if source is None or (target is not None and (owner != part.source or part.target == part.source)):
+            # of another source: that one may be about to let it go
+            return Trouble("KeyTaken", patient=owner is not None)
+        desired = self._desired(part.target, named[part.target], source)
+        if target is None:
+            absent = Condition(Test.ABSENT, (self.target.table.partition.name,))
+            put = Put(part.target, _item(part.target, desired), (absent,))
+            return self._with_check(part.source, source, put)
+        changes = differences(target, {**dict.fromkeys(self._owned(target)), **desired})
+        if not changes:
+            return None
+        if reason := misfit(target, changes):
+            return Trouble(reason)
+        return self._with_check(part.source, source, self._change(part.target, target, desired, changes))
+
+    # ---------------------------------------------------------------- what is written
+    def _desired(self, key: ItemKey, fields: Fields, source: Item) -> Values:
+        """What a mirror of this key must hold beside it."""
+        if self.attributes is None:
+            held: Values = {(name,): value for name, value in source.items() if not _in_key(self.source, (name,))}
+        else:
+            view = self.source.view(source, (path for path, _ in self.attributes))
+            held = {to: get(view, path) for path, to in self.attributes}
+        held |= {ref.path: self.source.ref(field).read(source) for field, ref in self.names}
+        held = {path: value for path, value in held.items() if not _in_key(self.target, path)}
+        item = _item(key, held)
+        for name, (template, kind, max_bytes) in self.index_keys.items():
+            known = {field: fields.get(field) or get(item, tuple(field.split("."))) for field in template.fields}
+            value = template.build({f: v for f, v in known.items() if v is not None}, kind)
+            held[(name,)] = fitting(value, max_bytes)
+        return held
+
+    def _change(self, key: ItemKey, mirror: Item, desired: Values, changes: Values) -> Update | Put:
+        """What differs, each as it was seen; where there is no room to compare so many, all anew: with all attributes
+        copied, nothing else may stay.
+        """
+        still = self._still_of(key, mirror)
+        if self.attributes is None and len(changes) > CHECK_MAX_ATTRIBUTES:
+            return Put(key, _item(key, desired), still)
+        return update_of(key, mirror, changes, still)
+
+    def _still_of(self, key: ItemKey, mirror: Item) -> tuple[Condition, ...]:
+        """It is there, and of the source that it was seen to be of."""
+        return (target_exists(key), *(equals_seen(path, get(mirror, path)) for path in self.identity_paths))
+
+    def _with_check(self, key: ItemKey, source: Item | None, action: Put | Delete | Update) -> Transaction:
+        """The same check for all mirrors of a source that was read once: so that a move is one transaction."""
+        there = (self.source.table.partition.name,)
+        if source is None:
+            return Transaction((Check(key, (Condition(Test.ABSENT, there),)), action))
+        as_read = (equals_seen(path, get(source, path)) for path in self._checked(source))
+        return Transaction((Check(key, (Condition(Test.EXISTS, there), *as_read)), action))
+
+    def _checked(self, source: Item) -> tuple[Path, ...]:
+        """What the check compares: all that was read; but of an item with more attributes than a condition has room for
+        what names and lets in the mirror. The price: a late write may show old attributes for a moment, until the
+        record of that write, or that of the source, has been seen; a mirror too many or too few it cannot leave.
+        """
+        paths = self.source_paths(source)
+        return paths if len(paths) <= CHECK_MAX_ATTRIBUTES else self.source_paths()
+
+
+def _item(key: ItemKey, held: Values) -> Item:
+    """The item of this key that holds these values, in as many maps as it takes."""
+    update = update_of(key, key.attributes(), {path: value for path, value in held.items() if value is not None}, ())
+    return {**key.attributes(), **{path[0]: value for path, value in update.sets}}
+
+
+def _says(value: AttributeValue | None) -> bool:
+    """Whether a field is given. What is NULL or an empty text is not: a user without an email is no failure."""
+    return value is not None and "NULL" not in value and value.get("S") != ""
+
+
+def _in_key(entity: Entity, path: Path) -> bool:
+    return any(attribute.name == path[0] for attribute in entity.table.key)
+
+
+def _paths(where: Where) -> tuple[Path, ...]:
+    """What a condition over one item reads of it."""
+    return (*where.source_paths, *where.target_paths)

@@ -1,0 +1,132 @@
+"""path: where an item stands in a hierarchy, as the path of ids from the root down to it.
+
+Law: a path is its parent's path and one segment more, written level by level, each level told by the record of the one
+above. An id that stands in the parent's path already is never appended, so paths stay simple and every walk ends, on a
+true cycle too. A segment is compared whole: CM1 is not in CM10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from sync_rules.model.values import AttributeValue, Item, Path, changed, get
+from sync_rules.model.entities import Ref
+from sync_rules.rules.rule import Desired, Node, Trouble
+from sync_rules.rules.formula import stable_hash
+from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.model.items import Change
+from sync_rules.model.numbers import text_of
+
+CYCLE = "Cycle"
+PARENT_WITHOUT_PATH = "ParentWithoutPath"
+SEPARATOR_IN_ID = "SeparatorInId"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TreeRule(LinkedRule):
+    """Source and target are one entity, the source being the parent; the first pair of `link` names it. `own` is the id
+    that becomes the item's segment. `graph` holds `<root id>#<n>`, n from 1 to `shards`; `carry` is taken from the
+    parent, and is a root's own.
+
+    Only the children of a parent that is gone are under its delete policy. What hangs below a cleared child waits, with
+    the paths it has, because a parent without a path may just have been put anew.
+    """
+
+    path: Path
+    separator: str = "|"
+    own: Ref
+    graph: Path | None = None
+    depth: Path | None = None
+    carry: tuple[Path, ...] = ()
+    shards: int = 1
+    kind = "path"
+
+    @cached_property
+    def copies(self) -> tuple[Path, ...]:
+        made = (self.path, self.graph, self.depth)
+        return (*(path for path in made if path is not None), *self.carry)
+
+    @cached_property
+    def source_paths(self) -> tuple[Path, ...]:
+        """Graph and depth follow from the path, and are not read of a parent."""
+        return (self.path, *self.carry)
+
+    def nodes(self) -> tuple[Node, ...]:
+        """Without what each attribute reads of itself, one level up: hierarchies are the cycles that end."""
+        goes_by = tuple((self.target, path) for path in self.goes_by)
+        parent = (self.source, self.path)
+        return tuple(
+            Node(self, (self.target, copy), () if copy == self.path else (parent,), goes_by) for copy in self.copies
+        )
+
+    def body(self) -> Mapping[str, object]:
+        return {
+            "path": self.path,
+            "separator": self.separator,
+            "graph": self.graph,
+            "depth": self.depth,
+            "carry": sorted(self.carry),
+            "shards": self.shards,
+            "link": sorted((field, ref.path) for field, ref in self.link),
+            "via": self.find and self.find.index,
+            "on_delete": self.on_delete,
+            "settle_seconds": self.settle_seconds,
+        }
+
+    # ---------------------------------------------------------------- what matters
+    def pushes(self, change: Change) -> bool:
+        """A parent came or went, or changed in what its children take from it. Of one without a path they take nothing:
+        its own record gives it one, and the record of that pushes.
+        """
+        if change.new is None:
+            return self.on_delete != "keep"
+        if self._path_of(change.new) is None:
+            return False
+        return change.old is None or changed(change.old, change.new, self.source_paths)
+
+    def orphans(self, target: Item) -> bool:  # noqa: ARG002
+        """Whether it is reported that a parent does not exist, whatever the policy: the paths below lead nowhere. Where
+        they are cleared, it is what the rule says.
+        """
+        return self.on_delete != "clear"
+
+    # ---------------------------------------------------------------- what is true
+    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Trouble | None:
+        own = text_of(self.own.read(target))
+        if own is None:
+            return None  # a binary id makes no segment
+        # also an end that would run into a separator of several characters: "a:" before "::" could be read in two ways
+        if self.separator in own + self.separator[:-1]:
+            return Trouble(SEPARATOR_IN_ID)
+        parent = self.link[0][1].read(target)
+        if parent is None or "NULL" in parent or parent.get("S") == "":
+            return self._made((own,), own)
+        if text_of(parent) == own:
+            return Trouble(CYCLE)
+        source = sources[0] if sources else None
+        if source is None:
+            return self.without_source()
+        path = self._path_of(source)
+        if path is None:
+            # patient: a parent that was just put gets one within a moment; in a ring, or below a bad id, it never does
+            return Trouble(PARENT_WITHOUT_PATH, patient=True)
+        segments = path.split(self.separator)
+        if own in segments:
+            # patient: it may be the path that is late, where an item moved under a former child of its own
+            return Trouble(CYCLE, patient=True)
+        return {**self._made((*segments, own), own), **{copy: get(source, copy) for copy in self.carry}}
+
+    def _made(self, segments: tuple[str, ...], own: str) -> dict[Path, AttributeValue | None]:
+        """What follows from the segments of a path, the root's first and the own last."""
+        made: dict[Path, AttributeValue | None] = {self.path: {"S": self.separator.join(segments)}}
+        if self.graph is not None:
+            made[self.graph] = {"S": f"{segments[0]}#{1 + stable_hash(own) % self.shards}"}
+        if self.depth is not None:
+            made[self.depth] = {"N": str(len(segments) - 1)}
+        return made
+
+    def _path_of(self, item: Item) -> str | None:
+        value = get(item, self.path)
+        return None if value is None else value.get("S") or None

@@ -1,0 +1,119 @@
+"""count, sum, min and max by listing: the members are read each time, and what they come to is written.
+
+Law: the number is exact, and the same whichever order the members are found in. It is for small groups; large ones are
+kept by a ledger, from whose sorted items `ends` reads the first or the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Literal
+
+from sync_rules.rules.kinds import ledger
+from sync_rules.model.values import Item, Path
+from sync_rules.rules.rule import Desired, Members, Trouble
+from sync_rules.rules.kinds.gathered import GatheredRule
+from sync_rules.model.items import ItemKey
+from sync_rules.model.numbers import holdable, number_of, spelt, text_of, total_of
+
+Function = Literal["count", "sum", "min", "max"]
+Weights = tuple[Path, Mapping[str, str]]  # a field, and what a member counts for each of its values
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RecountRule(GatheredRule):
+    """`of` is the field that is added up or compared; `per` the one by whose values the members are grouped. `ends`:
+    the listing is sorted by the amount, so that its first or last member is enough.
+    """
+
+    function: Function
+    of: Path | None = None
+    weights: Weights | None = None
+    per: Path | None = None
+    ends: bool = False
+
+    @property
+    def kind(self) -> str:
+        return self.function
+
+    @property
+    def reads(self) -> Iterable[Path]:
+        named = (self.of, self.weights and self.weights[0], self.per)
+        return tuple(path for path in named if path is not None)
+
+    def body(self) -> Mapping[str, object]:
+        return {
+            **super().body(),
+            "mode": "recount",
+            "of": self.of,
+            "weights": self.weights and [self.weights[0], sorted(self.weights[1].items())],
+            "per": self.per,
+            "ends": self.ends,
+        }
+
+    def members(self, key: ItemKey, target: Item) -> Members | None:
+        listing = super().members(key, target)
+        if listing is None or not self.ends:
+            return listing
+        return replace(listing, max_items=1, enough=True, backward=self.function == "max")
+
+    # ---------------------------------------------------------------- what is true
+    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Trouble:  # noqa: ARG002
+        """What the members come to, in all or per group. As with a ledger, groups of nothing are left out."""
+        groups: dict[str, list[Decimal]] = {}
+        for key, member in self.in_key_order(sources):
+            amount, group = self._amount(member), self._group(member)
+            if isinstance(amount, Trouble):
+                return replace(amount, member=key)
+            if isinstance(group, Trouble):
+                return replace(group, member=key)
+            if amount is not None and group is not None:
+                groups.setdefault(group, []).append(amount)
+        numbers = {group: self._number(amounts) for group, amounts in groups.items()}
+        if not all(map(holdable, numbers.values())):
+            return Trouble("NumberTooLong")
+        shown = {group: {"N": spelt(number)} for group, number in numbers.items() if number or not self._adds}
+        if self.per is not None:
+            return {self.into: {"M": shown}}
+        return {self.into: shown.get("", {"N": "0"} if self._adds else None)}
+
+    @property
+    def _adds(self) -> bool:
+        """Whether nothing comes to 0; it has no least and no greatest."""
+        return self.function in ("count", "sum")
+
+    def _amount(self, member: Item) -> Decimal | Trouble | None:
+        """What a member adds, or is compared by; None when it has no say."""
+        if self.function == "count":
+            return Decimal(1) if self.weights is None else self._weight(member, *self.weights)
+        assert self.of is not None, "what is added up or compared has a name"
+        value = ledger.read(self.source, member, self.of)
+        if value is None:
+            return None
+        number = number_of(value)
+        return Trouble("NotANumber") if number is None else number
+
+    def _weight(self, member: Item, path: Path, weights: Mapping[str, str]) -> Decimal | None:
+        weight = weights.get(text_of(ledger.read(self.source, member, path)) or "")
+        return None if weight is None else Decimal(weight)
+
+    def _group(self, member: Item) -> str | Trouble | None:
+        """The group a member counts in: without `per` all are in one, and with it none is that names none."""
+        if self.per is None:
+            return ""
+        value = ledger.read(self.source, member, self.per)
+        group = text_of(value)
+        if group is None and value is not None:
+            return Trouble("NotAGroup")
+        return group or None  # a map has no empty key
+
+    def _number(self, amounts: Sequence[Decimal]) -> Decimal:
+        match self.function:
+            case "count" | "sum":
+                return total_of(amounts)
+            case "min":
+                return min(amounts)
+            case "max":
+                return max(amounts)

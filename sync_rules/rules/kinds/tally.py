@@ -1,0 +1,191 @@
+"""count and sum: what each child contributes, entered in the ledger once and added to its parent's total with it.
+
+Law: an entry is a copy of what its child contributes, guarded by what was seen there, and every record of an entry is a
+reason to look at it again, whoever wrote it. Without either, a late write counts a child twice, or one that is gone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from typing import Literal
+
+from sync_rules.rules.kinds import ledger
+from sync_rules.model.values import Item, Path, changed
+from sync_rules.model.entities import Entity
+from sync_rules.model.where import Where
+from sync_rules.rules.rule import Node, Part, PartRule, Trouble
+from sync_rules.model.lookups import Link, Pointer
+from sync_rules.rules.kinds.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSION, Contribution
+from sync_rules.model.items import Change, Delete, Increment, ItemKey, Put, Transaction
+from sync_rules.model.numbers import holdable, number_of, spelt, text_of, total_of
+
+Function = Literal["count", "sum"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TallyRule(PartRule):
+    """`source` is the child, `target` its entry. `link` pairs each identity field of the parent with the place on the
+    child where it is read; `weights` is an attribute of the child and how much each of its values counts.
+    """
+
+    parent: Entity
+    totals: Entity
+    function: Function
+    link: Link
+    of: Path | None = None
+    weights: tuple[Path, Mapping[str, str]] | None = None
+    per: Path | None = None
+    where: Where | None = None
+    shards: int = 1
+
+    @property
+    def kind(self) -> str:
+        return self.function
+
+    @cached_property
+    def pointer(self) -> Pointer:
+        """From a child to its parent."""
+        return Pointer(self.link, self.parent)
+
+    @cached_property
+    def source_paths(self) -> tuple[Path, ...]:
+        """What decides the contribution of a child."""
+        paths = (self.of, self.weights and self.weights[0], self.per)
+        return ledger.watched(self.source, self.link, self.where, (path for path in paths if path is not None))
+
+    def watches(self, entity: Entity) -> tuple[Path, ...] | None:
+        return self.source_paths if entity is self.source else None
+
+    def nodes(self) -> tuple[Node, ...]:
+        reads = tuple((self.source, path) for path in self.source_paths)
+        return tuple(Node(self, (entity, (AMOUNT,)), reads) for entity in (self.target, self.totals))
+
+    def body(self) -> Mapping[str, object]:
+        return {
+            "function": self.function,
+            "link": sorted((field, ref.path) for field, ref in self.link),
+            "of": self.of,
+            "weights": self.weights and (self.weights[0], sorted(self.weights[1].items())),
+            "per": self.per,
+            "where": self.where and self.where.text,
+            "shards": self.shards,
+            "ledger": self.target.table.name,
+        }
+
+    # ---------------------------------------------------------------- what matters
+    def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
+        """The entry of a child that came, went or changed in what decides; and every entry that was written. What
+        cannot be counted is told where no entry stands, beside that.
+        """
+        if entity is self.target:
+            yield Part(self, change.key, ledger.named("child", self.source, entity.fields(change.key)))
+        elif change.old is None or change.new is None or changed(change.old, change.new, self.source_paths):
+            entry = self._entry_of(change.key)
+            if entry is not None:
+                yield Part(self, entry, change.key)
+            images = (image for image in (change.old, change.new) if image is not None)
+            if any(isinstance(self._contribution(entry, image), Trouble) for image in images):
+                yield Part(self, ledger.nowhere(self.title, self.target.table, change.key), change.key)
+
+    def _entry_of(self, child: ItemKey) -> ItemKey | None:
+        return self.target.key_of(ledger.naming("child", self.source, child))
+
+    # ---------------------------------------------------------------- what is true
+    def judge(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Trouble | None:
+        """The entry as its child is now, and the totals moved by the difference. Trouble with a child is told once,
+        where nothing ever stands: what it counted before must be taken back all the same.
+        """
+        if self.target.fields(part.target) is None:
+            return self._told(part, source)
+        held = None if target is None else ledger.contribution_of(self.target.table, target)
+        if held is None and target is not None:
+            return Trouble("EntryBroken", member=part.source)
+        wanted = None if source is None else self._contribution(part.target, source)
+        if isinstance(wanted, Trouble):
+            wanted = None
+        if wanted == held:
+            return None
+        moves = _moves(held, wanted)
+        if not all(holdable(net) for nets in moves.values() for net in nets.values()):
+            return Trouble("NumberTooLong", member=part.source)
+        seen = ledger.as_seen(part.target, target, ENTRY)
+        entry = (
+            Delete(part.target, seen)
+            if wanted is None
+            else Put(part.target, ledger.entry_item(part.target, wanted), seen)
+        )
+        return Transaction((*(_increment(total, nets) for total, nets in moves.items()), entry))
+
+    def _told(self, part: Part, source: Item | None) -> Trouble | None:
+        """Why a child counts nothing, if it should."""
+        if part.source is None or source is None:
+            return None
+        contribution = self._contribution(self._entry_of(part.source), source)
+        return replace(contribution, member=part.source) if isinstance(contribution, Trouble) else None
+
+    def _contribution(self, entry: ItemKey | None, child: Item) -> Contribution | Trouble | None:
+        """What a child adds to its parent's total; None when it adds nothing."""
+        parent = self.pointer(child)
+        if parent is None or not ledger.holds(self.where, self.source, child):
+            return None
+        amount, at = self._amount(child), self._at(child)
+        if isinstance(amount, Trouble):
+            return amount
+        if isinstance(at, Trouble):
+            return at
+        if not amount or at is None:
+            return None
+        if entry is None:
+            return Trouble("KeyTooLong")
+        fields = ledger.naming("parent", self.parent, parent) | {SHARD: {"S": str(shard_of(entry, self.shards))}}
+        total = self.totals.key_of(fields)
+        return Trouble("KeyTooLong") if total is None else Contribution(total, at, amount)
+
+    def _amount(self, child: Item) -> Decimal | Trouble | None:
+        """How much a child counts."""
+        if self.weights is not None:
+            path, weights = self.weights
+            text = text_of(ledger.read(self.source, child, path))
+            return None if text is None or text not in weights else Decimal(weights[text])
+        if self.of is None:
+            return Decimal(1)
+        value = ledger.read(self.source, child, self.of)
+        if value is None:
+            return None
+        amount = number_of(value)
+        return Trouble("NotANumber") if amount is None else amount
+
+    def _at(self, child: Item) -> str | Trouble | None:
+        """The attribute of the total that a child belongs to."""
+        if self.per is None:
+            return AMOUNT
+        value = ledger.read(self.source, child, self.per)
+        group = text_of(value)
+        if group is None and value is not None:
+            return Trouble("NotAGroup")
+        return GROUP + group if group else None  # a map has no empty key
+
+
+def shard_of(entry: ItemKey, shards: int) -> int:
+    """Which of its parent's totals a child adds to: always the same one."""
+    text = BETWEEN.join(str(value) for _, _, value in entry.values)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % shards
+
+
+def _moves(held: Contribution | None, wanted: Contribution | None) -> dict[ItemKey, dict[str, Decimal]]:
+    """What each total must be given, in one go: an item may stand in a transaction once."""
+    moves: dict[ItemKey, dict[str, Decimal]] = {}
+    for contribution, taken in ((held, True), (wanted, False)):
+        if contribution is not None:
+            nets = moves.setdefault(contribution.total, {})
+            amount = contribution.amount.copy_negate() if taken else contribution.amount
+            nets[contribution.at] = total_of((nets.get(contribution.at, Decimal(0)), amount))
+    return moves
+
+
+def _increment(total: ItemKey, nets: Mapping[str, Decimal]) -> Increment:
+    return Increment(total, (*((at, spelt(net)) for at, net in nets.items()), (VERSION, "1")))

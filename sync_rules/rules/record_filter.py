@@ -1,0 +1,86 @@
+"""Which stream records can concern no rule, told from raw attribute values before anything of them is read.
+
+Law: a record is left out only if its key is of no entity that a rule speaks of, or if both images are there and agree
+in every attribute that a rule watches. Whoever is in doubt lets it pass: it is read in full and judged by the rules.
+Our own writes come back on the stream, so this is what most records meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from sync_rules.model.values import Names
+from sync_rules.model.entities import Entity, Table
+from sync_rules.rules.rule import Rule
+from sync_rules.model.templates import Beginnings
+from sync_rules.rules.lookedat import attributes_read
+
+Watched = Names  # None: any change may concern a rule
+
+
+class Sieve:
+    """The records of one table. What rules watch is found by what the keys of an item begin with."""
+
+    def __init__(self, table: Table, concerned: Mapping[Entity, Iterable[Rule]]) -> None:
+        """`concerned` has the rules that speak of each entity of the table."""
+        self._partition = table.partition.name if table.partition.type == "S" else None
+        self._sort = table.sort.name if table.sort is not None and table.sort.type == "S" else None
+        found: dict[str, dict[str, Watched]] = {}
+        for entity, rules in concerned.items():
+            watched = _watched(entity, some := tuple(rules))
+            if some:  # one of which nothing is watched still matters when it comes and goes
+                of_sort = found.setdefault(_begins(entity, self._partition), {})
+                begins = _begins(entity, self._sort)
+                before = of_sort.get(begins, frozenset())
+                of_sort[begins] = _both(before, watched)
+        self._by_partition = Beginnings({begins: Beginnings(of_sort) for begins, of_sort in found.items()})
+
+    def asks(self, data: Mapping[str, Any]) -> Watched | Literal[False]:
+        """The attributes that a record, as its `dynamodb` says it, is to be judged by; False if it can concern no rule.
+
+        Raises:
+            KeyError, TypeError, AttributeError: when it is not what a record should be: read it in full, and see why.
+        """
+        keys = data["Keys"]
+        partition = "" if self._partition is None else keys[self._partition]["S"]
+        sort = "" if self._sort is None else keys[self._sort]["S"]
+        watched: Watched | Literal[False] = False
+        for length in self._by_partition.lengths:
+            of_sort = self._by_partition.values.get(partition[:length])
+            if of_sort is None:
+                continue
+            for sort_length in of_sort.lengths:
+                begins = sort[:sort_length]
+                if begins in of_sort.values:
+                    more = of_sort.values[begins]
+                    watched = more if watched is False else _both(watched, more)
+        return False if watched is False or not _touches(watched, data) else watched
+
+
+def _touches(watched: Watched, data: Mapping[str, Any]) -> bool:
+    if watched is None:
+        return True
+    old, new = data.get("OldImage"), data.get("NewImage")
+    if not old or not new:
+        return True
+    if len(watched) > len(new) + len(old):
+        watched = watched.intersection((*new, *old))
+    for name in watched:  # noqa: SIM110 -- every record comes by here, and a generator doubles the time
+        if old.get(name) != new.get(name):
+            return True
+    return False
+
+
+def _both(one: Watched, other: Watched) -> Watched:
+    return None if one is None or other is None else one | other
+
+
+def _watched(entity: Entity, rules: Iterable[Rule]) -> Watched:
+    """All that any of the rules watches; nothing where no rule speaks of the entity."""
+    return attributes_read((rule, entity) for rule in rules).get(entity.table.name, frozenset())
+
+
+def _begins(entity: Entity, attribute: str | None) -> str:
+    """What the values of a key attribute begin with, for the items of an entity."""
+    return "" if attribute is None else entity.templates[attribute].literals[0]

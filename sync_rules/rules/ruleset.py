@@ -1,0 +1,115 @@
+"""The rules of one file, compiled and frozen, and which of them concern an item. `rulefile` makes them from YAML.
+
+Law: an item is of one entity by its key, and what must be looked at follows from its entity alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from sync_rules.model.entities import Entity, Table
+from sync_rules.rules.rule import PartRule, Rule, TargetRule
+from sync_rules.model.templates import Beginnings
+from sync_rules.model.items import ItemKey
+from sync_rules.rules.record_filter import Sieve
+
+
+@dataclass(frozen=True)
+class Rules:
+    """One rules file, compiled. `fingerprint` changes when anything that matters to the pipeline does."""
+
+    tables: Mapping[str, Table]
+    entities: Mapping[str, Entity]
+    rules: Mapping[str, Rule]
+    fingerprint: str = ""
+
+    @cached_property
+    def by_physical_name(self) -> Mapping[str, Table]:
+        """Tables by their name in DynamoDB, which may be given as an ARN."""
+        return {table.physical_name.rpartition("/")[2]: table for table in self.tables.values()}
+
+    @cached_property
+    def _by_table(self) -> Mapping[str, tuple[Entity, ...]]:
+        return {
+            name: tuple(entity for entity in self.entities.values() if entity.table.name == name)
+            for name in self.tables
+        }
+
+    @cached_property
+    def _by_beginning(self) -> Mapping[str, Beginnings[tuple[Entity, ...]]]:
+        """The entities of each table by what their partition keys begin with."""
+        return {name: Beginnings(_by_literal(entities)) for name, entities in self._by_table.items()}
+
+    @cached_property
+    def _as_source(self) -> Mapping[str, tuple[Rule, ...]]:
+        return {n: tuple(r for r in self.rules.values() if r.source.name == n) for n in self.entities}
+
+    @cached_property
+    def _as_target(self) -> Mapping[str, tuple[TargetRule, ...]]:
+        rules = [rule for rule in self.rules.values() if isinstance(rule, TargetRule)]
+        return {n: tuple(r for r in rules if r.target.name == n) for n in self.entities}
+
+    @cached_property
+    def _of_parts(self) -> Mapping[str, tuple[PartRule, ...]]:
+        rules = [rule for rule in self.rules.values() if isinstance(rule, PartRule)]
+        return {n: tuple(r for r in rules if n in (r.source.name, r.target.name)) for n in self.entities}
+
+    @cached_property
+    def _as_anchor(self) -> Mapping[str, tuple[Rule, ...]]:
+        rules = [rule for rule in self.rules.values() if rule.find is not None]
+        return {n: tuple(r for r in rules if r.anchor.name == n) for n in self.entities}
+
+    def entity_of(self, key: ItemKey) -> Entity | None:
+        """The entity an item belongs to by its key, or None: an item no rule speaks of, or no key of its table."""
+        table = self.tables.get(key.table)
+        if table is None or not key.values:
+            return None
+        partition = key.values[0][2]
+        for entities in self._by_beginning[key.table].of(partition if isinstance(partition, str) else ""):
+            for entity in entities:
+                if entity.has(key):
+                    return entity
+        return None
+
+    def from_source(self, entity: Entity) -> tuple[Rule, ...]:
+        """The rules that read this entity."""
+        return self._as_source[entity.name]
+
+    def into_target(self, entity: Entity) -> tuple[TargetRule, ...]:
+        """The rules that keep attributes of this entity. A look at a target always checks all of them."""
+        return self._as_target[entity.name]
+
+    def parts_of(self, entity: Entity) -> tuple[PartRule, ...]:
+        """The rules whose parts are made from, or written on, items of this entity."""
+        return self._of_parts[entity.name]
+
+    def anchored(self, entity: Entity) -> tuple[Rule, ...]:
+        """The rules for which an item of this entity may start a listing."""
+        return self._as_anchor[entity.name]
+
+    @cached_property
+    def sieves(self) -> Mapping[str, Sieve]:
+        """Which records of each table may concern a rule, by the table's name in DynamoDB."""
+        return {name: Sieve(table, self._concerned(table)) for name, table in self.by_physical_name.items()}
+
+    def _concerned(self, table: Table) -> Mapping[Entity, tuple[Rule, ...]]:
+        return {
+            one: (*self.from_source(one), *self.into_target(one), *self.parts_of(one), *self.anchored(one))
+            for one in self._by_table[table.name]
+        }
+
+    @cached_property
+    def streamed_tables(self) -> tuple[Table, ...]:
+        """The tables whose records the rules must see: each needs a stream with both images."""
+        names = {table.name for rule in self.rules.values() for table in rule.streamed}
+        return tuple(table for name, table in self.tables.items() if name in names)
+
+
+def _by_literal(entities: Iterable[Entity]) -> Mapping[str, tuple[Entity, ...]]:
+    found: dict[str, tuple[Entity, ...]] = {}
+    for entity in entities:
+        begins = entity.templates[entity.table.partition.name].literals[0]
+        found[begins] = (*found.get(begins, ()), entity)
+    return found
