@@ -75,14 +75,14 @@ lock:  ## Write the lock files anew: hashes, no addresses
 .PHONY: requirements
 requirements: .venv/installed
 	printf '%s\n' '# The packages in the functions, locked: `make requirements` writes this file. They are those dependencies in' \
-	  '# pyproject.toml that `handlers` reaches by import (python -m infra.bundle --requirements), with what they need.' \
+	  '# pyproject.toml that `handlers` reaches by import (python -m sync_rules.deploy.bundle --requirements), with what they need.' \
 	  '# boto3 and botocore are not among them: Lambda has them.' > infra/requirements.txt
-	$(BIN)/python -m infra.bundle --requirements | \
+	$(BIN)/python -m sync_rules.deploy.bundle --requirements | \
 	  $(LOCK) --constraint requirements-dev.txt --no-annotate - >> infra/requirements.txt
 
 # Called by `sam build` for each function: the same for all, and with one seed for hashes the same each time.
 build-%: .venv/installed
-	@PYTHONHASHSEED=0 $(BIN)/python -m infra.bundle "$(ARTIFACTS_DIR)"
+	@PYTHONHASHSEED=0 $(BIN)/python -m sync_rules.deploy.bundle "$(ARTIFACTS_DIR)"
 
 clean:  ## Remove what was installed and cached
 	rm -rf .venv .engines .pytest_cache .mypy_cache .ruff_cache .hypothesis

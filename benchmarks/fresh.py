@@ -12,13 +12,13 @@ from typing import Final
 
 from benchmarks.ours import RULES_FILE, consumer_of, handled, renamed
 from benchmarks.running import child
-from sync_rules.rules import compiled_file as compiled
 from sync_rules.language.load import load_rules
+from sync_rules.rules import compiled_file as compiled
 
 STARTS: Final = {
     "client": "import boto3; boto3.client('dynamodb')",
     "import": "import handlers.stream",
-    "rules": "import handlers.stream; from handlers.runtime import rules; rules()",
+    "rules": "import handlers.stream; from sync_rules.functions.runtime import rules; rules()",
     "ready": "from handlers.stream import consumer; consumer()",
 }
 QUEUE_URL: Final = "https://sqs.us-east-1.amazonaws.com/000000000000/later"  # nobody is asked

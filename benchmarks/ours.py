@@ -18,14 +18,14 @@ import handlers  # noqa: F401 -- for what it sets in the process
 from benchmarks.answering import AFTER, BEFORE, SOURCE, target
 from sync_rules.adapters import aws
 from sync_rules.adapters.budget import within_budget
-from sync_rules.pipeline.consumer import Consumer
 from sync_rules.adapters.dynamodb import WORKERS, DynamoStore
-from sync_rules.model.errors import StoreError
-from sync_rules.model.limits import Limits
-from sync_rules.model.items import Failure
 from sync_rules.language.load import load_rules
-from sync_rules.rules.ruleset import Rules
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Failure
+from sync_rules.model.limits import Limits
+from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import NobodyLooksAgain, World
+from sync_rules.rules.ruleset import Rules
 
 RULES_FILE: Final = Path(__file__).parent / "rules.yaml"
 INLINE: Final = Limits(fan_out_inline_max_items=10**12)

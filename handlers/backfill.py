@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from handlers import inaccount
-from handlers.runtime import Context, deadline, emit, endpoint, rules, tables
 from sync_rules.adapters import aws
-from sync_rules.jobs.backfill.job import job_of
+from sync_rules.functions import inaccount
+from sync_rules.functions.runtime import Context, deadline, emit, endpoint, rules, tables
 from sync_rules.jobs.account.backfill import BackfillWork
 from sync_rules.jobs.account.protocol import answer
+from sync_rules.jobs.backfill.job import job_of
 from sync_rules.pipeline.telemetry import Telemetry
 
 

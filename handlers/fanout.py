@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any
 
-from handlers.logs import done, following
-from handlers.runtime import Context, answer, consumer, deadline, emit, logger, receipts
-from sync_rules.pipeline.consumer import Consumer
+from sync_rules.functions.logs import done, following
+from sync_rules.functions.runtime import Context, answer, consumer, deadline, emit, logger, receipts
 from sync_rules.model.errors import RecordError, StoreError
-from sync_rules.pipeline.messages import decode
 from sync_rules.model.items import Failure
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.pipeline.messages import decode
 
 
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:

@@ -5,16 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from handlers import inaccount
-from handlers.runtime import FAILURES_URL, QUEUE_URL, Context, consumer, deadline, emit, endpoint, logger, notes, rules
 from sync_rules.adapters import aws
-from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.jobs.redrive.atwork import Left
-from sync_rules.jobs.redrive.redriver import Redriver
-from sync_rules.jobs.account.protocol import answer
-from sync_rules.jobs.account.redrive import MarkedPlace, RedriveWork
 from sync_rules.adapters.s3 import OnFailureObjects
 from sync_rules.adapters.sqs import FailedMessages, SqsQueue
+from sync_rules.adapters.streams import DynamoDBStreams
+from sync_rules.functions import inaccount
+from sync_rules.functions.runtime import (
+    FAILURES_URL,
+    QUEUE_URL,
+    Context,
+    consumer,
+    deadline,
+    emit,
+    endpoint,
+    logger,
+    notes,
+    rules,
+)
+from sync_rules.jobs.account.protocol import answer
+from sync_rules.jobs.account.redrive import MarkedPlace, RedriveWork
+from sync_rules.jobs.redrive.atwork import Left
+from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.pipeline.telemetry import Telemetry
 
 BATCHES = "aws/lambda/"  # what Lambda begins the names of its on-failure objects with

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from handlers.runtime import Context, consumer, deadline, emit
+from sync_rules.functions.runtime import Context, consumer, deadline, emit
 
 
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from handlers import inaccount, runtime
+from sync_rules.functions import inaccount, runtime
 
 KEPT = (runtime.rules, runtime.consumer, runtime.receipts, inaccount.failures)
 

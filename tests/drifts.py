@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from sync_rules.model.values import AttributeValue, Item
 from sync_rules.audit.compare import Drift
+from sync_rules.model.values import AttributeValue, Item
 from tests import every_kind
 from tests.builders import m, n, s
 from tests.every_kind import order, part, post, user

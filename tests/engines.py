@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.tables import table_parameters
 from sync_rules.adapters import aws
+from sync_rules.deploy.tables import table_parameters
 from sync_rules.lab import emulator as embedded
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sync_rules.model.values import Item
 from sync_rules.language.load import parse_rules
+from sync_rules.model.values import Item
 from sync_rules.rules.ruleset import Rules
 from tests.builders import n, s
 

@@ -8,9 +8,9 @@ from contextlib import suppress
 from random import Random
 
 from sync_rules.adapters.state import MemoryState
+from sync_rules.jobs.account.protocol import answer
 from sync_rules.model.errors import SyncRulesError
 from sync_rules.pipeline.messages import decode_bytes, encode_bytes
-from sync_rules.jobs.account.protocol import answer
 
 LOOPS_MAX = 500
 TRIES = 3

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from random import Random
 
-from sync_rules.model.values import AttributeValue, Item
-from sync_rules.rules.rule import PartRule, Trouble
-from sync_rules.rules.kinds.tally import TallyRule
-from sync_rules.rules.kinds.ledger import VERSION, Ledger, ledger_of
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.items import Change, Condition, ItemKey, Result, Status, Test, Transaction, Write
+from sync_rules.model.values import AttributeValue, Item
 from sync_rules.pipeline.requests import Apply
+from sync_rules.rules.kinds.ledger import VERSION, Ledger, ledger_of
+from sync_rules.rules.kinds.tally import TallyRule
+from sync_rules.rules.rule import PartRule, Trouble
 from tests.builders import entity, n, s, table
 
 USERS = table("users", {"user_id": "S"})

@@ -9,16 +9,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from handlers import fanout, logs, metrics, stream
-from handlers.logs import CountedQueue, LoggedFailures
+from handlers import fanout, stream
 from sync_rules.adapters import aws
-from sync_rules.pipeline.consumer import Consumer
 from sync_rules.audit.findings import Tally
-from sync_rules.pipeline.messages import encode
+from sync_rules.functions import logs, metrics
+from sync_rules.functions.logs import CountedQueue, LoggedFailures
 from sync_rules.model.items import Outcome
-from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.pipeline.messages import encode
 from sync_rules.pipeline.requests import World
 from sync_rules.pipeline.telemetry import SENT_KINDS, Telemetry
+from sync_rules.rules.ruleset import Rules
 from tests.worlds import Scene, Stdout, context, event_of
 
 STACK = {"Ref": "AWS::StackName"}

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from sync_rules.model.values import Item
-from sync_rules.model.entities import Entity
-from sync_rules.rules.rule import Part, PartRule, Trouble
 from sync_rules.adapters.memory import MemoryStore
+from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey, Status, Write
-from sync_rules.rules.ruleset import Rules
+from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Apply, List
+from sync_rules.rules.rule import Part, PartRule, Trouble
+from sync_rules.rules.ruleset import Rules
 
 # Looks go on more often than they begin; much only goes wrong after a rest, when no other record is there to help.
 ROAD = ("deliver", "advance", "advance", "advance", "again", "late", "rest", "rest")

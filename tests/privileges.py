@@ -18,27 +18,28 @@ from uuid import uuid4
 
 from botocore.exceptions import ClientError
 
-from handlers import backfill, fanout, redrive, runtime, stream, verify
-from infra.deployment import deployment_of, logical
-from infra.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY
-from infra.roles import role_of, role_resources
-from infra.tables import table_parameters
+from handlers import backfill, fanout, redrive, stream, verify
 from sync_rules.adapters import aws
-from sync_rules.rules import fingerprints
-from sync_rules.model.values import Item
-from sync_rules.model.errors import SyncRulesError
-from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.rules.kinds.archive import ArchiveRule
+from sync_rules.adapters.streams import as_event_record
+from sync_rules.deploy.deployment import deployment_of, logical
+from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY
+from sync_rules.deploy.roles import role_of, role_resources
+from sync_rules.deploy.tables import table_parameters
+from sync_rules.functions import runtime
 from sync_rules.lab.scenario_file import load_scenario
-from sync_rules.pipeline.messages import CallMessage, Message, PullMessage, encode
+from sync_rules.language.load import load_rules
+from sync_rules.language.problems import Report
+from sync_rules.language.yaml_source import read
+from sync_rules.model.errors import SyncRulesError
 from sync_rules.model.items import Call, Change, Failure, ItemKey, Put
+from sync_rules.model.values import Item
+from sync_rules.pipeline.failure_records import failure_record
+from sync_rules.pipeline.messages import CallMessage, Message, PullMessage, encode
 from sync_rules.pipeline.parts import message_of
 from sync_rules.pipeline.tasks import plan_batch
-from sync_rules.language.problems import Report
-from sync_rules.adapters.streams import as_event_record
-from sync_rules.language.load import load_rules
+from sync_rules.rules import fingerprints
+from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.ruleset import Rules
-from sync_rules.language.yaml_source import read
 from tests import engines
 from tests.builders import n, s
 from tests.cold import start_cold

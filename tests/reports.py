@@ -8,10 +8,10 @@ from importlib.util import find_spec
 
 import pytest
 
-from sync_rules.rules.rule import EffectRule
 from sync_rules.audit.findings import Finding, Share
-from sync_rules.cli.show.drift_page import Verified, as_typed, noting
 from sync_rules.audit.verifier import Verifier
+from sync_rules.cli.show.drift_page import Verified, as_typed, noting
+from sync_rules.rules.rule import EffectRule
 from tests.builders import s
 from tests.every_kind import order, part, post, rules_of, user
 from tests.worlds import Scene

@@ -34,8 +34,8 @@ from tenacity import (
 from tenacity.stop import stop_base
 
 from sync_rules import __version__
-from sync_rules.model.errors import UserError
 from sync_rules.adapters.fast_json import use_json
+from sync_rules.model.errors import UserError
 
 if TYPE_CHECKING:  # the stubs are a development dependency
     from mypy_boto3_dynamodb import DynamoDBClient

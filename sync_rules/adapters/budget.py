@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from threading import Lock, local
 from typing import Final
 
-from sync_rules.model.values import Item
 from sync_rules.adapters.metered import Costs, MeteredStore, Partition
 from sync_rules.adapters.rate import Rate, writes_at_once
 from sync_rules.model.entities import Table
 from sync_rules.model.items import Result
+from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Remembering, Scan, Store
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html

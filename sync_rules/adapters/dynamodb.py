@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from sync_rules.adapters import aws
-from sync_rules.model.values import Item, Names
 from sync_rules.adapters.expressions import Expressions, identity
+from sync_rules.adapters.writer import Mode, Writer
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey, Result
+from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan
-from sync_rules.adapters.writer import Mode, Writer
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

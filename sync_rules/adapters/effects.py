@@ -15,10 +15,10 @@ from tenacity import Retrying
 
 from sync_rules.adapters import aws
 from sync_rules.model.errors import StoreError, UserError
+from sync_rules.pipeline.requests import NOBODY, Archive, Caller
 from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.kinds.call import functions_of
 from sync_rules.rules.ruleset import Rules
-from sync_rules.pipeline.requests import NOBODY, Archive, Caller
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -62,7 +62,7 @@ def caller_of(
         sys.path.append(str(folder))  # last: a file beside the rules must not stand in for an installed module
     if calls_table:
         require_calls_table(client, rules, calls_table, retrying or aws.retrying())
-    from sync_rules.adapters.functions import FunctionCaller, RememberedInMemory, RememberedInTable# noqa: PLC0415
+    from sync_rules.adapters.functions import FunctionCaller, RememberedInMemory, RememberedInTable  # noqa: PLC0415
 
     memory = RememberedInTable(client, calls_table, retrying=retrying) if calls_table else RememberedInMemory()
     caller = FunctionCaller(memory, remaining_ms=remaining_ms)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
 
-from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, same
 from sync_rules.model.entities import KeyAttribute
 from sync_rules.model.items import Action, Condition, Increment, ItemKey, Put, Test, Update
 from sync_rules.model.numbers import holdable, parsed, spelt, total_of
+from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, same
 
 SETS: Final = frozenset({"SS", "NS", "BS"})
 

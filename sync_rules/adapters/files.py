@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from sync_rules.model.errors import UserError
 from sync_rules.adapters.ownfile import beside, open_for_owner, replacing
+from sync_rules.model.errors import UserError
 
 
 def require_own(path: Path | None, *others: Path | None) -> None:

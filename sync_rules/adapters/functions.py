@@ -35,8 +35,8 @@ from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import D
 from tenacity import Retrying
 
 from sync_rules.adapters import aws
-from sync_rules.model.item_change import ItemChange, item_change
 from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.item_change import ItemChange, item_change
 from sync_rules.model.items import Call
 
 if TYPE_CHECKING:

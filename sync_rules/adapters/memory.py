@@ -15,14 +15,37 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 
-from sync_rules.model.values import AttributeValue, Item, Names, Path, same
-from sync_rules.adapters.expressions import (InvalidUpdateError, as_update, holds, identity, key_values, storable, updated, well_formed, whole)
+from sync_rules.adapters.expressions import (
+    InvalidUpdateError,
+    as_update,
+    holds,
+    identity,
+    key_values,
+    storable,
+    updated,
+    well_formed,
+    whole,
+)
+from sync_rules.adapters.rows import Rows, Values
 from sync_rules.model.entities import Index, KeyAttribute, Table
 from sync_rules.model.errors import StoreError
-from sync_rules.model.templates import possible
-from sync_rules.model.items import (WRITTEN, Action, Check, Delete, Increment, ItemKey, Put, Result, Status, Transaction, Update, Write)
-from sync_rules.adapters.rows import Rows, Values
+from sync_rules.model.items import (
+    WRITTEN,
+    Action,
+    Check,
+    Delete,
+    Increment,
+    ItemKey,
+    Put,
+    Result,
+    Status,
+    Transaction,
+    Update,
+    Write,
+)
 from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes, max_bytes, possible_key, possible_row
+from sync_rules.model.templates import possible
+from sync_rules.model.values import AttributeValue, Item, Names, Path, same
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan
 
 Pairs = Iterable[tuple[Path, AttributeValue]]

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
-from sync_rules.model.values import Item
 from sync_rules.adapters.units import after, base_units, index_units, read_units
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Action, Increment, ItemKey, Result, Status, Transaction, Write
 from sync_rules.model.sizes import item_bytes
+from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Remembering, Scan, Store
 
 Partition = tuple[Any, ...]  # a table, and the name, type and value of its partition key

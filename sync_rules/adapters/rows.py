@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from sync_rules.model.values import Item
 from sync_rules.adapters.expressions import comparable, key_values
 from sync_rules.model.entities import KeyAttribute
 from sync_rules.model.lookups import KeyConditions
+from sync_rules.model.values import Item
 
 Values = tuple[str | bytes | Decimal, ...]
 

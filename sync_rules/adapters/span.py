@@ -8,10 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
+from sync_rules.adapters.streams import (
+    PAGE_MAX_RECORDS,
+    IteratorExpiredError,
+    RecordsPage,
+    RecordsTrimmedError,
+    ShardGoneError,
+)
 from sync_rules.model.errors import RecordError, StoreError
-from sync_rules.adapters.streams import (PAGE_MAX_RECORDS, IteratorExpiredError, RecordsPage, RecordsTrimmedError, ShardGoneError)
-from sync_rules.pipeline.records import position_of
 from sync_rules.pipeline.failed_entries import Span
+from sync_rules.pipeline.records import position_of
 
 EMPTY_PAGES_MAX: Final = 20  # a page may be empty in the middle of a shard
 TRIMMED: Final = "its records are no longer in the stream: `sync-rules verify --repair` mends what they would have"

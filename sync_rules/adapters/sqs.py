@@ -20,9 +20,9 @@ from tenacity import Retrying
 
 from sync_rules.adapters import aws
 from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.items import Failure
 from sync_rules.model.limits import DELAY_MAX_SECONDS
 from sync_rules.pipeline.messages import Message, encode
-from sync_rules.model.items import Failure
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -77,7 +77,7 @@ class SqsFailures:
 
     def park(self, failure: Failure) -> None:
         """Returns once SQS has the record. Raises StoreError."""
-        from sync_rules.pipeline.failure_records import failure_record# noqa: PLC0415 - most functions never have one
+        from sync_rules.pipeline.failure_records import failure_record  # noqa: PLC0415 - most functions never have one
 
         body = json.dumps(failure_record(failure, self._now()), separators=(",", ":"))
         _send(self._client, self._retrying, self._queue_url, body, 0)
@@ -158,7 +158,7 @@ class FailedMessages:
         """Messages until none comes, or there were so many; with a mark those are too many. Raises StoreError, and
         UserError for a missing queue.
         """
-        from sync_rules.pipeline.failed_entries import Entry# noqa: PLC0415 - functions that only send need not load it
+        from sync_rules.pipeline.failed_entries import Entry  # noqa: PLC0415 - functions that only send need not load it
 
         known: set[str] = set()
         while len(known) < self._max_messages:

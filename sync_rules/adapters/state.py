@@ -16,9 +16,9 @@ from typing import Any, Final, Protocol
 from tenacity import Retrying
 
 from sync_rules.adapters import aws
+from sync_rules.adapters.ownfile import replacing
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.messages import decode_bytes, encode_bytes
-from sync_rules.adapters.ownfile import replacing
 
 Body = Mapping[str, Any]  # JSON-ready
 APPLIED: Final = "applied"  # the document of the rules that were brought in line: {name: fingerprint}, and AT

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from sync_rules.model.values import Item, same
 from sync_rules.adapters.expressions import InvalidUpdateError, as_update, updated, whole
 from sync_rules.model.entities import Index, Table
 from sync_rules.model.items import Action, Check, Delete, Put
 from sync_rules.model.sizes import item_bytes
+from sync_rules.model.values import Item, same
 
 READ_UNIT_BYTES: Final = 4096
 WRITE_UNIT_BYTES: Final = 1024

@@ -20,10 +20,22 @@ from tenacity import RetryCallState, Retrying
 from sync_rules.adapters import aws
 from sync_rules.adapters.batch_writer import Batches
 from sync_rules.adapters.expressions import Expressions, as_update, whole
-from sync_rules.model.entities import Table
-from sync_rules.model.items import (WRITTEN, Action, Check, Delete, Increment, Put, Result, Status, Transaction, Update, Write)
-from sync_rules.adapters.pressure import Pressure
 from sync_rules.adapters.partiql import Statement, statement_of
+from sync_rules.adapters.pressure import Pressure
+from sync_rules.model.entities import Table
+from sync_rules.model.items import (
+    WRITTEN,
+    Action,
+    Check,
+    Delete,
+    Increment,
+    Put,
+    Result,
+    Status,
+    Transaction,
+    Update,
+    Write,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

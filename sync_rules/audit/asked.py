@@ -9,10 +9,10 @@ from random import Random
 from secrets import randbelow
 from typing import Final
 
-from sync_rules.model.errors import UserError
-from sync_rules.rules.rule import EffectRule
 from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share
 from sync_rules.language.problems import unknown
+from sync_rules.model.errors import UserError
+from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 
 SEEDS: Final = 1_000_000

@@ -19,22 +19,22 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from sync_rules.model.values import AttributeValue, Item, Path, get, nest
-from sync_rules.pipeline.decide import lost_source
 from sync_rules.audit.digests import at_stake, digest, ordered, whole
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
-from sync_rules.rules.rule import Desired, Part, TargetRule, Trouble
+from sync_rules.model.items import Change, Delete, ItemKey, Transaction, Update, Write
+from sync_rules.model.pace import Pace
+from sync_rules.model.values import AttributeValue, Item, Path, get, nest
+from sync_rules.model.writes import differences
+from sync_rules.pipeline.decide import lost_source
+from sync_rules.pipeline.parts import judged, read_parts
+from sync_rules.pipeline.requests import Read, Scan, Work
+from sync_rules.pipeline.sources import Found, Sources, Target, read_sources, rounds_of
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.kinds.linked import LinkedRule
-from sync_rules.model.items import Change, Delete, ItemKey, Transaction, Update, Write
-from sync_rules.model.pace import Pace
-from sync_rules.pipeline.parts import judged, read_parts
+from sync_rules.rules.rule import Desired, Part, TargetRule, Trouble
 from sync_rules.rules.ruleset import Rules
-from sync_rules.pipeline.sources import Found, Sources, Target, read_sources, rounds_of
-from sync_rules.pipeline.requests import Read, Scan, Work
-from sync_rules.model.writes import differences
 
 PACE: Final = Pace()
 

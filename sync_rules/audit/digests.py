@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Update
+from sync_rules.model.values import AttributeValue, Item, Path, get
 
 
 def digest(*seen: object) -> str:

@@ -13,17 +13,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.model.values import parse_path, show_path
-from sync_rules.audit.ledger_balance import slot_of
 from sync_rules.audit.compare import Difference, Drift
-from sync_rules.model.errors import RecordError, UserError
-from sync_rules.pipeline.failure_records import plain_key, time_text, typed_key
-from sync_rules.rules.rule import Part, PartRule, Rule
 from sync_rules.audit.findings import Finding, Share, Tally
-from sync_rules.rules.fingerprints import of_each
-from sync_rules.pipeline.messages import PartMessage
+from sync_rules.audit.ledger_balance import slot_of
+from sync_rules.model.errors import RecordError, UserError
 from sync_rules.model.items import ItemKey
+from sync_rules.model.values import parse_path, show_path
+from sync_rules.pipeline.failure_records import plain_key, time_text, typed_key
+from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.tasks import part_of
+from sync_rules.rules.fingerprints import of_each
+from sync_rules.rules.rule import Part, PartRule, Rule
 from sync_rules.rules.ruleset import Rules
 
 NAME: Final = "sync-rules verify"

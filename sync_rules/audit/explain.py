@@ -10,16 +10,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from sync_rules.model.values import Item, Path, get, same
 from sync_rules.audit.compare import Asked, Comparison, Drift, compare
 from sync_rules.model.entities import Entity
-from sync_rules.rules.rule import EffectRule, Part, PartRule, Rule
-from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.pipeline.tasks import plan_batch
-from sync_rules.rules.ruleset import Rules
-from sync_rules.pipeline.sources import Target
+from sync_rules.model.lookups import KeyConditions
+from sync_rules.model.values import Item, Path, get, same
 from sync_rules.pipeline.requests import Work
+from sync_rules.pipeline.sources import Target
+from sync_rules.pipeline.tasks import plan_batch
+from sync_rules.rules.rule import EffectRule, Part, PartRule, Rule
+from sync_rules.rules.ruleset import Rules
 
 Does = Literal["push", "pull", "part", "effect"]
 Verdict = Drift | Literal["right", "kept", "nothing"]

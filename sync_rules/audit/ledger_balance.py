@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from sync_rules.model.values import Item
 from sync_rules.audit.compare import Difference, Drift
 from sync_rules.model.entities import Table
-from sync_rules.rules.rule import Part
-from sync_rules.rules.formula import stable_hash
-from sync_rules.rules.kinds.tally import TallyRule
-from sync_rules.rules.kinds.ledger import AMOUNT, GROUP, VERSION, as_seen, contribution_of
 from sync_rules.model.items import ItemKey, Put, Status, Update
 from sync_rules.model.numbers import holdable, number_of, spelt, total_of
-from sync_rules.rules.ruleset import Rules
+from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Apply, Read, Scan, Work
+from sync_rules.rules.formula import stable_hash
+from sync_rules.rules.kinds.ledger import AMOUNT, GROUP, VERSION, as_seen, contribution_of
+from sync_rules.rules.kinds.tally import TallyRule
+from sync_rules.rules.rule import Part
+from sync_rules.rules.ruleset import Rules
 
 PAGE_MAX_ITEMS: Final = 500
 BUCKETS: Final = 1 << 16

@@ -10,19 +10,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from sync_rules.model.values import Item, Path, get, overlaps
 from sync_rules.model.entities import Entity, Table
-from sync_rules.rules.rule import Rule
+from sync_rules.model.items import Change, Delete, ItemKey, Result, Status, Transaction, Update
+from sync_rules.model.values import Item, Path, get, overlaps
+from sync_rules.model.writes import as_seen, target_exists
+from sync_rules.pipeline.requests import Apply, Scan, Work
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.kinds.total import TotalRule
-from sync_rules.model.items import Change, Delete, ItemKey, Result, Status, Transaction, Update
+from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
-from sync_rules.pipeline.requests import Apply, Scan, Work
-from sync_rules.model.writes import as_seen, target_exists
 
 PAGE_MAX_ITEMS: Final = 500
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sync_rules.audit.compare import Difference, Subject, look_again
-from sync_rules.pipeline.fanout import pull
 from sync_rules.model.items import ItemKey
 from sync_rules.model.pace import Pace
+from sync_rules.pipeline.fanout import pull
 from sync_rules.pipeline.parts import PartLook, settle
+from sync_rules.pipeline.requests import Work
 from sync_rules.pipeline.tasks import pull_of
 from sync_rules.rules.ruleset import Rules
-from sync_rules.pipeline.requests import Work
 
 
 def mend(drifted: Sequence[Difference], rules: Rules) -> Work[frozenset[Subject]]:

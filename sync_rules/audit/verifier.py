@@ -18,15 +18,26 @@ from itertools import islice
 from typing import Any, Final
 
 from sync_rules.audit import ledger_balance as balance
-from sync_rules.audit.ledger_balance import Slot, as_difference, ledgers, of_slots, slot_of, still, unbalanced
-from sync_rules.rules.order import Step, cascade, swept_tables
-from sync_rules.audit.compare import (Asked, Comparison, Difference, Sweep, Verdict, ask, compare, judge, look_again, sweep_page)
-from sync_rules.model.errors import UserError
+from sync_rules.audit.compare import (
+    Asked,
+    Comparison,
+    Difference,
+    Sweep,
+    Verdict,
+    ask,
+    compare,
+    judge,
+    look_again,
+    sweep_page,
+)
 from sync_rules.audit.findings import Finding, Share, Tally
-from sync_rules.model.items import ItemKey
+from sync_rules.audit.ledger_balance import Slot, as_difference, ledgers, of_slots, slot_of, still, unbalanced
 from sync_rules.audit.repair import mend
-from sync_rules.rules.ruleset import Rules
+from sync_rules.model.errors import UserError
+from sync_rules.model.items import ItemKey
 from sync_rules.pipeline.requests import Read, Request, Scan, Work, World, drive
+from sync_rules.rules.order import Step, cascade, swept_tables
+from sync_rules.rules.ruleset import Rules
 
 PAGE_MAX_ITEMS: Final = 500
 CANDIDATES_MAX: Final = 10_000

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sync_rules.model.values import Item, Path, get
-from sync_rules.model.entities import Entity
 from sync_rules.audit.explain import parts_on
-from sync_rules.rules.rule import EffectRule, Part, PartRule, Rule, TargetRule, causes
+from sync_rules.model.entities import Entity
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.values import Item, Path, get
 from sync_rules.pipeline.fanout import still_linked
+from sync_rules.pipeline.requests import List, Page, Read, Store
+from sync_rules.pipeline.tasks import Push
 from sync_rules.rules.kinds.archive import ArchiveRule
+from sync_rules.rules.kinds.ledger import contribution_of
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.kinds.total import TotalRule
-from sync_rules.rules.kinds.ledger import contribution_of
-from sync_rules.model.items import Change, ItemKey
-from sync_rules.pipeline.tasks import Push
+from sync_rules.rules.rule import EffectRule, Part, PartRule, Rule, TargetRule, causes
 from sync_rules.rules.ruleset import Rules
-from sync_rules.pipeline.requests import List, Page, Read, Store
 
 PAGE_MAX_ITEMS = 100
 

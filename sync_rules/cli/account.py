@@ -14,9 +14,9 @@ from typing import Annotated, Any
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.model.errors import UserError
 from sync_rules.adapters.documents import SharedTable
 from sync_rules.jobs.account.stack import Machine, Stack, stack_of
+from sync_rules.model.errors import UserError
 
 Remote = Annotated[bool, typer.Option("--remote", help="In the account, by the deployed stack's functions.")]
 StackName = Annotated[

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, Protocol
 
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
 from sync_rules.pipeline.messages import Message, PartMessage, PullMessage
-from sync_rules.model.items import Change, ItemKey
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
-from sync_rules.model.errors import StoreError
 from sync_rules.lab.delivery import Delivery
+from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call, Keep, Result, Status, Write
 from sync_rules.pipeline.requests import Apply, Later, Park, Request, World
 

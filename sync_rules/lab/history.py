@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sync_rules.model.values import Item, same
-from sync_rules.rules.rule import PartRule, Rule, TargetRule
-from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.lab.scenario import show
-from sync_rules.rules.kinds.ledger import contribution_of
 from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.values import Item, same
+from sync_rules.rules.kinds.ledger import contribution_of
+from sync_rules.rules.kinds.tally import TallyRule
+from sync_rules.rules.rule import PartRule, Rule, TargetRule
 from sync_rules.rules.ruleset import Rules
 
 By = Literal["data", "record", "rules"]

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
-from sync_rules.model.values import AttributeValue, Item, Path, overlaps, same
 from sync_rules.model.entities import Entity
-from sync_rules.rules.rule import Rule
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.values import AttributeValue, Item, Path, overlaps, same
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.tally import TallyRule
-from sync_rules.model.items import Change, ItemKey
+from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 

@@ -11,24 +11,24 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from sync_rules.model.values import Item, Path, get, overlaps, same
+from sync_rules.adapters.memory import MemoryStore
+from sync_rules.adapters.state import MemoryState
+from sync_rules.audit.compare import Difference, Drift
+from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.page import Chosen
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
-from sync_rules.adapters.state import MemoryState
-from sync_rules.audit.compare import Difference, Drift
+from sync_rules.lab.kept import Kept, bare
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import StoreError
-from sync_rules.rules.rule import EffectRule, TargetRule, Trouble
+from sync_rules.model.items import Change, Failure, ItemKey
+from sync_rules.model.values import Item, Path, get, overlaps, same
+from sync_rules.model.writes import misfit
+from sync_rules.pipeline.requests import NobodyLooksAgain, World
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
-from sync_rules.lab.kept import Kept, bare
-from sync_rules.adapters.memory import MemoryStore
-from sync_rules.model.items import Change, Failure, ItemKey
+from sync_rules.rules.rule import EffectRule, TargetRule, Trouble
 from sync_rules.rules.ruleset import Rules
-from sync_rules.pipeline.requests import NobodyLooksAgain, World
-from sync_rules.model.writes import misfit
-from sync_rules.audit.verifier import Verifier
 
 REJECTED: Final = frozenset({"ItemTooLarge", "ValidationException"})  # a write that can never be, so it was parked
 Check = Literal["rules", "application", "recompute"]

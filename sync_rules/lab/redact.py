@@ -16,12 +16,12 @@ from decimal import Decimal
 from itertools import count
 from typing import Any, Final
 
-from sync_rules.model.values import AttributeValue
 from sync_rules.model.errors import UserError
 from sync_rules.model.numbers import spelt
+from sync_rules.model.sizes import possible_key
+from sync_rules.model.values import AttributeValue
 from sync_rules.pipeline.records import STREAM_ARN
 from sync_rules.rules.ruleset import Rules
-from sync_rules.model.sizes import possible_key
 
 PIECE: Final = re.compile(r"[^\W_]+")  # a run of letters and digits
 FIELD: Final = re.compile(r"\{[^{}]*\}")

@@ -13,21 +13,21 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any, Final
 
-from sync_rules.model.values import Item
-from sync_rules.pipeline.consumer import KeptOnce, process, process_message
-from sync_rules.model.item_change import identity
-from sync_rules.model.errors import StoreError
+from sync_rules.adapters.memory import MemoryStore
 from sync_rules.lab.delivery import Arrival, Arrivals, Delivery
 from sync_rules.lab.faults import FAULTY_TRIES_MAX, DiedError, Faults, FaultyWorld
 from sync_rules.lab.scenario import Deed, Expire, Reported
-from sync_rules.model.limits import Limits
-from sync_rules.adapters.memory import MemoryStore
-from sync_rules.pipeline.messages import Message
+from sync_rules.model.errors import StoreError
+from sync_rules.model.item_change import identity
 from sync_rules.model.items import Call, Delete, Failure, ItemKey, Keep, Put, Update
+from sync_rules.model.limits import Limits
 from sync_rules.model.pace import Pace
+from sync_rules.model.values import Item
+from sync_rules.pipeline.consumer import KeptOnce, process, process_message
+from sync_rules.pipeline.messages import Message
 from sync_rules.pipeline.reconcile import Report
-from sync_rules.rules.ruleset import Rules
 from sync_rules.pipeline.requests import Caller, World, drive
+from sync_rules.rules.ruleset import Rules
 
 ROUNDS_MAX = 1_000  # rules that do not end within so many rounds of changes do not end at all,
 ROUNDS_PER_CHANGE: Final = 20  # and so many more for each change that there ever was

@@ -16,9 +16,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from sync_rules.model.values import Item, same, show_path
-from sync_rules.model.errors import StoreError
-from sync_rules.pipeline.failure_records import plain_key, printable
+from sync_rules.adapters.memory import MemoryStore
 from sync_rules.lab.delivery import VARIANTS, Delivery
 from sync_rules.lab.history import By, Event, history_of
 from sync_rules.lab.kept import Kept
@@ -28,9 +26,11 @@ from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Deed, Expire
 from sync_rules.lab.scenario_form import ByTable
 from sync_rules.lab.scenario_reader import Reading
-from sync_rules.adapters.memory import MemoryStore
-from sync_rules.pipeline.messages import PartMessage, PullMessage
+from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, Delete, Failure, ItemKey, Put, Update
+from sync_rules.model.values import Item, same, show_path
+from sync_rules.pipeline.failure_records import plain_key, printable
+from sync_rules.pipeline.messages import PartMessage, PullMessage
 from sync_rules.rules.ruleset import Rules
 
 RESTLESS: Final = "restless"

@@ -13,15 +13,15 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from sync_rules.model.errors import UserError
 from sync_rules.lab.scenario import Deed, Scenario, Step
 from sync_rules.lab.scenario_form import ByTable, ScenarioForm
 from sync_rules.lab.scenario_reader import Reading
-from sync_rules.model.items import Put
-from sync_rules.language.problems import Spot, errors
 from sync_rules.language.load import RulesFileError, check_rules, read_text
-from sync_rules.rules.ruleset import Rules
+from sync_rules.language.problems import Spot, errors
 from sync_rules.language.yaml_source import Road
+from sync_rules.model.errors import UserError
+from sync_rules.model.items import Put
+from sync_rules.rules.ruleset import Rules
 
 RULES: Final = "rules.yaml"
 DATA: Final = "data.yaml"

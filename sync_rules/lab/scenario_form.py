@@ -13,11 +13,11 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
-from sync_rules.model.errors import UserError
-from sync_rules.language.kinds.options import Model
 from sync_rules.lab.scenario import Marker
-from sync_rules.model.python_values import raw_of
+from sync_rules.language.kinds.options import Model
 from sync_rules.language.yaml_source import Tags, plain_scalar
+from sync_rules.model.errors import UserError
+from sync_rules.model.python_values import raw_of
 
 SET: Final = "!set"
 

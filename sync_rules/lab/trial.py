@@ -12,19 +12,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sync_rules.model.values import show_path
 from sync_rules.audit.compare import Drift
-from sync_rules.model.errors import StoreError, UserError
-from sync_rules.pipeline.failure_records import printable
-from sync_rules.rules.rule import EffectRule
 from sync_rules.audit.findings import Finding
+from sync_rules.audit.verifier import Verifier
 from sync_rules.lab.delivery import VARIANTS, Delivery
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Scenario, Step, at, play
 from sync_rules.language.problems import unknown
-from sync_rules.rules.ruleset import Rules
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.values import show_path
+from sync_rules.pipeline.failure_records import printable
 from sync_rules.pipeline.requests import NobodyLooksAgain, World
-from sync_rules.audit.verifier import Verifier
+from sync_rules.rules.rule import EffectRule
+from sync_rules.rules.ruleset import Rules
 
 TOLERATED: Final = frozenset({Drift.STUCK, Drift.ORPHAN})
 VERB: Final = "sync-rules test"

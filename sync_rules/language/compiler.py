@@ -12,16 +12,16 @@ from difflib import get_close_matches
 from typing import Final, Literal
 
 from sync_rules.language import links
-from sync_rules.model.values import Path, parse_path
 from sync_rules.language.m_codes import CODES
-from sync_rules.model.entities import Entity, Table
-from sync_rules.model.errors import UserError
-from sync_rules.model.where import Where, compile_where
-from sync_rules.rules.rule import Rule
-from sync_rules.model.lookups import Find, Link
-from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.language.problems import Report, Spot, unknown
 from sync_rules.language.yaml_source import Document
+from sync_rules.model.entities import Entity, Table
+from sync_rules.model.errors import UserError
+from sync_rules.model.lookups import Find, Link
+from sync_rules.model.values import Path, parse_path
+from sync_rules.model.where import Where, compile_where
+from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.rules.rule import Rule
 
 NEARLY: Final = 0.8  # how much a name must be like an entity's to be taken for it
 Choose = Callable[[list[links.Way], str | None], links.Way | None]

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from sync_rules.model.values import parse_path, show_path
 from sync_rules.model.entities import Entity, Index, KeyAttribute, KeyType, Ref
 from sync_rules.model.lookups import Find, Link
 from sync_rules.model.templates import Template
+from sync_rules.model.values import parse_path, show_path
 
 NOT_IN_INDEX_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
 

@@ -11,17 +11,17 @@ from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, pairwise
 
-from sync_rules.model.values import Path, overlaps, show_path
+from sync_rules.language.problems import Problem, Report, Spot, errors
+from sync_rules.language.yaml_source import Document
 from sync_rules.model.entities import Entity
-from sync_rules.model.where import Where
-from sync_rules.rules.rule import Node, Rule, causes
 from sync_rules.model.templates import may_overlap
+from sync_rules.model.values import Path, overlaps, show_path
+from sync_rules.model.where import Where
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
-from sync_rules.language.problems import Problem, Report, Spot, errors
+from sync_rules.rules.rule import Node, Rule, causes
 from sync_rules.rules.ruleset import Rules
-from sync_rules.language.yaml_source import Document
 
 Lint = Callable[[Rules, Document], Iterator[Problem]]
 MAKES_KEYS = ("derive", "path", "mirror")  # kinds that are there to fill the keys of indexes

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sync_rules.model.values import AttributeValue
 from sync_rules.model.entities import KEY_MAX_BYTES, KeyType, Table
 from sync_rules.model.templates import possible
+from sync_rules.model.values import AttributeValue
 
 Asked = tuple[KeyType, int]  # a type, and how many bytes at most
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
-from sync_rules.model.values import AttributeValue, Item
 from sync_rules.model.items import Call, Change
+from sync_rules.model.values import AttributeValue, Item
 
 When = Literal["created", "changed", "deleted"]
 

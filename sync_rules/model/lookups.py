@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.model.values import AttributeValue, Item, get
 from sync_rules.model.entities import Entity, KeyAttribute, Ref
-from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Fields, Template, possible
 from sync_rules.model.items import ItemKey
+from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, Fields, Template, possible
+from sync_rules.model.values import AttributeValue, Item, get
 
 KEY_TYPES: Final = frozenset({"S", "N", "B"})
 LINKS_KEPT_MAX: Final = 1_024  # a page of targets and more; each is some hundred bytes

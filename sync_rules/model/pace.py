@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sync_rules.model.limits import Limits
 from sync_rules.model.items import ItemKey
+from sync_rules.model.limits import Limits
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from collections.abc import Set as AbstractSet
 from decimal import Decimal
 from typing import Any
 
-from sync_rules.model.values import AttributeValue
 from sync_rules.model.errors import UserError
 from sync_rules.model.numbers import respelt
+from sync_rules.model.values import AttributeValue
 
 
 def plain_of(value: AttributeValue) -> Any:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sync_rules.model.values import AttributeValue, Item
 from sync_rules.model.entities import KEY_MAX_BYTES, KeyAttribute
-from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, possible
 from sync_rules.model.items import ItemKey
+from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, possible
+from sync_rules.model.values import AttributeValue, Item
 
 ITEM_MAX_BYTES = 400 * 1024  # DynamoDB quota "Item size", names and values together
 DOCUMENT_BYTES = 3

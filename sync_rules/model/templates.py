@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from sync_rules.model.values import AttributeValue
 from sync_rules.model.errors import UserError
 from sync_rules.model.numbers import parsed
+from sync_rules.model.values import AttributeValue
 
 T = TypeVar("T")
 Fields = Mapping[str, AttributeValue]

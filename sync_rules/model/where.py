@@ -15,8 +15,8 @@ from typing import Any, cast
 import jmespath
 from jmespath.exceptions import JMESPathError
 
-from sync_rules.model.values import Item, Path, plain
 from sync_rules.model.errors import UserError
+from sync_rules.model.values import Item, Path, plain
 
 STEPS = (
     "index_expression", "projection", "filter_projection", "value_projection", "flatten", "pipe", "slice",

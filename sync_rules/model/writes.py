@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, nest, same, show_path
 from sync_rules.model.items import Condition, ItemKey, Test, Update, equals_seen
+from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, nest, same, show_path
 
 Desired = Mapping[Path, AttributeValue | None]
 

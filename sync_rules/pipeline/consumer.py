@@ -15,22 +15,22 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
-from sync_rules.pipeline.effects import take_effect
 from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Call, Change, Failure, ItemKey
+from sync_rules.model.limits import Limits
+from sync_rules.model.pace import Pace
+from sync_rules.pipeline.effects import take_effect
 from sync_rules.pipeline.fanout import look_at, pull, push
 from sync_rules.pipeline.handover import spread
-from sync_rules.rules.kinds.call import CallRule
-from sync_rules.model.limits import Limits
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PullMessage
-from sync_rules.model.items import Call, Change, Failure, ItemKey
-from sync_rules.model.pace import Pace
 from sync_rules.pipeline.parts import settle
-from sync_rules.pipeline.tasks import chunks_of, part_of, plan_batch, pull_of, pushes_of
 from sync_rules.pipeline.reconcile import Report
 from sync_rules.pipeline.records import changes_of, read_event
-from sync_rules.rules.ruleset import Rules
 from sync_rules.pipeline.requests import Failures, Remembering, Work, World, drive
+from sync_rules.pipeline.tasks import chunks_of, part_of, plan_batch, pull_of, pushes_of
 from sync_rules.pipeline.telemetry import Telemetry
+from sync_rules.rules.kinds.call import CallRule
+from sync_rules.rules.ruleset import Rules
 
 TIME_RESERVED_MS = 2_000  # to answer, and for the last requests to return
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from sync_rules.model.errors import StoreError
-from sync_rules.pipeline.messages import CallMessage
 from sync_rules.model.items import Call, Effect, Failure, ItemKey, Keep, Outcome
 from sync_rules.model.pace import Pace
+from sync_rules.pipeline.messages import CallMessage
 from sync_rules.pipeline.reconcile import Report, Unfinished
 from sync_rules.pipeline.requests import Later, Park, Work
 

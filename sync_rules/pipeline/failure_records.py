@@ -16,8 +16,8 @@ from typing import Any
 
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import RecordError, UserError
-from sync_rules.rules.key_json import typed
 from sync_rules.model.items import Failure, ItemKey
+from sync_rules.rules.key_json import typed
 
 PlainKey = Mapping[str, str]
 

@@ -13,15 +13,15 @@ from dataclasses import replace
 from typing import Final
 
 from sync_rules.model.errors import StoreError
+from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Limits
+from sync_rules.model.pace import Pace
 from sync_rules.pipeline.listings import Listing, list_page, told
 from sync_rules.pipeline.messages import ChunkMessage, key_bytes
-from sync_rules.model.items import ItemKey
-from sync_rules.model.pace import Pace
-from sync_rules.pipeline.tasks import Push
 from sync_rules.pipeline.reconcile import Report
-from sync_rules.rules.ruleset import Rules
 from sync_rules.pipeline.requests import Later, Work
+from sync_rules.pipeline.tasks import Push
+from sync_rules.rules.ruleset import Rules
 
 FAILED_MAX_MESSAGES: Final = 20  # of one push that goes on; more would take long to send
 

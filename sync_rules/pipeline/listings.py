@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sync_rules.model.values import Item, Names
 from sync_rules.model.errors import StoreError
-from sync_rules.pipeline.messages import Message
 from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.model.pace import Pace
-from sync_rules.pipeline.tasks import Push
+from sync_rules.model.values import Item, Names
+from sync_rules.pipeline.messages import Message
 from sync_rules.pipeline.reconcile import Report, Unfinished
-from sync_rules.rules.ruleset import Rules
-from sync_rules.pipeline.sources import NO_NAMES
 from sync_rules.pipeline.requests import List, Work
+from sync_rules.pipeline.sources import NO_NAMES
+from sync_rules.pipeline.tasks import Push
+from sync_rules.rules.ruleset import Rules
 
 
 @dataclass

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from sync_rules.model.values import Item
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.values import Item
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,28 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
-from sync_rules.model.values import AttributeValue, Path
 from sync_rules.model.errors import StoreError
-from sync_rules.rules.rule import Part, Trouble
-from sync_rules.pipeline.messages import PartMessage
-from sync_rules.model.items import (Action, Check, Failure, Increment, ItemKey, Outcome, Result, Status, Transaction, Update, Write)
+from sync_rules.model.items import (
+    Action,
+    Check,
+    Failure,
+    Increment,
+    ItemKey,
+    Outcome,
+    Result,
+    Status,
+    Transaction,
+    Update,
+    Write,
+)
 from sync_rules.model.numbers import holdable, spelt, total_of
 from sync_rules.model.pace import Pace
+from sync_rules.model.values import AttributeValue, Path
+from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.reconcile import Report, Unfinished, ask_again
-from sync_rules.pipeline.sources import Found, read_all
 from sync_rules.pipeline.requests import Apply, Park, Work
+from sync_rules.pipeline.sources import Found, read_all
+from sync_rules.rules.rule import Part, Trouble
 
 TRANSACTION_MAX_ACTIONS: Final = 100  # quota of TransactWriteItems
 

@@ -11,15 +11,25 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from sync_rules.pipeline.decide import (Changes, Intent, deletion_of, intent_of, lost_source, refusal, relinked, source_changed, undermined)
 from sync_rules.model.errors import StoreError
-from sync_rules.rules.rule import Part, Rule, TargetRule, Trouble
-from sync_rules.pipeline.messages import Message, PullMessage
 from sync_rules.model.items import Failure, ItemKey, Outcome, Result, Status
 from sync_rules.model.pace import Pace
-from sync_rules.pipeline.sources import Sources, Target, read_sources, rounds_of
-from sync_rules.pipeline.requests import Apply, Later, Park, Work
 from sync_rules.model.writes import differences, misfit
+from sync_rules.pipeline.decide import (
+    Changes,
+    Intent,
+    deletion_of,
+    intent_of,
+    lost_source,
+    refusal,
+    relinked,
+    source_changed,
+    undermined,
+)
+from sync_rules.pipeline.messages import Message, PullMessage
+from sync_rules.pipeline.requests import Apply, Later, Park, Work
+from sync_rules.pipeline.sources import Sources, Target, read_sources, rounds_of
+from sync_rules.rules.rule import Part, Rule, TargetRule, Trouble
 
 
 @dataclass(frozen=True, slots=True)

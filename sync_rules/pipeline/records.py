@@ -16,12 +16,12 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any, Literal
 
-from sync_rules.model.values import AttributeValue, Item, Names
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, Failure, ItemKey
-from sync_rules.rules.ruleset import Rules
+from sync_rules.model.values import AttributeValue, Item, Names
 from sync_rules.rules.record_filter import Sieve
+from sync_rules.rules.ruleset import Rules
 
 STREAM_ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/([^/]+)/stream/")
 SECONDS_MAX = 10**11  # a later number of seconds is the year 5138: it is milliseconds

@@ -10,11 +10,11 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
-from sync_rules.model.values import Item, Names
 from sync_rules.model.errors import StoreError
-from sync_rules.model.lookups import KeyConditions
-from sync_rules.pipeline.messages import Message
 from sync_rules.model.items import Call, Failure, ItemKey, Keep, Result, Write
+from sync_rules.model.lookups import KeyConditions
+from sync_rules.model.values import Item, Names
+from sync_rules.pipeline.messages import Message
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from sync_rules.pipeline.messages import KINDS
 from sync_rules.model.items import ItemKey, Outcome
+from sync_rules.pipeline.messages import KINDS
 from sync_rules.pipeline.reconcile import Report, Unfinished
 
 FAILED_KEPT_MAX_ITEMS: Final = 1_000

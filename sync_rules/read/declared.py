@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from sync_rules.model.entities import Entity, Index, KeyAttribute, KeyType, Table
 from sync_rules.model.errors import UserError
-from sync_rules.rules.rule import Rule
 from sync_rules.model.templates import parse_template
+from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 Templates = Mapping[str, str]  # key templates by key attribute, as in the rules file

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from sync_rules.rules.kinds.element import parse_element
 from sync_rules.model.entities import Entity, KeyType
 from sync_rules.model.errors import UserError
 from sync_rules.model.lookups import Find, KeyConditions
-from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.read.declared import Templates, entity_on, rule_of, table_on
 from sync_rules.read.listing import Listing
 from sync_rules.read.neighbours import Neighbours, Surroundings
 from sync_rules.read.reader import Client, Reader, reader_of
+from sync_rules.rules.kinds.collect import CollectRule
+from sync_rules.rules.kinds.element import parse_element
 from sync_rules.rules.ruleset import Rules
 
 

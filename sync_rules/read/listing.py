@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sync_rules.model.values import Item
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.lookups import KeyConditions
+from sync_rules.model.values import Item
 from sync_rules.read.reader import Reader
 
 DIGEST_CHARACTERS = 12

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sync_rules.model.values import AttributeValue, Item
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
-from sync_rules.model.templates import Fields
-from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.model.items import ItemKey
-from sync_rules.read.reader import Reader, raw_key_of
 from sync_rules.model.python_values import plain_of
+from sync_rules.model.templates import Fields
+from sync_rules.model.values import AttributeValue, Item
+from sync_rules.read.reader import Reader, raw_key_of
+from sync_rules.rules.kinds.collect import CollectRule
 
 
 @dataclass(frozen=True)

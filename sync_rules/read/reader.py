@@ -13,14 +13,14 @@ from typing import Any, Final, Protocol
 from tenacity import retry_if_exception_type
 
 from sync_rules.adapters import aws
-from sync_rules.model.values import AttributeValue, Item
-from sync_rules.adapters.expressions import Expressions, identity
 from sync_rules.adapters.dynamodb import BATCH_GET_MAX_KEYS
+from sync_rules.adapters.expressions import Expressions, identity
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.items import ItemKey
+from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.python_values import plain_of, raw_of
+from sync_rules.model.values import AttributeValue, Item
 
 CURES: Final = {
     "TableNotFound": "correct its name, the region or the endpoint",

@@ -138,7 +138,7 @@ def _settled(rules: Rules, name: str) -> Rules:
     Raises:
         UserError: when one does not fit.
     """
-    from sync_rules.rules import fingerprints# noqa: PLC0415 - only a place that a variable is in changes what rules say
+    from sync_rules.rules import fingerprints  # noqa: PLC0415 - only a place that a variable is in changes what rules say
 
     physical: dict[str, str] = {}
     for table in rules.tables.values():
@@ -153,7 +153,7 @@ def _settled(rules: Rules, name: str) -> Rules:
 
 def _archive(rule: Any, name: str) -> Any:
     """An archive whose place is taken apart now: a value may have a bucket and what names begin with in it."""
-    from sync_rules.rules.kinds import archive# noqa: PLC0415 - few rules are archives
+    from sync_rules.rules.kinds import archive  # noqa: PLC0415 - few rules are archives
 
     bucket, prefix = archive.parse_into(f"{archive.SCHEME}{rule.bucket}/{rule.prefix}")
     if wrong := archive.misnamed(bucket):

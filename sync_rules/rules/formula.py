@@ -18,10 +18,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-from sync_rules.model.values import AttributeValue, parse_path
 from sync_rules.model.errors import UserError
-from sync_rules.model.templates import PIECE
 from sync_rules.model.numbers import text_of
+from sync_rules.model.templates import PIECE
+from sync_rules.model.values import AttributeValue, parse_path
 
 Read = Callable[[str], AttributeValue | None]  # what an item holds in a field
 Format = Callable[[AttributeValue], str | None]  # a value as text, or None when it has none of that form

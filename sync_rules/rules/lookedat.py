@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sync_rules.model.values import Names
 from sync_rules.model.entities import Entity
+from sync_rules.model.values import Names
 from sync_rules.rules.rule import Rule
 
 

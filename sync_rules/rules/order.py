@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from sync_rules.model.entities import Table
-from sync_rules.rules.rule import PartRule, Rule, causes
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.path import TreeRule
+from sync_rules.rules.rule import PartRule, Rule, causes
 from sync_rules.rules.ruleset import Rules
 
 LEVELS_MAX: Final = 1_000  # of a hierarchy: the looks end with the first that mends nothing

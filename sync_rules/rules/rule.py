@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from sync_rules.model.values import AttributeValue, Item, Path, changed, overlaps, standing
 from sync_rules.model.entities import Entity, Table
-from sync_rules.model.lookups import Find, KeyConditions, Link, Pointer
 from sync_rules.model.items import Change, Condition, Effect, ItemKey, Write
+from sync_rules.model.lookups import Find, KeyConditions, Link, Pointer
+from sync_rules.model.values import AttributeValue, Item, Path, changed, overlaps, standing
 
 Place = tuple[Entity, Path]
 Desired = Mapping[Path, AttributeValue | None]  # what must stand at each path; None: nothing

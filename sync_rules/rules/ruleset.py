@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sync_rules.model.entities import Entity, Table
-from sync_rules.rules.rule import PartRule, Rule, TargetRule
-from sync_rules.model.templates import Beginnings
 from sync_rules.model.items import ItemKey
+from sync_rules.model.templates import Beginnings
 from sync_rules.rules.record_filter import Sieve
+from sync_rules.rules.rule import PartRule, Rule, TargetRule
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,14 @@ from contextlib import suppress
 
 import pytest
 
-from sync_rules.adapters import aws
-from sync_rules.adapters import writer
-from sync_rules.model.values import Item
+from sync_rules.adapters import aws, writer
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.model.entities import Table
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.model.items import Change, ItemKey
-from sync_rules.pipeline.requests import Read, Store
 from sync_rules.adapters.writer import Mode
+from sync_rules.model.entities import Table
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.values import Item
+from sync_rules.pipeline.requests import Read, Store
 from tests.engines import GAPS, Endpoints, chosen, create, stream_records, unique_prefix, with_prefix
 
 # Beside those in tests/engines.py: where engines take keys that are too long. Strict xfails like them.

@@ -7,10 +7,21 @@ from collections.abc import Callable
 import pytest
 from botocore.exceptions import ClientError
 
-from sync_rules.model.values import get, same
 from sync_rules.model.errors import StoreError
+from sync_rules.model.items import (
+    Check,
+    Condition,
+    Delete,
+    Increment,
+    Put,
+    Status,
+    Test,
+    Transaction,
+    Update,
+    equals_seen,
+)
 from sync_rules.model.lookups import KeyConditions
-from sync_rules.model.items import (Check, Condition, Delete, Increment, Put, Status, Test, Transaction, Update, equals_seen)
+from sync_rules.model.values import get, same
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan
 from tests.builders import exists, index, key, m, n, of_partition, s, table, update
 from tests.contract.conftest import Bench

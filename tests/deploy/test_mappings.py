@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from infra.deployment import deployment_of
-from infra.resources import stream_arn
-from infra.template import rules_noted
-from infra.yamltext import read_yaml
+from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.resources import stream_arn
+from sync_rules.deploy.template import rules_noted
+from sync_rules.deploy.yamltext import read_yaml
 from tests.test_house import ROOT
 
 TEMPLATE = ROOT / "template.yaml"

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from sync_rules.adapters import aws
-from sync_rules.pipeline.consumer import TIME_RESERVED_MS
-from sync_rules.model.entities import Table
 from sync_rules.language.load import load_rules
+from sync_rules.model.entities import Table
+from sync_rules.pipeline.consumer import TIME_RESERVED_MS
 from tests import engines
 from tests.builders import order_item, s, user_item
 from tests.deploy.runtime_api import Function, function

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sync_rules.cli import main as cli
-from sync_rules.model.items import Change, ItemKey, Outcome
 from sync_rules.language.load import parse_rules
+from sync_rules.model.items import Change, ItemKey, Outcome
 from sync_rules.pipeline.telemetry import METRIC_NAMES, VERIFIED
 from tests.builders import author_item, book_item, order_item, s, user_item
 from tests.deploy.conftest import RULES

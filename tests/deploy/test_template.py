@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from infra.deployment import deployment_of
-from infra.template import written
+from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.template import written
 from tests import every_kind
 from tests.deploy import policy
 from tests.deploy.tools import ROOT, run, tool, transformed

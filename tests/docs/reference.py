@@ -18,8 +18,8 @@ from typing import Any
 from unittest.mock import patch
 
 from sync_rules.cli import main as cli
-from sync_rules.model import limits
 from sync_rules.language.m_codes import CODES
+from sync_rules.model import limits
 from tests.test_house import LAYERS
 
 ROOT = Path(__file__).parent.parent.parent

@@ -16,25 +16,36 @@ import botocore.session
 import pytest
 from ruamel.yaml import YAML
 
-from handlers import inaccount, runtime
+from sync_rules.adapters.memory import MemoryStore
 from sync_rules.cli import main as cli
-from sync_rules.pipeline.consumer import process
-from sync_rules.model.item_change import ItemChange
-from sync_rules.language.m_codes import CODES
 from sync_rules.cli.commands.check import report
+from sync_rules.functions import inaccount, runtime
+from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.lab.demo import story
 from sync_rules.language.kinds.options import CopyForm
-from sync_rules.rules.formula import FORMATS, parse_formula
 from sync_rules.language.kinds.registry import FORMS
-from sync_rules.rules.kinds.archive import ArchiveRule
-from sync_rules.model.limits import Limits
-from sync_rules.adapters.memory import MemoryStore
-from sync_rules.model.items import Change, Outcome
-from sync_rules.model.pace import Pace
-from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.language.load import check_rules, parse_rules
+from sync_rules.language.m_codes import CODES
+from sync_rules.model.item_change import ItemChange
+from sync_rules.model.items import Change, Outcome
+from sync_rules.model.limits import Limits
+from sync_rules.model.pace import Pace
+from sync_rules.pipeline.consumer import process
 from sync_rules.pipeline.requests import World, drive
-from sync_rules.pipeline.telemetry import (DRIFT, DRIFT_SHARE, FAILURE_RECORDS, LAG, METRIC_NAMES, SENT, SETUP_ERRORS, THROTTLED, UNREADABLE, VERIFIED)
+from sync_rules.pipeline.telemetry import (
+    DRIFT,
+    DRIFT_SHARE,
+    FAILURE_RECORDS,
+    LAG,
+    METRIC_NAMES,
+    SENT,
+    SETUP_ERRORS,
+    THROTTLED,
+    UNREADABLE,
+    VERIFIED,
+)
+from sync_rules.rules.formula import FORMATS, parse_formula
+from sync_rules.rules.kinds.archive import ArchiveRule
 from tests.docs.reference import ROOT, expected, help_text, shown
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

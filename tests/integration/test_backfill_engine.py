@@ -12,8 +12,8 @@ import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from sync_rules.adapters import aws
-from sync_rules.cli import main as cli
 from sync_rules.adapters.state import TableState, applied
+from sync_rules.cli import main as cli
 from sync_rules.language.load import parse_rules
 from tests import engines
 from tests.builders import n, s

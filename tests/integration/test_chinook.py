@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from sync_rules.adapters import aws
-from sync_rules.model.values import Item, Path
-from sync_rules.lab.demo.pipeline import LocalPipeline, hastened
-from sync_rules.model.items import Change, ItemKey
 from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.model.python_values import plain_of, raw_of
+from sync_rules.lab.demo.pipeline import LocalPipeline, hastened
 from sync_rules.language.load import parse_rules
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.python_values import plain_of, raw_of
+from sync_rules.model.values import Item, Path
 from tests import engines
 from tests.integration.chinook import RULES, TABLES, Data, Key, Record, key_of, load, some, truth
 from tests.worlds import Scene

@@ -9,24 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from infra.tables import create_tables
 from sync_rules.adapters import aws
-from sync_rules.cli import main as cli
 from sync_rules.audit.asked import chosen
-from sync_rules.model.values import Item
+from sync_rules.audit.verifier import Verifier
+from sync_rules.cli import main as cli
 from sync_rules.cli.commands import demo as command
+from sync_rules.deploy.tables import create_tables
 from sync_rules.lab.demo.example import EngineStage, answers
 from sync_rules.lab.demo.pipeline import hastened
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Expire, play, wrong_answers
 from sync_rules.lab.scenario_file import load_scenario
-from sync_rules.model.items import Put
-from sync_rules.language.problems import Report
 from sync_rules.language.load import check_rules, parse_rules
-from sync_rules.rules.ruleset import Rules
-from sync_rules.pipeline.requests import NobodyLooksAgain, World
-from sync_rules.audit.verifier import Verifier
+from sync_rules.language.problems import Report
 from sync_rules.language.yaml_source import read
+from sync_rules.model.items import Put
+from sync_rules.model.values import Item
+from sync_rules.pipeline.requests import NobodyLooksAgain, World
+from sync_rules.rules.ruleset import Rules
 from tests import engines
 from tests.worlds import Parked
 

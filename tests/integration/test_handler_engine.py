@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from handlers import fanout, runtime, stream
+from handlers import fanout, stream
 from sync_rules.adapters import aws
-from sync_rules.model.items import Change
+from sync_rules.functions import runtime
 from sync_rules.language.load import parse_rules
+from sync_rules.model.items import Change
 from tests import engines
 from tests.builders import s
 from tests.cold import start_cold

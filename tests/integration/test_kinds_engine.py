@@ -7,11 +7,12 @@ import json
 
 import pytest
 
-from handlers import runtime, stream
+from handlers import stream
 from sync_rules.adapters import aws
 from sync_rules.cli import main as cli
-from sync_rules.model.items import Change
+from sync_rules.functions import runtime
 from sync_rules.language.load import parse_rules
+from sync_rules.model.items import Change
 from tests import engines, every_kind
 from tests.builders import key, m, n, s
 from tests.cold import start_cold

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 import pytest
 from botocore.exceptions import ClientError
 
-from handlers import runtime
-from infra.permissions import BACKFILL, FANOUT, REDRIVE, STREAM, VERIFY
-from infra.roles import role_of
-from sync_rules.adapters import aws
-from sync_rules.adapters import sqs
-from sync_rules.jobs.backfill import m_page as page
+from sync_rules.adapters import aws, sqs
+from sync_rules.deploy.permissions import BACKFILL, FANOUT, REDRIVE, STREAM, VERIFY
+from sync_rules.deploy.roles import role_of
+from sync_rules.functions import runtime
 from sync_rules.jobs.account import sample
+from sync_rules.jobs.backfill import m_page as page
 from tests import engines, every_kind
 from tests.builders import n, s
 from tests.cold import start_cold

@@ -14,14 +14,14 @@ from collections.abc import Callable
 import pytest
 
 from sync_rules.adapters import aws
-from sync_rules.cli import main as cli
 from sync_rules.adapters.preflight import describe
+from sync_rules.adapters.streams import DynamoDBStreams
+from sync_rules.cli import main as cli
 from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.queue import LocalQueue
-from sync_rules.jobs.consume.run import wall_clock_ms
 from sync_rules.jobs.consume.mapping import EventSourceMapping
 from sync_rules.jobs.consume.pump import Pump
-from sync_rules.adapters.streams import DynamoDBStreams
+from sync_rules.jobs.consume.queue import LocalQueue
+from sync_rules.jobs.consume.run import wall_clock_ms
 from tests import engines
 from tests.builders import shop, user_item
 from tests.fake_stream import failed

@@ -13,17 +13,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from handlers import runtime, stream
+from handlers import stream
 from sync_rules.adapters import aws
+from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import main as cli
-from sync_rules.model.errors import StoreError
+from sync_rules.functions import runtime
 from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.queue import LocalQueue
-from sync_rules.jobs.consume.run import wall_clock_ms
 from sync_rules.jobs.consume.mapping import EventSourceMapping
 from sync_rules.jobs.consume.pump import Pump
-from sync_rules.adapters.streams import DynamoDBStreams
+from sync_rules.jobs.consume.queue import LocalQueue
+from sync_rules.jobs.consume.run import wall_clock_ms
 from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import StoreError
 from tests import engines
 from tests.builders import order_item, s, user_item
 from tests.cold import start_cold

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 from ruamel.yaml import YAML
 
-from infra.tables import table_parameters
 from sync_rules.adapters import aws
-from sync_rules.read import Graph, Hierarchy, Reader
+from sync_rules.deploy.tables import table_parameters
 from sync_rules.language.load import parse_rules
+from sync_rules.read import Graph, Hierarchy, Reader
 from tests import engines
 from tests.builders import n, s
 from tests.shared import case

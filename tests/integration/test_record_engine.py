@@ -12,17 +12,17 @@ from random import Random
 import pytest
 
 from sync_rules.adapters import aws
-from sync_rules.cli import main as cli
-from sync_rules.pipeline.consumer import Consumer
-from sync_rules.cli.commands.record import Tape, Until, only, taped
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.adapters.preflight import require
+from sync_rules.adapters.streams import DynamoDBStreams
+from sync_rules.cli import main as cli
+from sync_rules.cli.commands.record import Tape, Until, only, taped
+from sync_rules.jobs.consume.run import Files, LocalRun
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.recording import Header, Recording, read, writing
 from sync_rules.lab.replay import replay
-from sync_rules.adapters.preflight import require
-from sync_rules.jobs.consume.run import Files, LocalRun
-from sync_rules.adapters.streams import DynamoDBStreams
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.rules.kinds.copy import CopyRule
 from tests import engines, every_kind
 from tests.builders import n, s
 

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 import pytest
 
 from sync_rules.adapters import aws
+from sync_rules.adapters.sqs import SqsFailures
+from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import main as cli
+from sync_rules.language.load import parse_rules
+from sync_rules.model.items import Failure
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import PushMessage, encode
-from sync_rules.model.items import Failure
-from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.language.load import parse_rules
-from sync_rules.adapters.sqs import SqsFailures
 from tests import engines
 from tests.builders import author_item, book_item, key, s
 

@@ -6,22 +6,23 @@ import json
 
 import pytest
 
-from handlers import backfill, inaccount, redrive, runtime, verify
+from handlers import backfill, redrive, verify
 from sync_rules.adapters import aws
-from sync_rules.cli import main as cli
+from sync_rules.adapters.documents import SharedTable
+from sync_rules.adapters.sqs import utc_now
 from sync_rules.adapters.state import applied
+from sync_rules.audit.drift_report import open_report
+from sync_rules.cli import main as cli
+from sync_rules.cli.account import Account
 from sync_rules.cli.commands import backfill as backfill_command
 from sync_rules.cli.commands import redrive as redrive_command
 from sync_rules.cli.commands import verify as verify_command
-from sync_rules.cli.account import Account
-from sync_rules.model.errors import SyncRulesError
-from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.model.items import Failure
-from sync_rules.adapters.documents import SharedTable
+from sync_rules.functions import inaccount, runtime
 from sync_rules.jobs.account.stack import Execution, Stack
-from sync_rules.audit.drift_report import open_report
 from sync_rules.language.load import load_rules
-from sync_rules.adapters.sqs import utc_now
+from sync_rules.model.errors import SyncRulesError
+from sync_rules.model.items import Failure
+from sync_rules.pipeline.failure_records import failure_record
 from tests import engines
 from tests.builders import n, s
 from tests.cold import start_cold

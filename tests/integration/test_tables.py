@@ -14,16 +14,16 @@ import pytest
 from ruamel.yaml import YAML
 
 from sync_rules.adapters import aws
+from sync_rules.audit.verifier import Verifier
+from sync_rules.language.load import parse_rules
+from sync_rules.model.items import ItemKey
+from sync_rules.model.lookups import KeyConditions
+from sync_rules.model.python_values import plain_of, raw_of
+from sync_rules.model.templates import parse_template
 from sync_rules.model.values import Item
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.model.lookups import KeyConditions
-from sync_rules.model.templates import parse_template
-from sync_rules.model.items import ItemKey
-from sync_rules.read import Hierarchy
-from sync_rules.model.python_values import plain_of, raw_of
-from sync_rules.language.load import parse_rules
 from sync_rules.pipeline.requests import List, Read, World
-from sync_rules.audit.verifier import Verifier
+from sync_rules.read import Hierarchy
 from tests.builders import s
 from tests.engines import Endpoints, chosen
 from tests.peers.bench import EngineBench, Failures, MemoryBench, Queue

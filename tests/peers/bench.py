@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from sync_rules.adapters import aws
-from sync_rules.pipeline import messages
-from sync_rules.model.values import Item
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.model.entities import Table
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.model.items import (WRITTEN, Action, Check, Failure, ItemKey, Result, Status, Transaction, Update, Write)
-from sync_rules.jobs.consume.queue import LocalQueue
 from sync_rules.adapters.streams import PAGE_MAX_RECORDS, DynamoDBStreams, as_event_record
+from sync_rules.jobs.consume.queue import LocalQueue
 from sync_rules.language.load import parse_rules
-from sync_rules.rules.ruleset import Rules
+from sync_rules.model.entities import Table
+from sync_rules.model.items import WRITTEN, Action, Check, Failure, ItemKey, Result, Status, Transaction, Update, Write
+from sync_rules.model.values import Item
+from sync_rules.pipeline import messages
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
+from sync_rules.rules.ruleset import Rules
 from tests.engines import create, unique_prefix
 from tests.peers.builder import Target, helps
 

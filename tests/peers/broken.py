@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from sync_rules.model.errors import UserError
 from sync_rules.language.load import load_rules, parse_rules
+from sync_rules.model.errors import UserError
 from tests.peers import chains
 from tests.peers.builder import Builder, UnsupportedError, path_of
 from tests.peers.scenarios import Scenario

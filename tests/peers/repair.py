@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from sync_rules.model.values import AttributeValue, Path, get, same
 from sync_rules.audit.compare import Difference, Drift
-from sync_rules.rules.rule import Rule
 from sync_rules.audit.findings import Finding
-from sync_rules.model.items import ItemKey
-from sync_rules.rules.ruleset import Rules
-from sync_rules.pipeline.requests import World
 from sync_rules.audit.verifier import Verifier
+from sync_rules.model.items import ItemKey
+from sync_rules.model.values import AttributeValue, Path, get, same
+from sync_rules.pipeline.requests import World
+from sync_rules.rules.rule import Rule
+from sync_rules.rules.ruleset import Rules
 from tests.peers.bench import Bench, Failures, Meter, Nowhere, State
 from tests.peers.builder import helps
 from tests.peers.scenarios import key_text

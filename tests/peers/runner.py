@@ -26,8 +26,8 @@ from typing import Any, Final
 
 from sync_rules.model.values import Path, same
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.rules.rule import Rule
 from sync_rules.pipeline.requests import Read, World
+from sync_rules.rules.rule import Rule
 from tests.peers.bench import Bench, DiedError, DryMeter, Failures, MakeBench, Meter, Nowhere, Queue, Record, State
 from tests.peers.builder import helps
 from tests.peers.repair import Fixed, repair

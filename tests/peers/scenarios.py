@@ -16,11 +16,11 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from sync_rules.model.values import AttributeValue, Item
-from sync_rules.model.values import Path as AttributePath
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
+from sync_rules.model.values import AttributeValue, Item
+from sync_rules.model.values import Path as AttributePath
 
 ABSENT = "<absent>"
 NO_ITEM = "<no item>"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from sync_rules.model.values import AttributeValue, Item, Path, get, plain, same
 from sync_rules.model.entities import Table
 from sync_rules.model.items import ItemKey
+from sync_rules.model.values import AttributeValue, Item, Path, get, plain, same
 from sync_rules.pipeline.requests import Scan
 from tests.peers.bench import Bench, State
 from tests.peers.scenarios import ABSENT, NO_ITEM, Expectation, attribute_value, key_of

@@ -9,26 +9,25 @@ from typing import Any
 
 import pytest
 
-from sync_rules.pipeline import consumer as batch
-from sync_rules.pipeline import tasks as plan
-from sync_rules.pipeline import reconcile
-from sync_rules.pipeline import sources
-from sync_rules.model.values import Item
-from sync_rules.pipeline.consumer import Consumer
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
-from sync_rules.rules.rule import Part
+from sync_rules.model.items import Change, ItemKey, Transaction
+from sync_rules.model.pace import Pace
+from sync_rules.model.values import Item
+from sync_rules.pipeline import consumer as batch
+from sync_rules.pipeline import reconcile, sources
+from sync_rules.pipeline import tasks as plan
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.pipeline.reconcile import Report
+from sync_rules.pipeline.requests import Work
+from sync_rules.pipeline.sources import Sources
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.kinds.total import TotalRule
-from sync_rules.model.items import Change, ItemKey, Transaction
-from sync_rules.model.pace import Pace
-from sync_rules.pipeline.reconcile import Report
+from sync_rules.rules.rule import Part
 from sync_rules.rules.ruleset import Rules
-from sync_rules.pipeline.sources import Sources
-from sync_rules.pipeline.requests import Work
 from tests.peers.broken import Refusal
 from tests.peers.cases import entries
 from tests.peers.report import Verdict, check_variant, row_of

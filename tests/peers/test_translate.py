@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
-from sync_rules.rules.rule import Rule
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.tally import TallyRule
-from sync_rules.language.load import parse_rules
+from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 from tests.peers.broken import ENVIRON
 from tests.peers.builder import UnsupportedError, helps

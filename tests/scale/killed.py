@@ -20,12 +20,12 @@ from random import Random
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from sync_rules.adapters import aws
-from sync_rules.model.values import Item
+from sync_rules.adapters.memory import MemoryStore
+from sync_rules.adapters.state import MemoryState
 from sync_rules.jobs.backfill.page import Chosen
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
-from sync_rules.adapters.state import MemoryState
-from sync_rules.adapters.memory import MemoryStore
+from sync_rules.model.values import Item
 from sync_rules.rules.ruleset import Rules
 from tests import engines
 from tests.scale.worlds import items, rules_of, text_of

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sync_rules.model.values import Item
 from sync_rules.language.load import parse_rules
+from sync_rules.model.values import Item
 from sync_rules.rules.ruleset import Rules
 from tests.builders import order_item, s, user_item
 

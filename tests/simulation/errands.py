@@ -18,22 +18,22 @@ from unittest.mock import patch
 from uuid import UUID
 
 from sync_rules.audit import verifier as verify
-from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.audit.compare import Difference, Drift
+from sync_rules.audit.findings import Finding, Share
+from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill import m_page as backfill_page
 from sync_rules.jobs.backfill import run as backfill_run
 from sync_rules.jobs.backfill.head import unfinished
+from sync_rules.jobs.backfill.page import Chosen
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
-from sync_rules.audit.compare import Difference, Drift
+from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.audit.findings import Finding, Share
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.pace import Pace
-from sync_rules.jobs.redrive.redriver import Redriver
-from sync_rules.rules.ruleset import Rules
 from sync_rules.pipeline.requests import NobodyLooksAgain
 from sync_rules.pipeline.requests import World as Outside
-from sync_rules.audit.verifier import Verifier
+from sync_rules.rules.ruleset import Rules
 from tests.simulation.breaking import Work
 from tests.simulation.stops import Asking, Documents, Save, Shelf, Together, Wait, as_work, ask
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sync_rules.model.values import Item
 from sync_rules.model.items import Change
+from sync_rules.model.values import Item
 from tests.simulation.application import beginning
 from tests.simulation.choices import Choices
 from tests.simulation.errands import one_at_a_time

@@ -14,8 +14,8 @@ from sync_rules.jobs.backfill import segments as segment
 from sync_rules.jobs.backfill.m_page import Pages
 from sync_rules.jobs.backfill.place import beginning_of
 from sync_rules.jobs.backfill.run import BackfillRun
-from sync_rules.rules.order import Step
 from sync_rules.pipeline.requests import Request, Scan, drive
+from sync_rules.rules.order import Step
 from tests.simulation.breaking import Mutant, Mutation, Pairs, Work, among, answered, known, replacing
 from tests.simulation.oracles import ORACLES
 

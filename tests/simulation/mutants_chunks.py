@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules.pipeline import consumer as batch
-from sync_rules.pipeline import fanout
-from sync_rules.pipeline import handover
 from sync_rules.model.errors import StoreError
-from sync_rules.rules.rule import TargetRule
+from sync_rules.pipeline import consumer as batch
+from sync_rules.pipeline import fanout, handover
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage
 from sync_rules.pipeline.requests import Later, List, Request
+from sync_rules.rules.rule import TargetRule
 from tests.simulation.breaking import Mutation, Work, among, answered, known, wrapping
 from tests.simulation.scheduler import History
 

@@ -8,18 +8,17 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules.pipeline import consumer as batch
-from sync_rules.audit import compare
-from sync_rules.audit import repair
+from sync_rules.audit import compare, repair
 from sync_rules.audit import verifier as verify
 from sync_rules.audit.compare import Comparison, Drift
-from sync_rules.model.items import Change, Check, Condition, Delete, Increment, Test, Transaction, Update
-from sync_rules.pipeline.records import changes_of, read_event
+from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.redrive import redriver as redrive
 from sync_rules.jobs.redrive.redriver import Redriver
-from sync_rules.pipeline.requests import Apply, Read, Request, drive
+from sync_rules.model.items import Change, Check, Condition, Delete, Increment, Test, Transaction, Update
 from sync_rules.model.writes import differences, target_exists, update_of
-from sync_rules.audit.verifier import Verifier
+from sync_rules.pipeline import consumer as batch
+from sync_rules.pipeline.records import changes_of, read_event
+from sync_rules.pipeline.requests import Apply, Read, Request, drive
 from tests.simulation.breaking import Mutation, Work, among, answered, known, replacing, wrapping
 from tests.simulation.mutants_backfill import RENAMES, all_at_once, histories, one_round
 

@@ -8,9 +8,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules.pipeline import fanout
-from sync_rules.pipeline import reconcile
-from sync_rules.pipeline import sources
+from sync_rules.pipeline import fanout, reconcile, sources
 from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.kinds.gathered import GatheredRule
 from sync_rules.rules.kinds.recount import RecountRule

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 from unittest.mock import patch
 
+from sync_rules.model.numbers import text_of
 from sync_rules.model.values import changed, get
-from sync_rules.rules.rule import Trouble
 from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.kinds.path import CYCLE, TreeRule
-from sync_rules.model.numbers import text_of
+from sync_rules.rules.rule import Trouble
 from tests.simulation.breaking import Mutation, among
 
 

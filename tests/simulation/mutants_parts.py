@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+from sync_rules.model.items import Change, Check, Condition, Delete, Put, Result, Status, Test, Transaction, Update
+from sync_rules.model.writes import target_exists
 from sync_rules.pipeline import parts
-from sync_rules.rules.rule import Trouble
+from sync_rules.pipeline.messages import PartMessage
+from sync_rules.pipeline.requests import Later, Request
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.mirror import MirrorRule
-from sync_rules.pipeline.messages import PartMessage
-from sync_rules.model.items import Change, Check, Condition, Delete, Put, Result, Status, Test, Transaction, Update
-from sync_rules.pipeline.requests import Later, Request
-from sync_rules.model.writes import target_exists
+from sync_rules.rules.rule import Trouble
 from tests.simulation.breaking import Mutant, Mutation, Work, among, replacing, wrapping
 from tests.simulation.mutants_work import second_look_if
 

@@ -7,12 +7,11 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules.pipeline import consumer as batch
 from sync_rules.model import entities
-from sync_rules.pipeline import fanout
 from sync_rules.model import lookups as finding
-from sync_rules.pipeline import reconcile
 from sync_rules.model.errors import StoreError
+from sync_rules.pipeline import consumer as batch
+from sync_rules.pipeline import fanout, reconcile
 from sync_rules.pipeline.messages import ChunkMessage, PushMessage, encode
 from sync_rules.pipeline.requests import Later, Read, Request
 from tests.simulation.breaking import Work, answered, known

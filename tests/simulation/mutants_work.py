@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules.pipeline import consumer as batch
-from sync_rules.pipeline import fanout
-from sync_rules.pipeline import handover
-from sync_rules.pipeline import tasks as plan
 from sync_rules.model.values import changed
-from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.pipeline import consumer as batch
+from sync_rules.pipeline import fanout, handover
+from sync_rules.pipeline import tasks as plan
 from sync_rules.pipeline.requests import List, Request
+from sync_rules.rules.kinds.copy import CopyRule
 from tests.simulation.breaking import Mutant, Work, answered
 from tests.simulation.world import World
 

@@ -8,17 +8,14 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules.pipeline import decide
-from sync_rules.pipeline import fanout
-from sync_rules.pipeline import tasks as plan
-from sync_rules.pipeline import reconcile
-from sync_rules.pipeline import sources
 from sync_rules.model import writes as updates
-from sync_rules.model.values import get
-from sync_rules.rules.kinds.linked import LinkedRule
-from sync_rules.pipeline.messages import PullMessage
 from sync_rules.model.items import Condition, Delete, Outcome, Result, Status, Test, Transaction, Update
+from sync_rules.model.values import get
+from sync_rules.pipeline import decide, fanout, reconcile, sources
+from sync_rules.pipeline import tasks as plan
+from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Later, Request
+from sync_rules.rules.kinds.linked import LinkedRule
 from tests.simulation.breaking import Work, wrapping
 from tests.simulation.world import Streams
 

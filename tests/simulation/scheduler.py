@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from sync_rules.pipeline import consumer as batch
-from sync_rules.model.values import Item
-from sync_rules.model.limits import Limits
-from sync_rules.pipeline.messages import decode
 from sync_rules.model.items import Change
+from sync_rules.model.limits import Limits
 from sync_rules.model.pace import Pace
+from sync_rules.model.values import Item
+from sync_rules.pipeline import consumer as batch
+from sync_rules.pipeline.messages import decode
 from sync_rules.pipeline.reconcile import Report
 from sync_rules.pipeline.requests import Work
 from tests.simulation import words

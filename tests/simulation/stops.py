@@ -15,9 +15,9 @@ from typing import Any, Self
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
-from sync_rules.pipeline.messages import Message, decode_bytes, encode_bytes
 from sync_rules.model.items import Failure
 from sync_rules.pipeline.failed_entries import Entry
+from sync_rules.pipeline.messages import Message, decode_bytes, encode_bytes
 from sync_rules.pipeline.requests import Apply, Later, List, Page, Park, Read, Scan
 from tests.simulation.breaking import Work
 

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sync_rules.pipeline import consumer as batch
 from sync_rules.model.errors import StoreError
-from sync_rules.pipeline.messages import KINDS, Message, PartMessage, PullMessage, PushMessage, decode
 from sync_rules.model.items import ItemKey, Result, Status, Write
+from sync_rules.pipeline import consumer as batch
+from sync_rules.pipeline.messages import KINDS, Message, PartMessage, PullMessage, PushMessage, decode
 from sync_rules.pipeline.requests import Apply, Later, List, Page, Park, Read, Request, Scan, Work
 from tests.simulation import words
 from tests.simulation.choices import Choices

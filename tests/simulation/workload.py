@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.model.sizes import item_bytes
+from sync_rules.model.values import AttributeValue, Item, Path, get
 from tests.simulation.application import (
     ITEM_MAX_BYTES,
     Application,

@@ -13,16 +13,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from sync_rules.model.values import Item
+from sync_rules.adapters.memory import MemoryStore, OnChange, RejectedError, Rows, Values
 from sync_rules.model.entities import Index, Table
 from sync_rules.model.errors import StoreError
-from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.adapters.memory import MemoryStore, OnChange, RejectedError, Rows, Values
-from sync_rules.pipeline.messages import Message, PartMessage, PullMessage, decode, encode
 from sync_rules.model.items import Change, Failure, ItemKey, Result, Write
-from sync_rules.rules.ruleset import Rules
 from sync_rules.model.sizes import item_bytes
+from sync_rules.model.values import Item
+from sync_rules.pipeline.failure_records import failure_record
+from sync_rules.pipeline.messages import Message, PartMessage, PullMessage, decode, encode
 from sync_rules.pipeline.requests import Apply, List, Page, Scan
+from sync_rules.rules.ruleset import Rules
 from tests.simulation.application import ITEM_MAX_BYTES
 from tests.simulation.facts import Configuration, Place
 from tests.simulation.watch import Watch

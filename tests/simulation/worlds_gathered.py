@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.model.sizes import value_bytes
+from sync_rules.model.values import AttributeValue, Item, Path
 from tests.simulation.facts import Configuration, Fact, Kind, Place, at, keys, text
 from tests.simulation.truths import Items, Truth, Value, Wanted
 

@@ -12,15 +12,15 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
-from handlers import runtime
-from infra import resources
-from infra.alarms import ACTIONS, alarm_resources
-from infra.deployment import Deployment, deployment_of
-from infra.handwritten import timeouts_seconds
-from infra.measures import LAMBDA_METRICS, MEASURES, NAMESPACE, RULES_MAX, distinct
-from infra.yamltext import read_yaml
-from sync_rules.model.errors import StoreError
 from sync_rules.audit.findings import Tally
+from sync_rules.deploy import resources
+from sync_rules.deploy.alarms import ACTIONS, alarm_resources
+from sync_rules.deploy.deployment import Deployment, deployment_of
+from sync_rules.deploy.handwritten import timeouts_seconds
+from sync_rules.deploy.measures import LAMBDA_METRICS, MEASURES, NAMESPACE, RULES_MAX, distinct
+from sync_rules.deploy.yamltext import read_yaml
+from sync_rules.functions import runtime
+from sync_rules.model.errors import StoreError
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.requests import Read
 from tests.builders import s

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.model.errors import UserError
+from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
 from sync_rules.rules.kinds.archive import ArchiveRule, parse_into
-from sync_rules.model.items import Change
 from tests.builders import entity, key, m, n, s, table
 
 GAMES = table("games", {"PK": "S", "SK": "B"})

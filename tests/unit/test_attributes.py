@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.model.values import changed, get, nest, overlaps, parse_path, same, show_path
 from sync_rules.model.errors import UserError
+from sync_rules.model.values import changed, get, nest, overlaps, parse_path, same, show_path
 
 NAMES = st.text(min_size=1, max_size=6).filter(lambda name: '"' not in name)
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map(tuple)

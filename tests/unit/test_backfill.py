@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from sync_rules.jobs.backfill.page import Chosen, OneItem, bring_keys, bring_page
-from sync_rules.pipeline.fanout import pull
-from sync_rules.model.limits import Limits
-from sync_rules.model.items import Outcome, Update
-from sync_rules.model.pace import Pace
-from sync_rules.pipeline.tasks import Pull
 from sync_rules.language.load import parse_rules
+from sync_rules.model.items import Outcome, Update
+from sync_rules.model.limits import Limits
+from sync_rules.model.pace import Pace
+from sync_rules.pipeline.fanout import pull
 from sync_rules.pipeline.requests import Apply, List, Read, Scan
+from sync_rules.pipeline.tasks import Pull
 from tests import every_kind
 from tests.builders import n, order_item, s, shop, user_item
 from tests.worlds import Scene

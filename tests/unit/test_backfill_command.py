@@ -11,25 +11,25 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from sync_rules.adapters.budget import Budget
+from sync_rules.adapters.preflight import Problem
+from sync_rules.adapters.state import FileState, MemoryState, applied
 from sync_rules.cli import main as cli
-from sync_rules.rules import fingerprints
-from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.cli.commands import backfill
 from sync_rules.cli.show import backfill as backfill_display
+from sync_rules.cli.show.backfill import Bar, Lines, Meter, display_on
 from sync_rules.jobs.backfill import job as backfill_job
 from sync_rules.jobs.backfill import waits
-from sync_rules.adapters.budget import Budget
-from sync_rules.cli.show.backfill import Bar, Lines, Meter, display_on
 from sync_rules.jobs.backfill.head import unfinished
-from sync_rules.jobs.backfill.run import BackfillRun
-from sync_rules.adapters.state import FileState, MemoryState, applied
+from sync_rules.jobs.backfill.page import Chosen
 from sync_rules.jobs.backfill.progress import Totals
-from sync_rules.cli.commands import backfill
-from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Outcome
-from sync_rules.adapters.preflight import Problem
+from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.consume.checkpoint import locked
 from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Outcome
 from sync_rules.pipeline.requests import Read, Scan
+from sync_rules.rules import fingerprints
 from tests.builders import s
 from tests.worlds import Scene
 

@@ -13,23 +13,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.jobs.backfill.page import Chosen
-from sync_rules.jobs.backfill.head import abandon, unfinished
-from sync_rules.jobs.backfill.m_page import TRIES_MAX
-from sync_rules.jobs.backfill.run import BackfillRun, Left
-from sync_rules.jobs.backfill.segments import segments
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
-from sync_rules.model.errors import StoreError
-from sync_rules.rules.kinds.ledger import VERSION
-from sync_rules.model.limits import Limits
-from sync_rules.pipeline.messages import decode_bytes, encode_bytes
-from sync_rules.model.items import Outcome, Result, Status
-from sync_rules.model.pace import Pace
-from sync_rules.language.load import parse_rules
-from sync_rules.rules.ruleset import Rules
-from sync_rules.pipeline.requests import Apply, Scan
 from sync_rules.audit.verifier import Verifier
+from sync_rules.jobs.backfill.head import abandon, unfinished
+from sync_rules.jobs.backfill.m_page import TRIES_MAX
+from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.jobs.backfill.run import BackfillRun, Left
+from sync_rules.jobs.backfill.segments import segments
+from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Outcome, Result, Status
+from sync_rules.model.limits import Limits
+from sync_rules.model.pace import Pace
+from sync_rules.pipeline.messages import decode_bytes, encode_bytes
+from sync_rules.pipeline.requests import Apply, Scan
+from sync_rules.rules.kinds.ledger import VERSION
+from sync_rules.rules.ruleset import Rules
 from tests import every_kind
 from tests.builders import n, order_item, s, shop, user_item
 from tests.worlds import Scene

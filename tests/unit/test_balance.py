@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.audit import ledger_balance as balance
-from sync_rules.model.values import Item
 from sync_rules.audit.ledger_balance import ledgers, mend, still, unbalanced
 from sync_rules.language.load import parse_rules
+from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Apply, Scan
 from tests.builders import n, s
 from tests.every_kind import RULES, order, text_of

@@ -20,8 +20,8 @@ from benchmarks.figures import ENGINE, WALL, Figure, ratios, table
 from benchmarks.ours import consumer_of, copied, handled, idle_consumer, renamed
 from benchmarks.records import _records, _rules
 from benchmarks.running import ENVIRONMENT, answering, child
-from infra.yamltext import read_yaml
 from sync_rules.adapters import aws
+from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.language.load import parse_rules
 
 TARGETS = 60  # more than two batches of statements

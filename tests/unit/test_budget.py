@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.cli import commands
 from sync_rules.adapters.budget import PARTITION_MAX_UNITS_PER_SECOND, PARTITIONS_MAX, Budget, within_budget
-from sync_rules.adapters.metered import OUT_OF_TIME, Costs
 from sync_rules.adapters.memory import MemoryStore
+from sync_rules.adapters.metered import OUT_OF_TIME, Costs
+from sync_rules.cli import commands
 from sync_rules.model.items import WRITTEN, Condition, Test, Transaction, Update
 from sync_rules.pipeline.requests import Apply, Read
 from tests.builders import key, n, s, table

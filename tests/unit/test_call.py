@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from sync_rules.model.items import Call, Change
 from sync_rules.model.where import compile_where
 from sync_rules.rules.kinds.call import CallRule, functions_of
-from sync_rules.model.items import Call, Change
 from tests.builders import entity, key, order_item, s, shop, table
 
 SHOP = table("shop", {"PK": "S", "SK": "S"})

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sync_rules.cli import main as cli
-from sync_rules.language.m_codes import CODES
 from sync_rules.language.load import check_rules
+from sync_rules.language.m_codes import CODES
 
 BROKEN = sorted((Path(__file__).parent / "broken").glob("*.yaml"))
 GOOD = """

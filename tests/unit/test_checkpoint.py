@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.model.errors import UserError
-from sync_rules.pipeline.messages import PullMessage, PushMessage
-from sync_rules.model.items import ItemKey
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.checkpoint import Checkpoint, load, locked, save
 from sync_rules.jobs.consume.queue import Pending
 from sync_rules.jobs.consume.shards import ShardProgress
+from sync_rules.model.errors import UserError
+from sync_rules.model.items import ItemKey
+from sync_rules.pipeline.messages import PullMessage, PushMessage
 from tests.fake_stream import ARN
 
 KEY = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "B", b"\x00\xff")))

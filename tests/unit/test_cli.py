@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules.cli import main as cli
 from sync_rules import __version__
+from sync_rules.cli import main as cli
 from sync_rules.cli.commands import check
 from sync_rules.model.errors import StoreError, UserError
 

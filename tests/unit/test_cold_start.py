@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from infra.deployment import deployment_of
+from sync_rules.deploy.deployment import deployment_of
 from sync_rules.rules import compiled_file as compiled
 from tests.deploy.tools import environment
 from tests.every_kind import EFFECTS, RULES, text_of

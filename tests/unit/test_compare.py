@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.audit.compare import Asked, Comparison, Drift, Verdict, ask, compare, judge, look_again, sweep_page
-from sync_rules.model.where import compile_where
 from sync_rules.language.load import parse_rules
+from sync_rules.model.where import compile_where
 from sync_rules.pipeline.requests import Scan
 from tests.builders import author_item, book_item, library, m, n, s
 from tests.every_kind import RULES, order, part, post, text_of, user

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from infra.deployment import deployment_of
-from sync_rules.rules import compiled_file as compiled
-from sync_rules.model.errors import UserError
-from sync_rules.rules.fingerprints import of_each
+from sync_rules.deploy.deployment import deployment_of
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.lab.trial import tried, variants
 from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import UserError
+from sync_rules.rules import compiled_file as compiled
+from sync_rules.rules.fingerprints import of_each
 from tests.every_kind import EFFECTS, RULES, text_of
 from tests.test_house import ROOT
 

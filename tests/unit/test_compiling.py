@@ -2,6 +2,7 @@
 
 import pytest
 
+from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.kinds.call import CallRule
 from sync_rules.rules.kinds.collect import CollectRule
@@ -14,7 +15,6 @@ from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.recount import RecountRule
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.kinds.total import TotalRule
-from sync_rules.language.load import check_rules, parse_rules
 
 BASE = """
 tables:

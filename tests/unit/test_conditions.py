@@ -8,10 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.model.values import same
-from sync_rules.adapters.expressions import (Expressions, InvalidUpdateError, as_update, storable, updated, well_formed, whole)
-from sync_rules.model.templates import CANONICAL_NUMBER
+from sync_rules.adapters.expressions import (
+    Expressions,
+    InvalidUpdateError,
+    as_update,
+    storable,
+    updated,
+    well_formed,
+    whole,
+)
 from sync_rules.model.items import Check, Condition, Increment, Put, Test, Update
+from sync_rules.model.templates import CANONICAL_NUMBER
+from sync_rules.model.values import same
 from tests.builders import key, m, n, s, table, update
 
 THINGS = table("things", {"id": "S"})

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from infra.dashboard import dashboard_resource, rows
-from infra.measures import MEASURES, NAMESPACE, RULES_MAX, sections
+from sync_rules.deploy.dashboard import dashboard_resource, rows
+from sync_rules.deploy.measures import MEASURES, NAMESPACE, RULES_MAX, sections
 from tests.every_kind import EFFECTS, RULES
 from tests.operated import STACK_NAME, data_of, everything, quiet
 from tests.unit.test_alarms import copies, of, there

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from sync_rules.model.entities import KeyAttribute, Table
 from sync_rules.lab.delivery import VARIANTS, Arrival, Arrivals, Delivery
+from sync_rules.model.entities import KeyAttribute, Table
 from sync_rules.pipeline.messages import PullMessage
 from tests.builders import key, n
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from sync_rules.adapters.streams import RecordsPage, Shard
 from sync_rules.cli import main as cli
 from sync_rules.lab.demo.example import ExpiringReader, answers, folder_of
 from sync_rules.lab.demo.pipeline import hastened
 from sync_rules.model.errors import UserError
-from sync_rules.adapters.streams import RecordsPage, Shard
 from sync_rules.pipeline.records import read_event
 from tests.builders import key, shop
 

@@ -7,13 +7,13 @@ from itertools import product
 
 import pytest
 
-from sync_rules.model.values import parse_path
 from sync_rules.adapters.expressions import holds, updated
-from sync_rules.rules.rule import causes
+from sync_rules.model.items import Change
+from sync_rules.model.values import parse_path
+from sync_rules.model.writes import differences, update_of
 from sync_rules.rules.formula import joined_formula, parse_formula
 from sync_rules.rules.kinds.derive import DeriveRule
-from sync_rules.model.items import Change
-from sync_rules.model.writes import differences, update_of
+from sync_rules.rules.rule import causes
 from tests.builders import entity, index, key, m, n, s, table
 
 TABLE = table(

@@ -8,15 +8,27 @@ from random import Random
 
 import pytest
 
-from sync_rules.model.errors import StoreError
-from sync_rules.model.lookups import KeyConditions
-from sync_rules.audit.findings import Share
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.model.items import (WRITTEN, Condition, Delete, ItemKey, Put, Result, Status, Test, Transaction, Update, equals_seen)
+from sync_rules.audit.findings import Share
 from sync_rules.jobs.dryrun.store import SEEN_MAX_ITEMS, DryStore, Tried, looked_at_again
 from sync_rules.language.load import parse_rules
-from sync_rules.rules.ruleset import Rules
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import (
+    WRITTEN,
+    Condition,
+    Delete,
+    ItemKey,
+    Put,
+    Result,
+    Status,
+    Test,
+    Transaction,
+    Update,
+    equals_seen,
+)
+from sync_rules.model.lookups import KeyConditions
 from sync_rules.pipeline.requests import Apply, List, Read, Scan
+from sync_rules.rules.ruleset import Rules
 from tests import every_kind
 from tests.builders import book_item, index, key, library, n, s, table
 from tests.worlds import Tap

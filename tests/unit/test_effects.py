@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.pipeline.effects import TOO_LARGE
-from sync_rules.model.errors import StoreError
-from sync_rules.model.limits import Limits
-from sync_rules.pipeline.messages import CallMessage
-from sync_rules.model.items import Call, Failure, Keep, Outcome
 from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Call, Failure, Keep, Outcome
+from sync_rules.model.limits import Limits
+from sync_rules.pipeline.effects import TOO_LARGE
+from sync_rules.pipeline.messages import CallMessage
 from sync_rules.pipeline.requests import NOBODY, Park, World, drive
 from tests.builders import n, s
 from tests.every_kind import EFFECTS, RULES, order, text_of, user

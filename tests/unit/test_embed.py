@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.model.values import Item, get, same
 from sync_rules.adapters.expressions import holds, updated
 from sync_rules.model.entities import KeyAttribute, Ref
-from sync_rules.model.where import compile_where
-from sync_rules.rules.rule import Hint, Node, Trouble, causes
+from sync_rules.model.items import Change
 from sync_rules.model.lookups import Find
+from sync_rules.model.sizes import value_bytes
 from sync_rules.model.templates import parse_template
+from sync_rules.model.values import Item, get, same
+from sync_rules.model.where import compile_where
+from sync_rules.model.writes import differences, update_of
 from sync_rules.rules.kinds.embed import ENTRIES_MAX_WRITES, EmbedRule
 from sync_rules.rules.kinds.gathered import MEMBERS_MAX_ITEMS
-from sync_rules.model.items import Change
-from sync_rules.model.sizes import value_bytes
-from sync_rules.model.writes import differences, update_of
+from sync_rules.rules.rule import Hint, Node, Trouble, causes
 from tests.builders import entity, index, key, m, n, of_partition, s, table
 
 INTO = ("addresses",)

@@ -6,10 +6,10 @@ from itertools import product
 
 import pytest
 
-from sync_rules.model.entities import Entity, KeyAttribute, Table
-from sync_rules.model.templates import parse_template
-from sync_rules.model.items import ItemKey
 from sync_rules.language.load import parse_rules
+from sync_rules.model.entities import Entity, KeyAttribute, Table
+from sync_rules.model.items import ItemKey
+from sync_rules.model.templates import parse_template
 from tests.builders import s
 from tests.worlds import Scene
 

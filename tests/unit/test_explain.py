@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from sync_rules.model.values import Item
+from sync_rules.adapters.memory import MemoryStore
+from sync_rules.adapters.state import MemoryState
+from sync_rules.audit.compare import Drift
+from sync_rules.audit.explain import consequences, standings
+from sync_rules.audit.where_used import archives_of, where_used
+from sync_rules.cli.commands.explain import item_rows, record_rows, use_rows
 from sync_rules.jobs.backfill.page import Chosen
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
-from sync_rules.adapters.state import MemoryState
-from sync_rules.cli.commands.explain import item_rows, record_rows, use_rows
-from sync_rules.audit.compare import Drift
-from sync_rules.model.errors import UserError
-from sync_rules.audit.explain import consequences, standings
-from sync_rules.rules.rule import EffectRule
 from sync_rules.lab.recording import Header
-from sync_rules.adapters.memory import MemoryStore
-from sync_rules.model.items import Change, ItemKey
 from sync_rules.language.load import parse_rules
-from sync_rules.rules.ruleset import Rules
+from sync_rules.model.errors import UserError
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import List, NobodyLooksAgain, World, drive
-from sync_rules.audit.where_used import archives_of, where_used
+from sync_rules.rules.rule import EffectRule
+from sync_rules.rules.ruleset import Rules
 from tests.builders import s
 from tests.every_kind import order, part, post, rules_of, user
 from tests.worlds import Parked, Tap, record_of

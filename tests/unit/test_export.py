@@ -12,13 +12,13 @@ import pytest
 from moto import mock_aws
 
 from sync_rules.adapters import aws
-from sync_rules.jobs.backfill.page import Chosen
 from sync_rules.jobs.backfill import export
 from sync_rules.jobs.backfill.export import Bucket, ExportFile, Folder, open_export, shelf_of
+from sync_rules.jobs.backfill.page import Chosen
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.pace import Pace
-from sync_rules.rules.ruleset import Rules
 from sync_rules.pipeline.requests import Read, Scan
+from sync_rules.rules.ruleset import Rules
 from tests.builders import entity, order_item, s, shop, table, user_item
 from tests.worlds import Scene
 

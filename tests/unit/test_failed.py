@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.model.errors import RecordError
-from sync_rules.pipeline.failure_records import FailureRecord, failure_record
-from sync_rules.pipeline.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, encode
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.pipeline.failed_entries import Entry, GivenUp, Span, grouped, read_entry, text_of
+from sync_rules.pipeline.failure_records import FailureRecord, failure_record
+from sync_rules.pipeline.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, encode
 from tests.shared import case
 
 KEY = ItemKey("shop", (("PK", "S", "USER#1"),))

@@ -14,8 +14,8 @@ from itertools import islice
 
 import pytest
 
-from sync_rules.model.errors import StoreError, UserError
 from sync_rules.adapters.failure_log import FailedLines, FailureLog, JsonLines, require_writable
+from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Failure, ItemKey
 from tests.fake_stream import NOON_MS
 

@@ -10,15 +10,14 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from sync_rules.adapters import aws
+from sync_rules.adapters import aws, sqs
 from sync_rules.cli import main as cli
-from sync_rules.adapters import sqs
 from sync_rules.cli.commands.failures import lines as table_lines
 from sync_rules.cli.commands.failures import show
-from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.pipeline.messages import PullMessage, encode
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.pipeline.failed_entries import Group
+from sync_rules.pipeline.failure_records import failure_record
+from sync_rules.pipeline.messages import PullMessage, encode
 from tests.unit.test_failed import batch
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

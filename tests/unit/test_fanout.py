@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from sync_rules.model.values import Item
-from sync_rules.model.errors import StoreError
-from sync_rules.pipeline.fanout import push
-from sync_rules.model.limits import Limits
-from sync_rules.pipeline.messages import ChunkMessage, PullMessage, PushMessage
-from sync_rules.model.items import WRITTEN, Outcome, Result, Status
-from sync_rules.model.pace import Pace
-from sync_rules.pipeline.tasks import Push
 from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import WRITTEN, Outcome, Result, Status
+from sync_rules.model.limits import Limits
+from sync_rules.model.pace import Pace
+from sync_rules.model.values import Item
+from sync_rules.pipeline.fanout import push
+from sync_rules.pipeline.messages import ChunkMessage, PullMessage, PushMessage
 from sync_rules.pipeline.requests import Apply, List, Page, Read, World, drive
+from sync_rules.pipeline.tasks import Push
 from tests.builders import author_item, book_item, key, library, m, n, order_item, s, shop, user_item
 from tests.every_kind import RULES, order, post, text_of, user
 from tests.worlds import Inbox, Parked, Scene

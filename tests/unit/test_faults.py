@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from sync_rules.pipeline.consumer import Consumer
-from sync_rules.model.errors import StoreError
-from sync_rules.rules.rule import EffectRule
-from sync_rules.model.items import Change, Result, Status, Transaction, Write
-from sync_rules.pipeline.requests import Apply, List, NobodyLooksAgain, Read, Request, World
 from sync_rules.audit.verifier import Verifier
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Change, Result, Status, Transaction, Write
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.pipeline.requests import Apply, List, NobodyLooksAgain, Read, Request, World
+from sync_rules.rules.rule import EffectRule
 from tests.builders import s
 from tests.every_kind import order, part, post, rules_of, user
 from tests.worlds import Scene, event_of

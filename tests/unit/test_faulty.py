@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
-from sync_rules.model.entities import KeyAttribute, Table
-from sync_rules.model.errors import StoreError
+from sync_rules.adapters.memory import MemoryStore
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.faults import DiedError, Faults, FaultyWorld
-from sync_rules.adapters.memory import MemoryStore
-from sync_rules.pipeline.messages import PullMessage
+from sync_rules.model.entities import KeyAttribute, Table
+from sync_rules.model.errors import StoreError
 from sync_rules.model.items import WRITTEN, Call, Change, Failure, Put, Status, equals_seen
+from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Apply, Later, Park, Read
 from tests.builders import key, n
 from tests.worlds import Inbox, Parked, Telephone

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.rules import fingerprints
 from sync_rules.language.load import parse_rules
+from sync_rules.rules import fingerprints
 from tests import every_kind
 
 FILE = """

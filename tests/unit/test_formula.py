@@ -9,8 +9,8 @@ from decimal import Decimal
 import pytest
 
 from sync_rules.model.errors import UserError
-from sync_rules.rules.formula import joined_formula, parse_formula, stable_hash
 from sync_rules.model.numbers import respelt
+from sync_rules.rules.formula import joined_formula, parse_formula, stable_hash
 from tests.builders import n, s
 
 RANKS = {"rank": {"LEAD": "500", "CONTRIBUTOR": "400", "1": "first", "NONE": ""}}

@@ -9,14 +9,15 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from handlers import fanout, runtime, stream
+from handlers import fanout, stream
 from sync_rules.adapters import aws
 from sync_rules.adapters.rate import Rate
+from sync_rules.functions import runtime
+from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.items import Result, Status
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.messages import PullMessage, PushMessage, encode
-from sync_rules.model.items import Result, Status
-from sync_rules.language.load import parse_rules
 from sync_rules.pipeline.requests import List, Read
 from tests.builders import s
 from tests.cold import start_cold

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.blocks import differences, inside, replaced
+from sync_rules.deploy.blocks import differences, inside, replaced
 from sync_rules.model.errors import UserError
 
 TEXT = """a: 1

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from infra import bundle as bundling
-from infra.bundle import bundle, called, ours, requirements
-from infra.deployment import deployment_of
-from infra.imports import Sources, reached
-from infra.template import written
-from sync_rules.rules import compiled_file as compiled
-from sync_rules.model.errors import UserError
+from sync_rules.deploy import bundle as bundling
+from sync_rules.deploy.bundle import bundle, called, ours, requirements
+from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.imports import Sources, reached
+from sync_rules.deploy.template import written
 from sync_rules.language.load import load_rules
+from sync_rules.model.errors import UserError
+from sync_rules.rules import compiled_file as compiled
 from tests.every_kind import RULES, text_of
 from tests.test_house import ROOT
 
@@ -106,7 +106,12 @@ def test_bundle_runs_with_nothing_but_boto3_beside_it(template, rules_file, tmp_
 def test_bundle_has_no_module_that_only_people_use():
     """No verb, no emulator, no report is deployed, and nothing that reads a rules file."""
     names = {Sources(ROOT).name_of(path) for path in ours()}
-    assert {"handlers.stream", "handlers.fanout", "sync_rules.pipeline.consumer", "sync_rules.rules.kinds.copy"} <= names
+    assert {
+        "handlers.stream",
+        "handlers.fanout",
+        "sync_rules.pipeline.consumer",
+        "sync_rules.rules.kinds.copy",
+    } <= names
     unwanted = ("commands", "cli", "demo", "lab", "pumping.pump", "reports.htmlreport", "display", "engine", "pytest")
     unwanted += ("compiling", "rulefile", "yamlspots", "shape", "forms", "groupforms", "schema", "lint", "variables")
     assert not [name for name in names if name.removeprefix("sync_rules.").startswith(unwanted)]
@@ -173,7 +178,7 @@ def test_bundle_is_what_make_builds_for_every_function():
         cwd=ROOT,
         check=True,
     )
-    assert '-m infra.bundle "/somewhere"' in done.stdout
+    assert '-m sync_rules.deploy.bundle "/somewhere"' in done.stdout
 
 
 def test_bundle_says_for_which_python_the_rules_are(template, tmp_path, monkeypatch):

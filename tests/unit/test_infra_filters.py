@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from moto.events.models import EventPattern
 
-from infra.filters import PATTERN_MAX_CHARACTERS, PATTERNS_MAX, concerned, filter_criteria
+from sync_rules.deploy.filters import PATTERN_MAX_CHARACTERS, PATTERNS_MAX, concerned, filter_criteria
+from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.pipeline.tasks import plan_batch
-from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.rules.ruleset import Rules
 from tests.builders import n, s
 from tests.every_kind import rules_of

@@ -7,11 +7,11 @@ from collections import Counter
 
 import pytest
 
-from infra import template as templates
-from infra.deployment import deployment_of
-from infra.handwritten import made_by_sam
-from infra.template import index_warnings, rules_noted, warnings, written
-from infra.yamltext import read_yaml
+from sync_rules.deploy import template as templates
+from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.handwritten import made_by_sam
+from sync_rules.deploy.template import index_warnings, rules_noted, warnings, written
+from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.model.errors import UserError
 from tests.every_kind import EFFECTS, RULES, text_of
 from tests.test_house import ROOT

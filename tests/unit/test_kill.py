@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from sync_rules.pipeline.consumer import Consumer
 from sync_rules.lab.recompute import differences
-from sync_rules.model.limits import Limits
-from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, decode, encode
-from sync_rules.model.items import Result
 from sync_rules.language.load import parse_rules
-from sync_rules.rules.ruleset import Rules
+from sync_rules.model.items import Result
+from sync_rules.model.limits import Limits
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, decode, encode
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store, World
+from sync_rules.rules.ruleset import Rules
 from tests.builders import s
 from tests.worlds import Scene, event_of
 

@@ -4,12 +4,12 @@ from itertools import chain, product
 
 import pytest
 
+from sync_rules.language.load import RulesFileError, check_rules, parse_rules
 from sync_rules.model import lookups as finding
 from sync_rules.model.entities import Ref
+from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import Pointer
 from sync_rules.model.templates import parse_template
-from sync_rules.model.items import ItemKey
-from sync_rules.language.load import RulesFileError, check_rules, parse_rules
 from tests.builders import entity, m, s, table
 
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.model.errors import StoreError
-from sync_rules.pipeline.messages import ChunkMessage, PullMessage, PushMessage, encode
-from sync_rules.model.items import ItemKey
 from sync_rules.jobs.consume import queue as local_queue
 from sync_rules.jobs.consume.queue import LocalQueue, Pending
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import ItemKey
+from sync_rules.pipeline.messages import ChunkMessage, PullMessage, PushMessage, encode
 from tests.fake_stream import Clock
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from handlers import backfill, inaccount, redrive, runtime, verify
-from handlers.logs import notes
+from handlers import backfill, redrive, verify
 from sync_rules.adapters import aws
+from sync_rules.functions import inaccount, runtime
+from sync_rules.functions.logs import notes
 from sync_rules.model.errors import StoreError
 from tests.cold import start_cold
 from tests.operated import figures, printed, quiet

@@ -9,8 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.model.errors import RecordError
-from sync_rules.pipeline.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, decode, encode
 from sync_rules.model.items import Change, ItemKey
+from sync_rules.pipeline.messages import (
+    CallMessage,
+    ChunkMessage,
+    PartMessage,
+    PullMessage,
+    PushMessage,
+    decode,
+    encode,
+)
 
 PARTS = st.one_of(
     st.tuples(st.text(min_size=1), st.just("S"), st.text()),

@@ -6,11 +6,12 @@ from collections import Counter
 
 import pytest
 
-from handlers import logs, metrics, runtime, stream
+from handlers import stream
 from sync_rules.adapters import aws
 from sync_rules.audit.findings import Tally
-from sync_rules.pipeline.messages import KINDS, ChunkMessage, PullMessage, PushMessage
+from sync_rules.functions import logs, metrics, runtime
 from sync_rules.model.items import Change, Outcome
+from sync_rules.pipeline.messages import KINDS, ChunkMessage, PullMessage, PushMessage
 from sync_rules.pipeline.telemetry import SENT_KINDS, Telemetry
 from tests.builders import s
 from tests.every_kind import order, rules_of, user

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync_rules.lab.delivery import VARIANTS
-from sync_rules.lab.shrink import fewest, shrunk
 from sync_rules.lab.recording import Recorded
+from sync_rules.lab.shrink import fewest, shrunk
 from sync_rules.model.items import Change, ItemKey
 
 LAST = VARIANTS[-1]

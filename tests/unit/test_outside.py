@@ -13,23 +13,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from moto import mock_aws
 
-from handlers import runtime
 from sync_rules.adapters import aws
-from sync_rules.cli import main as cli
-from sync_rules.rules import compiled_file as compiled
-from sync_rules.pipeline.consumer import Consumer
+from sync_rules.adapters.effects import NOBODY, archive_of, caller_of, require_buckets
 from sync_rules.adapters.functions import RememberedInMemory, RememberedInTable, function_of
+from sync_rules.adapters.s3 import S3Archive
+from sync_rules.cli import main as cli
 from sync_rules.cli.commands.run import forgetful
+from sync_rules.functions import runtime
+from sync_rules.jobs.consume.run import Files, LocalRun
 from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.items import Change, ItemKey, Keep
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.pipeline.messages import CallMessage, PushMessage
+from sync_rules.pipeline.requests import World
+from sync_rules.rules import compiled_file as compiled
 from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.kinds.call import CallRule
-from sync_rules.pipeline.messages import CallMessage, PushMessage
-from sync_rules.model.items import Change, ItemKey, Keep
-from sync_rules.adapters.effects import NOBODY, archive_of, caller_of, require_buckets
-from sync_rules.jobs.consume.run import Files, LocalRun
 from sync_rules.rules.ruleset import Rules
-from sync_rules.adapters.s3 import S3Archive
-from sync_rules.pipeline.requests import World
 from tests.builders import entity, key, n, rules_of, s, shop, table
 from tests.cold import start_cold
 from tests.worlds import Inbox, Parked, Untouchable, record_of
@@ -109,7 +109,9 @@ def test_outside_calls_are_remembered_in_the_table_that_is_given(world, folder, 
     """In a table when one is named, else in this process; and the user of `run` is told which."""
     seen = []
     monkeypatch.setattr("sync_rules.adapters.functions.FunctionCaller.require", lambda *_: None)
-    monkeypatch.setattr("sync_rules.adapters.functions.FunctionCaller.__init__", lambda _self, memory, **_: seen.append(memory))
+    monkeypatch.setattr(
+        "sync_rules.adapters.functions.FunctionCaller.__init__", lambda _self, memory, **_: seen.append(memory)
+    )
     caller_of(BOTH, client(), "calls", folder=folder)
     caller_of(BOTH, client(), None, folder=folder)
     assert [type(memory) for memory in seen] == [RememberedInTable, RememberedInMemory]

@@ -8,18 +8,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.model.values import Item
-from sync_rules.pipeline.consumer import Breaker
+from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.rules.rule import Part, PartRule, Trouble
+from sync_rules.model.items import (
+    Check,
+    Condition,
+    Delete,
+    Failure,
+    Increment,
+    Outcome,
+    Put,
+    Result,
+    Status,
+    Test,
+    Transaction,
+    Update,
+    Write,
+)
 from sync_rules.model.limits import Limits
-from sync_rules.pipeline.messages import PartMessage
-from sync_rules.model.items import (Check, Condition, Delete, Failure, Increment, Outcome, Put, Result, Status, Test, Transaction, Update, Write)
 from sync_rules.model.numbers import spelt, total_of
 from sync_rules.model.pace import Pace
+from sync_rules.model.values import Item
+from sync_rules.pipeline.consumer import Breaker
+from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.parts import TRANSACTION_MAX_ACTIONS, PartLook, joined, settle
-from sync_rules.language.load import parse_rules
 from sync_rules.pipeline.requests import Apply, Read
+from sync_rules.rules.rule import Part, PartRule, Trouble
 from tests.builders import n, s
 from tests.every_kind import RULES, order, text_of, user
 from tests.worlds import Scene

@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from sync_rules.model.values import Item
 from sync_rules.adapters.expressions import holds, updated
-from sync_rules.model.entities import KeyAttribute, Ref
-from sync_rules.rules.rule import Trouble, causes
-from sync_rules.model.lookups import Find
-from sync_rules.rules.formula import stable_hash
-from sync_rules.model.templates import parse_template
-from sync_rules.rules.kinds.path import CYCLE, PARENT_WITHOUT_PATH, SEPARATOR_IN_ID, TreeRule
-from sync_rules.model.items import Change, ItemKey
-from sync_rules.language.load import parse_rules
-from sync_rules.model.writes import differences, update_of
 from sync_rules.audit.verifier import Verifier
+from sync_rules.language.load import parse_rules
+from sync_rules.model.entities import KeyAttribute, Ref
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.lookups import Find
+from sync_rules.model.templates import parse_template
+from sync_rules.model.values import Item
+from sync_rules.model.writes import differences, update_of
+from sync_rules.rules.formula import stable_hash
+from sync_rules.rules.kinds.path import CYCLE, PARENT_WITHOUT_PATH, SEPARATOR_IN_ID, TreeRule
+from sync_rules.rules.rule import Trouble, causes
 from tests.builders import entity, index, key, n, s, table
 from tests.worlds import Scene
 

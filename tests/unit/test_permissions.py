@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from infra.deployment import deployment_of
-from infra.explain_iam import lines
-from infra.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY, needs
-from infra.roles import ROLE_MAX_CHARACTERS, role_of, role_resources, statements
-from infra.uses import judged, written
+from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.explain_iam import lines
+from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY, needs
+from sync_rules.deploy.roles import ROLE_MAX_CHARACTERS, role_of, role_resources, statements
+from sync_rules.deploy.uses import judged, written
 from sync_rules.model.errors import UserError
-from sync_rules.rules.rule import Rule
 from sync_rules.rules.kinds.derive import DeriveRule
+from sync_rules.rules.rule import Rule
 from tests import engines, every_kind
 from tests.policy import Guard, asked, matches, pairs_of, resolved
 

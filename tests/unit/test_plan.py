@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from sync_rules.pipeline.consumer import Consumer
-from sync_rules.model.entities import Ref
-from sync_rules.pipeline.messages import ChunkMessage, PullMessage, PushMessage
-from sync_rules.model.items import Change
-from sync_rules.pipeline.tasks import Pull, chunks_of, plan_batch, pull_of, pushes_of
 from sync_rules.language.load import parse_rules
+from sync_rules.model.entities import Ref
+from sync_rules.model.items import Change
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.pipeline.messages import ChunkMessage, PullMessage, PushMessage
 from sync_rules.pipeline.requests import World
+from sync_rules.pipeline.tasks import Pull, chunks_of, plan_batch, pull_of, pushes_of
 from tests.builders import author_item, book_item, key, library, mapping, n, order_item, rules_of, s, shop, user_item
 from tests.every_kind import EFFECTS, RULES, post, text_of
 from tests.every_kind import order as every_kind_order

@@ -10,13 +10,13 @@ from types import SimpleNamespace
 import pytest
 
 from sync_rules.cli import main as cli
-from sync_rules.rules import fingerprints
-from sync_rules.jobs.backfill import job as backfill_job
 from sync_rules.cli.commands import plan
-from sync_rules.model.errors import StoreError
 from sync_rules.cli.show.plan import duration
+from sync_rules.jobs.backfill import job as backfill_job
 from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Scan
+from sync_rules.rules import fingerprints
 from tests.builders import s
 from tests.worlds import Scene
 

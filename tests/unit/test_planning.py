@@ -7,19 +7,19 @@ from random import Random
 
 import pytest
 
-from sync_rules.model.values import Item
+from sync_rules.adapters.state import MemoryState
+from sync_rules.audit.findings import Share
 from sync_rules.jobs.backfill.page import Chosen
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
-from sync_rules.adapters.state import MemoryState
-from sync_rules.model.errors import StoreError
-from sync_rules.rules.rule import EffectRule
-from sync_rules.audit.findings import Share
 from sync_rules.jobs.dryrun.figures import PlannedWrite
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.language.load import parse_rules
-from sync_rules.rules.ruleset import Rules
+from sync_rules.model.errors import StoreError
+from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Read, Scan
+from sync_rules.rules.rule import EffectRule
+from sync_rules.rules.ruleset import Rules
 from tests import every_kind
 from tests.builders import author_item, book_item, key, library, n, s
 from tests.worlds import Scene, Tap

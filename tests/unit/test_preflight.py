@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from infra.tables import create_tables, table_parameters
 from sync_rules.adapters import aws
-from sync_rules.model.errors import StoreError, UserError
 from sync_rules.adapters.preflight import preflight, require, require_answer, survey
+from sync_rules.deploy.tables import create_tables, table_parameters
+from sync_rules.model.errors import StoreError, UserError
 from tests.builders import index, library, shop, table
 from tests.engines import unique_prefix
 

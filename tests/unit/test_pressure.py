@@ -9,8 +9,14 @@ import pytest
 from benchmarks.answering import THROTTLED, Bucket
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.adapters.pressure import (
+    BATCH_WAIT_MAX_SECONDS,
+    BATCH_WAIT_SECONDS,
+    BETWEEN_THROTTLES_STATEMENTS,
+    CALM_STATEMENTS,
+    Pressure,
+)
 from sync_rules.model.items import WRITTEN, Result, Status
-from sync_rules.adapters.pressure import (BATCH_WAIT_MAX_SECONDS, BATCH_WAIT_SECONDS, BETWEEN_THROTTLES_STATEMENTS, CALM_STATEMENTS, Pressure)
 from sync_rules.pipeline.requests import Apply
 from tests.builders import exists, n, update
 from tests.unit.test_batches import SHOP, TABLES, answers, order, store_on

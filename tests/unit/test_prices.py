@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules.model.errors import UserError
 from sync_rules.jobs.dryrun.prices import on_demand, own_prices, provisioned, read_prices
+from sync_rules.model.errors import UserError
 
 OWN = {
     "date": "2026-01-31",

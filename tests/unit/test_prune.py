@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.model.values import Item, show_path
-from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Result, Status
 from sync_rules.audit.prune import Past, prune_page, remove
 from sync_rules.language.load import parse_rules
-from sync_rules.rules.ruleset import Rules
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Result, Status
+from sync_rules.model.values import Item, show_path
 from sync_rules.pipeline.requests import Apply
+from sync_rules.rules.ruleset import Rules
 from tests import every_kind
 from tests.builders import m, n, s
 from tests.every_kind import RULES, order, part, post, text_of, user

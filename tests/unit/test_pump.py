@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules.model.errors import StoreError
-from sync_rules.pipeline.messages import PullMessage
-from sync_rules.model.items import ItemKey
+from sync_rules.adapters.streams import RecordsTrimmedError, ShardGoneError
 from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.queue import LocalQueue
 from sync_rules.jobs.consume.mapping import EventSourceMapping, Step
 from sync_rules.jobs.consume.pump import Pump
+from sync_rules.jobs.consume.queue import LocalQueue
 from sync_rules.jobs.consume.shards import ShardProgress
-from sync_rules.adapters.streams import RecordsTrimmedError, ShardGoneError
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import ItemKey
+from sync_rules.pipeline.messages import PullMessage
 from tests.fake_stream import ARN, NOON_MS, Clock, FakeShard, FakeStream, expired, failed, positions, record, throttled
 
 SHARED = Path(os.environ.get("SHARED_CASES", Path(__file__).parents[3] / "shared" / "cases"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.adapters import aws
-from sync_rules.model.limits import DELAY_MAX_SECONDS
 from sync_rules.adapters.sqs import AGAIN_FIRST_SECONDS, Receipts
+from sync_rules.model.limits import DELAY_MAX_SECONDS
 from tests.unit.test_dynamodb import OK, Client, failed
 
 

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from sync_rules.model.errors import StoreError
-from sync_rules.model.where import compile_where
-from sync_rules.rules.kinds.copy import CopyRule
-from sync_rules.model.limits import Limits
-from sync_rules.pipeline.messages import PullMessage
-from sync_rules.model.items import Check, Delete, Failure, Outcome, Result, Status, Transaction, Update
-from sync_rules.model.pace import Pace
 from sync_rules.language.load import parse_rules
-from sync_rules.rules.ruleset import Rules
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Check, Delete, Failure, Outcome, Result, Status, Transaction, Update
+from sync_rules.model.limits import Limits
+from sync_rules.model.pace import Pace
+from sync_rules.model.where import compile_where
+from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Apply, Read, Request
+from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.rules.ruleset import Rules
 from tests.builders import author_item, book_item, library, mapping, n, order_item, rules_of, s, shop, user_item
 from tests.worlds import Scene, event_of
 

@@ -9,10 +9,10 @@ import pytest
 from sync_rules.cli import main as cli
 from sync_rules.cli.commands import record as command
 from sync_rules.cli.commands.record import FromNow, Tape, Until, only, taped
-from sync_rules.model.errors import StoreError, UserError
 from sync_rules.lab.recording import Header, read, writing
 from sync_rules.lab.redact import Redactor
 from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import StoreError, UserError
 from tests import every_kind
 from tests.fake_stream import ARN, Clock, FakeShard, FakeStream, record, throttled
 

@@ -8,10 +8,10 @@ import stat
 
 import pytest
 
-from sync_rules.model.errors import StoreError, UserError
 from sync_rules.lab.recording import Header, read, read_all, writing
-from sync_rules.model.items import Change
 from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.items import Change
 from tests.builders import author_item, book_item, key, s
 from tests.tapes import lines
 from tests.worlds import record_of

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.model.entities import Ref, Table
-from sync_rules.model.lookups import Find
-from sync_rules.rules.kinds.copy import CopyRule
-from sync_rules.model.items import Change, Failure
-from sync_rules.pipeline.records import changes_of, position_of, read_event
 from sync_rules.language.load import parse_rules
+from sync_rules.model.entities import Ref, Table
+from sync_rules.model.items import Change, Failure
+from sync_rules.model.lookups import Find
+from sync_rules.pipeline.records import changes_of, position_of, read_event
+from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.ruleset import Rules
 from tests.builders import entity, key, mapping, n, order_item, rules_of, s, shop, table, user_item
 from tests.worlds import Scene, event_of, record_of

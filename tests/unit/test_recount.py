@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.model.values import Item
 from sync_rules.model.entities import KeyAttribute, Ref
-from sync_rules.model.where import compile_where
-from sync_rules.rules.rule import Hint, Node, Trouble, causes
+from sync_rules.model.items import Change
 from sync_rules.model.lookups import Find
+from sync_rules.model.values import Item
+from sync_rules.model.where import compile_where
+from sync_rules.model.writes import differences
 from sync_rules.rules.kinds.gathered import MEMBERS_MAX_ITEMS
 from sync_rules.rules.kinds.recount import RecountRule
-from sync_rules.model.items import Change
-from sync_rules.model.writes import differences
+from sync_rules.rules.rule import Hint, Node, Trouble, causes
 from tests.builders import entity, key, m, n, of_partition, s, table
 
 INTO = ("total",)

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.model.errors import UserError
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.redact import PIECE, Redactor
 from sync_rules.lab.replay import Replay
-from sync_rules.model.numbers import parsed, spelt
 from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import UserError
+from sync_rules.model.numbers import parsed, spelt
 from sync_rules.rules.ruleset import Rules
 from tests import every_kind
 from tests.tapes import recorded, shopping

@@ -11,21 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.audit.compare import Drift
-from sync_rules.model.errors import StoreError
-from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.model.limits import Limits
-from sync_rules.pipeline.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, encode
-from sync_rules.model.items import Change, Failure, Result, Status, Transaction
-from sync_rules.adapters.streams import IteratorExpiredError, RecordsTrimmedError, ShardGoneError
-from sync_rules.pipeline.records import changes_of, read_event
-from sync_rules.jobs.redrive import redriver as redrive
-from sync_rules.pipeline.failed_entries import Entry
-from sync_rules.jobs.redrive.redriver import Left, Redriver
 from sync_rules.adapters.span import TRIMMED
-from sync_rules.language.load import parse_rules
-from sync_rules.pipeline.requests import List, NobodyLooksAgain
+from sync_rules.adapters.streams import IteratorExpiredError, RecordsTrimmedError, ShardGoneError
+from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
+from sync_rules.jobs.redrive import redriver as redrive
+from sync_rules.jobs.redrive.redriver import Left, Redriver
+from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Change, Failure, Result, Status, Transaction
+from sync_rules.model.limits import Limits
+from sync_rules.pipeline.failed_entries import Entry
+from sync_rules.pipeline.failure_records import failure_record
+from sync_rules.pipeline.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, encode
+from sync_rules.pipeline.records import changes_of, read_event
+from sync_rules.pipeline.requests import List, NobodyLooksAgain
 from tests import every_kind
 from tests.builders import author_item, book_item, library, n, order_item, s, shop, user_item
 from tests.every_kind import order, post, user

@@ -10,16 +10,15 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from sync_rules.adapters import aws
-from sync_rules.cli import main as cli
-from sync_rules.adapters import sqs
-from sync_rules.cli.commands import redrive
-from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.pipeline.messages import PullMessage, decode, encode
-from sync_rules.model.items import Failure, Result, Status
+from sync_rules.adapters import aws, sqs
 from sync_rules.adapters.streams import RecordsPage, RecordsTrimmedError
+from sync_rules.cli import main as cli
+from sync_rules.cli.commands import redrive
 from sync_rules.jobs.redrive import redriver as driver
 from sync_rules.language.load import parse_rules
+from sync_rules.model.items import Failure, Result, Status
+from sync_rules.pipeline.failure_records import failure_record
+from sync_rules.pipeline.messages import PullMessage, decode, encode
 from tests import every_kind
 from tests.builders import s
 from tests.every_kind import ENTITIES, RULES, TABLES, order, user

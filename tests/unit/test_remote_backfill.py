@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.adapters.documents import Held
+from sync_rules.adapters.state import applied
+from sync_rules.jobs.account.backfill import STOP, BackfillWork, asked_of, watched
 from sync_rules.jobs.backfill.head import HEAD, unfinished
 from sync_rules.jobs.backfill.job import Job, Selection
+from sync_rules.jobs.backfill.page import Chosen
 from sync_rules.jobs.backfill.scope import Scope
 from sync_rules.jobs.backfill.segments import segments
-from sync_rules.adapters.state import applied
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.rules.fingerprints import of_each
 from sync_rules.model.items import Outcome, Result, Status
-from sync_rules.jobs.account.backfill import STOP, BackfillWork, asked_of, watched
-from sync_rules.adapters.documents import Held
 from sync_rules.pipeline.requests import Scan
+from sync_rules.rules.fingerprints import of_each
 from tests import every_kind
 from tests.builders import order_item, s, shop, user_item
 from tests.inaccount import KilledError, Machine, SharedMemory
@@ -437,7 +437,9 @@ def test_begin_forgets_what_the_one_before_was_asked_for():
 def test_remote_backfill_shares_the_limit_of_a_table(monkeypatch):
     """Each of its workers takes its part of what the rules file allows."""
     made: list[tuple[Mapping[str, Table], int]] = []
-    monkeypatch.setattr("sync_rules.jobs.account.backfill.Budget", lambda tables, writers: made.append((tables, writers)))
+    monkeypatch.setattr(
+        "sync_rules.jobs.account.backfill.Budget", lambda tables, writers: made.append((tables, writers))
+    )
     account = Account(chain(4))
     account.machine(InPeace()).run(account.asked(workers=2))
     assert made

@@ -8,22 +8,22 @@ from types import SimpleNamespace
 
 import pytest
 
+from sync_rules.audit.compare import Drift
+from sync_rules.audit.findings import Tally
 from sync_rules.cli import main as cli
-from sync_rules.cli.show.backfill import Meter
-from sync_rules.jobs.backfill.head import HEAD
+from sync_rules.cli.account import Account
 from sync_rules.cli.commands import backfill as backfill_command
 from sync_rules.cli.commands import backfill_in_account as inaccount_backfill
 from sync_rules.cli.commands import inaccount_verify
 from sync_rules.cli.commands import redrive as redrive_command
 from sync_rules.cli.commands import verify as verify_command
-from sync_rules.cli.account import Account
-from sync_rules.audit.compare import Drift
-from sync_rules.model.errors import StoreError
-from sync_rules.audit.findings import Tally
+from sync_rules.cli.show.backfill import Meter
 from sync_rules.jobs.account.backfill import ASKED
 from sync_rules.jobs.account.figures import tally_body
 from sync_rules.jobs.account.stack import RUNNING, Execution, Stack
+from sync_rules.jobs.backfill.head import HEAD
 from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Scan
 from tests.builders import s
 from tests.unit.test_backfill_command import RULES, run_like, totals_of

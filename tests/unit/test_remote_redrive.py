@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from sync_rules.model.errors import StoreError
-from sync_rules.pipeline.failure_records import failure_record
-from sync_rules.rules.fingerprints import of_each
-from sync_rules.model.items import Failure
-from sync_rules.pipeline.failed_entries import Entry
-from sync_rules.jobs.redrive.redriver import Redriver
+from sync_rules.adapters.sqs import utc_now
 from sync_rules.jobs.account import redrive
 from sync_rules.jobs.account.redrive import RedriveWork, told, total
-from sync_rules.adapters.sqs import utc_now
+from sync_rules.jobs.redrive.redriver import Redriver
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Failure
+from sync_rules.pipeline.failed_entries import Entry
+from sync_rules.pipeline.failure_records import failure_record
+from sync_rules.rules.fingerprints import of_each
 from tests.builders import order_item, s, shop, user_item
 from tests.inaccount import KilledError, Machine, SharedMemory
 from tests.unit.test_remote_backfill import LONG_MS, InPeace

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import ClientError
 
-from sync_rules.model.errors import StoreError, UserError
 from sync_rules.jobs.account.stack import Execution, Machine, Stack, stack_of
+from sync_rules.model.errors import StoreError, UserError
 
 ARN = "arn:aws:states:us-east-1:111122223333:stateMachine:s-backfill"
 

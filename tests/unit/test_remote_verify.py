@@ -11,19 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.audit import ledger_balance as balance
-from sync_rules.cli.commands import inaccount_verify
+from sync_rules.audit.drift_report import open_report, totals
+from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.account import Account as Deployed
-from sync_rules.model.errors import StoreError
-from sync_rules.rules.fingerprints import of_each
+from sync_rules.cli.commands import inaccount_verify
 from sync_rules.jobs.account import verify as remote
 from sync_rules.jobs.account.figures import tally_of
-from sync_rules.jobs.account.verify_unit import head_of
 from sync_rules.jobs.account.sample import sample
 from sync_rules.jobs.account.stack import Execution, Stack
 from sync_rules.jobs.account.verify import VerifyWork
-from sync_rules.audit.drift_report import open_report, totals
+from sync_rules.jobs.account.verify_unit import head_of
+from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Read, Scan
-from sync_rules.audit.verifier import Verifier
+from sync_rules.rules.fingerprints import of_each
 from tests import every_kind
 from tests.builders import n, s
 from tests.inaccount import KilledError, Machine, SharedMemory

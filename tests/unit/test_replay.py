@@ -8,21 +8,21 @@ from dataclasses import replace
 
 import pytest
 
-from sync_rules.pipeline import consumer as batch
-from sync_rules.pipeline import reconcile
-from sync_rules.model.errors import StoreError, UserError
-from sync_rules.rules.kinds.collect import CollectRule
-from sync_rules.rules.kinds.copy import CopyRule
-from sync_rules.rules.kinds.path import TreeRule
-from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.lab.delivery import VARIANTS, Delivery
 from sync_rules.lab.history import Event, history_of
 from sync_rules.lab.recording import Recorded, read
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.replay import Mismatch, Replay, deed_of, load_data, replay
 from sync_rules.lab.scenario import Expire
-from sync_rules.model.items import Change, Delete, Put, Update
 from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.items import Change, Delete, Put, Update
+from sync_rules.pipeline import consumer as batch
+from sync_rules.pipeline import reconcile
+from sync_rules.rules.kinds.collect import CollectRule
+from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.rules.kinds.path import TreeRule
+from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.ruleset import Rules
 from tests import every_kind
 from tests.builders import author_item, book_item, key, m, n, s

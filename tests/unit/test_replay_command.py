@@ -8,13 +8,13 @@ import shlex
 
 import pytest
 
-from sync_rules.pipeline import consumer as batch
 from sync_rules.cli import main as cli
 from sync_rules.cli.commands.replay import SHOWN_MAX_EVENTS, replayed
-from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.lab.delivery import VARIANTS
-from sync_rules.model.items import Delete
 from sync_rules.language.load import parse_rules
+from sync_rules.model.items import Delete
+from sync_rules.pipeline import consumer as batch
+from sync_rules.rules.kinds.copy import CopyRule
 from tests import every_kind
 from tests.builders import key, s
 from tests.engines import ROOT

@@ -2,9 +2,9 @@
 
 import pytest
 
-from sync_rules.rules import fingerprints
-from sync_rules.model.errors import UserError
 from sync_rules.language.load import RulesFileError, check_rules, load_rules, parse_rules
+from sync_rules.model.errors import UserError
+from sync_rules.rules import fingerprints
 
 BASE = """
 tables:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from sync_rules.rules.rule import Rule
 from sync_rules.cli.show.picture import PictureError, svg
 from sync_rules.cli.show.rule_graph import Arrow, Box, RuleGraph, dot, graph_of, mermaid
 from sync_rules.language.load import parse_rules
+from sync_rules.rules.rule import Rule
 from tests import every_kind
 from tests.every_kind import rules_of, text_of
 from tests.reports import needs_graphviz

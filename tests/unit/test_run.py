@@ -20,12 +20,12 @@ from rich.console import Console
 from sync_rules.cli import main as cli
 from sync_rules.cli.commands.run import loop, stop_signals, threads
 from sync_rules.cli.show.run import JsonDisplay, LineDisplay, display_on, line, summary_lines
-from sync_rules.model.errors import StoreError
-from sync_rules.pipeline.messages import PullMessage
-from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.run import Files, LocalRun, Status
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Failure, ItemKey, Outcome
+from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.telemetry import Telemetry
 from tests.fake_stream import ARN, NOON_MS, Clock, FakeShard, FakeStream, failed, positions, record
 

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from handlers import logs, metrics
-from infra.alarms import alarm_resources
-from infra.dashboard import rows
-from infra.deployment import deployment_of
-from infra.handwritten import timeouts_seconds
-from infra.measures import anchor, sections
-from infra.yamltext import read_yaml
 from sync_rules.adapters import aws
 from sync_rules.audit.findings import Tally
-from sync_rules.pipeline.messages import ChunkMessage
+from sync_rules.deploy.alarms import alarm_resources
+from sync_rules.deploy.dashboard import rows
+from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.handwritten import timeouts_seconds
+from sync_rules.deploy.measures import anchor, sections
+from sync_rules.deploy.yamltext import read_yaml
+from sync_rules.functions import logs, metrics
 from sync_rules.model.items import ItemKey, Outcome
+from sync_rules.pipeline.messages import ChunkMessage
 from sync_rules.pipeline.telemetry import Telemetry
 from tests.worlds import Stdout
 

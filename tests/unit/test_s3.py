@@ -8,11 +8,10 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from sync_rules.adapters import aws
-from sync_rules.adapters import s3
+from sync_rules.adapters import aws, s3
+from sync_rules.adapters.s3 import OnFailureObjects, S3Archive, parse_place
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Keep
-from sync_rules.adapters.s3 import OnFailureObjects, S3Archive, parse_place
 
 KEEP = Keep("keep", "kept", "games/2026/11/21/games-1.json.gz", b"\x1f\x8b body")
 

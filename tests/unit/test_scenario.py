@@ -6,12 +6,12 @@ from decimal import Decimal
 
 import pytest
 
-from sync_rules.model.errors import UserError
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Expire, Scenario, play, show, show_plain, wrong_answers
 from sync_rules.lab.scenario_file import find_scenarios, load_scenario
-from sync_rules.model.items import Delete, Put, Update
 from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import UserError
+from sync_rules.model.items import Delete, Put, Update
 from tests.builders import key, m, n, s
 
 RULES = parse_rules(

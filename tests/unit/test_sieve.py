@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.model.values import AttributeValue, Item, get
+from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import Change
-from sync_rules.pipeline.tasks import Plan, Pull, plan_batch
+from sync_rules.model.values import AttributeValue, Item, get
 from sync_rules.pipeline.records import changes_of, read_event
-from sync_rules.language.load import load_rules, parse_rules
-from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.tasks import Plan, Pull, plan_batch
 from sync_rules.rules.record_filter import Sieve
+from sync_rules.rules.ruleset import Rules
 from tests.builders import n, s
 from tests.every_kind import EFFECTS, RULES, order, rules_of, user
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.model.errors import StoreError
-from sync_rules.rules.rule import Trouble
-from sync_rules.rules.kinds import gathered
-from sync_rules.model.limits import Limits
-from sync_rules.pipeline.messages import PullMessage
-from sync_rules.model.items import Failure, Outcome
-from sync_rules.model.pace import Pace
 from sync_rules.language.load import parse_rules
-from sync_rules.pipeline.sources import Target, read_all, read_sources
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Failure, Outcome
+from sync_rules.model.limits import Limits
+from sync_rules.model.pace import Pace
+from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import List, Read
+from sync_rules.pipeline.sources import Target, read_all, read_sources
+from sync_rules.rules.kinds import gathered
+from sync_rules.rules.rule import Trouble
 from tests.builders import m, n, s
 from tests.every_kind import RULES, order, post, text_of, user
 from tests.worlds import Scene

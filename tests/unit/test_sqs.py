@@ -10,12 +10,11 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from sync_rules.adapters import aws
-from sync_rules.adapters import sqs
-from sync_rules.model.errors import StoreError, UserError
-from sync_rules.pipeline.messages import CallMessage, PullMessage, PushMessage, decode, encode
-from sync_rules.model.items import Change, Failure, ItemKey
+from sync_rules.adapters import aws, sqs
 from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES, FailedMessages, SqsFailures, SqsQueue, require_queue_url
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.items import Change, Failure, ItemKey
+from sync_rules.pipeline.messages import CallMessage, PullMessage, PushMessage, decode, encode
 
 KEY = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "B", b"\x00\xff")))
 AT = datetime(2026, 11, 21, 12, 0, 0, 1000, UTC)

@@ -12,8 +12,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from sync_rules.adapters import aws
-from sync_rules.adapters import state
+from sync_rules.adapters import aws, state
 from sync_rules.adapters.state import APPLIED, FileState, MemoryState, TableState, applied, save_applied
 from sync_rules.model.errors import StoreError, UserError
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from sync_rules.pipeline.consumer import Consumer
-from sync_rules.model.errors import StoreError
-from sync_rules.model.limits import Limits
-from sync_rules.pipeline.messages import Message, PartMessage
-from sync_rules.model.items import Result, Status
 from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Result, Status
+from sync_rules.model.limits import Limits
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.pipeline.messages import Message, PartMessage
 from sync_rules.pipeline.requests import List, Read
 from tests.builders import n, s
 from tests.worlds import Scene

@@ -9,8 +9,17 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
+from sync_rules.adapters.streams import (
+    DynamoDBStreams,
+    IteratorExpiredError,
+    RecordsTrimmedError,
+    Shard,
+    ShardGoneError,
+    as_event_record,
+    region_of,
+    table_of,
+)
 from sync_rules.model.errors import StoreError
-from sync_rules.adapters.streams import (DynamoDBStreams, IteratorExpiredError, RecordsTrimmedError, Shard, ShardGoneError, as_event_record, region_of, table_of)
 from tests.fake_stream import ARN
 
 

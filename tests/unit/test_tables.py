@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from infra.tables import all_parameters, create_tables, table_parameters
 from sync_rules.adapters import aws
+from sync_rules.deploy.tables import all_parameters, create_tables, table_parameters
 from sync_rules.model.errors import StoreError
 from tests.builders import index, library, shop, table
 from tests.engines import unique_prefix

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from sync_rules.adapters import memory
-from sync_rules.model.errors import UserError
 from sync_rules.lab import rehearsal
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.scenario import Scenario
 from sync_rules.lab.scenario_file import find_scenarios, load_scenario
 from sync_rules.lab.trial import drifted, tried, variants
+from sync_rules.model.errors import UserError
 from sync_rules.pipeline.reconcile import Report
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"

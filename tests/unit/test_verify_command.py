@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sync_rules.audit.compare import Difference, Drift
+from sync_rules.audit.drift_report import row
+from sync_rules.audit.findings import Finding, Tally
 from sync_rules.cli import main as cli
 from sync_rules.cli.commands import verify
-from sync_rules.audit.compare import Difference, Drift
-from sync_rules.audit.findings import Finding, Tally
-from sync_rules.rules.key_json import parse_key
-from sync_rules.model.items import ItemKey, Result, Status
 from sync_rules.cli.show.drift import as_line
-from sync_rules.audit.drift_report import row
 from sync_rules.language.load import parse_rules
-from sync_rules.rules.ruleset import Rules
+from sync_rules.model.items import ItemKey, Result, Status
 from sync_rules.pipeline.requests import Scan
+from sync_rules.rules.key_json import parse_key
+from sync_rules.rules.ruleset import Rules
 from tests import drifts, every_kind
 from tests.builders import n, s
 from tests.worlds import Scene

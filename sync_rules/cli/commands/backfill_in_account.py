@@ -11,22 +11,22 @@ from typing import Any
 
 from rich.console import Console
 
+from sync_rules.adapters.state import applied
+from sync_rules.cli.account import Account, left_alone
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
+from sync_rules.jobs.account.backfill import ASKED, STOP, asked_before, asked_of, watched
+from sync_rules.jobs.account.protocol import as_here, prints_of, require_units
 from sync_rules.jobs.backfill.head import unfinished
 from sync_rules.jobs.backfill.job import wanted
 from sync_rules.jobs.backfill.picked import picked
+from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.scope import require_beginning, require_same
 from sync_rules.jobs.backfill.segments import segments
-from sync_rules.adapters.state import applied
-from sync_rules.jobs.backfill.progress import Totals
-from sync_rules.rules.order import cascade, swept_tables
-from sync_rules.cli.account import Account, left_alone
+from sync_rules.language.problems import unknown
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
-from sync_rules.language.problems import unknown
-from sync_rules.jobs.account.backfill import ASKED, STOP, asked_before, asked_of, watched
-from sync_rules.jobs.account.protocol import as_here, prints_of, require_units
+from sync_rules.rules.order import cascade, swept_tables
 from sync_rules.rules.ruleset import Rules
 
 VERB = "backfill"

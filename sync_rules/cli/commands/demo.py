@@ -21,23 +21,23 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table as Grid
 
-from infra.tables import create_tables
 from sync_rules.adapters import aws
+from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.audit.asked import chosen
+from sync_rules.audit.verifier import Verifier
+from sync_rules.cli.show.drift import as_line, grid
+from sync_rules.deploy.tables import create_tables
 from sync_rules.lab.demo.example import RULES, EngineStage, answers, folder_of
 from sync_rules.lab.demo.pipeline import LocalPipeline, hastened
 from sync_rules.lab.demo.story import Application, Told, tell, told
 from sync_rules.lab.emulator import ministack
-from sync_rules.rules.rule import Rule
-from sync_rules.rules.kinds.archive import ArchiveRule
-from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.lab.scenario import Expire, Scenario, Step, show_plain, wrong_answers, wrongs
 from sync_rules.lab.scenario_file import load_scenario
-from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.cli.show.drift import as_line, grid
 from sync_rules.language.load import load_rules, parse_rules
+from sync_rules.rules.kinds.archive import ArchiveRule
+from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
-from sync_rules.audit.verifier import Verifier
 
 GRACE_SECONDS: Final = 2.0
 SETTLE_SECONDS: Final = 1  # the engine's indexes do not lag

@@ -14,20 +14,20 @@ from typing import Annotated, Any
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.model.values import show_path
-from sync_rules.audit.compare import Drift
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.model.errors import UserError
+from sync_rules.audit.compare import Drift
 from sync_rules.audit.explain import Consequence, Standing, changed_names, consequences, standings
-from sync_rules.pipeline.failure_records import plain_key, printable
-from sync_rules.rules.rule import PartRule, Rule
-from sync_rules.rules.key_json import parse_key
-from sync_rules.lab.recording import read
-from sync_rules.model.items import Change, Failure, ItemKey
-from sync_rules.language.load import load_rules
-from sync_rules.rules.ruleset import Rules
-from sync_rules.pipeline.requests import NOBODY, NobodyLooksAgain, Read, World, drive
 from sync_rules.audit.where_used import Use, archives_of, where_used
+from sync_rules.lab.recording import read
+from sync_rules.language.load import load_rules
+from sync_rules.model.errors import UserError
+from sync_rules.model.items import Change, Failure, ItemKey
+from sync_rules.model.values import show_path
+from sync_rules.pipeline.failure_records import plain_key, printable
+from sync_rules.pipeline.requests import NOBODY, NobodyLooksAgain, Read, World, drive
+from sync_rules.rules.key_json import parse_key
+from sync_rules.rules.rule import PartRule, Rule
+from sync_rules.rules.ruleset import Rules
 
 
 def explain(

@@ -12,9 +12,9 @@ from typing import Annotated, Final
 
 import typer
 
+from sync_rules.adapters.files import as_mistake, require_ending, require_own
 from sync_rules.cli.show.picture import svg
 from sync_rules.cli.show.rule_graph import RuleGraph, dot, graph_of, mermaid
-from sync_rules.adapters.files import as_mistake, require_ending, require_own
 from sync_rules.language.load import load_rules
 
 

@@ -9,9 +9,9 @@ from dataclasses import asdict
 from rich.console import Console
 
 from sync_rules.cli.account import Account, left_alone
-from sync_rules.jobs.redrive.atwork import Tally
 from sync_rules.jobs.account.protocol import as_here
 from sync_rules.jobs.account.redrive import UNITS, told, total
+from sync_rules.jobs.redrive.atwork import Tally
 from sync_rules.rules.ruleset import Rules
 
 VERB = "redrive"

@@ -10,14 +10,14 @@ from typing import Any
 from rich.console import Console
 
 from sync_rules.adapters import aws
-from sync_rules.cli.account import Account, left_alone
-from sync_rules.model.errors import UserError
-from sync_rules.audit.findings import Finding, Tally
-from sync_rules.jobs.account.figures import tally_of
-from sync_rules.jobs.account.verify_unit import Stage, head_of, share_of, unit_of, units_of
-from sync_rules.jobs.account.protocol import as_here
 from sync_rules.adapters.reports import BucketReports
 from sync_rules.audit.drift_report import finding_of
+from sync_rules.audit.findings import Finding, Tally
+from sync_rules.cli.account import Account, left_alone
+from sync_rules.jobs.account.figures import tally_of
+from sync_rules.jobs.account.protocol import as_here
+from sync_rules.jobs.account.verify_unit import Stage, head_of, share_of, unit_of, units_of
+from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules
 
 VERB = "verify"

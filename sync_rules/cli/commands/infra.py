@@ -14,12 +14,12 @@ from typing import Annotated, Final
 
 import typer
 
-from infra import explain_iam
-from infra.blocks import differences
-from infra.deployment import deployment_of
-from infra.template import index_warnings, place_warnings, rules_noted, warnings, written
-from sync_rules.model.errors import UserError
 from sync_rules.adapters.ownfile import replacing
+from sync_rules.deploy import explain_iam
+from sync_rules.deploy.blocks import differences
+from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.template import index_warnings, place_warnings, rules_noted, warnings, written
+from sync_rules.model.errors import UserError
 
 TEMPLATE: Final = Path("template.yaml")
 

@@ -16,21 +16,21 @@ import typer
 from rich.console import Console
 
 from sync_rules.adapters import aws
-from sync_rules.rules import fingerprints
-from sync_rules.audit.asked import chosen, share_of
-from sync_rules.jobs.backfill.page import everything
-from sync_rules.jobs.backfill.job import Selection, job_of
+from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.adapters.files import as_mistake, require_own, require_place, writing_whole
 from sync_rules.adapters.state import FileState, TableState, applied
+from sync_rules.audit.asked import chosen, share_of
 from sync_rules.cli.commands.backfill import RATE, SEGMENTS, STATE, WORKERS, WORKERS_MAX
 from sync_rules.cli.commands.run import stop_signals
-from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.model.errors import StoreError
 from sync_rules.cli.show.plan import Shown, as_row
+from sync_rules.jobs.backfill.job import Selection, job_of
+from sync_rules.jobs.backfill.page import everything
 from sync_rules.jobs.dryrun.figures import UNCHANGED, PlannedWrite, since
 from sync_rules.jobs.dryrun.planner import Planner
 from sync_rules.jobs.dryrun.prices import own_prices, read_prices
-from sync_rules.adapters.files import as_mistake, require_own, require_place, writing_whole
 from sync_rules.language.load import load_rules
+from sync_rules.model.errors import StoreError
+from sync_rules.rules import fingerprints
 
 WIDE: Final = 200  # columns where there is no terminal
 

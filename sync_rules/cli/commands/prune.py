@@ -15,20 +15,20 @@ import typer
 from rich.console import Console
 
 from sync_rules.adapters import aws
-from sync_rules.model.values import Item, show_path
 from sync_rules.adapters.budget import Budget, within_budget
-from sync_rules.cli.commands.run import stop_signals
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.model.errors import UserError
 from sync_rules.adapters.failure_log import FailureLog
-from sync_rules.pipeline.failure_records import printable
 from sync_rules.adapters.preflight import require_answer
-from sync_rules.language.problems import unknown
 from sync_rules.audit.prune import Leftover, Past, prune_page, remove
+from sync_rules.cli.commands.run import stop_signals
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
-from sync_rules.rules.ruleset import Rules
+from sync_rules.language.problems import unknown
+from sync_rules.model.errors import UserError
+from sync_rules.model.values import Item, show_path
+from sync_rules.pipeline.failure_records import printable
 from sync_rules.pipeline.requests import NobodyLooksAgain, World, drive
+from sync_rules.rules.ruleset import Rules
 
 SHOWN_PER_RULE_MAX: Final = 20
 

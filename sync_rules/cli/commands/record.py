@@ -22,19 +22,19 @@ import typer
 from rich.console import Console
 
 from sync_rules.adapters import aws
+from sync_rules.adapters.preflight import require
+from sync_rules.adapters.streams import DynamoDBStreams, StreamReader
 from sync_rules.cli.commands.run import stop_signals
-from sync_rules.model.errors import UserError
+from sync_rules.jobs.consume.attempts import MappingSettings
+from sync_rules.jobs.consume.mapping import EventSourceMapping
+from sync_rules.jobs.consume.pump import WAIT_SECONDS
+from sync_rules.jobs.consume.run import wall_clock_ms
 from sync_rules.lab.kept import Kept
 from sync_rules.lab.recording import Body, Header, Write, writing
 from sync_rules.lab.redact import Redactor
-from sync_rules.adapters.preflight import require
-from sync_rules.language.problems import unknown
-from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.run import wall_clock_ms
-from sync_rules.jobs.consume.mapping import EventSourceMapping
-from sync_rules.jobs.consume.pump import WAIT_SECONDS
-from sync_rules.adapters.streams import DynamoDBStreams, StreamReader
 from sync_rules.language.load import load_rules
+from sync_rules.language.problems import unknown
+from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules
 
 BATCH_MAX_RECORDS: Final = 1_000

@@ -21,26 +21,26 @@ from rich.markup import escape
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.budget import within_budget
-from sync_rules.cli.commands.failures import Given, asked_titles
-from sync_rules.cli.account import (STACK, Detach, Remote, StackName, account_of, require_local, require_remote, typed)
-from sync_rules.cli.commands.inaccount_redrive import redrive_in_account
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.model.errors import UserError
-from sync_rules.adapters.failure_log import FailureLog, require_writable
-from sync_rules.pipeline.failure_records import visible
-from sync_rules.rules.kinds.call import functions_of
 from sync_rules.adapters.effects import archive_of, caller_of, require_buckets
+from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.preflight import require
-from sync_rules.jobs.consume.run import Files, wall_clock_ms
+from sync_rules.adapters.sqs import SqsQueue, require_queue_url
 from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.pipeline.records import STREAM_ARN
+from sync_rules.cli.account import STACK, Detach, Remote, StackName, account_of, require_local, require_remote, typed
+from sync_rules.cli.commands.failures import Given, asked_titles
+from sync_rules.cli.commands.inaccount_redrive import redrive_in_account
+from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.jobs.redrive.atwork import Left, Tally
-from sync_rules.pipeline.failed_entries import Entry
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.language.load import load_rules
-from sync_rules.rules.ruleset import Rules
-from sync_rules.adapters.sqs import SqsQueue, require_queue_url
+from sync_rules.model.errors import UserError
+from sync_rules.pipeline.failed_entries import Entry
+from sync_rules.pipeline.failure_records import visible
+from sync_rules.pipeline.records import STREAM_ARN
 from sync_rules.pipeline.requests import NobodyLooksAgain, World
+from sync_rules.rules.kinds.call import functions_of
+from sync_rules.rules.ruleset import Rules
 
 
 def redrive(

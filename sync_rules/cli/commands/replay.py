@@ -17,13 +17,13 @@ import typer
 from rich.console import Console
 
 from sync_rules.cli.commands.run import stop_signals
-from sync_rules.model.errors import UserError
 from sync_rules.lab.delivery import Delivery
-from sync_rules.lab.shrink import shrunk
 from sync_rules.lab.recording import Recorded, Recording, read_all, writing
 from sync_rules.lab.replay import Mismatch, Replay, load_data
 from sync_rules.lab.scenario_file import rules_in_memory
+from sync_rules.lab.shrink import shrunk
 from sync_rules.lab.trial import variants
+from sync_rules.model.errors import UserError
 from sync_rules.model.items import Put
 from sync_rules.rules.ruleset import Rules
 

@@ -22,21 +22,21 @@ from rich.console import Console
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.budget import within_budget
-from sync_rules.pipeline.consumer import Consumer
-from sync_rules.cli.show.run import Display, display_on
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.failure_log import require_writable
-from sync_rules.rules.kinds.call import functions_of
 from sync_rules.adapters.effects import archive_of, caller_of, require_buckets
+from sync_rules.adapters.failure_log import require_writable
+from sync_rules.adapters.files import require_own
 from sync_rules.adapters.preflight import require
+from sync_rules.adapters.streams import DynamoDBStreams
+from sync_rules.cli.show.run import Display, display_on
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.checkpoint import locked
-from sync_rules.jobs.consume.run import Files, LocalRun
 from sync_rules.jobs.consume.mapping import Concurrently, serially
 from sync_rules.jobs.consume.pump import WAIT_SECONDS
-from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.adapters.files import require_own
+from sync_rules.jobs.consume.run import Files, LocalRun
 from sync_rules.language.load import load_rules
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.rules.kinds.call import functions_of
 from sync_rules.rules.ruleset import Rules
 
 INTERRUPTED: Final = 130

@@ -13,11 +13,11 @@ from typing import Annotated, Any
 
 import typer
 
-from sync_rules.model.errors import UserError
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.scenario import Scenario
 from sync_rules.lab.scenario_file import find_scenarios, load_scenario
 from sync_rules.lab.trial import Trial, tried, variants
+from sync_rules.model.errors import UserError
 
 
 def test(

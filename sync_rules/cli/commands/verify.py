@@ -18,30 +18,30 @@ import typer
 from rich.console import Console
 
 from sync_rules.adapters import aws
-from sync_rules.audit.asked import chosen, share_of
 from sync_rules.adapters.budget import within_budget
-from sync_rules.cli.account import (STACK, Detach, Remote, StackName, account_of, require_local, require_remote, typed)
-from sync_rules.cli.commands.inaccount_verify import Verdict, verify_in_account
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.model.errors import UserError
 from sync_rules.adapters.failure_log import FailureLog, require_writable
-from sync_rules.audit.findings import Finding, Tally
-from sync_rules.rules.key_json import parse_key
-from sync_rules.model.items import ItemKey
+from sync_rules.adapters.files import require_ending, require_own, require_place, write_whole
 from sync_rules.adapters.preflight import require
-from sync_rules.jobs.consume.run import Files, wall_clock_ms
-from sync_rules.jobs.account.verify_unit import require_grace
+from sync_rules.audit.asked import chosen, share_of
+from sync_rules.audit.drift_report import DriftReport, header, open_report, report
+from sync_rules.audit.findings import Finding, Tally
+from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
+from sync_rules.cli.account import STACK, Detach, Remote, StackName, account_of, require_local, require_remote, typed
+from sync_rules.cli.commands.inaccount_verify import Verdict, verify_in_account
+from sync_rules.cli.show.drift import as_line, grid, sampled, summary, unseen
+from sync_rules.cli.show.drift_page import Verified, as_typed, host_of, noting, page
 from sync_rules.jobs.account.protocol import CALL_MAX_MS
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.account.verify import SEGMENT_ITEMS, SEGMENTS_MAX
-from sync_rules.cli.show.drift import as_line, grid, sampled, summary, unseen
-from sync_rules.audit.drift_report import DriftReport, header, open_report, report
-from sync_rules.cli.show.drift_page import Verified, as_typed, host_of, noting, page
-from sync_rules.adapters.files import require_ending, require_own, require_place, write_whole
+from sync_rules.jobs.account.verify_unit import require_grace
+from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
-from sync_rules.rules.ruleset import Rules
+from sync_rules.model.errors import UserError
+from sync_rules.model.items import ItemKey
 from sync_rules.pipeline.requests import NobodyLooksAgain, World
-from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
+from sync_rules.rules.key_json import parse_key
+from sync_rules.rules.ruleset import Rules
 
 SHOWN_PER_RULE_MAX: Final = 20
 WORKERS_MAX: Final = 64

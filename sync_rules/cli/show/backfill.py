@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Table as Grid
 
-from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.progress import Totals
+from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.model.items import REFUSALS, Outcome
 
 LINE_EVERY_SECONDS: Final = 10.0

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 from rich.table import Table as Grid
 
-from sync_rules.model.values import show_path
-from sync_rules.audit.ledger_balance import ledgers
 from sync_rules.audit.compare import Drift
+from sync_rules.audit.drift_report import totals
+from sync_rules.audit.findings import Finding, Share, Tally
+from sync_rules.audit.ledger_balance import ledgers
+from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.rules.rule import PartRule
-from sync_rules.audit.findings import Finding, Share, Tally
-from sync_rules.audit.drift_report import totals
 from sync_rules.rules.ruleset import Rules
 
 

@@ -17,16 +17,16 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from sync_rules import __version__
-from sync_rules.model.values import show_path
 from sync_rules.audit.compare import Drift
-from sync_rules.pipeline.failure_records import plain_key
-from sync_rules.audit.findings import Finding, Share, Tally
-from sync_rules.model.items import ItemKey
-from sync_rules.cli.show.drift import sampled, summary, unseen
 from sync_rules.audit.drift_report import totals
+from sync_rules.audit.findings import Finding, Share, Tally
+from sync_rules.cli.show.drift import sampled, summary, unseen
 from sync_rules.cli.show.pagestyle import STYLE
 from sync_rules.cli.show.picture import PictureError, svg
 from sync_rules.cli.show.rule_graph import Arrow, graph_of, mermaid
+from sync_rules.model.items import ItemKey
+from sync_rules.model.values import show_path
+from sync_rules.pipeline.failure_records import plain_key
 from sync_rules.rules.ruleset import Rules
 
 EXAMPLES_MAX_ITEMS: Final = 20  # of each rule

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import Final
 from xml.etree import ElementTree as ET  # ours to read: Graphviz has just written it
 
-from sync_rules.model.errors import UserError
 from sync_rules.cli.show.rule_graph import RuleGraph, dot
+from sync_rules.model.errors import UserError
 
 ARROWS_MAX_ITEMS: Final = 150  # Graphviz takes seconds for 250, minutes for 500, and nobody reads so many
 SHRINKS_TO: Final = 0.7  # of its size: its text can still be read, and what is wider is for its place to scroll

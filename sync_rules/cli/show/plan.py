@@ -14,10 +14,10 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table as Grid
 
-from sync_rules.model.values import show_path
-from sync_rules.pipeline.failure_records import plain_key, printable
 from sync_rules.jobs.dryrun.figures import PARTITION_MAX_UNITS, Plan, PlannedWrite, Since
 from sync_rules.jobs.dryrun.prices import Prices, on_demand, provisioned
+from sync_rules.model.values import show_path
+from sync_rules.pipeline.failure_records import plain_key, printable
 
 COLUMNS: Final = {
     "looked at": "looked_at", "to write": "to_write", "right": "right", "kept": "kept", "parked": "parked",

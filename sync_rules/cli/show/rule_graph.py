@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import Final, NamedTuple
 
-from sync_rules.model.values import Path, parse_path, show_path
 from sync_rules.model.entities import Entity
+from sync_rules.model.values import Path, parse_path, show_path
 from sync_rules.model.where import Where
-from sync_rules.rules.rule import Rule
 from sync_rules.rules.kinds.archive import SCHEME, ArchiveRule
 from sync_rules.rules.kinds.call import CallRule
 from sync_rules.rules.kinds.collect import CollectRule
@@ -27,6 +26,7 @@ from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.recount import RecountRule
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.kinds.total import TotalRule
+from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 PATHS_MAX_ITEMS: Final = 4  # at one end of an arrow in the picture; `Arrow.keeps` has them all

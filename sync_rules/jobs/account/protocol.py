@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
 
-from sync_rules.rules import fingerprints
 from sync_rules.model.errors import UserError
+from sync_rules.rules import fingerprints
 from sync_rules.rules.ruleset import Rules
 
 TIME_RESERVED_MS: Final = 30_000  # of a call: for the writes in hand, the checkpoint and the answer

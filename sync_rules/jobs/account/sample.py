@@ -12,10 +12,10 @@ from typing import Any
 
 from sync_rules.audit.asked import chosen, drawn
 from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally
-from sync_rules.jobs.account.verify_unit import needed_ms
-from sync_rules.rules.ruleset import Rules
-from sync_rules.pipeline.requests import World
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
+from sync_rules.jobs.account.verify_unit import needed_ms
+from sync_rules.pipeline.requests import World
+from sync_rules.rules.ruleset import Rules
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from secrets import token_hex
 from typing import Any, Final
 
 from sync_rules.adapters import aws
-from sync_rules.model.errors import StoreError, UserError
 from sync_rules.jobs.account.protocol import LEFT, REFUSED, Body
+from sync_rules.model.errors import StoreError, UserError
 
 POLL_SECONDS: Final = 2.0
 BEGUN_LOOKS: Final = 30  # a minute: a function that is called for the first time takes seconds

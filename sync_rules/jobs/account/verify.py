@@ -17,19 +17,28 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
 
-from sync_rules.audit.asked import chosen
-from sync_rules.audit.ledger_balance import ledgers
-from sync_rules.rules.order import Step, cascade, swept_tables
-from sync_rules.model.errors import StoreError, UserError
-from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally
 from sync_rules.adapters.documents import Held, SharedState
+from sync_rules.audit.asked import chosen
+from sync_rules.audit.drift_report import ending, header
+from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally
+from sync_rules.audit.ledger_balance import ledgers
 from sync_rules.jobs.account.figures import add, tally_body, tally_of
-from sync_rules.jobs.account.verify_unit import OUT_OF_TIME, Looker, Stage, head_of, require_grace, share_of, unit_of, units_of
 from sync_rules.jobs.account.protocol import Answer, Body, left_of, require_deployed, require_time, require_units
 from sync_rules.jobs.account.verify_report import Reports, merge, write_whole
-from sync_rules.audit.drift_report import ending, header
-from sync_rules.rules.ruleset import Rules
+from sync_rules.jobs.account.verify_unit import (
+    OUT_OF_TIME,
+    Looker,
+    Stage,
+    head_of,
+    require_grace,
+    share_of,
+    unit_of,
+    units_of,
+)
+from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.requests import World
+from sync_rules.rules.order import Step, cascade, swept_tables
+from sync_rules.rules.ruleset import Rules
 
 SEGMENT_ITEMS: Final = 100_000  # of all tables together: minutes of a call, were it only 500 a second
 SEGMENTS_MAX: Final = 1_000

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any, Protocol
 
 from sync_rules.audit.compare import Drift
+from sync_rules.audit.drift_report import row
 from sync_rules.audit.findings import Finding, Tally
 from sync_rules.jobs.account.figures import is_new, take_out
-from sync_rules.audit.drift_report import row
 
 
 class Reports(Protocol):

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.model.errors import StoreError, UserError
 from sync_rules.audit.findings import Share, Tally
+from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.account.figures import tally_body
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Body
 from sync_rules.jobs.account.verify_report import Reports, Rows
-from sync_rules.rules.ruleset import Rules
+from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.requests import World
-from sync_rules.audit.verifier import Verifier
+from sync_rules.rules.ruleset import Rules
 
 LEDGERS: Final = "ledgers"  # the unit that adds up
 OUT_OF_TIME: Final = "OutOfTime"

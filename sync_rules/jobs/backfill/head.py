@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sync_rules.jobs.backfill.place import Place
 from sync_rules.adapters.state import State
+from sync_rules.jobs.backfill.place import Place
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.model.errors import UserError
 

@@ -11,22 +11,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sync_rules.adapters import aws
-from sync_rules.rules import fingerprints
-from sync_rules.model.values import Item
-from sync_rules.jobs.backfill.page import Chosen, OneItem, Wanted, everything
+from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.adapters.preflight import describe, preflight, require
 from sync_rules.jobs.backfill.export import Export, Shelf, open_export
+from sync_rules.jobs.backfill.page import Chosen, OneItem, Wanted, everything
 from sync_rules.jobs.backfill.scope import Scope
 from sync_rules.jobs.backfill.segments import Supplies, segments
-from sync_rules.rules.order import swept_tables
-from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.language.problems import unknown
 from sync_rules.model.errors import UserError
+from sync_rules.model.items import ItemKey
+from sync_rules.model.values import Item
 from sync_rules.model.where import compile_where
 from sync_rules.pipeline.failure_records import printable
-from sync_rules.model.items import ItemKey
-from sync_rules.adapters.preflight import describe, preflight, require
-from sync_rules.language.problems import unknown
-from sync_rules.rules.ruleset import Rules
 from sync_rules.pipeline.requests import Read
+from sync_rules.rules import fingerprints
+from sync_rules.rules.order import swept_tables
+from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

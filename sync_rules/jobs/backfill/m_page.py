@@ -15,12 +15,12 @@ from typing import Final, Protocol
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from sync_rules.model.values import Item
 from sync_rules.jobs.backfill.page import Brought, Chosen
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.pace import Pace
+from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Park, Work, World, drive
 
 TRIES_MAX: Final = 6  # after retries of each call

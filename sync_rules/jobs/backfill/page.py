@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sync_rules.model.values import Item, get
 from sync_rules.audit.compare import Asked, ask
 from sync_rules.model.errors import StoreError
-from sync_rules.pipeline.fanout import pull, push
-from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.model.items import Change, ItemKey, Outcome
 from sync_rules.model.pace import Pace
+from sync_rules.model.values import Item, get
+from sync_rules.pipeline.fanout import pull, push
 from sync_rules.pipeline.parts import PartLook, settle
-from sync_rules.pipeline.tasks import Pull, plan_batch
 from sync_rules.pipeline.reconcile import Report
-from sync_rules.rules.ruleset import Rules
-from sync_rules.pipeline.sources import read_all
 from sync_rules.pipeline.requests import Read, Scan, Work
+from sync_rules.pipeline.sources import read_all
+from sync_rules.pipeline.tasks import Pull, plan_batch
+from sync_rules.rules.kinds.path import TreeRule
+from sync_rules.rules.ruleset import Rules
 
 EVERY_ITEM: Final = 1 << 62  # more than there are
 Wanted = Callable[[ItemKey, Item], bool]

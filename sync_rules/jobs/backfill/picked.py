@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from sync_rules.rules import fingerprints
-from sync_rules.audit.asked import chosen
 from sync_rules.adapters.state import State, applied, save_applied
+from sync_rules.audit.asked import chosen
 from sync_rules.model.errors import UserError
+from sync_rules.rules import fingerprints
 from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 

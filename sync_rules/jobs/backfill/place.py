@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sync_rules.jobs.backfill.progress import Totals
-from sync_rules.rules.order import Step
-from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.model.items import Outcome
+from sync_rules.rules.kinds.path import TreeRule
+from sync_rules.rules.order import Step
 from sync_rules.rules.ruleset import Rules
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sync_rules.jobs.backfill.head import abandon, unfinished
 from sync_rules.adapters.state import Body, State
+from sync_rules.jobs.backfill.head import abandon, unfinished
 from sync_rules.model.errors import UserError
 
 OF: Final = {

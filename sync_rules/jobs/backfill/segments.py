@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sync_rules.model.values import Item
-from sync_rules.jobs.backfill.page import Brought, Chosen, bring_page
 from sync_rules.jobs.backfill.m_page import Supply
-from sync_rules.rules.order import swept_tables
+from sync_rules.jobs.backfill.page import Brought, Chosen, bring_page
 from sync_rules.model.pace import Pace
-from sync_rules.rules.ruleset import Rules
+from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Scan, Work
+from sync_rules.rules.order import swept_tables
+from sync_rules.rules.ruleset import Rules
 
 PAGE_MAX_ITEMS: Final = 500
 

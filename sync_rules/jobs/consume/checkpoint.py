@@ -17,12 +17,12 @@ from typing import Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from sync_rules.model.errors import RecordError, UserError
-from sync_rules.pipeline.messages import decode
 from sync_rules.adapters.ownfile import open_for_owner, replacing
+from sync_rules.adapters.streams import table_of
 from sync_rules.jobs.consume.queue import Pending
 from sync_rules.jobs.consume.shards import ShardProgress
-from sync_rules.adapters.streams import table_of
+from sync_rules.model.errors import RecordError, UserError
+from sync_rules.pipeline.messages import decode
 
 
 @dataclass(frozen=True)

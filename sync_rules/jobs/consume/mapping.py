@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, TypeVar
 
-from sync_rules.model.errors import StoreError
+from sync_rules.adapters.streams import IteratorExpiredError, RecordsTrimmedError, ShardGoneError, StreamReader
 from sync_rules.jobs.consume.attempts import Answer, Batch, MappingSettings, Verdict, expire, invocation_record, judge
 from sync_rules.jobs.consume.shards import Lane, ShardProgress, ShardQueue
-from sync_rules.adapters.streams import IteratorExpiredError, RecordsTrimmedError, ShardGoneError, StreamReader
+from sync_rules.model.errors import StoreError
 
 A = TypeVar("A")
 B = TypeVar("B")

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, Step, serially
+from sync_rules.jobs.consume.queue import LocalQueue, Taken
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.messages import Message
-from sync_rules.jobs.consume.queue import LocalQueue, Taken
-from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, Step, serially
 
 MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by default
 WAIT_SECONDS = 0.05

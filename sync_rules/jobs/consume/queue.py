@@ -24,9 +24,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sync_rules.model.errors import StoreError
+from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import DELAY_MAX_SECONDS
 from sync_rules.pipeline.messages import ChunkMessage, Message, PullMessage, encode
-from sync_rules.model.items import ItemKey
 
 PENDING_MAX_MESSAGES: Final = 10_000
 RETRY_FIRST_SECONDS: Final = 1

@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.pipeline.consumer import Consumer
-from sync_rules.model.errors import StoreError
 from sync_rules.adapters.failure_log import FailureLog, JsonLines
-from sync_rules.pipeline.messages import Message
-from sync_rules.model.items import REFUSALS, Outcome
+from sync_rules.adapters.streams import StreamReader, table_of
 from sync_rules.jobs.consume import checkpoint as file
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.checkpoint import Checkpoint
-from sync_rules.jobs.consume.queue import LocalQueue
 from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, Step, serially
 from sync_rules.jobs.consume.pump import Pump
-from sync_rules.adapters.streams import StreamReader, table_of
+from sync_rules.jobs.consume.queue import LocalQueue
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import REFUSALS, Outcome
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.pipeline.messages import Message
 from sync_rules.pipeline.requests import Archive, Caller, Nobody, Store, World
 
 CHECKPOINT_EVERY_MS: Final = 500

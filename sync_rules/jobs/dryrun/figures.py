@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sync_rules.model.values import Path
-from sync_rules.rules.rule import EffectRule
 from sync_rules.audit.findings import Share
 from sync_rules.model.items import ItemKey
+from sync_rules.model.values import Path
+from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 
 UNCHANGED: Final = "unchanged"

@@ -13,23 +13,35 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from threading import Lock
 from typing import Final
 
-from sync_rules.model.values import Item, Path, overlaps
-from sync_rules.jobs.backfill.page import Chosen, Wanted, everything
+from sync_rules.adapters.state import MemoryState
+from sync_rules.audit.findings import Share
 from sync_rules.jobs.backfill.m_page import Supply
+from sync_rules.jobs.backfill.page import Chosen, Wanted, everything
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
-from sync_rules.adapters.state import MemoryState
-from sync_rules.model.errors import StoreError
-from sync_rules.rules.rule import PartRule, TargetRule
-from sync_rules.audit.findings import Share
-from sync_rules.rules.kinds.total import TotalRule
-from sync_rules.rules.kinds.ledger import GROUP
-from sync_rules.model.items import (REFUSALS, Action, Check, Delete, Failure, Increment, ItemKey, Outcome, Put, Status, Update)
-from sync_rules.jobs.dryrun.store import DryStore, Tried
-from sync_rules.jobs.dryrun.heaviest import Heaviest
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, RuleFigures
-from sync_rules.rules.ruleset import Rules
+from sync_rules.jobs.dryrun.heaviest import Heaviest
+from sync_rules.jobs.dryrun.store import DryStore, Tried
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import (
+    REFUSALS,
+    Action,
+    Check,
+    Delete,
+    Failure,
+    Increment,
+    ItemKey,
+    Outcome,
+    Put,
+    Status,
+    Update,
+)
+from sync_rules.model.values import Item, Path, overlaps
 from sync_rules.pipeline.requests import Store
+from sync_rules.rules.kinds.ledger import GROUP
+from sync_rules.rules.kinds.total import TotalRule
+from sync_rules.rules.rule import PartRule, TargetRule
+from sync_rules.rules.ruleset import Rules
 
 TOP: Final = 5
 DOES: Final[Mapping[type[Action], str]] = {Update: "update", Put: "put", Delete: "delete", Increment: "add"}

@@ -14,19 +14,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sync_rules.model.values import Item
-from sync_rules.adapters.units import READ_UNIT_BYTES, action_units, after, base_units, read_units
-from sync_rules.rules.order import cascade
 from sync_rules.adapters.expressions import identity
-from sync_rules.model.errors import StoreError
-from sync_rules.rules.rule import PartRule
-from sync_rules.audit.findings import Share
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.model.items import Action, Check, ItemKey, Result, Status, Transaction, Write
+from sync_rules.adapters.units import READ_UNIT_BYTES, action_units, after, base_units, read_units
+from sync_rules.audit.findings import Share
 from sync_rules.jobs.dryrun.overlay import Overlay
-from sync_rules.rules.ruleset import Rules
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Action, Check, ItemKey, Result, Status, Transaction, Write
 from sync_rules.model.sizes import item_bytes
+from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
+from sync_rules.rules.order import cascade
+from sync_rules.rules.rule import PartRule
+from sync_rules.rules.ruleset import Rules
 
 SEEN_MAX_ITEMS: Final = 4_000  # both sides of a round of parts, twice
 ADDED: Final = "sync-rules/added"  # in a cursor: the number of the last item that only the dry run has

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sync_rules.model.errors import StoreError
-from sync_rules.rules.rule import EffectRule
-from sync_rules.pipeline.messages import Message
 from sync_rules.model.items import Failure
 from sync_rules.pipeline.failed_entries import Entry, Failed, Place
-from sync_rules.rules.ruleset import Rules
+from sync_rules.pipeline.messages import Message
 from sync_rules.pipeline.requests import Failures
+from sync_rules.rules.rule import EffectRule
+from sync_rules.rules.ruleset import Rules
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from sync_rules.model.values import Path
 from sync_rules.model.entities import Entity
-from sync_rules.rules.rule import Part, PartRule, Rule
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.values import Path
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.gathered import GatheredRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.rank import RankRule
-from sync_rules.model.items import Change, ItemKey
+from sync_rules.rules.rule import Part, PartRule, Rule
 from sync_rules.rules.ruleset import Rules
 
 

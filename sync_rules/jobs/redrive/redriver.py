@@ -13,19 +13,19 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
-from sync_rules.model.errors import RecordError, StoreError
-from sync_rules.pipeline.failure_records import FailureRecord
-from sync_rules.model.limits import Limits
-from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, encode
-from sync_rules.model.items import Outcome
-from sync_rules.model.pace import Pace
-from sync_rules.jobs.redrive.work import described, legible, titles_of, work_of
-from sync_rules.jobs.redrive.atwork import Left, Open, Recorder, Strict, Tally, Waiting
-from sync_rules.pipeline.failed_entries import Entry, Failed, GivenUp, Place, read_entry, text_of
 from sync_rules.adapters.span import SpanReader, read_span
-from sync_rules.rules.ruleset import Rules
+from sync_rules.jobs.redrive.atwork import Left, Open, Recorder, Strict, Tally, Waiting
+from sync_rules.jobs.redrive.work import described, legible, titles_of, work_of
+from sync_rules.model.errors import RecordError, StoreError
+from sync_rules.model.items import Outcome
+from sync_rules.model.limits import Limits
+from sync_rules.model.pace import Pace
+from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
+from sync_rules.pipeline.failed_entries import Entry, Failed, GivenUp, Place, read_entry, text_of
+from sync_rules.pipeline.failure_records import FailureRecord
+from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, encode
 from sync_rules.pipeline.requests import Queue, World, drive
+from sync_rules.rules.ruleset import Rules
 
 AT_ONCE: Final = Limits(parked_max_looks=0, call_max_tries=1)  # where nobody looks again, what is stuck is said at once
 WAITING_MAX_MESSAGES: Final = 100_000

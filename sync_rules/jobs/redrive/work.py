@@ -11,25 +11,33 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from sync_rules.jobs.backfill.page import Chosen, bring_all_of, bring_keys
-from sync_rules.pipeline.consumer import process_message
 from sync_rules.audit.compare import Asked, Drift, ask, compare
+from sync_rules.jobs.backfill.page import Chosen, bring_all_of, bring_keys
+from sync_rules.jobs.redrive.bykey import parts_by_key, unknown_by_key
 from sync_rules.model.errors import RecordError
-from sync_rules.pipeline.failure_records import FailureRecord, printable, visible
-from sync_rules.rules.rule import EffectRule, PartRule, Rule, TargetRule
-from sync_rules.pipeline.fanout import pull, push
-from sync_rules.rules.kinds.call import CallRule
-from sync_rules.pipeline.messages import KINDS, CallMessage, ChunkMessage, Message, PartMessage, PullMessage, PushMessage
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.pace import Pace
+from sync_rules.pipeline.consumer import process_message
+from sync_rules.pipeline.failed_entries import Failed, GivenUp
+from sync_rules.pipeline.failure_records import FailureRecord, printable, visible
+from sync_rules.pipeline.fanout import pull, push
+from sync_rules.pipeline.messages import (
+    KINDS,
+    CallMessage,
+    ChunkMessage,
+    Message,
+    PartMessage,
+    PullMessage,
+    PushMessage,
+)
 from sync_rules.pipeline.parts import PartLook, settle
-from sync_rules.pipeline.tasks import Pull, chunks_of, part_of, plan_batch, pull_of, pushes_of
 from sync_rules.pipeline.reconcile import Report, Unfinished
 from sync_rules.pipeline.records import read_event
-from sync_rules.jobs.redrive.bykey import parts_by_key, unknown_by_key
-from sync_rules.pipeline.failed_entries import Failed, GivenUp
-from sync_rules.rules.ruleset import Rules
 from sync_rules.pipeline.requests import Read, Work
+from sync_rules.pipeline.tasks import Pull, chunks_of, part_of, plan_batch, pull_of, pushes_of
+from sync_rules.rules.kinds.call import CallRule
+from sync_rules.rules.rule import EffectRule, PartRule, Rule, TargetRule
+from sync_rules.rules.ruleset import Rules
 
 SOURCE_DELETED: Final = "SourceDeleted"  # what `on_delete: restrict` reports
 REPAIR: Final = "`sync-rules verify --repair` mends it"

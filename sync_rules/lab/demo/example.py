@@ -15,21 +15,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sync_rules.adapters import aws
-from sync_rules.model.values import Item
+from sync_rules.adapters.effects import archive_of, caller_of
 from sync_rules.adapters.expressions import Expressions
+from sync_rules.adapters.streams import DynamoDBStreams, RecordsPage, Shard, StreamReader, as_json
 from sync_rules.lab.demo.pipeline import LocalPipeline
-from sync_rules.model.errors import UserError
-from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.lab.rehearsal import CountedCalls, archived
 from sync_rules.lab.scenario import Deed, Expire, Reported
 from sync_rules.lab.scenario_file import SCENARIO
-from sync_rules.model.items import Delete, ItemKey, Put, Update
-from sync_rules.adapters.effects import archive_of, caller_of
 from sync_rules.language.problems import unknown
-from sync_rules.adapters.streams import DynamoDBStreams, RecordsPage, Shard, StreamReader, as_json
+from sync_rules.model.errors import UserError
+from sync_rules.model.items import Delete, ItemKey, Put, Update
+from sync_rules.model.values import Item
 from sync_rules.pipeline.records import TIME_TO_LIVE
-from sync_rules.rules.ruleset import Rules
 from sync_rules.pipeline.requests import Read
+from sync_rules.rules.kinds.archive import ArchiveRule
+from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

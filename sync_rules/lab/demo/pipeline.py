@@ -13,18 +13,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sync_rules.pipeline.consumer import Consumer
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.failure_log import FailureLog
-from sync_rules.model.limits import Limits
-from sync_rules.model.items import Outcome
 from sync_rules.adapters.preflight import require
-from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.run import Files, LocalRun, wall_clock_ms
-from sync_rules.jobs.consume.pump import WAIT_SECONDS
 from sync_rules.adapters.streams import StreamReader
-from sync_rules.rules.ruleset import Rules
+from sync_rules.jobs.consume.attempts import MappingSettings
+from sync_rules.jobs.consume.pump import WAIT_SECONDS
+from sync_rules.jobs.consume.run import Files, LocalRun, wall_clock_ms
+from sync_rules.model.items import Outcome
+from sync_rules.model.limits import Limits
+from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import NOBODY, Archive, Caller, World
+from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -14,11 +14,11 @@ from itertools import groupby, islice
 from typing import Any, Final, Protocol
 
 from sync_rules.adapters import aws
-from sync_rules.model.values import AttributeValue, Item
+from sync_rules.jobs.consume.run import wall_clock_ms
 from sync_rules.lab.demo.samples import ORDERS_PER_USER, items, order_item, text
 from sync_rules.model.errors import SyncRulesError
 from sync_rules.model.items import Outcome
-from sync_rules.jobs.consume.run import wall_clock_ms
+from sync_rules.model.values import AttributeValue, Item
 from sync_rules.rules.ruleset import Rules
 
 BATCH_WRITE_MAX_ITEMS: Final = 25

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 
-from sync_rules.model.item_change import When
 from sync_rules.language.compiler import Desk
-from sync_rules.model.errors import UserError
 from sync_rules.language.kinds.options import ArchiveForm, CallForm
+from sync_rules.language.variables import without
+from sync_rules.model.errors import UserError
+from sync_rules.model.item_change import When
 from sync_rules.rules.kinds.archive import ArchiveRule, misnamed, parse_into
 from sync_rules.rules.kinds.call import ALWAYS, CallRule
-from sync_rules.language.variables import without
 
 FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import Literal
 
 from sync_rules.language import links
-from sync_rules.model.values import Path, parse_path, show_path
 from sync_rules.language.compiler import Desk, Place
+from sync_rules.language.kinds.options import CopyForm
+from sync_rules.language.problems import Spot
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
+from sync_rules.model.values import Path, parse_path, show_path
 from sync_rules.model.where import Where, compile_where
-from sync_rules.language.kinds.options import CopyForm
 from sync_rules.rules.kinds.copy import CopyRule
-from sync_rules.language.problems import Spot
 
 
 def compile_copy(desk: Desk, form: CopyForm) -> tuple[CopyRule, ...]:

@@ -12,22 +12,22 @@ from decimal import Decimal
 from typing import Any
 
 from sync_rules.language import links
-from sync_rules.model.values import Path
 from sync_rules.language.compiler import Desk, Place
 from sync_rules.language.kinds.derive import plain_number
+from sync_rules.language.kinds.registry import CountForm, GroupForm, MaxForm, MinForm, ShardedForm, SumForm
+from sync_rules.language.problems import unknown
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import UserError
-from sync_rules.model.where import Where
-from sync_rules.rules.rule import Rule
 from sync_rules.model.lookups import Find, Link
-from sync_rules.language.kinds.registry import CountForm, GroupForm, MaxForm, MinForm, ShardedForm, SumForm
+from sync_rules.model.numbers import holdable
+from sync_rules.model.values import Path
+from sync_rules.model.where import Where
+from sync_rules.rules.kinds.ledger import AMOUNT, Ledger, ledger_of, suitable, supported
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.recount import Function, RecountRule, Weights
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.kinds.total import TotalRule
-from sync_rules.rules.kinds.ledger import AMOUNT, Ledger, ledger_of, suitable, supported
-from sync_rules.model.numbers import holdable
-from sync_rules.language.problems import unknown
+from sync_rules.rules.rule import Rule
 
 DEFAULT_LEDGER = "ledger"
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from decimal import Decimal
 
 from sync_rules.language import links
-from sync_rules.model.values import Path
 from sync_rules.language.compiler import Desk
+from sync_rules.language.kinds.options import DeriveForm, PathForm
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.lookups import Find, Link
-from sync_rules.language.kinds.options import DeriveForm, PathForm
+from sync_rules.model.values import Path
 from sync_rules.rules.formula import Formula, joined_formula, parse_formula
 from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.kinds.path import TreeRule

@@ -9,18 +9,18 @@ import re
 from collections.abc import Iterable
 
 from sync_rules.language import links
-from sync_rules.model.values import Path, show_path
 from sync_rules.language.compiler import Desk
-from sync_rules.rules.kinds.element import Element, parse_element
+from sync_rules.language.kinds.registry import CollectForm, EmbedForm
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
-from sync_rules.model.where import compile_where
-from sync_rules.rules.rule import Rule
 from sync_rules.model.lookups import Link
-from sync_rules.language.kinds.registry import CollectForm, EmbedForm
 from sync_rules.model.templates import Template, parse_template
+from sync_rules.model.values import Path, show_path
+from sync_rules.model.where import compile_where
 from sync_rules.rules.kinds.collect import CollectRule
+from sync_rules.rules.kinds.element import Element, parse_element
 from sync_rules.rules.kinds.embed import EmbedRule
+from sync_rules.rules.rule import Rule
 
 UNITS = {"B": 1, "KB": 1024}
 ITEM_MAX_BYTES = 400 * 1024

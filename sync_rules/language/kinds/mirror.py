@@ -7,13 +7,13 @@ say instead.
 from __future__ import annotations
 
 from sync_rules.language import links
-from sync_rules.model.values import Path, overlaps, show_path
 from sync_rules.language.compiler import Desk
+from sync_rules.language.kinds.options import MirrorForm
+from sync_rules.language.problems import unknown
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
-from sync_rules.language.kinds.options import MirrorForm
+from sync_rules.model.values import Path, overlaps, show_path
 from sync_rules.rules.kinds.mirror import MirrorRule
-from sync_rules.language.problems import unknown
 
 
 def compile_mirror(desk: Desk, form: MirrorForm) -> tuple[MirrorRule, ...]:

@@ -9,7 +9,23 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from sync_rules.language.kinds.options import (EMBED_ITEMS_MAX, ArchiveForm, CallForm, Chosen, CopyForm, DeriveForm, Link, MirrorForm, Model, OwnWhere, PathForm, Settle, Shards, Size, Weight)
+from sync_rules.language.kinds.options import (
+    EMBED_ITEMS_MAX,
+    ArchiveForm,
+    CallForm,
+    Chosen,
+    CopyForm,
+    DeriveForm,
+    Link,
+    MirrorForm,
+    Model,
+    OwnWhere,
+    PathForm,
+    Settle,
+    Shards,
+    Size,
+    Weight,
+)
 
 Via = Annotated[str | None, Field(description="The index of their table by which the items of one parent are listed.")]
 OnDelete = Annotated[

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
-from sync_rules.model.item_change import as_json, identity
 from sync_rules.model.errors import UserError
+from sync_rules.model.item_change import as_json, identity
+from sync_rules.model.items import Change, Keep
 from sync_rules.model.where import Where
 from sync_rules.rules.rule import EffectRule
-from sync_rules.model.items import Change, Keep
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 UNDATED: Final = "undated/"  # for records that do not say when the change was made

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from sync_rules.model.values import Path, changed
 from sync_rules.model.item_change import When
+from sync_rules.model.items import Call, Change
+from sync_rules.model.values import Path, changed
 from sync_rules.model.where import Where
 from sync_rules.rules.rule import EffectRule, Rule
-from sync_rules.model.items import Call, Change
 
 ALWAYS: Final[frozenset[When]] = frozenset({"created", "changed", "deleted"})
 

@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from sync_rules.model.values import AttributeValue, Item, Path, get, same
-from sync_rules.rules.kinds.element import Element
 from sync_rules.model.entities import Entity, Ref
-from sync_rules.model.where import Where
-from sync_rules.rules.rule import ListingRule, Node, Part, PartRule, Trouble
-from sync_rules.model.lookups import KeyConditions, named_fields
-from sync_rules.model.templates import Fields, as_text
 from sync_rules.model.items import Change, Check, Condition, ItemKey, Test, Transaction, Update, Write, equals_seen
+from sync_rules.model.lookups import KeyConditions, named_fields
 from sync_rules.model.numbers import respelt
+from sync_rules.model.templates import Fields, as_text
+from sync_rules.model.values import AttributeValue, Item, Path, get, same
+from sync_rules.model.where import Where
 from sync_rules.model.writes import target_exists
+from sync_rules.rules.kinds.element import Element
+from sync_rules.rules.rule import ListingRule, Node, Part, PartRule, Trouble
 
 
 @dataclass(frozen=True, slots=True)

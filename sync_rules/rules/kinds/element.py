@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sync_rules.model.values import AttributeValue
 from sync_rules.model.errors import UserError
-from sync_rules.model.templates import Template, as_text, parse_template
 from sync_rules.model.numbers import respelt
+from sync_rules.model.templates import Template, as_text, parse_template
+from sync_rules.model.values import AttributeValue
 
 Reader = Callable[[str], AttributeValue | None]  # what an edge holds in a field or an attribute
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final, Literal
 
-from sync_rules.model.values import AttributeValue, Item, Path, get
-from sync_rules.rules.rule import Desired, Members, Trouble
-from sync_rules.model.lookups import named_fields
-from sync_rules.model.templates import Template
-from sync_rules.rules.kinds.gathered import WHOLE, GatheredRule
 from sync_rules.model.items import ItemKey
+from sync_rules.model.lookups import named_fields
 from sync_rules.model.sizes import value_bytes
+from sync_rules.model.templates import Template
+from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.model.writes import differences
+from sync_rules.rules.kinds.gathered import WHOLE, GatheredRule
+from sync_rules.rules.rule import Desired, Members, Trouble
 
 OnOverflow = Literal["fail", "oldest", "omit"]
 TOO_MANY: Final[AttributeValue] = {"NULL": True}  # `omit`: there are too many to keep here, query them

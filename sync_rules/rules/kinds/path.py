@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from sync_rules.model.values import AttributeValue, Item, Path, changed, get
 from sync_rules.model.entities import Ref
-from sync_rules.rules.rule import Desired, Node, Trouble
-from sync_rules.rules.formula import stable_hash
-from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.model.items import Change
 from sync_rules.model.numbers import text_of
+from sync_rules.model.values import AttributeValue, Item, Path, changed, get
+from sync_rules.rules.formula import stable_hash
+from sync_rules.rules.kinds.linked import LinkedRule
+from sync_rules.rules.rule import Desired, Node, Trouble
 
 CYCLE = "Cycle"
 PARENT_WITHOUT_PATH = "ParentWithoutPath"

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
 
-from sync_rules.rules.kinds import ledger
-from sync_rules.model.values import Item, Path
-from sync_rules.rules.rule import Desired, Members, Trouble
-from sync_rules.rules.kinds.gathered import GatheredRule
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import holdable, number_of, spelt, text_of, total_of
+from sync_rules.model.values import Item, Path
+from sync_rules.rules.kinds import ledger
+from sync_rules.rules.kinds.gathered import GatheredRule
+from sync_rules.rules.rule import Desired, Members, Trouble
 
 Function = Literal["count", "sum", "min", "max"]
 Weights = tuple[Path, Mapping[str, str]]  # a field, and what a member counts for each of its values

@@ -12,12 +12,12 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Literal
 
-from sync_rules.rules.kinds import ledger
-from sync_rules.model.values import AttributeValue, Item, Path
-from sync_rules.rules.rule import Desired, Hint, Node, TargetRule, Trouble
-from sync_rules.rules.kinds.ledger import AMOUNT, GROUP, SHARD
 from sync_rules.model.items import Change, Condition, ItemKey
 from sync_rules.model.numbers import holdable, number_of, spelt, total_of
+from sync_rules.model.values import AttributeValue, Item, Path
+from sync_rules.rules.kinds import ledger
+from sync_rules.rules.kinds.ledger import AMOUNT, GROUP, SHARD
+from sync_rules.rules.rule import Desired, Hint, Node, TargetRule, Trouble
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

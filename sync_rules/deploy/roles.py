@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from infra.deployment import Deployment
-from infra.permissions import FUNCTIONS, Need, needs
+from sync_rules.deploy.deployment import Deployment
+from sync_rules.deploy.permissions import FUNCTIONS, Need, needs
 from sync_rules.model.errors import UserError
 
 # Of all inline policies of a role together, white space not counted.

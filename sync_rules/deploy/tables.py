@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_random_exponential
 
 from sync_rules.adapters import aws
+from sync_rules.adapters.preflight import IMAGES, describe
 from sync_rules.model.entities import Index, KeyAttribute, Table
 from sync_rules.model.errors import StoreError
-from sync_rules.adapters.preflight import IMAGES, describe
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:

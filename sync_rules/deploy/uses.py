@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from sync_rules.model.entities import Entity, Table
-from sync_rules.rules.rule import EffectRule, PartRule, Rule, TargetRule
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.derive import DeriveRule
@@ -23,6 +22,7 @@ from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.kinds.total import TotalRule
+from sync_rules.rules.rule import EffectRule, PartRule, Rule, TargetRule
 
 READ: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem")  # of one key it is GetItem
 QUERY: Final = ("dynamodb:Query",)

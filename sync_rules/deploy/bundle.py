@@ -1,4 +1,4 @@
-"""What goes into the functions: `python -m infra.bundle DIRECTORY`, called by `sam build` through the Makefile.
+"""What goes into the functions: `python -m sync_rules.deploy.bundle DIRECTORY`, called by `sam build` through the Makefile.
 
 Law: exactly what runs. The modules that handlers reach by import, the rules as they are compiled here, the modules that
 its `call` rules name and what those import beside the rules file, and the locked packages that all of these need, for
@@ -19,11 +19,11 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any, Final
 
-from infra.deployment import deployment_of
-from infra.imports import Sources, reached
-from infra.template import rules_noted
-from sync_rules.rules import compiled_file as compiled
+from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.imports import Sources, reached
+from sync_rules.deploy.template import rules_noted
 from sync_rules.model.errors import UserError
+from sync_rules.rules import compiled_file as compiled
 from sync_rules.rules.kinds.call import functions_of
 from sync_rules.rules.ruleset import Rules
 
@@ -134,7 +134,9 @@ def _name(requirement: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Fill a directory, or with --requirements print what to lock."""
-    parser = argparse.ArgumentParser(prog="python -m infra.bundle", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m sync_rules.deploy.bundle", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("directory", type=Path, nargs="?")
     parser.add_argument("--template", type=Path, default=ROOT / "template.yaml")
     parser.add_argument("--requirements", action="store_true", help="print the dependencies that the functions need")
@@ -147,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         bundle(given.directory, given.template)
     except UserError as error:
-        print(f"infra.bundle: {error}", file=sys.stderr)
+        print(f"sync_rules.deploy.bundle: {error}", file=sys.stderr)
         return 2
     return 0
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from infra.deployment import Deployment
-from infra.measures import MEASURES, NEAR_MS, NEAR_TIMEOUT, Measure, Subject, anchor, subjects
+from sync_rules.deploy.deployment import Deployment
+from sync_rules.deploy.measures import MEASURES, NEAR_MS, NEAR_TIMEOUT, Measure, Subject, anchor, subjects
 
 ACTIONS: Final = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from infra.deployment import Deployment
-from infra.resources import stream_arn
-from infra.uses import (
+from sync_rules.deploy.deployment import Deployment
+from sync_rules.deploy.resources import stream_arn
+from sync_rules.deploy.uses import (
     DELETE,
     DESCRIBE,
     PUT,
@@ -30,9 +30,9 @@ from infra.uses import (
     scanned,
     written,
 )
-from sync_rules.rules.rule import EffectRule, Rule
 from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.kinds.call import CallRule
+from sync_rules.rules.rule import EffectRule, Rule
 
 STREAM: Final = "StreamFunction"
 FANOUT: Final = "FanoutFunction"

@@ -13,12 +13,21 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from infra.deployment import Deployment, logical
 from sync_rules.adapters import aws
-from sync_rules.pipeline.consumer import TIME_RESERVED_MS
-from sync_rules.model.limits import DELAY_MAX_SECONDS
+from sync_rules.deploy.deployment import Deployment, logical
 from sync_rules.model.items import Outcome
-from sync_rules.pipeline.telemetry import (DRIFT_SHARE, FAILURE_RECORDS, LAG, METRIC_NAMES, NAMESPACE, SETUP_ERRORS, THROTTLED, UNREADABLE)
+from sync_rules.model.limits import DELAY_MAX_SECONDS
+from sync_rules.pipeline.consumer import TIME_RESERVED_MS
+from sync_rules.pipeline.telemetry import (
+    DRIFT_SHARE,
+    FAILURE_RECORDS,
+    LAG,
+    METRIC_NAMES,
+    NAMESPACE,
+    SETUP_ERRORS,
+    THROTTLED,
+    UNREADABLE,
+)
 
 RULES_MAX: Final = 50  # rules with alarms of their own; of more, all have theirs together: a stack has 500 resources
 ALL_RULES: Final = "AllRules"

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from infra.deployment import Deployment, logical
-from infra.filters import filter_criteria
-from infra.tables import table_parameters
+from sync_rules.deploy.deployment import Deployment, logical
+from sync_rules.deploy.filters import filter_criteria
+from sync_rules.deploy.tables import table_parameters
 from sync_rules.model.entities import Table
 
 TAGS: Final = [{"Key": "application", "Value": "sync-rules"}]

@@ -12,15 +12,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from infra import resources
-from infra.alarms import alarm_resources
-from infra.blocks import Written, inside, replaced
-from infra.dashboard import dashboard_resource
-from infra.deployment import Deployment
-from infra.handwritten import at, made_by_sam, timeouts_seconds
-from infra.names import ENVIRONMENT, require_distinct
-from infra.roles import role_resources
-from infra.yamltext import as_yaml, read_yaml
+from sync_rules.deploy import resources
+from sync_rules.deploy.alarms import alarm_resources
+from sync_rules.deploy.blocks import Written, inside, replaced
+from sync_rules.deploy.dashboard import dashboard_resource
+from sync_rules.deploy.deployment import Deployment
+from sync_rules.deploy.handwritten import at, made_by_sam, timeouts_seconds
+from sync_rules.deploy.names import ENVIRONMENT, require_distinct
+from sync_rules.deploy.roles import role_resources
+from sync_rules.deploy.yamltext import as_yaml, read_yaml
 from sync_rules.model.errors import UserError
 
 RULES_BLOCK: Final = "rules"

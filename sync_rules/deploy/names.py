@@ -11,11 +11,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from infra import resources
-from infra.alarms import alarm_id
-from infra.deployment import Deployment
-from infra.handwritten import at, made_by_sam
-from infra.measures import MEASURES, Of, subjects
+from sync_rules.deploy import resources
+from sync_rules.deploy.alarms import alarm_id
+from sync_rules.deploy.deployment import Deployment
+from sync_rules.deploy.handwritten import at, made_by_sam
+from sync_rules.deploy.measures import MEASURES, Of, subjects
 from sync_rules.model.errors import UserError
 
 ENVIRONMENT = ("Globals", "Function", "Environment", "Variables")

@@ -9,12 +9,12 @@ import os
 from functools import cache
 from typing import Final
 
-from handlers import runtime
 from sync_rules.adapters import aws
-from sync_rules.pipeline.consumer import KeptOnce
+from sync_rules.adapters.documents import SharedTable
+from sync_rules.functions import runtime
 from sync_rules.model.errors import UserError
 from sync_rules.model.limits import Limits
-from sync_rules.adapters.documents import SharedTable
+from sync_rules.pipeline.consumer import KeptOnce
 from sync_rules.pipeline.requests import Failures
 
 STATE_TABLE: Final = "SYNC_RULES_STATE_TABLE"  # how far a backfill, a verify, a redrive is

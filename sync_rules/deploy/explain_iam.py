@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from infra.deployment import Deployment
-from infra.roles import Statement, statements, text_of
+from sync_rules.deploy.deployment import Deployment
+from sync_rules.deploy.roles import Statement, statements, text_of
 
 PIPELINE = "the pipeline"  # where no rule asks for it
 

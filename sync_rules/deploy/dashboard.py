@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
 
-from infra.deployment import Deployment
-from infra.measures import (
+from sync_rules.adapters import aws
+from sync_rules.deploy.deployment import Deployment
+from sync_rules.deploy.measures import (
     ALL_RULES,
     FUNCTIONS,
     MACHINES,
@@ -27,9 +28,19 @@ from infra.measures import (
     rule_subjects,
     sections,
 )
-from sync_rules.adapters import aws
 from sync_rules.model.items import Outcome
-from sync_rules.pipeline.telemetry import (DRIFT_SHARE, FAILURE_RECORDS, LAG, METRIC_NAMES, NAMESPACE, SENT, SENT_KINDS, SETUP_ERRORS, THROTTLED, UNREADABLE)
+from sync_rules.pipeline.telemetry import (
+    DRIFT_SHARE,
+    FAILURE_RECORDS,
+    LAG,
+    METRIC_NAMES,
+    NAMESPACE,
+    SENT,
+    SENT_KINDS,
+    SETUP_ERRORS,
+    THROTTLED,
+    UNREADABLE,
+)
 
 COLUMNS: Final = 24
 HEIGHT: Final = 6

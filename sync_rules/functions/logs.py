@@ -17,8 +17,16 @@ from typing import Any, Final
 
 from aws_lambda_powertools import Logger
 
-from sync_rules.pipeline.messages import KINDS, CallMessage, ChunkMessage, Message, PartMessage, PullMessage, PushMessage
 from sync_rules.model.items import Failure, ItemKey, Outcome
+from sync_rules.pipeline.messages import (
+    KINDS,
+    CallMessage,
+    ChunkMessage,
+    Message,
+    PartMessage,
+    PullMessage,
+    PushMessage,
+)
 from sync_rules.pipeline.requests import Failures, Queue
 from sync_rules.pipeline.telemetry import SECOND_LOOK, SERVICE, Telemetry
 

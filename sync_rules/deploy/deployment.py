@@ -13,13 +13,13 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.model.entities import Table
-from sync_rules.model.errors import UserError
-from sync_rules.language.problems import Report
 from sync_rules.language.load import parse_rules, read_text
-from sync_rules.rules.ruleset import Rules
+from sync_rules.language.problems import Report
 from sync_rules.language.variables import VARIABLE
 from sync_rules.language.yaml_source import Document, read
+from sync_rules.model.entities import Table
+from sync_rules.model.errors import UserError
+from sync_rules.rules.ruleset import Rules
 
 WORD = re.compile(r"[A-Za-z0-9]+")
 OF_VARIABLE: Final = "Variable"  # no resource of ours is called so: CloudFormation has one name space for both

@@ -1,6 +1,6 @@
 """What the handlers share: rules and clients, made once per cold start from environment variables.
 
-Law: nothing here decides anything. What is printed is printed by `handlers.logs` and `handlers.metrics`.
+Law: nothing here decides anything. What is printed is printed by `sync_rules.functions.logs` and `sync_rules.functions.metrics`.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from handlers.logs import LOG_KEYS, CountedQueue, LoggedFailures, logger, notes, shown
-from handlers.metrics import emit, emit_drift
 from sync_rules.adapters import aws
-from sync_rules.rules import compiled_file as compiled
-from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.model.errors import StoreError, UserError
-from sync_rules.rules.rule import EffectRule
-from sync_rules.rules.kinds.call import functions_of
-from sync_rules.model.limits import Limits
-from sync_rules.pipeline.messages import CallMessage, Message
-from sync_rules.rules.ruleset import Rules
 from sync_rules.adapters.sqs import Receipts, SqsFailures, SqsQueue
+from sync_rules.functions.logs import LOG_KEYS, CountedQueue, LoggedFailures, logger, notes, shown
+from sync_rules.functions.metrics import emit, emit_drift
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.limits import Limits
+from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
+from sync_rules.pipeline.messages import CallMessage, Message
 from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Failures, Queue, Store, World
 from sync_rules.pipeline.telemetry import METRIC_NAMES
+from sync_rules.rules import compiled_file as compiled
+from sync_rules.rules.kinds.call import functions_of
+from sync_rules.rules.rule import EffectRule
+from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
     from sync_rules.adapters.budget import Budget
@@ -125,7 +125,7 @@ def rules() -> Rules:
     if built.exists():
         return compiled.read(built.read_bytes(), str(built))
     try:
-        from sync_rules.language.load import load_rules# noqa: PLC0415 - slow to load, and not in a bundle
+        from sync_rules.language.load import load_rules  # noqa: PLC0415 - slow to load, and not in a bundle
     except ModuleNotFoundError as error:
         raise UserError(f"{built}: no such file, and nothing here reads a rules file. {compiled.AGAIN}") from error
     return load_rules(rules_file())
@@ -176,8 +176,8 @@ def consumer() -> Consumer:
     units = _write_units()
     _writers()  # what is wrong is told at the start, and not where a table first has a limit
     if units or any(table.max_write_units_per_second for table in rules().tables.values()):
-        from sync_rules.adapters.metered import MeteredStore# noqa: PLC0415 - only where there is a limit
-        from sync_rules.adapters.rate import Rate, writes_at_once# noqa: PLC0415
+        from sync_rules.adapters.metered import MeteredStore  # noqa: PLC0415 - only where there is a limit
+        from sync_rules.adapters.rate import Rate, writes_at_once  # noqa: PLC0415
 
         rate = Rate(units)
         paid = (lambda cost: rate.take(cost, deadline.spare_seconds())) if units else None
@@ -188,7 +188,7 @@ def consumer() -> Consumer:
 
 def budget(at_once: int = 1) -> Budget:
     """What this process may write on tables with a limit, where so many of its kind work at once. Raises UserError."""
-    from sync_rules.adapters.budget import Budget# noqa: PLC0415 - only where there is a limit
+    from sync_rules.adapters.budget import Budget  # noqa: PLC0415 - only where there is a limit
 
     return Budget(rules().tables, max(_writers(), at_once), within_seconds=deadline.spare_seconds)
 
@@ -250,7 +250,7 @@ def _outside() -> tuple[Archive, Caller]:
     """What rules need outside the tables, if one does anything there."""
     if not any(isinstance(rule, EffectRule) for rule in rules().rules.values()):
         return NOBODY, NOBODY
-    from sync_rules.adapters.effects import archive_of, caller_of# noqa: PLC0415 - slow to load, and few rules are such
+    from sync_rules.adapters.effects import archive_of, caller_of  # noqa: PLC0415 - slow to load, and few rules are such
 
     table = os.environ.get(CALLS_TABLE)
     if not table and (calls := functions_of(rules().rules.values())):

@@ -13,9 +13,22 @@ from typing import TYPE_CHECKING, Final
 
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-from handlers.logs import SERVICE_NAME, Noted, logger, notes, sum_up
 from sync_rules.adapters import aws
-from sync_rules.pipeline.telemetry import (DRIFT, DRIFT_SHARE, FAILURE_RECORDS, LAG, METRIC_NAMES, NAMESPACE, SENT, SETUP_ERRORS, THROTTLED, UNREADABLE, VERIFIED, Telemetry)
+from sync_rules.functions.logs import SERVICE_NAME, Noted, logger, notes, sum_up
+from sync_rules.pipeline.telemetry import (
+    DRIFT,
+    DRIFT_SHARE,
+    FAILURE_RECORDS,
+    LAG,
+    METRIC_NAMES,
+    NAMESPACE,
+    SENT,
+    SETUP_ERRORS,
+    THROTTLED,
+    UNREADABLE,
+    VERIFIED,
+    Telemetry,
+)
 
 if TYPE_CHECKING:  # only verify has any, and imports what finds it
     from sync_rules.audit.findings import Tally
