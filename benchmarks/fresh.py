@@ -13,7 +13,7 @@ from typing import Final
 from benchmarks.ours import RULES_FILE, consumer_of, handled, renamed
 from benchmarks.running import child
 from sync_rules.language.load import load_rules
-from sync_rules.rules import compiled_file as compiled
+from sync_rules.rules import compiled_file
 
 STARTS: Final = {
     "client": "import boto3; boto3.client('dynamodb')",
@@ -30,7 +30,7 @@ def deployed() -> Iterator[Path]:
     """Where the rules file would be in a bundle: what is there is what the build makes of it."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / RULES_FILE.name
-        compiled.beside(file).write_bytes(compiled.written(load_rules(RULES_FILE), {}))
+        compiled_file.beside(file).write_bytes(compiled_file.written(load_rules(RULES_FILE), {}))
         yield file
 
 

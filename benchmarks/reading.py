@@ -18,7 +18,7 @@ from benchmarks.figures import Figure, ratios
 from benchmarks.ours import RULES_FILE, NoFailures, store_of
 from sync_rules.jobs.backfill.page import Chosen, bring_page
 from sync_rules.language.load import load_rules
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Pace
 from sync_rules.pipeline.requests import NobodyLooksAgain, Scan, World, drive
 
 

@@ -24,8 +24,7 @@ from sync_rules.functions.runtime import (
 )
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.account.redrive import MarkedPlace, RedriveWork
-from sync_rules.jobs.redrive.atwork import Left
-from sync_rules.jobs.redrive.redriver import Redriver
+from sync_rules.jobs.redrive.redriver import Left, Redriver
 from sync_rules.pipeline.telemetry import Telemetry
 
 BATCHES = "aws/lambda/"  # what Lambda begins the names of its on-failure objects with

@@ -8,13 +8,13 @@ from typing import Any
 from sync_rules.adapters import aws
 from sync_rules.adapters.budget import within_budget
 from sync_rules.adapters.preflight import describe, require
-from sync_rules.adapters.reports import BucketReports
+from sync_rules.adapters.s3 import BucketReports
 from sync_rules.audit.findings import Tally
 from sync_rules.functions import inaccount
 from sync_rules.functions.runtime import Context, budget, deadline, emit, emit_drift, endpoint, logger, rules, tables
 from sync_rules.jobs.account.protocol import answer
-from sync_rules.jobs.account.sample import sample
 from sync_rules.jobs.account.verify import VerifyWork
+from sync_rules.jobs.account.verify_unit import sample
 from sync_rules.jobs.backfill.job import only
 from sync_rules.pipeline.requests import NobodyLooksAgain, World
 from sync_rules.pipeline.telemetry import Telemetry

@@ -19,7 +19,7 @@ import pytest
 
 from sync_rules.adapters import aws
 from sync_rules.deploy.tables import table_parameters
-from sync_rules.lab import emulator as embedded
+from sync_rules.lab import emulator
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change
@@ -60,12 +60,12 @@ def dynoxide() -> Iterator[str]:
     binary = Path(os.environ.get("DYNOXIDE_BIN", DYNOXIDE))
     if not binary.is_file():
         raise UserError(f"no dynoxide at {binary}: npm i --no-save --prefix .engines @dynoxide/linux-x64@1.2.1")
-    port = embedded.free_port()
-    command = [sys.executable, "-c", SUPERVISE, str(binary), "--host", embedded.LOOPBACK, "--port", str(port)]
+    port = emulator.free_port()
+    command = [sys.executable, "-c", SUPERVISE, str(binary), "--host", emulator.LOOPBACK, "--port", str(port)]
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="dynoxide-", ignore_cleanup_errors=True))
-        server = embedded.Server("dynoxide", command, port, "/", Path(directory), os.environ)
-        yield stack.enter_context(embedded.running(server))
+        server = emulator.Server("dynoxide", command, port, "/", Path(directory), os.environ)
+        yield stack.enter_context(emulator.running(server))
 
 
 class Endpoints:
@@ -96,7 +96,7 @@ def started(name: str) -> Iterator[str]:
     if name.startswith("http"):
         yield name
         return
-    with {"ministack": embedded.ministack, "dynoxide": dynoxide}[name]() as url:
+    with {"ministack": emulator.ministack, "dynoxide": dynoxide}[name]() as url:
         yield url
 
 

@@ -18,8 +18,7 @@ from sync_rules.adapters.streams import as_json
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call, Change, Failure, ItemKey, Keep, Outcome, Result, Write
-from sync_rules.model.limits import Limits
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Limits, Pace
 from sync_rules.model.values import Item
 from sync_rules.pipeline import fanout
 from sync_rules.pipeline.consumer import Consumer

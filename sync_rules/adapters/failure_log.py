@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sync_rules.adapters.ownfile import open_for_owner, replacing
+from sync_rules.adapters.files import open_for_owner, replacing
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Failure
 from sync_rules.pipeline.failed_entries import Entry

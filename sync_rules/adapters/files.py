@@ -6,13 +6,72 @@ Law: what cannot be written is the user's to mend, and is said before the work; 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
-from sync_rules.adapters.ownfile import beside, open_for_owner, replacing
 from sync_rules.model.errors import UserError
+
+OWNER_ONLY: Final = 0o600
+
+
+def open_for_owner(path: Path | str, flags: int) -> int:
+    """A file descriptor; a file that is made is its owner's only. Fits `open(..., opener=...)`."""
+    return os.open(path, flags | os.O_CREAT, OWNER_ONLY)
+
+
+def beside(path: Path) -> Path:
+    """Where a file is written before it takes its place."""
+    return path.with_name(path.name + ".new")
+
+
+@contextmanager
+def replacing(path: Path, told: Callable[[OSError], Exception] = lambda error: error) -> Iterator[BinaryIO]:
+    """A file to write, which is there under its name once this ends, and is not when this ends with an error. What was
+    there before is there until then.
+
+    Raises:
+        OSError: when it cannot be made or put in its place, or what `told` makes of that. What the caller's own writes
+            raise is the caller's.
+    """
+    temporary = beside(path)
+    with _as(told):
+        file = open(temporary, "wb", opener=open_for_owner)  # noqa: SIM115 -- closed below
+    try:
+        try:
+            with _as(told):
+                os.fchmod(file.fileno(), OWNER_ONLY)  # it may be left from a process that died
+            yield file
+            with _as(told):
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            with suppress(OSError):  # what it has not written is not wanted by now
+                file.close()
+        with _as(told):
+            temporary.replace(path)
+            _sync(path.parent)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _as(told: Callable[[OSError], Exception]) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise told(error) from error
+
+
+def _sync(folder: Path) -> None:
+    """What a folder lists would survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def require_own(path: Path | None, *others: Path | None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Final, Protocol
+from typing import IO, Any, Final, Protocol
 
 from tenacity import Retrying
 
@@ -130,3 +130,45 @@ class OnFailureObjects:
                 message = f"bucket {self._bucket} does not exist. Correct its name, the region or the endpoint."
                 raise UserError(message) from error
             raise StoreError(aws.reason(error), f"bucket {self._bucket}") from error
+
+
+PREFIX = "reports/"
+
+
+class BucketReports:
+    """Reports by name, as JSON lines. `client` is boto3's S3 client."""
+
+    def __init__(self, client: Any, bucket: str, *, retrying: Retrying | None = None) -> None:
+        self._client = client
+        self._bucket = bucket
+        self._retrying = retrying or aws.retrying()
+
+    def key(self, name: str) -> str:
+        """Of its object."""
+        return f"{PREFIX}{name}.jsonl"
+
+    def write(self, name: str, file: IO[bytes]) -> None:
+        """Returns once S3 has it. Raises StoreError."""
+
+        def put() -> None:
+            file.seek(0)
+            self._client.put_object(Bucket=self._bucket, Key=self.key(name), Body=file)
+
+        self._ask(put, name)
+
+    def lines(self, name: str) -> Iterator[bytes]:
+        """A report's lines, without their ends. Raises StoreError."""
+        body = self._ask(lambda: self._client.get_object(Bucket=self._bucket, Key=self.key(name)), name)["Body"]
+        try:
+            yield from body.iter_lines()
+        except aws.ERRORS as error:
+            raise StoreError(aws.reason(error), self._place(name)) from error
+
+    def _place(self, name: str) -> str:
+        return f"s3://{self._bucket}/{self.key(name)}"
+
+    def _ask(self, call: Any, name: str) -> Any:
+        try:
+            return self._retrying(call)
+        except aws.ERRORS as error:
+            raise StoreError(aws.reason(error), self._place(name)) from error

@@ -18,10 +18,9 @@ from uuid import uuid4
 from tenacity import RetryCallState, Retrying
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.batch_writer import Batches
+from sync_rules.adapters.batch_writer import Batches, Pressure
 from sync_rules.adapters.expressions import Expressions, as_update, whole
 from sync_rules.adapters.partiql import Statement, statement_of
-from sync_rules.adapters.pressure import Pressure
 from sync_rules.model.entities import Table
 from sync_rules.model.items import (
     WRITTEN,

@@ -13,17 +13,17 @@ rule says that somebody should hear of it, it is left; and a copy that is kept (
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from sync_rules.audit.digests import at_stake, digest, ordered, whole
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, Delete, ItemKey, Transaction, Update, Write
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Pace
 from sync_rules.model.values import AttributeValue, Item, Path, get, nest
 from sync_rules.model.writes import differences
 from sync_rules.pipeline.decide import lost_source
@@ -35,6 +35,42 @@ from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.rule import Desired, Part, TargetRule, Trouble
 from sync_rules.rules.ruleset import Rules
+
+
+def digest(*seen: object) -> str:
+    """Sixteen hexadecimal digits that stand for what was seen."""
+    return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
+
+
+def at_stake(item: Item | StoreError | None, write: object, copies: Iterable[Path]) -> object:
+    """What an item holds where a write would change it: whatever else happens to it keeps nothing up. Of one that goes
+    as a whole it is what a rule keeps on it, `copies`, or all of it.
+    """
+    if item is None or isinstance(item, StoreError):
+        return None
+    paths = [*(path for path, _ in write.sets), *write.removes] if isinstance(write, Update) else list(copies)
+    return [ordered(get(item, path)) for path in paths] if paths else whole(item)
+
+
+def whole(item: Item | StoreError | None) -> object:
+    """An item as a value."""
+    return ordered({"M": item}) if item is not None and not isinstance(item, StoreError) else None
+
+
+def ordered(value: AttributeValue | None) -> object:
+    """A value without the order of its sets and maps, which may differ from one read to the next."""
+    if value is None:
+        return None
+    ((kind, content),) = value.items()
+    match kind:
+        case "SS" | "NS" | "BS":
+            return kind, sorted(content)
+        case "M":
+            return kind, [(name, ordered(content[name])) for name in sorted(content)]
+        case "L":
+            return kind, [*map(ordered, content)]
+    return kind, content
+
 
 PACE: Final = Pace()
 

@@ -19,8 +19,7 @@ from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.rules.kinds.rank import RankRule
-from sync_rules.rules.kinds.tally import TallyRule
-from sync_rules.rules.kinds.total import TotalRule
+from sync_rules.rules.kinds.tally import TallyRule, TotalRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 

@@ -17,11 +17,12 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
-from sync_rules.audit import ledger_balance as balance
+from sync_rules.audit import ledger_balance
 from sync_rules.audit.compare import (
     Asked,
     Comparison,
     Difference,
+    Subject,
     Sweep,
     Verdict,
     ask,
@@ -32,12 +33,45 @@ from sync_rules.audit.compare import (
 )
 from sync_rules.audit.findings import Finding, Share, Tally
 from sync_rules.audit.ledger_balance import Slot, as_difference, ledgers, of_slots, slot_of, still, unbalanced
-from sync_rules.audit.repair import mend
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
+from sync_rules.model.limits import Pace
+from sync_rules.pipeline.fanout import pull
+from sync_rules.pipeline.parts import PartLook, settle
 from sync_rules.pipeline.requests import Read, Request, Scan, Work, World, drive
+from sync_rules.pipeline.tasks import pull_of
 from sync_rules.rules.order import Step, cascade, swept_tables
 from sync_rules.rules.ruleset import Rules
+
+
+def mend(drifted: Sequence[Difference], rules: Rules) -> Work[frozenset[Subject]]:
+    """Pull what drifted. Returns the subjects that are not right afterwards, those that no pull can mend among them.
+
+    What is another copy of another truth by then was mended, and its source has changed since: that is lag.
+    """
+    mendable = [one for one in drifted if one.mendable]
+    asked: dict[ItemKey, set[str]] = {}
+    for one in mendable:
+        if one.part is None:
+            asked.setdefault(one.target, set()).add(one.rule)
+    pulls = [
+        replace(again, rules=tuple(rule for rule in again.rules if rule.name in names))
+        for key, names in asked.items()
+        if (again := pull_of(key, rules)) is not None
+    ]
+    report = yield from pull(pulls, Pace())
+    report.add((yield from settle([PartLook(one.part) for one in mendable if one.part is not None], Pace())))
+    after = yield from look_again(mendable, rules)
+    before = {one.subject: one for one in mendable}
+    left = {one.subject for one in drifted if not one.mendable}
+    still = (one for one in after.different if one.target in report.failed or not _moved(before[one.subject], one))
+    return frozenset(left | {one.subject for one in still})
+
+
+def _moved(before: Difference, now: Difference) -> bool:
+    """Whether both a copy and what it must be are others than they were."""
+    return now.held != before.held and now.truth != before.truth
+
 
 PAGE_MAX_ITEMS: Final = 500
 CANDIDATES_MAX: Final = 10_000
@@ -230,7 +264,7 @@ class Verifier:
             if found:
                 self._wait(self._grace_seconds, f"{len(found)} differ")
             for slot, books in drive(still(table, tallies, found), world).items() if found else ():
-                mended = self._repair and drive(balance.mend(slot, books), self._world)
+                mended = self._repair and drive(ledger_balance.mend(slot, books), self._world)
                 yield self.tally.found(as_difference(slot, books), repaired=mended)
 
     def _note(self, comparison: Comparison) -> None:

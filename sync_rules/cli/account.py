@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.documents import SharedTable
+from sync_rules.adapters.state import SharedTable
 from sync_rules.jobs.account.stack import Machine, Stack, stack_of
 from sync_rules.model.errors import UserError
 

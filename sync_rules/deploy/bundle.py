@@ -23,7 +23,7 @@ from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.imports import Sources, reached
 from sync_rules.deploy.template import rules_noted
 from sync_rules.model.errors import UserError
-from sync_rules.rules import compiled_file as compiled
+from sync_rules.rules import compiled_file
 from sync_rules.rules.kinds.call import functions_of
 from sync_rules.rules.ruleset import Rules
 
@@ -51,7 +51,7 @@ def bundle(directory: Path, template: Path) -> None:
     _copy(rules_file.parent, called(deployment.rules, rules_file), directory)
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
     python, _ = wanted()
-    compiled.beside(directory / RULES_NAME).write_bytes(compiled.written(deployment.rules, marks, python))
+    compiled_file.beside(directory / RULES_NAME).write_bytes(compiled_file.written(deployment.rules, marks, python))
     install(ROOT / REQUIREMENTS, directory)
 
 

@@ -20,8 +20,7 @@ from sync_rules.rules.kinds.gathered import GatheredRule
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.rank import RankRule
-from sync_rules.rules.kinds.tally import TallyRule
-from sync_rules.rules.kinds.total import TotalRule
+from sync_rules.rules.kinds.tally import TallyRule, TotalRule
 from sync_rules.rules.rule import EffectRule, PartRule, Rule, TargetRule
 
 READ: Final = ("dynamodb:BatchGetItem", "dynamodb:GetItem")  # of one key it is GetItem

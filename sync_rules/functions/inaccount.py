@@ -10,7 +10,7 @@ from functools import cache
 from typing import Final
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.documents import SharedTable
+from sync_rules.adapters.state import SharedTable
 from sync_rules.functions import runtime
 from sync_rules.model.errors import UserError
 from sync_rules.model.limits import Limits

@@ -26,7 +26,7 @@ from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
 from sync_rules.pipeline.messages import CallMessage, Message
 from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Failures, Queue, Store, World
 from sync_rules.pipeline.telemetry import METRIC_NAMES
-from sync_rules.rules import compiled_file as compiled
+from sync_rules.rules import compiled_file
 from sync_rules.rules.kinds.call import functions_of
 from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
@@ -121,13 +121,13 @@ def rules() -> Rules:
     Raises:
         UserError: when they are wrong, or were compiled for something else.
     """
-    built = compiled.beside(rules_file())
+    built = compiled_file.beside(rules_file())
     if built.exists():
-        return compiled.read(built.read_bytes(), str(built))
+        return compiled_file.read(built.read_bytes(), str(built))
     try:
         from sync_rules.language.load import load_rules  # noqa: PLC0415 - slow to load, and not in a bundle
     except ModuleNotFoundError as error:
-        raise UserError(f"{built}: no such file, and nothing here reads a rules file. {compiled.AGAIN}") from error
+        raise UserError(f"{built}: no such file, and nothing here reads a rules file. {compiled_file.AGAIN}") from error
     return load_rules(rules_file())
 
 
@@ -176,8 +176,8 @@ def consumer() -> Consumer:
     units = _write_units()
     _writers()  # what is wrong is told at the start, and not where a table first has a limit
     if units or any(table.max_write_units_per_second for table in rules().tables.values()):
+        from sync_rules.adapters.budget import Rate, writes_at_once  # noqa: PLC0415
         from sync_rules.adapters.metered import MeteredStore  # noqa: PLC0415 - only where there is a limit
-        from sync_rules.adapters.rate import Rate, writes_at_once  # noqa: PLC0415
 
         rate = Rate(units)
         paid = (lambda cost: rate.take(cost, deadline.spare_seconds())) if units else None

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.adapters.ownfile import open_for_owner
+from sync_rules.adapters.files import open_for_owner
 from sync_rules.model.errors import RecordError, StoreError, UserError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.pipeline.records import STREAM_ARN, read_event

@@ -20,8 +20,7 @@ from sync_rules.lab.scenario import Deed, Expire, Reported
 from sync_rules.model.errors import StoreError
 from sync_rules.model.item_change import identity
 from sync_rules.model.items import Call, Delete, Failure, ItemKey, Keep, Put, Update
-from sync_rules.model.limits import Limits
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Limits, Pace
 from sync_rules.model.values import Item
 from sync_rules.pipeline.consumer import KeptOnce, process, process_message
 from sync_rules.pipeline.messages import Message

@@ -12,18 +12,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as File
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.lab.delivery import VARIANTS, Delivery
-from sync_rules.lab.history import By, Event, history_of
-from sync_rules.lab.kept import Kept
-from sync_rules.lab.recompute import Ending, Wrong, wrongs
+from sync_rules.lab.recompute import Ending, Kept, Wrong, wrongs
 from sync_rules.lab.recording import Recorded
 from sync_rules.lab.rehearsal import Rehearsal
-from sync_rules.lab.scenario import Deed, Expire
+from sync_rules.lab.scenario import Deed, Expire, show
 from sync_rules.lab.scenario_form import ByTable
 from sync_rules.lab.scenario_reader import Reading
 from sync_rules.model.errors import StoreError
@@ -31,7 +29,83 @@ from sync_rules.model.items import Change, Delete, Failure, ItemKey, Put, Update
 from sync_rules.model.values import Item, same, show_path
 from sync_rules.pipeline.failure_records import plain_key, printable
 from sync_rules.pipeline.messages import PartMessage, PullMessage
+from sync_rules.rules.kinds.ledger import contribution_of
+from sync_rules.rules.kinds.tally import TallyRule
+from sync_rules.rules.rule import PartRule, Rule, TargetRule
 from sync_rules.rules.ruleset import Rules
+
+By = Literal["data", "record", "rules"]
+
+
+@dataclass(frozen=True)
+class Event:
+    """One change of an item: there from the beginning, done by a record (which), or written by the rules."""
+
+    by: By
+    change: Change
+    record: int = 0
+
+    @property
+    def name(self) -> str:
+        """As a stream calls it."""
+        return "REMOVE" if self.change.new is None else "INSERT" if self.change.old is None else "MODIFY"
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that changed, without those of the key."""
+        return tuple(_changed(self.change))
+
+    def text(self, *, values: bool = False) -> str:
+        """What changed, in words: name, -title; with values name: "Ada" -> "Bea"."""
+        old, new = self.change.old or {}, self.change.new or {}
+        if values:
+            return ", ".join(f"{name}: {show(old.get(name))} -> {show(new.get(name))}" for name in self.attributes)
+        return ", ".join(name if name in new else f"-{name}" for name in self.attributes)
+
+
+def _changed(change: Change) -> Iterator[str]:
+    old: Item = change.old or {}
+    new: Item = change.new or {}
+    if change.new is None:
+        return
+    keys = {name for name, _, _ in change.key.values}
+    for name in dict.fromkeys((*old, *new)):
+        if name not in keys and not same(old.get(name), new.get(name)):
+            yield name
+
+
+def history_of(events: Sequence[Event], rules: Rules, rule: str, keys: Iterable[ItemKey]) -> tuple[Event, ...]:
+    """The events of these items and of all that this rule, in all its parts, made them from."""
+    title = rules.rules[rule].title if rule in rules.rules else rule
+    concerned = [one for one in rules.rules.values() if one.title == title]
+    related = set(keys)
+    while True:
+        more = {key for event in events for key in _linked(event.change, rules, concerned, related)} - related
+        if not more:
+            return tuple(event for event in events if event.change.key in related)
+        related |= more
+
+
+def _linked(change: Change, rules: Rules, concerned: Iterable[Rule], related: set[ItemKey]) -> Iterator[ItemKey]:
+    """The items that a record links to related ones, by one of the rules."""
+    entity = rules.entity_of(change.key)
+    for rule in concerned if entity is not None else ():
+        assert entity is not None
+        images = [image for image in (change.old, change.new) if image is not None]
+        if isinstance(rule, TargetRule):
+            if rule.target is entity and change.key in related:
+                yield from (key for image in images for key in rule.source_keys(image))
+            if rule.source is entity and any(hint.target in related for hint in rule.hints(change)):
+                yield change.key
+        elif isinstance(rule, PartRule) and entity in (rule.source, rule.target):
+            for part in rule.parts(change, entity):
+                if part.source is not None and part.target in related:
+                    yield part.source
+            if isinstance(rule, TallyRule) and rule.target is entity:
+                held = (contribution_of(rule.target.table, image) for image in images)
+                if any(one is not None and one.total in related for one in held):
+                    yield change.key
+
 
 RESTLESS: Final = "restless"
 FAILED: Final = "failed"

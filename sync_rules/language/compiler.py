@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Final, Literal
 
 from sync_rules.language import links
-from sync_rules.language.m_codes import CODES
+from sync_rules.language.codes import CODES
 from sync_rules.language.problems import Report, Spot, unknown
 from sync_rules.language.yaml_source import Document
 from sync_rules.model.entities import Entity, Table

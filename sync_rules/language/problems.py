@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Literal
 
-from sync_rules.language.m_codes import CODES
+from sync_rules.language.codes import CODES
 
 Severity = Literal["error", "warning"]
 INDENT = " " * 2

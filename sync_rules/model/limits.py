@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
+
+from sync_rules.model.items import ItemKey
 
 DELAY_MAX_SECONDS: Final = 900  # the longest delay of an SQS message (DelaySeconds of SendMessage)
 
@@ -82,3 +85,12 @@ class Limits:
     def parked_delay_seconds(self, attempt: int) -> int:
         """How long to wait before something is looked at that was parked so often before."""
         return min(self.parked_first_delay_seconds << min(attempt, 10), self.settle_max_seconds)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """`may_write` is asked before each write, with the target and what is to be written on it."""
+
+    limits: Limits = field(default_factory=Limits)
+    out_of_time: Callable[[], bool] = lambda: False
+    may_write: Callable[[ItemKey, object], bool] = lambda _key, _what: True

@@ -7,9 +7,9 @@ it likes ("approximately"), so an answer near the limit may be a byte or two off
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from sync_rules.model.entities import KEY_MAX_BYTES, KeyAttribute
+from sync_rules.model.entities import KEY_MAX_BYTES, KeyAttribute, KeyType, Table
 from sync_rules.model.items import ItemKey
 from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES, possible
 from sync_rules.model.values import AttributeValue, Item
@@ -79,3 +79,22 @@ def possible_row(item: Item, partition: Iterable[KeyAttribute], sort: Iterable[K
 def max_bytes(name: str, partition: Iterable[KeyAttribute]) -> int:
     """How long a key attribute may be, by the part of the key it stands in."""
     return PARTITION_KEY_MAX_BYTES if name in {attribute.name for attribute in partition} else SORT_KEY_MAX_BYTES
+
+
+Asked = tuple[KeyType, int]  # a type, and how many bytes at most
+
+
+def asked_by_indexes(table: Table) -> Mapping[str, Asked]:
+    """What is asked of each attribute that is part of an index's key: of several uses the one that takes least."""
+    found: dict[str, Asked] = {}
+    for index in table.indexes:
+        for part, max_bytes in zip((index.partition, index.sort), KEY_MAX_BYTES, strict=True):
+            for attribute in part:
+                known = found.get(attribute.name)
+                found[attribute.name] = (attribute.type, min(max_bytes, known[1]) if known else max_bytes)
+    return found
+
+
+def fitting(value: AttributeValue | None, max_bytes: int) -> AttributeValue | None:
+    """The value if an index can hold it, else nothing."""
+    return value if value is not None and possible(value, max_bytes) else None

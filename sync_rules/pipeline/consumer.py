@@ -17,8 +17,7 @@ from typing import Any
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call, Change, Failure, ItemKey
-from sync_rules.model.limits import Limits
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Limits, Pace
 from sync_rules.pipeline.effects import take_effect
 from sync_rules.pipeline.fanout import look_at, pull, push
 from sync_rules.pipeline.handover import spread

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey, Outcome
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Pace
 from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.handover import chunk_message, hand_over, inline_max_items, second_look
 from sync_rules.pipeline.listings import Listing, failed, list_page, told
@@ -22,8 +22,7 @@ from sync_rules.pipeline.reconcile import Report, fix
 from sync_rules.pipeline.requests import Later, Work
 from sync_rules.pipeline.sources import Target, read_all
 from sync_rules.pipeline.tasks import Chunk, Pull, Push
-from sync_rules.rules.lookedat import attributes_read
-from sync_rules.rules.rule import Part, TargetRule
+from sync_rules.rules.rule import Part, TargetRule, attributes_read
 from sync_rules.rules.ruleset import Rules
 
 OUT_OF_TIME: Final = "OutOfTime"

@@ -14,8 +14,7 @@ from typing import Final
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.limits import Limits
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Limits, Pace
 from sync_rules.pipeline.listings import Listing, list_page, told
 from sync_rules.pipeline.messages import ChunkMessage, key_bytes
 from sync_rules.pipeline.reconcile import Report

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey, Outcome
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Pace
 from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.messages import Message
 from sync_rules.pipeline.reconcile import Report, Unfinished

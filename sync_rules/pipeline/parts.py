@@ -26,8 +26,8 @@ from sync_rules.model.items import (
     Update,
     Write,
 )
+from sync_rules.model.limits import Pace
 from sync_rules.model.numbers import holdable, spelt, total_of
-from sync_rules.model.pace import Pace
 from sync_rules.model.values import AttributeValue, Path
 from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.reconcile import Report, Unfinished, ask_again

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, ItemKey, Outcome, Result, Status
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Pace
 from sync_rules.model.writes import differences, misfit
 from sync_rules.pipeline.decide import (
     Changes,

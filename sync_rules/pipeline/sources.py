@@ -12,12 +12,10 @@ from typing import Final
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.limits import Limits
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Limits, Pace
 from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.requests import List, Page, Read, Work
-from sync_rules.rules.lookedat import attributes_read
-from sync_rules.rules.rule import Members, Rule, TargetRule, Trouble
+from sync_rules.rules.rule import Members, Rule, TargetRule, Trouble, attributes_read
 
 Found = Item | StoreError | None  # an error stands for an item that could not be read
 Keys = tuple[ItemKey, ...] | StoreError | Trouble

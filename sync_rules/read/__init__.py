@@ -6,10 +6,9 @@ every index, follows the items it is made of within moments: a reader sees it th
 
 from __future__ import annotations
 
-from sync_rules.read.graph import Graph, ThreeSteps
+from sync_rules.read.graph import Graph, Neighbour, Neighbours, ThreeSteps
 from sync_rules.read.hierarchy import Hierarchy
 from sync_rules.read.listing import Listing, Page
-from sync_rules.read.neighbours import Neighbour, Neighbours
 from sync_rules.read.reader import Client, Reader, UnprocessedKeysError
 
 __all__ = [

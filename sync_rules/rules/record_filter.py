@@ -13,8 +13,7 @@ from typing import Any, Literal
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.templates import Beginnings
 from sync_rules.model.values import Names
-from sync_rules.rules.lookedat import attributes_read
-from sync_rules.rules.rule import Rule
+from sync_rules.rules.rule import Rule, attributes_read
 
 Watched = Names  # None: any change may concern a rule
 

@@ -16,7 +16,7 @@ from functools import cached_property
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import Change, Condition, Effect, ItemKey, Write
 from sync_rules.model.lookups import Find, KeyConditions, Link, Pointer
-from sync_rules.model.values import AttributeValue, Item, Path, changed, overlaps, standing
+from sync_rules.model.values import AttributeValue, Item, Names, Path, changed, overlaps, standing
 
 Place = tuple[Entity, Path]
 Desired = Mapping[Path, AttributeValue | None]  # what must stand at each path; None: nothing
@@ -295,3 +295,13 @@ class EffectRule(Rule):
     @abstractmethod
     def effect(self, change: Change) -> Effect | None:
         """What to do about this record of a source, if anything."""
+
+
+def attributes_read(asked: Iterable[tuple[Rule, Entity]]) -> dict[str, Names]:
+    """The attributes that rules look at of items of an entity, by table: together, for one item may concern several."""
+    found: dict[str, Names] = {}
+    for rule, entity in dict.fromkeys(asked):
+        table, paths = entity.table.name, rule.watches(entity)
+        before = found.get(table, frozenset())
+        found[table] = None if paths is None or before is None else before.union(path[0] for path in paths)
+    return found

@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
-from sync_rules.lab import emulator as embedded
+from sync_rules.lab import emulator
 from tests.deploy.tools import REGION, environment, tool
 
 ANSWER_MAX_SECONDS: Final = 60
@@ -43,7 +43,7 @@ class RuntimeApi(ThreadingHTTPServer):
     """The server side. `asked` is set once the function asks for its first invocation."""
 
     def __init__(self) -> None:
-        super().__init__((embedded.LOOPBACK, 0), Handler)
+        super().__init__((emulator.LOOPBACK, 0), Handler)
         self.waiting: queue.Queue[tuple[str, float, bytes] | None] = queue.Queue()
         self.said: queue.Queue[Said] = queue.Queue()
 
@@ -120,7 +120,7 @@ def function(code: Path, handler: str, output: Path, **variables: str) -> Iterat
     served = threading.Thread(target=api.serve_forever, daemon=True)
     served.start()
     given = {
-        "AWS_LAMBDA_RUNTIME_API": f"{embedded.LOOPBACK}:{api.server_port}",
+        "AWS_LAMBDA_RUNTIME_API": f"{emulator.LOOPBACK}:{api.server_port}",
         "AWS_LAMBDA_FUNCTION_NAME": "stream",
         "AWS_REGION": REGION,
         "LAMBDA_TASK_ROOT": str(code),

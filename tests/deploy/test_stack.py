@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change, ItemKey, Outcome
 from sync_rules.pipeline.telemetry import METRIC_NAMES, VERIFIED
@@ -130,7 +130,7 @@ def sync_rules(everybodys_stack: Stack, built: Path, monkeypatch, capsys) -> Cal
 
     def command(verb: str, *options: str) -> tuple[int, str]:
         fixed = [str(built / "rules.yaml"), "--remote", "--endpoint-url", everybodys_stack.url, "--json"]
-        return cli.main([verb, *fixed, *options]), capsys.readouterr().out
+        return main.main([verb, *fixed, *options]), capsys.readouterr().out
 
     return command
 

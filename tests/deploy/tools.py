@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pytest
 
-from sync_rules.lab import emulator as embedded
+from sync_rules.lab import emulator
 from tests.engines import ROOT
 
 TOOLS: Final = Path(os.environ.get("DEPLOY_TOOLS", ROOT / ".engines"))
@@ -104,14 +104,14 @@ def transformed(template: str) -> dict[str, Any]:
 @contextmanager
 def ministack(directory: Path) -> Iterator[str]:
     """An emulator that knows nothing but boto3, so that a function finds only what its bundle has; gives its URL."""
-    python, port = tool("ministack", "bin", "python"), embedded.free_port()
-    inherited = embedded._environment(port, str(directory))
+    python, port = tool("ministack", "bin", "python"), emulator.free_port()
+    inherited = emulator._environment(port, str(directory))
     alone = {name: value for name, value in inherited.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     alone |= {"SFN_WAIT_SCALE": "0", "AWS_EC2_METADATA_DISABLED": "true"}
-    server = embedded.Server(
-        "ministack", [str(python), "-c", embedded.WATCH_AND_RUN], port, embedded.HEALTH_PATH, directory, alone
+    server = emulator.Server(
+        "ministack", [str(python), "-c", emulator.WATCH_AND_RUN], port, emulator.HEALTH_PATH, directory, alone
     )
-    with embedded.running(server) as url:
+    with emulator.running(server) as url:
         yield url
 
 

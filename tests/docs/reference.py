@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules.cli import main as cli
-from sync_rules.language.m_codes import CODES
+from sync_rules.cli import main
+from sync_rules.language.codes import CODES
 from sync_rules.model import limits
 from tests.test_house import LAYERS
 
@@ -59,7 +59,7 @@ def checks() -> str:
 def command_line() -> str:
     """docs/cli.md: what --help says, and what each command's module says of its exit codes."""
     parts = [CLI_HEAD, fenced(help_text())]
-    for verb in cli.VERBS:
+    for verb in main.VERBS:
         parts.append(f"## sync-rules {verb}\n")
         docstring = inspect.getdoc(import_module(f"sync_rules.cli.commands.{verb}")) or ""
         parts += [f"{paragraph}\n" for paragraph in docstring.split("\n\n")[1:]]
@@ -71,7 +71,7 @@ def help_text(*arguments: str) -> str:
     """What `sync-rules ... --help` prints on a terminal of 80 columns."""
     printed = io.StringIO()
     with redirect_stdout(printed), patch.dict(os.environ, {"COLUMNS": COLUMNS}):
-        code = cli.main([*arguments, "--help"])
+        code = main.main([*arguments, "--help"])
     assert code == 0
     return "\n".join(line.rstrip() for line in printed.getvalue().strip().splitlines())
 

@@ -17,19 +17,18 @@ import pytest
 from ruamel.yaml import YAML
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.cli.commands.check import report
 from sync_rules.functions import inaccount, runtime
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.lab.demo import story
+from sync_rules.language.codes import CODES
 from sync_rules.language.kinds.options import CopyForm
 from sync_rules.language.kinds.registry import FORMS
 from sync_rules.language.load import check_rules, parse_rules
-from sync_rules.language.m_codes import CODES
 from sync_rules.model.item_change import ItemChange
 from sync_rules.model.items import Change, Outcome
-from sync_rules.model.limits import Limits
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Limits, Pace
 from sync_rules.pipeline.consumer import process
 from sync_rules.pipeline.requests import World, drive
 from sync_rules.pipeline.telemetry import (
@@ -155,7 +154,7 @@ def test_docs_name_the_metrics_and_variables_of_the_handlers():
     ours = {value for name, value in made.items() if name.isupper() and str(value).startswith("SYNC_RULES_")}
     assert variables == ours
     assert runtime.CALLS_TABLE in ours
-    of_commands = {cli.DEBUG, "SYNC_RULES_SALT", "SYNC_RULES_STACK"}
+    of_commands = {main.DEBUG, "SYNC_RULES_SALT", "SYNC_RULES_STACK"}
     assert set(re.findall(r"SYNC_RULES_\w+", ALL)) <= ours | of_commands
     assert set(re.findall(r"`(\w+)`", paragraph[0])) == {
         *METRIC_NAMES.values(), *OTHER_METRICS, "SyncRules", "service", "POWERTOOLS_SERVICE_NAME",
@@ -341,12 +340,12 @@ def test_docs_commands_work(block, line, tmp_path, monkeypatch, capsys):
         assert re.search(rf"^{arguments[0]}:", make, re.MULTILINE)
         assert all(f"$({variable.partition('=')[0]})" in make for variable in arguments[1:])
     elif command == "sync-rules" and arguments[0] not in OFFLINE:
-        app: Any = cli._application(arguments)
+        app: Any = main._application(arguments)
         app.commands[arguments[0]].make_context(arguments[0], arguments[1:])
     elif command == "sync-rules":
         (tmp_path / "rules.yaml").write_text(first_file(block.page).body)
         monkeypatch.chdir(tmp_path)
-        assert cli.main(arguments) == 0
+        assert main.main(arguments) == 0
         assert capsys.readouterr().out
     else:
         assert line in ("python3 -m pip install .", "python3 -m pip install --target build .", "cp rules.yaml build/")
@@ -368,7 +367,7 @@ def test_docs_mention_only_examples_that_exist():
 
 def test_docs_mention_only_options_that_exist():
     """Every --option is one of ours, of pip or SAM in a command above, or of the AWS CLI in its own lines."""
-    ours = "\n".join(help_text(*verb) for verb in [(), *((verb,) for verb in cli.VERBS)])
+    ours = "\n".join(help_text(*verb) for verb in [(), *((verb,) for verb in main.VERBS)])
     known = set(re.findall(r"--[a-z][a-z-]*", ours)) | {"--target", "--guided", "--use-container"}
     known |= {f"--sync-rules{option}" for option in ("", "-variant", "-seed")}  # of pytest, by our plugin
     text = re.sub(r"^aws (?:.*\\\n)*.*$", "", ALL, flags=re.MULTILINE)

@@ -13,7 +13,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.state import TableState, applied
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.language.load import parse_rules
 from tests import engines
 from tests.builders import n, s
@@ -81,7 +81,7 @@ class Shop:
 
     def run(self, verb: str, *options: str) -> tuple[int, list[dict]]:
         common = ["--endpoint-url", self.url, "--failures", str(self.folder / "failures.jsonl"), "--json"]
-        code = cli.main([verb, str(self.file), *common, *options])
+        code = main.main([verb, str(self.file), *common, *options])
         out = self.capsys.readouterr()
         return code, [json.loads(line) for line in out.out.splitlines()]
 
@@ -133,7 +133,7 @@ def test_backfill_engine_of_a_missing_table_is_2(shop):
     """A table that is not there is an error before anything is done."""
     shop.client.delete_table(TableName=shop.prefix + "posts")
     common = ["--endpoint-url", shop.url, "--state", str(shop.folder / "s.json")]
-    assert cli.main(["backfill", str(shop.file), *common]) == 2
+    assert main.main(["backfill", str(shop.file), *common]) == 2
     assert f"table {shop.prefix}posts: it does not exist" in shop.capsys.readouterr().err
 
 

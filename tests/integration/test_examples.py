@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from sync_rules.adapters import aws
-from sync_rules.audit.asked import chosen
+from sync_rules.audit.findings import chosen
 from sync_rules.audit.verifier import Verifier
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.cli.commands import demo as command
 from sync_rules.deploy.tables import create_tables
 from sync_rules.lab.demo.example import EngineStage, answers
@@ -122,7 +122,7 @@ def demo(engine, monkeypatch, capsys):
     before = set(client.list_tables()["TableNames"])
 
     def run(*arguments: str) -> tuple[int, str]:
-        code = cli.main(["demo", *arguments])
+        code = main.main(["demo", *arguments])
         return code, capsys.readouterr().out
 
     yield run

@@ -9,7 +9,7 @@ import pytest
 
 from handlers import stream
 from sync_rules.adapters import aws
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.functions import runtime
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
@@ -108,7 +108,7 @@ class Shop:
 
     def command(self, verb: str, *options: object) -> tuple[int, list[str]]:
         self.capsys.readouterr()
-        code = cli.main([verb, *map(str, options), "--endpoint-url", self.url])
+        code = main.main([verb, *map(str, options), "--endpoint-url", self.url])
         return code, self.capsys.readouterr().out.splitlines()
 
     def verify(self, *options: str) -> tuple[int, list[dict]]:

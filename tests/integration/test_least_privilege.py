@@ -11,8 +11,8 @@ from sync_rules.adapters import aws, sqs
 from sync_rules.deploy.permissions import BACKFILL, FANOUT, REDRIVE, STREAM, VERIFY
 from sync_rules.deploy.roles import role_of
 from sync_rules.functions import runtime
-from sync_rules.jobs.account import sample
-from sync_rules.jobs.backfill import m_page as page
+from sync_rules.jobs.account import verify_unit
+from sync_rules.jobs.backfill import page
 from tests import engines, every_kind
 from tests.builders import n, s
 from tests.cold import start_cold
@@ -32,7 +32,7 @@ def account(stack, monkeypatch, tmp_path):
     monkeypatch.setattr(runtime.logger.registered_handler, "stream", Stdout())
     monkeypatch.setattr(page, "TRIES_MAX", 1)
     monkeypatch.setattr(sqs, "RECEIVE_WAIT_SECONDS", 0)
-    monkeypatch.setattr(sample, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(verify_unit, "GRACE_SECONDS", 0.0)
     yield lambda story: Account(stack, story, tmp_path, monkeypatch.setenv)
     start_cold()
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sync_rules.adapters import aws
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.language.load import parse_rules
 from tests import engines, every_kind
 from tests.builders import s
@@ -45,7 +45,7 @@ class Shop:
         return found
 
     def __call__(self, verb: str, *options: str) -> tuple[int, list[dict]]:
-        code = cli.main([verb, str(self.file), "--endpoint-url", self.engine, "--workers", "1", "--json", *options])
+        code = main.main([verb, str(self.file), "--endpoint-url", self.engine, "--workers", "1", "--json", *options])
         out, err = self.capsys.readouterr()
         assert out, err
         return code, [json.loads(line) for line in out.splitlines()]

@@ -16,12 +16,11 @@ import pytest
 from sync_rules.adapters import aws
 from sync_rules.adapters.preflight import describe
 from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping
-from sync_rules.jobs.consume.pump import Pump
 from sync_rules.jobs.consume.queue import LocalQueue
-from sync_rules.jobs.consume.run import wall_clock_ms
+from sync_rules.jobs.consume.run import Pump, wall_clock_ms
 from tests import engines
 from tests.builders import shop, user_item
 from tests.fake_stream import failed
@@ -167,7 +166,7 @@ def test_run_once_makes_the_copies_right(bench, arguments, capsys):
     """`run --once` brings every copy in line and says how many it wrote."""
     bench.put("a", 1, name={"S": "Ada"})
     bench.client.put_item(TableName=bench.table, Item=order("a"))
-    assert cli.main([*arguments, "--once", "--parallelization", "3"]) == 0
+    assert main.main([*arguments, "--once", "--parallelization", "3"]) == 0
     assert copied_name(bench, "a") == "Ada"
     assert "1 copied" in capsys.readouterr().out
 
@@ -175,7 +174,7 @@ def test_run_once_makes_the_copies_right(bench, arguments, capsys):
 def test_run_refuses_tables_that_are_not_there(bench, arguments, capsys):
     """Every missing table is named before anything is read."""
     bench.client.delete_table(TableName=bench.table)
-    assert cli.main([*arguments, "--once"]) == 2
+    assert main.main([*arguments, "--once"]) == 2
     shown = capsys.readouterr().err
     assert bench.table in shown
     assert "does not exist" in shown

@@ -16,13 +16,12 @@ import pytest
 from handlers import stream
 from sync_rules.adapters import aws
 from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.functions import runtime
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping
-from sync_rules.jobs.consume.pump import Pump
 from sync_rules.jobs.consume.queue import LocalQueue
-from sync_rules.jobs.consume.run import wall_clock_ms
+from sync_rules.jobs.consume.run import Pump, wall_clock_ms
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from tests import engines
@@ -175,7 +174,7 @@ def test_pump_redrive_a_record_that_always_throws_is_given_up_alone_and_put_thro
     } == (deployed.written)
     place = f"s3://{deployed.bucket}/aws/lambda/"
     failures = ["--failures", str(deployed.file.with_name("f.jsonl"))]
-    assert cli.main(["redrive", str(deployed.file), "--endpoint-url", deployed.url, "--bucket", place, *failures]) == 0
+    assert main.main(["redrive", str(deployed.file), "--endpoint-url", deployed.url, "--bucket", place, *failures]) == 0
     assert deployed.given_up() == []
     assert deployed.names() == LAST
 
@@ -193,5 +192,5 @@ def test_pump_redrive_what_comes_late_undoes_nothing_that_is_newer(deployed):
         deployed.put(user_item(user, name=s(f"{user}-now")))
     place = f"s3://{deployed.bucket}/aws/lambda/"
     failures = ["--failures", str(deployed.file.with_name("f.jsonl"))]
-    assert cli.main(["redrive", str(deployed.file), "--endpoint-url", deployed.url, "--bucket", place, *failures]) == 0
+    assert main.main(["redrive", str(deployed.file), "--endpoint-url", deployed.url, "--bucket", place, *failures]) == 0
     assert deployed.names() == {user: f"{user}-now" for user in USERS}

@@ -15,7 +15,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.cli.commands.record import Tape, Until, only, taped
 from sync_rules.jobs.consume.run import Files, LocalRun
 from sync_rules.lab.delivery import VARIANTS
@@ -121,7 +121,7 @@ def test_record_engine_records_what_happens_and_replay_ends_right(shop, capsys):
     options = ["--once", "--endpoint-url", shop.url, "--json"]
     for name, words in {"all": [], "redacted": ["--redact"], "posts": ["--table", "posts"]}.items():
         out = str(shop.folder / f"{name}.jsonl")
-        assert cli.main(["record", str(shop.folder / "rules.yaml"), "--out", out, *options, *words]) == 0
+        assert main.main(["record", str(shop.folder / "rules.yaml"), "--out", out, *options, *words]) == 0
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     whole, redacted, posts = (read(shop.folder / f"{name}.jsonl", shop.rules) for name in ("all", "redacted", "posts"))
     assert {one.identity for one in live} <= {one.identity for one in whole}
@@ -148,7 +148,7 @@ def test_record_engine_from_now_leaves_out_what_was(shop, capsys):
     shop.work(Random(1))
     out = str(shop.folder / "r.jsonl")
     words = ["record", str(shop.folder / "rules.yaml"), "--out", out, "--endpoint-url", shop.url, "--json"]
-    assert cli.main([*words, "--from-now", "--for", "1"]) == 0
+    assert main.main([*words, "--from-now", "--for", "1"]) == 0
     assert json.loads(capsys.readouterr().out)["records"] == 0
-    assert cli.main([*words, "--append", "--once"]) == 0
+    assert main.main([*words, "--append", "--once"]) == 0
     assert json.loads(capsys.readouterr().out)["records"] == 1

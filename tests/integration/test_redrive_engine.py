@@ -10,7 +10,7 @@ import pytest
 from sync_rules.adapters import aws
 from sync_rules.adapters.sqs import SqsFailures
 from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Failure
 from sync_rules.pipeline.failure_records import failure_record
@@ -48,7 +48,7 @@ class Account:
     def __call__(self, verb: str, *options: str) -> tuple[int, list[dict]]:
         fixed = [str(self.path / "rules.yaml"), "--endpoint-url", self.url, "--json"]
         own = ["--failures", str(self.path / "f.jsonl")] if verb == "redrive" else []
-        code = cli.main([verb, *fixed, *own, *options])
+        code = main.main([verb, *fixed, *own, *options])
         out, self.err = self.capsys.readouterr()
         return code, [json.loads(line) for line in out.splitlines()]
 

@@ -8,11 +8,10 @@ import pytest
 
 from handlers import backfill, redrive, verify
 from sync_rules.adapters import aws
-from sync_rules.adapters.documents import SharedTable
 from sync_rules.adapters.sqs import utc_now
-from sync_rules.adapters.state import applied
+from sync_rules.adapters.state import SharedTable, applied
 from sync_rules.audit.drift_report import open_report
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.cli.account import Account
 from sync_rules.cli.commands import backfill as backfill_command
 from sync_rules.cli.commands import redrive as redrive_command
@@ -119,7 +118,7 @@ class Deployed:
         self.put("parts", part("c", "b"), part("b", "a"), {**part("a"), "path": s("wrong")})
 
     def run(self, verb: str, *options: str) -> tuple[int, list[dict], str]:
-        code = cli.main([verb, str(self.file), "--remote", "--endpoint-url", self.url, "--json", *options])
+        code = main.main([verb, str(self.file), "--remote", "--endpoint-url", self.url, "--json", *options])
         said = self.capsys.readouterr()
         rows = [json.loads(line) for line in said.out.splitlines() if line.startswith("{")]
         return code, [row for row in rows if "service" not in row], said.err  # metrics and log lines of the functions

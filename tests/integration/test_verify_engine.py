@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sync_rules.adapters import aws
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.language.load import parse_rules
 from tests import drifts, engines, every_kind
 from tests.builders import author_item, book_item, key, s
@@ -37,7 +37,7 @@ def verify(engine, tmp_path, capsys):
 
     def run(*options: str, file: Path = file) -> tuple[int, list[dict]]:
         fixed = ["--endpoint-url", engine, "--grace-seconds", "0", "--failures", str(tmp_path / "f.jsonl"), "--json"]
-        code = cli.main(["verify", str(file), *fixed, *options])
+        code = main.main(["verify", str(file), *fixed, *options])
         run.out, run.err = capsys.readouterr()
         return code, [json.loads(line) for line in run.out.splitlines()[1:]]
 
@@ -157,7 +157,7 @@ class Shop:
     def verify(self, *options: str) -> tuple[int, str]:
         fixed = ["--endpoint-url", self._engine, "--grace-seconds", "0", "--failures", str(self._failures), "--json"]
         self._capsys.readouterr()
-        code = cli.main(["verify", str(self.file), *fixed, *options])
+        code = main.main(["verify", str(self.file), *fixed, *options])
         return code, self._capsys.readouterr().out
 
 

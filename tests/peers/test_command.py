@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.peers import __main__ as command
+from tests.peers import __main__
 from tests.peers.stories import GATHERED, HEAD, STORY, WRONG
 
 
 def test_command_exits_1_when_a_scenario_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The table names the first difference, and the exit code says that something failed."""
     (tmp_path / "wrong.yaml").write_text(HEAD + WRONG["value"])
-    assert command.main([str(tmp_path)]) == 1
+    assert __main__.main([str(tmp_path)]) == 1
     shown = capsys.readouterr().out
     assert "posts q name: expected 'Ann', found 'Anna'" in shown
     assert "1 failed" in shown
@@ -23,7 +23,7 @@ def test_command_exits_0_when_all_pass(tmp_path: Path, capsys: pytest.CaptureFix
     """Every scenario has its line, and there is a total."""
     (tmp_path / "a.yaml").write_text(HEAD + STORY)
     (tmp_path / "b.yaml").write_text(GATHERED)
-    assert command.main([str(tmp_path)]) == 0
+    assert __main__.main([str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert "JAW" in shown
     assert "2 passed, 0 failed" in shown
@@ -33,7 +33,7 @@ def test_command_exits_1_when_a_scenario_cannot_be_run(tmp_path: Path, capsys: p
     """What is not translated is no pass: it is told with the reason."""
     agg = "{table: users, attr: posts, agg: set, path: [{from: posts, 'on': user_id}]}"
     (tmp_path / "a.yaml").write_text((HEAD + STORY).replace("  initial:", f"  - {agg}\n  initial:"))
-    assert command.main([str(tmp_path)]) == 1
+    assert __main__.main([str(tmp_path)]) == 1
     assert "cannot be run: agg: set" in capsys.readouterr().out
 
 
@@ -44,5 +44,5 @@ def test_command_exits_2_when_there_is_nothing_to_run(
     """A directory without scenarios, or a file that is none, is the user's mistake and is said."""
     if text is not None:
         (tmp_path / "bad.yaml").write_text(text)
-    assert command.main([str(tmp_path)]) == 2
+    assert __main__.main([str(tmp_path)]) == 2
     assert str(tmp_path) in (err := capsys.readouterr().err) or "bad" in err

@@ -12,11 +12,9 @@ import pytest
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey, Transaction
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Pace
 from sync_rules.model.values import Item
-from sync_rules.pipeline import consumer as batch
-from sync_rules.pipeline import reconcile, sources
-from sync_rules.pipeline import tasks as plan
+from sync_rules.pipeline import consumer, reconcile, sources, tasks
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.reconcile import Report
 from sync_rules.pipeline.requests import Work
@@ -24,8 +22,7 @@ from sync_rules.pipeline.sources import Sources
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
-from sync_rules.rules.kinds.tally import TallyRule
-from sync_rules.rules.kinds.total import TotalRule
+from sync_rules.rules.kinds.tally import TallyRule, TotalRule
 from sync_rules.rules.rule import Part
 from sync_rules.rules.ruleset import Rules
 from tests.peers.broken import Refusal
@@ -95,8 +92,8 @@ def last_record_only(patch: pytest.MonkeyPatch) -> None:
 
 def last_relevant_record_only(patch: pytest.MonkeyPatch) -> None:
     """The same among those that may concern a rule: what an item pointed to in between is forgotten."""
-    true_plan = plan.plan_batch
-    patch.setattr(batch, "plan_batch", lambda changes, rules: true_plan({c.key: c for c in changes}.values(), rules))
+    true_plan = tasks.plan_batch
+    patch.setattr(consumer, "plan_batch", lambda changes, rules: true_plan({c.key: c for c in changes}.values(), rules))
 
 
 def done_before_the_effect(patch: pytest.MonkeyPatch) -> None:
@@ -116,7 +113,7 @@ def done_before_the_effect(patch: pytest.MonkeyPatch) -> None:
 def value_from_the_image(patch: pytest.MonkeyPatch) -> None:
     """A source's record is believed instead of the source."""
     images: dict[ItemKey, Item | None] = {}
-    true_process, true_read = batch.process, sources.read_sources
+    true_process, true_read = consumer.process, sources.read_sources
 
     def process(changes: Sequence[Change], rules: Rules, pace: Pace) -> Work[Report]:
         images.clear()
@@ -128,7 +125,7 @@ def value_from_the_image(patch: pytest.MonkeyPatch) -> None:
         read.items = {key: images.get(key, item) for key, item in read.items.items()}
         return read
 
-    patch.setattr(batch, "process", process)
+    patch.setattr(consumer, "process", process)
     patch.setattr(reconcile, "read_sources", read_sources)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from sync_rules.jobs.backfill import run as backfill_run
+from sync_rules.jobs.backfill import run
 from tests.scale import memory
 from tests.scale.killed import ROOT
 from tests.scale.memory import GROWTH_MAX_MB, measure
@@ -33,7 +33,7 @@ def test_scale_memory_that_does_not_stay_flat_is_seen(tmp_path, monkeypatch):
     """A backfill that keeps some of each page is told apart."""
     kept = []
 
-    class Keeping(backfill_run.BackfillRun):
+    class Keeping(run.BackfillRun):
         def _take(self, page, store, totals):
             kept.append(bytearray(4 * memory.MB))
             super()._take(page, store, totals)

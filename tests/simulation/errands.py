@@ -21,16 +21,16 @@ from sync_rules.audit import verifier as verify
 from sync_rules.audit.compare import Difference, Drift
 from sync_rules.audit.findings import Finding, Share
 from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.backfill import m_page as backfill_page
+from sync_rules.jobs.backfill import page
 from sync_rules.jobs.backfill import run as backfill_run
-from sync_rules.jobs.backfill.head import unfinished
 from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.jobs.backfill.progress import unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Pace
 from sync_rules.pipeline.requests import NobodyLooksAgain
 from sync_rules.pipeline.requests import World as Outside
 from sync_rules.rules.ruleset import Rules
@@ -209,7 +209,7 @@ def one_at_a_time(pick: Callable[[int], int]) -> Iterator[None]:
     """Errands without threads, which soon set aside what keeps failing."""
     runs = count()  # their names: the same each time that a history is played
     with ExitStack() as stack:
-        stack.enter_context(patch.object(backfill_page, "TRIES_MAX", 2))
+        stack.enter_context(patch.object(page, "TRIES_MAX", 2))
         stack.enter_context(patch.object(backfill_run, "uuid4", lambda: UUID(int=next(runs))))
         for module in (backfill_run, verify):
             stack.enter_context(patch.object(module, "ThreadPoolExecutor", partial(Together, pick)))

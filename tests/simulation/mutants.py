@@ -17,11 +17,11 @@ from tests.simulation import (
     mutants_gathered,
     mutants_own,
     mutants_parts,
+    mutants_reads,
     mutants_sieve,
+    mutants_work,
+    mutants_writes,
 )
-from tests.simulation import mutants_reads as reads
-from tests.simulation import mutants_work as work
-from tests.simulation import mutants_writes as writes
 from tests.simulation.breaking import Mutation, among, replacing, results, wrapping
 from tests.simulation.configurations import CONFIGURATIONS
 from tests.simulation.oracles import ORACLES
@@ -41,60 +41,66 @@ COPIES = tuple(
 
 LAWS: Mapping[str, Mutation] = {
     # guards
-    "no link guard": Mutation(writes.no_link_guard),
-    "upsert": Mutation(writes.upsert),
-    "no existence guard": Mutation(writes.no_existence_guard, among("O1", "shop")),
-    "no guard on the copy": Mutation(writes.no_copy_guard, among("O2", "base", "index", "keep")),
-    "copy = NULL": Mutation(writes.null_guard),
-    "guard from the old link": Mutation(writes.old_link),
+    "no link guard": Mutation(mutants_writes.no_link_guard),
+    "upsert": Mutation(mutants_writes.upsert),
+    "no existence guard": Mutation(mutants_writes.no_existence_guard, among("O1", "shop")),
+    "no guard on the copy": Mutation(mutants_writes.no_copy_guard, among("O2", "base", "index", "keep")),
+    "copy = NULL": Mutation(mutants_writes.null_guard),
+    "guard from the old link": Mutation(mutants_writes.old_link),
     "judged by a link in change": Mutation(replacing(reconcile, "undermined", lambda _wanted: []), WRITES),
-    "deferred rule forgotten": Mutation(writes.deferred_forgotten, WRITES),
+    "deferred rule forgotten": Mutation(mutants_writes.deferred_forgotten, WRITES),
     "right copies written again": Mutation(
         replacing(reconcile, "differences", lambda _image, desired: dict(desired)), among("O5", "base", "index")
     ),
     # reading the source
-    "eventually consistent source": Mutation(reads.eventual_read),
-    "source cached across batches": Mutation(reads.cached_source),
-    "source read before the images": Mutation(reads.source_first),
-    "impossible key asked for": Mutation(reads.impossible_keys, among("O1", "keyed", "impossible")),
-    "value from the image": Mutation(reads.value_from_image),
-    "value in the message": Mutation(reads.value_in_message),
+    "eventually consistent source": Mutation(mutants_reads.eventual_read),
+    "source cached across batches": Mutation(mutants_reads.cached_source),
+    "source read before the images": Mutation(mutants_reads.source_first),
+    "impossible key asked for": Mutation(mutants_reads.impossible_keys, among("O1", "keyed", "impossible")),
+    "value from the image": Mutation(mutants_reads.value_from_image),
+    "value in the message": Mutation(mutants_reads.value_in_message),
     # which records matter
-    "own records ignored": Mutation(work.own_records_ignored),
-    "no pull on insert": Mutation(work.no_pull_on_insert),
-    "no pull on link change": Mutation(work.pulls_without(lambda rule: rule.link_paths)),
-    "no pull on a change of the copy": Mutation(work.pulls_without(lambda rule: rule.copies)),
-    "moving index key ignored": Mutation(work.pulls_without(work.index_keys), among("O4", *INDEX)),
-    "map around a copy ignored": Mutation(work.pulls_without(lambda _rule: ()), among("O1", "nested", "shared-map")),
-    "net difference of a batch": Mutation(lambda: work.planned(work.net_difference)),
-    "last record of an item only": Mutation(lambda: work.planned(work.last_record)),
-    "one rule re-checked": Mutation(lambda: work.planned(work.one_rule), among("O1", "two", "two-index")),
-    "no push": Mutation(lambda: work.planned(work.no_push)),
-    "REMOVE ignored": Mutation(lambda: work.planned(work.ignore_remove)),
+    "own records ignored": Mutation(mutants_work.own_records_ignored),
+    "no pull on insert": Mutation(mutants_work.no_pull_on_insert),
+    "no pull on link change": Mutation(mutants_work.pulls_without(lambda rule: rule.link_paths)),
+    "no pull on a change of the copy": Mutation(mutants_work.pulls_without(lambda rule: rule.copies)),
+    "moving index key ignored": Mutation(mutants_work.pulls_without(mutants_work.index_keys), among("O4", *INDEX)),
+    "map around a copy ignored": Mutation(
+        mutants_work.pulls_without(lambda _rule: ()), among("O1", "nested", "shared-map")
+    ),
+    "net difference of a batch": Mutation(lambda: mutants_work.planned(mutants_work.net_difference)),
+    "last record of an item only": Mutation(lambda: mutants_work.planned(mutants_work.last_record)),
+    "one rule re-checked": Mutation(
+        lambda: mutants_work.planned(mutants_work.one_rule), among("O1", "two", "two-index")
+    ),
+    "no push": Mutation(lambda: mutants_work.planned(mutants_work.no_push)),
+    "REMOVE ignored": Mutation(lambda: mutants_work.planned(mutants_work.ignore_remove)),
     **mutants_sieve.MUTANTS,
     # listing
-    "index row as image": Mutation(work.index_row_as_image, among("O3", *INDEX)),
-    "first page only": Mutation(work.first_page_only),
-    "no second look": Mutation(lambda: work.second_look_if(lambda _listing, _pace: False), among("O1", *INDEX)),
-    "second look after one page only": Mutation(lambda: work.second_look_if(work.one_page), among("O1", *INDEX)),
-    # deletes and transactions
-    "delete without transaction": Mutation(lambda: writes.deletion(writes.without_transaction), DELETE),
-    "delete compares the copy": Mutation(lambda: writes.deletion(writes.comparing_the_copy), DELETE),
-    "refused delete not judged again": Mutation(
-        lambda: writes.deletion(writes.not_judged_again), among("O1", "delete-where")
+    "index row as image": Mutation(mutants_work.index_row_as_image, among("O3", *INDEX)),
+    "first page only": Mutation(mutants_work.first_page_only),
+    "no second look": Mutation(lambda: mutants_work.second_look_if(lambda _listing, _pace: False), among("O1", *INDEX)),
+    "second look after one page only": Mutation(
+        lambda: mutants_work.second_look_if(mutants_work.one_page), among("O1", *INDEX)
     ),
-    "delete from a pull": Mutation(writes.delete_from_pull, DELETE),
-    "strict without source check": Mutation(writes.no_source_check, TRANSACTIONS),
+    # deletes and transactions
+    "delete without transaction": Mutation(lambda: mutants_writes.deletion(mutants_writes.without_transaction), DELETE),
+    "delete compares the copy": Mutation(lambda: mutants_writes.deletion(mutants_writes.comparing_the_copy), DELETE),
+    "refused delete not judged again": Mutation(
+        lambda: mutants_writes.deletion(mutants_writes.not_judged_again), among("O1", "delete-where")
+    ),
+    "delete from a pull": Mutation(mutants_writes.delete_from_pull, DELETE),
+    "strict without source check": Mutation(mutants_writes.no_source_check, TRANSACTIONS),
     "conflict taken as refused": Mutation(
-        wrapping(reconcile, "_apply", results(writes.conflict_is_refused)), TRANSACTIONS
+        wrapping(reconcile, "_apply", results(mutants_writes.conflict_is_refused)), TRANSACTIONS
     ),
     # what fails
-    "throttled write taken as done": Mutation(wrapping(reconcile, "_apply", results(writes.failed_is_written))),
-    "failures forgotten": Mutation(writes.failures_forgotten),
-    "dead letters dropped": Mutation(writes.dead_letters_dropped),
-    "full item blocks its shard": Mutation(wrapping(reconcile, "_apply", results(writes.rejected_is_failed))),
-    "full item dropped": Mutation(writes.full_item_dropped),
-    "no park retry": Mutation(writes.no_park_retry),
+    "throttled write taken as done": Mutation(wrapping(reconcile, "_apply", results(mutants_writes.failed_is_written))),
+    "failures forgotten": Mutation(mutants_writes.failures_forgotten),
+    "dead letters dropped": Mutation(mutants_writes.dead_letters_dropped),
+    "full item blocks its shard": Mutation(wrapping(reconcile, "_apply", results(mutants_writes.rejected_is_failed))),
+    "full item dropped": Mutation(mutants_writes.full_item_dropped),
+    "no park retry": Mutation(mutants_writes.no_park_retry),
     # what is made of the item itself, or of many
     **mutants_own.MUTANTS,
     **mutants_gathered.MUTANTS,

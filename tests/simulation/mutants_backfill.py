@@ -10,9 +10,9 @@ from unittest.mock import patch
 
 from sync_rules.jobs.backfill import page as backfill
 from sync_rules.jobs.backfill import run as backfill_run
-from sync_rules.jobs.backfill import segments as segment
-from sync_rules.jobs.backfill.m_page import Pages
-from sync_rules.jobs.backfill.place import beginning_of
+from sync_rules.jobs.backfill import segments
+from sync_rules.jobs.backfill.page import Pages
+from sync_rules.jobs.backfill.progress import beginning_of
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.pipeline.requests import Request, Scan, drive
 from sync_rules.rules.order import Step
@@ -71,7 +71,7 @@ def lagging_page(scan: Any, chosen: Any, pace: Any) -> Work:
 def sources_first() -> Iterator[None]:
     """The sources are read when a segment is begun, before its pages."""
     early: dict[Any, Any] = {}
-    bring_page = segment.bring_page
+    bring_page = segments.bring_page
 
     def bringing(scan: Any, chosen: Any, pace: Any) -> Work:
         if scan.cursor is None:
@@ -84,7 +84,7 @@ def sources_first() -> Iterator[None]:
                     early.update({table.key_of(item): item for item in page.items})
         return (yield from answered(bring_page(scan, chosen, pace), known(early)))
 
-    with patch.object(segment, "bring_page", bringing):
+    with patch.object(segments, "bring_page", bringing):
         yield
 
 
@@ -167,7 +167,7 @@ def one_round(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def page_of(function: Callable[..., Any]) -> Mutant:
-    return replacing(segment, "bring_page", function)
+    return replacing(segments, "bring_page", function)
 
 
 MUTANTS: Mapping[str, Mutation] = {

@@ -13,8 +13,7 @@ from sync_rules.pipeline import parts
 from sync_rules.rules.kinds import tally
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.recount import RecountRule
-from sync_rules.rules.kinds.tally import TallyRule
-from sync_rules.rules.kinds.total import TotalRule
+from sync_rules.rules.kinds.tally import TallyRule, TotalRule
 from sync_rules.rules.rule import Trouble
 from tests.simulation.breaking import Mutant, Mutation, among, replacing
 from tests.simulation.mutants_parts import ALWAYS, judged, kept, no_parts_of_target, only_new, parts_from, without_check

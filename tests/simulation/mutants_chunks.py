@@ -9,8 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 from sync_rules.model.errors import StoreError
-from sync_rules.pipeline import consumer as batch
-from sync_rules.pipeline import fanout, handover
+from sync_rules.pipeline import consumer, fanout, handover
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage
 from sync_rules.pipeline.requests import Later, List, Request
 from sync_rules.rules.rule import TargetRule
@@ -69,7 +68,7 @@ def nothing(*_args: object) -> Work:
 def looked_at(change: Callable[[Any, Any, Any], Work]) -> Any:
     """A look at chunks replaced by a function of it, the chunks and the pace."""
     original = fanout.look_at
-    return patch.object(batch, "look_at", lambda chunks, pace: change(original, chunks, pace))
+    return patch.object(consumer, "look_at", lambda chunks, pace: change(original, chunks, pace))
 
 
 def failures_forgotten(original: Any, chunks: Any, pace: Any) -> Work:

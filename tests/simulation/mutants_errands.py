@@ -8,15 +8,14 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules.audit import compare, repair
-from sync_rules.audit import verifier as verify
+from sync_rules.audit import compare, verifier
 from sync_rules.audit.compare import Comparison, Drift
 from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.redrive import redriver as redrive
+from sync_rules.jobs.redrive import redriver
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.items import Change, Check, Condition, Delete, Increment, Test, Transaction, Update
 from sync_rules.model.writes import differences, target_exists, update_of
-from sync_rules.pipeline import consumer as batch
+from sync_rules.pipeline import consumer
 from sync_rules.pipeline.records import changes_of, read_event
 from sync_rules.pipeline.requests import Apply, Read, Request, drive
 from tests.simulation.breaking import Mutation, Work, among, answered, known, replacing, wrapping
@@ -60,9 +59,9 @@ def blind() -> Iterator[None]:
             for one in mine:
                 update = update_of(one.target, *found[one.rule, one.target], ())
                 yield Apply((replace(update, guard=(target_exists(one.target),)),))
-            return (yield from repair.mend([one for one in drifted if one not in mine], rules))
+            return (yield from verifier.mend([one for one in drifted if one not in mine], rules))
 
-        with patch.object(verify, "mend", mend):
+        with patch.object(verifier, "mend", mend):
             yield
 
 
@@ -98,9 +97,9 @@ def creating() -> Iterator[None]:
                 if (one.rule, one.target) in found and (yield Read((one.target,))) == (None,):
                     update = update_of(one.target, *found[one.rule, one.target], ())
                     yield Apply((replace(update, guard=ALWAYS),))
-            return (yield from repair.mend(drifted, rules))
+            return (yield from verifier.mend(drifted, rules))
 
-        with patch.object(verify, "look_again", gone_too), patch.object(verify, "mend", mend):
+        with patch.object(verifier, "look_again", gone_too), patch.object(verifier, "mend", mend):
             yield
 
 
@@ -119,7 +118,7 @@ def _bare(write: Any) -> Any:
 
 @contextmanager
 def repair_unguarded() -> Iterator[None]:
-    with wrapping(repair, "pull", unguarded)(), wrapping(repair, "settle", unguarded)():
+    with wrapping(verifier, "pull", unguarded)(), wrapping(verifier, "settle", unguarded)():
         yield
 
 
@@ -132,7 +131,7 @@ def one_look(found: Any, _rules: Any) -> Work:
 @contextmanager
 def orphans_deleted() -> Iterator[None]:
     """A repair deletes what has lost its source."""
-    original = repair.mend
+    original = verifier.mend
 
     def mend(drifted: Any, rules: Any) -> Work:
         for one in drifted:
@@ -140,7 +139,7 @@ def orphans_deleted() -> Iterator[None]:
                 yield Apply((Transaction((Delete(one.target, (target_exists(one.target),)),)),))
         return (yield from original(drifted, rules))
 
-    with patch.object(verify, "mend", mend):
+    with patch.object(verifier, "mend", mend):
         yield
 
 
@@ -163,20 +162,20 @@ def nothing_mended(drifted: Any, _rules: Any) -> Work:
 
 
 # ---------------------------------------------------------------- redrive
-class ByImages(batch.Consumer):
+class ByImages(consumer.Consumer):
     """Takes what records say of a source for the source."""
 
     def handle_event(self, event: Any, remaining_ms: Any) -> Any:
         changes, _ = changes_of(read_event(event, self.rules))
         images = {change.key: change.new for change in changes}
         report = drive(
-            answered(batch.process(changes, self.rules, self._pace(remaining_ms)), known(images)), self.world
+            answered(consumer.process(changes, self.rules, self._pace(remaining_ms)), known(images)), self.world
         )
         self._count(report, len(changes))
         return {"batchItemFailures": [{}] if report.failed else []}
 
 
-class Puts(batch.Consumer):
+class Puts(consumer.Consumer):
     """Puts the items of records as they were."""
 
     def handle_event(self, event: Any, remaining_ms: Any) -> Any:
@@ -218,15 +217,15 @@ MUTANTS: Mapping[str, Mutation] = {
     "verify: no second look, and a blind repair": Mutation(blind_at_once, VERIFIES),
     "verify: repair creates items": Mutation(creating, VERIFIES),
     "verify: repair without guard": Mutation(repair_unguarded, VERIFIES),
-    "verify: no second look": Mutation(replacing(verify, "look_again", one_look), VERIFIES),
+    "verify: no second look": Mutation(replacing(verifier, "look_again", one_look), VERIFIES),
     "verify: repair deletes orphans": Mutation(orphans_deleted, VERIFIES),
-    "verify: nothing mended": Mutation(replacing(verify, "mend", nothing_mended), VERIFIES),
-    "verify: no cascade": Mutation(replacing(verify, "cascade", all_at_once), VERIFIES),
-    "verify: one round": Mutation(replacing(verify, "cascade", one_round(verify.cascade)), LEVELS),
-    "verify: totals not added up": Mutation(replacing(verify, "unbalanced", never_added_up), BOOKED),
-    "verify: totals added up once": Mutation(replacing(verify, "still", one_sum), BOOKED),
-    "redrive: sources from images": Mutation(replacing(redrive, "Consumer", ByImages), RENAMES),
-    "redrive: puts the images of records": Mutation(replacing(redrive, "Consumer", Puts), REDRIVES),
+    "verify: nothing mended": Mutation(replacing(verifier, "mend", nothing_mended), VERIFIES),
+    "verify: no cascade": Mutation(replacing(verifier, "cascade", all_at_once), VERIFIES),
+    "verify: one round": Mutation(replacing(verifier, "cascade", one_round(verifier.cascade)), LEVELS),
+    "verify: totals not added up": Mutation(replacing(verifier, "unbalanced", never_added_up), BOOKED),
+    "verify: totals added up once": Mutation(replacing(verifier, "still", one_sum), BOOKED),
+    "redrive: sources from images": Mutation(replacing(redriver, "Consumer", ByImages), RENAMES),
+    "redrive: puts the images of records": Mutation(replacing(redriver, "Consumer", Puts), REDRIVES),
     "redrive: removed before the effect": Mutation(removed_first, REDRIVES),
     "redrive: what failed again taken away": Mutation(replacing(Redriver, "_leave", taken_away), REDRIVES),
 }

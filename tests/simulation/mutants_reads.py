@@ -7,11 +7,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules.model import entities
-from sync_rules.model import lookups as finding
+from sync_rules.model import entities, lookups
 from sync_rules.model.errors import StoreError
-from sync_rules.pipeline import consumer as batch
-from sync_rules.pipeline import fanout, reconcile
+from sync_rules.pipeline import consumer, fanout, reconcile
 from sync_rules.pipeline.messages import ChunkMessage, PushMessage, encode
 from sync_rules.pipeline.requests import Later, Read, Request
 from tests.simulation.breaking import Work, answered, known
@@ -79,7 +77,7 @@ def impossible_keys() -> Iterator[None]:
         stack.callback(rules_of.cache_clear)
         rules_of.cache_clear()
         stack.enter_context(patch.object(entities, "possible", possible))
-        stack.enter_context(patch.object(finding, "possible", possible))
+        stack.enter_context(patch.object(lookups, "possible", possible))
         yield
 
 
@@ -98,19 +96,19 @@ def source_first() -> Iterator[None]:
                 early.clear()
         return (yield from answered(original(pushes, rules, pace), known(early)))
 
-    with patch.object(batch, "push", push):
+    with patch.object(consumer, "push", push):
         yield
 
 
 @contextmanager
 def value_from_image() -> Iterator[None]:
     """What a record's image says of a source is taken for the source."""
-    original = batch.process
+    original = consumer.process
 
     def process(changes: Any, rules: Any, pace: Any) -> Work:
         return answered(original(changes, rules, pace), known({change.key: change.new for change in changes}))
 
-    with patch.object(batch, "process", process):
+    with patch.object(consumer, "process", process):
         yield
 
 
@@ -118,7 +116,7 @@ def value_from_image() -> Iterator[None]:
 def value_in_message() -> Iterator[None]:
     """A push that goes on as a message takes along what it read of its source, and so do its chunks."""
     carried: dict[str, Any] = {}
-    push, process_message, configure = fanout.push, batch.process_message, History._configure
+    push, process_message, configure = fanout.push, consumer.process_message, History._configure
 
     def carrying(read: dict[Any, Any]) -> Any:
         def ask(request: Request) -> Work:
@@ -142,7 +140,7 @@ def value_in_message() -> Iterator[None]:
         configure(self)
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(batch, "push", lambda *args: answered(push(*args), carrying({}))))
-        stack.enter_context(patch.object(batch, "process_message", receiving))
+        stack.enter_context(patch.object(consumer, "push", lambda *args: answered(push(*args), carrying({}))))
+        stack.enter_context(patch.object(consumer, "process_message", receiving))
         stack.enter_context(patch.object(History, "_configure", fresh))
         yield

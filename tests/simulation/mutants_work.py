@@ -9,9 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 from sync_rules.model.values import changed
-from sync_rules.pipeline import consumer as batch
-from sync_rules.pipeline import fanout, handover
-from sync_rules.pipeline import tasks as plan
+from sync_rules.pipeline import consumer, fanout, handover, tasks
 from sync_rules.pipeline.requests import List, Request
 from sync_rules.rules.kinds.copy import CopyRule
 from tests.simulation.breaking import Mutant, Work, answered
@@ -47,8 +45,8 @@ def index_keys(rule: CopyRule) -> set[tuple[str, ...]]:
 @contextmanager
 def planned(change: Callable[..., Any]) -> Iterator[None]:
     """`plan_batch` replaced by a function of it, the changes and the rules."""
-    original = plan.plan_batch
-    with patch.object(batch, "plan_batch", lambda changes, rules: change(original, list(changes), rules)):
+    original = tasks.plan_batch
+    with patch.object(consumer, "plan_batch", lambda changes, rules: change(original, list(changes), rules)):
         yield
 
 

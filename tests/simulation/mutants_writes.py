@@ -8,11 +8,10 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules.model import writes as updates
+from sync_rules.model import writes
 from sync_rules.model.items import Condition, Delete, Outcome, Result, Status, Test, Transaction, Update
 from sync_rules.model.values import get
-from sync_rules.pipeline import decide, fanout, reconcile, sources
-from sync_rules.pipeline import tasks as plan
+from sync_rules.pipeline import decide, fanout, reconcile, sources, tasks
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Later, Request
 from sync_rules.rules.kinds.linked import LinkedRule
@@ -28,7 +27,7 @@ def no_link_guard() -> Any:
 @contextmanager
 def upsert() -> Iterator[None]:
     """Writes without any guard at all but one that always holds: UpdateItem then creates what is missing."""
-    original = updates.update_of
+    original = writes.update_of
     always = (Condition(Test.ABSENT, ("never there",)),)
 
     def update_of(*args: Any) -> Update:
@@ -40,7 +39,7 @@ def upsert() -> Iterator[None]:
 
 @contextmanager
 def no_existence_guard() -> Iterator[None]:
-    original = updates.update_of
+    original = writes.update_of
 
     def update_of(*args: Any) -> Update:
         update = original(*args)
@@ -54,20 +53,20 @@ def null_guard() -> Any:
     """An absent copy is compared with NULL, which never holds."""
     null = {"NULL": True}
     return patch.object(
-        updates,
+        writes,
         "as_seen",
         lambda image, paths: tuple(Condition(Test.EQUALS, path, get(image, path) or null) for path in paths),
     )
 
 
 def no_copy_guard() -> Any:
-    return patch.object(updates, "as_seen", lambda _image, _paths: ())
+    return patch.object(writes, "as_seen", lambda _image, _paths: ())
 
 
 @contextmanager
 def old_link() -> Iterator[None]:
     """A pull goes by the link of the record's old image."""
-    original = plan._pull
+    original = tasks._pull
 
     def _pull(key: Any, asked: Any, newest: Any) -> Any:
         pull = original(key, asked, newest)
@@ -77,7 +76,7 @@ def old_link() -> Iterator[None]:
         rest = {name: value for name, value in pull.image.items() if name not in links}
         return replace(pull, image={**rest, **{name: newest.old[name] for name in links if name in newest.old}})
 
-    with patch.object(plan, "_pull", _pull):
+    with patch.object(tasks, "_pull", _pull):
         yield
 
 
@@ -118,7 +117,7 @@ def not_judged_again(intent: Any, _target: Any) -> Any:
 
 def comparing_the_copy(intent: Any, target: Any) -> Any:
     *checks, last = intent.write.actions
-    seen = updates.as_seen(target.image, [path for rule in intent.rules for path in rule.copies])
+    seen = writes.as_seen(target.image, [path for rule in intent.rules for path in rule.copies])
     # `deletes=False`: refused, it is not judged again either
     return replace(intent, write=Transaction((*checks, Delete(last.key, (*last.guard, *seen)))), deletes=False)
 

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from sync_rules.model.items import Change
-from sync_rules.model.limits import Limits
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Limits, Pace
 from sync_rules.model.values import Item
-from sync_rules.pipeline import consumer as batch
+from sync_rules.pipeline import consumer
 from sync_rules.pipeline.messages import decode
 from sync_rules.pipeline.reconcile import Report
 from sync_rules.pipeline.requests import Work
@@ -231,7 +230,7 @@ class History:
     def _process(self, changes: Iterable[Change]) -> Work[Report]:
         """An invocation with these records: those of a stream are sifted, as they are where Lambda hands them over."""
         passed = [seen for change in changes if (seen := self._sifted(change)) is not None]
-        return batch.process(passed, self.rules, self.pace)
+        return consumer.process(passed, self.rules, self.pace)
 
     def _sifted(self, change: Change) -> Change | None:
         sieve = self.rules.sieves[self.rules.tables[change.key.table].physical_name]
@@ -259,7 +258,7 @@ class History:
         note = ready[self.choices.schedule.pick(len(ready))]
         if not self.faults.occurs("message twice"):
             self.world.notes.remove(note)
-        self.workers.begin(batch.process_message(decode(note.text), self.rules, self.pace), note)
+        self.workers.begin(consumer.process_message(decode(note.text), self.rules, self.pace), note)
         return True
 
     def _waits(self, note: Note) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from sync_rules.audit.findings import Finding
 from sync_rules.model.items import ItemKey
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Pace
 from tests.simulation.choices import Choices
 from tests.simulation.errands import Backfill, Errand, Redrive, Verify, batch_text, titled
 from tests.simulation.facts import Place

@@ -13,7 +13,7 @@ from typing import Any
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey, Result, Status, Write
-from sync_rules.pipeline import consumer as batch
+from sync_rules.pipeline import consumer
 from sync_rules.pipeline.messages import KINDS, Message, PartMessage, PullMessage, PushMessage, decode
 from sync_rules.pipeline.requests import Apply, Later, List, Page, Park, Read, Request, Scan, Work
 from tests.simulation import words
@@ -235,7 +235,7 @@ class Workers:
             elif report.failed:
                 self.world.notes.append(origin)
             return
-        lowest = batch.lowest(change.position for change in origin.changes if change.key in report.failed)
+        lowest = consumer.lowest(change.position for change in origin.changes if change.key in report.failed)
         if report.failed and lowest is None:
             raise DivergenceError("something failed, but no record of the batch is reported")
         rest = [change for change in origin.changes if lowest is not None and int(change.position) >= int(lowest)]

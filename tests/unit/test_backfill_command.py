@@ -14,15 +14,13 @@ from rich.console import Console
 from sync_rules.adapters.budget import Budget
 from sync_rules.adapters.preflight import Problem
 from sync_rules.adapters.state import FileState, MemoryState, applied
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.cli.commands import backfill
 from sync_rules.cli.show import backfill as backfill_display
 from sync_rules.cli.show.backfill import Bar, Lines, Meter, display_on
-from sync_rules.jobs.backfill import job as backfill_job
-from sync_rules.jobs.backfill import waits
-from sync_rules.jobs.backfill.head import unfinished
+from sync_rules.jobs.backfill import job, throttle
 from sync_rules.jobs.backfill.page import Chosen
-from sync_rules.jobs.backfill.progress import Totals
+from sync_rules.jobs.backfill.progress import Totals, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.consume.checkpoint import locked
 from sync_rules.language.load import parse_rules
@@ -65,12 +63,12 @@ class Command:
         monkeypatch.chdir(tmp_path)
         monkeypatch.delenv("SYNC_RULES_STATE_TABLE", raising=False)
         monkeypatch.setattr(backfill.aws, "dynamodb", lambda *_: None)
-        for module in (backfill, backfill_job):
+        for module in (backfill, job):
             monkeypatch.setattr(module, "DynamoStore", lambda *_, **_k: self.scene.tap)
-        monkeypatch.setattr(backfill_job, "require", lambda *_, streams: None)
-        monkeypatch.setattr(backfill_job, "preflight", lambda *_: self.problems)
-        monkeypatch.setattr(backfill_job, "describe", self.describe)
-        monkeypatch.setattr("sync_rules.jobs.backfill.m_page.WAIT_MAX_SECONDS", 0)
+        monkeypatch.setattr(job, "require", lambda *_, streams: None)
+        monkeypatch.setattr(job, "preflight", lambda *_: self.problems)
+        monkeypatch.setattr(job, "describe", self.describe)
+        monkeypatch.setattr("sync_rules.jobs.backfill.page.WAIT_MAX_SECONDS", 0)
 
     def describe(self, _client, table, _retrying):
         count = len(self.scene.memory.items(table.name))
@@ -86,7 +84,7 @@ class Command:
 
     def __call__(self, *options: str) -> tuple[int, str, str]:
         fixed = ["--state", str(self.state), "--failures", str(self.failures), "--workers", "1", "--segments", "2"]
-        code = cli.main(["backfill", str(self.file), *fixed, *options])
+        code = main.main(["backfill", str(self.file), *fixed, *options])
         out, err = self.capsys.readouterr()
         assert "SECRET" not in out + err + (self.state.read_text() if self.state.exists() else "")
         return code, out, err
@@ -492,8 +490,8 @@ def test_backfill_slows_down_when_a_call_is_tried_again(command):
         def slow_down(self) -> None:
             told.append("slower")
 
-    command.patch.setattr(waits.time, "sleep", lambda seconds: told.append(f"wait {seconds}"))
-    waits.slowing(Rate())(0.5)
+    command.patch.setattr(throttle.time, "sleep", lambda seconds: told.append(f"wait {seconds}"))
+    throttle.slowing(Rate())(0.5)
     assert told == ["slower", "wait 0.5"]
 
 

@@ -12,13 +12,12 @@ from sync_rules.adapters.metered import AT_ONCE_MAX_UNITS, MeteredStore
 from sync_rules.adapters.state import applied
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.export import Folder, open_export
-from sync_rules.jobs.backfill.head import abandon
 from sync_rules.jobs.backfill.page import OneItem
+from sync_rules.jobs.backfill.progress import abandon
 from sync_rules.jobs.backfill.scope import require_beginning
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Result, Status
-from sync_rules.model.limits import Limits
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Limits, Pace
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.requests import Apply
 from tests import every_kind

@@ -16,16 +16,14 @@ from hypothesis import strategies as st
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.backfill.head import abandon, unfinished
-from sync_rules.jobs.backfill.m_page import TRIES_MAX
-from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.jobs.backfill.page import TRIES_MAX, Chosen
+from sync_rules.jobs.backfill.progress import abandon, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun, Left
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome, Result, Status
-from sync_rules.model.limits import Limits
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Limits, Pace
 from sync_rules.pipeline.messages import decode_bytes, encode_bytes
 from sync_rules.pipeline.requests import Apply, Scan
 from sync_rules.rules.kinds.ledger import VERSION
@@ -473,7 +471,7 @@ def test_backfill_run_sets_an_item_aside_that_fails_each_time():
 
 def test_backfill_run_sets_only_so_many_aside(monkeypatch):
     """Where more items fail than a few, the world does not answer: the segment is left, and nothing of it forgotten."""
-    monkeypatch.setattr("sync_rules.jobs.backfill.m_page.SET_ASIDE_MAX_ITEMS", 2)
+    monkeypatch.setattr("sync_rules.jobs.backfill.page.SET_ASIDE_MAX_ITEMS", 2)
     scene = orders(9, page=10)
     scene.tap.result = lambda _write: Result(Status.FAILED, reason="ThrottlingException")
     state = JsonState()

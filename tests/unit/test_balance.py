@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.audit import ledger_balance as balance
+from sync_rules.audit import ledger_balance
 from sync_rules.audit.ledger_balance import ledgers, mend, still, unbalanced
 from sync_rules.language.load import parse_rules
 from sync_rules.model.values import Item
@@ -147,8 +147,8 @@ def test_balance_looks_only_at_the_rules_it_is_given():
 
 def test_balance_is_bounded(monkeypatch):
     """Only so many uneven buckets are looked into at a time; page by page, and never a whole table at once."""
-    monkeypatch.setattr(balance, "PAGE_MAX_ITEMS", 2)
-    monkeypatch.setattr(balance, "UNEVEN_MAX_BUCKETS", 1)
+    monkeypatch.setattr(ledger_balance, "PAGE_MAX_ITEMS", 2)
+    monkeypatch.setattr(ledger_balance, "UNEVEN_MAX_BUCKETS", 1)
     scene = at_rest()
     for number in range(2):
         corrupt(scene, f"spent/T/USER#{number}", "n", n(99))

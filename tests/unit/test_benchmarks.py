@@ -11,8 +11,7 @@ from unittest import mock
 
 import pytest
 
-from benchmarks import __main__ as command
-from benchmarks import baselines, fanouts, scale
+from benchmarks import __main__, baselines, fanouts, scale
 from benchmarks.answering import AFTER, BEFORE, Bucket, Engine, target
 from benchmarks.bench import Bench
 from benchmarks.counters import CPU_TIME, Cost, Counters
@@ -258,9 +257,9 @@ def measured(monkeypatch, tmp_path):
     """Runs the command on figures that are given; its exit code and what it wrote."""
 
     def run(*figures, arguments=()):
-        monkeypatch.setattr(command, "MEASURES", {"mine": lambda _bench: iter(figures)})
+        monkeypatch.setattr(__main__, "MEASURES", {"mine": lambda _bench: iter(figures)})
         with mock.patch.dict(os.environ):
-            code = command.main(["--results", str(tmp_path / "results.json"), *arguments])
+            code = __main__.main(["--results", str(tmp_path / "results.json"), *arguments])
         return code, json.loads((tmp_path / "results.json").read_text())
 
     return run
@@ -269,12 +268,12 @@ def measured(monkeypatch, tmp_path):
 @pytest.fixture
 def commanded(monkeypatch, tmp_path):
     """Runs the command with a work to measure; its exit code. A full run's results are in the test's folder."""
-    monkeypatch.setattr(command, "RESULTS", tmp_path / "full.json")
+    monkeypatch.setattr(__main__, "RESULTS", tmp_path / "full.json")
 
     def run(*arguments, work=lambda: None):
-        monkeypatch.setattr(command, "MEASURES", {"mine": lambda _bench: [work(), figure(0.05)][1:]})
+        monkeypatch.setattr(__main__, "MEASURES", {"mine": lambda _bench: [work(), figure(0.05)][1:]})
         with mock.patch.dict(os.environ):
-            return command.main(list(arguments))
+            return __main__.main(list(arguments))
 
     return run
 

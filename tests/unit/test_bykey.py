@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.jobs.redrive.bykey import parts_by_key, unknown_by_key
+from sync_rules.jobs.redrive.work import parts_by_key, unknown_by_key
 from sync_rules.language.load import parse_rules
 from tests import every_kind
 from tests.builders import key

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
+from sync_rules.language.codes import CODES
 from sync_rules.language.load import check_rules
-from sync_rules.language.m_codes import CODES
 
 BROKEN = sorted((Path(__file__).parent / "broken").glob("*.yaml"))
 GOOD = """
@@ -28,7 +28,7 @@ def empty_directory(tmp_path, monkeypatch):
 def test_check_says_what_stands_beside_the_broken_file(file, tmp_path, capsys):
     """Every problem at once, at its line and column, with the code, letter for letter; exit 1 when one is an error."""
     (tmp_path / file.name).write_bytes(file.read_bytes())
-    code = cli.main(["check", file.name])
+    code = main.main(["check", file.name])
     shown = capsys.readouterr().out
     assert shown == file.with_suffix(".txt").read_text()
     assert code == int("error" in shown.rsplit("\n\n", 1)[-1])
@@ -43,22 +43,22 @@ def test_every_code_has_a_broken_file():
 def test_check_sums_up_what_is_well(tmp_path, capsys):
     """One line for a file without a problem; exit 0."""
     (tmp_path / "rules.yaml").write_text(GOOD)
-    assert cli.main(["check"]) == 0
+    assert main.main(["check"]) == 0
     assert capsys.readouterr().out == "rules.yaml: 1 rule, 2 entities, 2 tables: well\n"
 
 
 def test_check_lets_warnings_pass_unless_told(tmp_path, capsys):
     """A warning is shown and exits with 0; `--strict-warnings` makes it 1."""
     (tmp_path / "rules.yaml").write_text(GOOD.replace("{book_id: S}", '{book_id: S}, name: "${NEVER_SET}"'))
-    assert cli.main(["check"]) == 0
+    assert main.main(["check"]) == 0
     assert "[SR405, warning]" in capsys.readouterr().out
-    assert cli.main(["check", "--strict-warnings"]) == 1
+    assert main.main(["check", "--strict-warnings"]) == 1
 
 
 def test_check_prints_json_for_machines(tmp_path, capsys):
     """An array, as editors and CI read it: code, place, message, why and cure of each problem."""
     (tmp_path / "rules.yaml").write_text(GOOD.replace("book.author_name", "bok.author_name"))
-    assert cli.main(["check", "--json"]) == 1
+    assert main.main(["check", "--json"]) == 1
     (problem,) = json.loads(capsys.readouterr().out)
     assert {**problem, "why": "", "cure": ""} == {
         "code": "SR102",
@@ -74,7 +74,7 @@ def test_check_prints_json_for_machines(tmp_path, capsys):
     assert problem["why"]
     assert problem["cure"]
     (tmp_path / "rules.yaml").write_text(GOOD)
-    assert cli.main(["check", "--json"]) == 0
+    assert main.main(["check", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
 
 
@@ -83,7 +83,7 @@ def test_check_of_an_unreadable_file_exits_with_2(content, tmp_path, capsys):
     """A missing file, or one that is not UTF-8, is said in one line and not taken for a failed check."""
     if content is not None:
         (tmp_path / "rules.yaml").write_bytes(content)
-    assert cli.main(["check"]) == 2
+    assert main.main(["check"]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.count("\n") == 1
@@ -93,12 +93,12 @@ def test_check_of_an_unreadable_file_exits_with_2(content, tmp_path, capsys):
 def test_check_explains_every_code(capsys):
     """`--explain` needs no file; an unknown code is the user's mistake."""
     for code, entry in CODES.items():
-        assert cli.main(["check", "--explain", code.lower()]) == 0
+        assert main.main(["check", "--explain", code.lower()]) == 0
         shown = capsys.readouterr().out
         assert entry.title in shown
         assert entry.why in shown
         assert entry.cure in shown
-    assert cli.main(["check", "--explain", "SR999"]) == 2
+    assert main.main(["check", "--explain", "SR999"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sync_rules import __version__
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.cli.commands import check
 from sync_rules.model.errors import StoreError, UserError
 
@@ -19,30 +19,30 @@ def fails_with(monkeypatch, error):
         raise error
 
     monkeypatch.setattr(check, "read_text", fail)
-    monkeypatch.delenv(cli.DEBUG, raising=False)
+    monkeypatch.delenv(main.DEBUG, raising=False)
 
 
-@pytest.mark.parametrize("verb", cli.VERBS)
+@pytest.mark.parametrize("verb", main.VERBS)
 def test_every_verb_has_help(verb, capsys):
     """Each line of the registry leads to a command that can be called, and whose help begins with that line."""
-    assert cli.main([verb, "--help"]) == 0
-    assert cli.VERBS[verb] in " ".join(capsys.readouterr().out.split())
+    assert main.main([verb, "--help"]) == 0
+    assert main.VERBS[verb] in " ".join(capsys.readouterr().out.split())
 
 
 def test_help_names_every_verb_without_loading_it():
     """`--help` is quick: it imports no command."""
     script = (
-        "import sys; from sync_rules import cli; code = cli.main(['--help']);"
+        "import sys; from sync_rules import cli; code = main.main(['--help']);"
         "sys.exit(code or any(name.startswith('sync_rules.cli.commands.') for name in sys.modules) or 'boto3' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    for verb in cli.VERBS:
+    for verb in main.VERBS:
         assert f"  {verb} " in done.stdout
 
 
 def test_version_is_shown(capsys):
     """`--version` is one line."""
-    assert cli.main(["--version"]) == 0
+    assert main.main(["--version"]) == 0
     assert capsys.readouterr().out == f"sync-rules {__version__}\n"
 
 
@@ -56,28 +56,28 @@ def test_module_is_the_command():
 @pytest.mark.parametrize("arguments", [[], ["chek"], ["check", "--jsn"], ["--nothing"], ["check", "a", "b"]])
 def test_usage_mistakes_exit_with_2(arguments, capsys):
     """What cannot be parsed is the user's mistake."""
-    assert cli.main(arguments) == 2
+    assert main.main(arguments) == 2
     assert "Usage" in "".join(capsys.readouterr())
 
 
 def test_user_errors_are_told_in_words(monkeypatch, capsys):
     """No traceback for what the user can mend."""
     fails_with(monkeypatch, UserError("expected a file, found none: write one"))
-    assert cli.main(["check"]) == 2
+    assert main.main(["check"]) == 2
     assert capsys.readouterr().err == "sync-rules: expected a file, found none: write one\n"
 
 
 def test_store_errors_are_not_our_bug(monkeypatch, capsys):
     """A service that does not answer is said by its own code."""
     fails_with(monkeypatch, StoreError("ResourceNotFoundException", "no such table"))
-    assert cli.main(["check"]) == 2
+    assert main.main(["check"]) == 2
     assert "ResourceNotFoundException" in capsys.readouterr().err
 
 
 def test_our_bugs_exit_with_3_and_show_no_values(monkeypatch, capsys):
     """An unexpected exception is ours: one line, without its message, which may hold values of items."""
     fails_with(monkeypatch, ValueError("secret"))
-    assert cli.main(["check"]) == 3
+    assert main.main(["check"]) == 3
     shown = capsys.readouterr().err
     assert shown.count("\n") == 1
     assert "a bug of ours (ValueError" in shown
@@ -87,8 +87,8 @@ def test_our_bugs_exit_with_3_and_show_no_values(monkeypatch, capsys):
 def test_our_bugs_show_their_traceback_when_asked(monkeypatch, capsys):
     """SYNC_RULES_DEBUG=1 shows everything."""
     fails_with(monkeypatch, ValueError("secret"))
-    monkeypatch.setenv(cli.DEBUG, "1")
-    assert cli.main(["check"]) == 3
+    monkeypatch.setenv(main.DEBUG, "1")
+    assert main.main(["check"]) == 3
     assert "Traceback" in capsys.readouterr().err
 
 
@@ -96,28 +96,28 @@ def test_our_bugs_show_their_traceback_when_asked(monkeypatch, capsys):
 def test_interrupt_exits_with_130(monkeypatch, capsys, words):
     """Ctrl-C is no bug and no success, and is said, with the words of the command if it has some."""
     fails_with(monkeypatch, KeyboardInterrupt(*filter(None, [words])))
-    assert cli.main(["check"]) == 130
+    assert main.main(["check"]) == 130
     assert capsys.readouterr().err == f"sync-rules: {words or 'interrupted'}\n"
 
 
 def test_help_cuts_no_line_at_80_columns(monkeypatch, capsys):
     """Each verb is said as a whole on a terminal of the usual width."""
     monkeypatch.setenv("COLUMNS", "80")
-    assert cli.main(["--help"]) == 0
+    assert main.main(["--help"]) == 0
     assert "..." not in capsys.readouterr().out.partition("Commands:")[2]
 
 
 def test_output_that_is_not_taken_is_no_bug_of_ours(monkeypatch, capsys):
     """A full disk below a command that prints: one line that says so, exit code 2."""
     fails_with(monkeypatch, OSError(errno.ENOSPC, "No space left on device"))
-    assert cli.main(["check"]) == 2
+    assert main.main(["check"]) == 2
     assert capsys.readouterr().err == "sync-rules: cannot write the output: No space left on device\n"
 
 
 def test_output_error_of_a_file_we_forgot_stays_our_bug(monkeypatch, capsys):
     """What has the name of a file should have been said by whoever opened that."""
     fails_with(monkeypatch, OSError(errno.ENOSPC, "No space left on device", "x"))
-    assert cli.main(["check"]) == 3
+    assert main.main(["check"]) == 3
     assert "a bug of ours (OSError" in capsys.readouterr().err
 
 
@@ -155,7 +155,7 @@ def test_output_whose_reader_has_left_ends_quietly(unbuffered):
 def test_output_that_rich_ends_is_no_drift(monkeypatch):
     """Where the reader has left, rich exits with 1 by itself, which would be for a check that failed."""
     fails_with(monkeypatch, SystemExit(1))
-    assert cli.main(["check"]) == 2
+    assert main.main(["check"]) == 2
 
 
 def test_a_file_that_may_not_be_read_is_said_in_one_line(monkeypatch, tmp_path, capsys):
@@ -164,5 +164,5 @@ def test_a_file_that_may_not_be_read_is_said_in_one_line(monkeypatch, tmp_path, 
     file.write_text("")
     monkeypatch.setattr("os.access", lambda *_, **__: False)
     fails_with(monkeypatch, UserError("cannot be read"))
-    assert cli.main(["check", str(file)]) == 2
+    assert main.main(["check", str(file)]) == 2
     assert capsys.readouterr().err == "sync-rules: cannot be read\n"

@@ -11,8 +11,7 @@ from sync_rules.model.items import Change, Check, Condition, Test, Transaction, 
 from sync_rules.model.lookups import Find
 from sync_rules.model.templates import parse_template
 from sync_rules.model.where import compile_where
-from sync_rules.rules.kinds.collect import CollectRule
-from sync_rules.rules.kinds.element import parse_element
+from sync_rules.rules.kinds.collect import CollectRule, parse_element
 from sync_rules.rules.rule import Part, Trouble
 from tests.builders import entity, exists, index, key, n, s, table
 from tests.part_worlds import ROAD, PartWorld, rules_of

@@ -14,7 +14,7 @@ from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.lab.trial import tried, variants
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
-from sync_rules.rules import compiled_file as compiled
+from sync_rules.rules import compiled_file
 from sync_rules.rules.fingerprints import of_each
 from tests.every_kind import EFFECTS, RULES, text_of
 from tests.test_house import ROOT
@@ -43,7 +43,7 @@ def built(text: str, folder: Path) -> bytes:
     file.write_text(text)
     deployment = deployment_of(file)
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
-    return compiled.written(deployment.rules, marks)
+    return compiled_file.written(deployment.rules, marks)
 
 
 def told(value: object) -> object:
@@ -63,7 +63,7 @@ def told(value: object) -> object:
 def test_compiled_rules_are_those_of_the_file(text, tmp_path):
     """Whatever the kinds: field by field and in order, with the same fingerprints, and each entity is but one."""
     given = {"STAGE": "test", "TABLE_PREFIX": "test-"}
-    found, expected = compiled.read(built(text, tmp_path), "x", given), parse_rules(text, environ=given)
+    found, expected = compiled_file.read(built(text, tmp_path), "x", given), parse_rules(text, environ=given)
     assert told(found) == told(expected)
     assert of_each(found) == of_each(expected)
     for rule in found.rules.values():
@@ -75,7 +75,7 @@ def test_compiled_rules_are_those_of_the_file(text, tmp_path):
 @pytest.mark.parametrize("folder", [file.parent for file in EXAMPLES], ids=lambda folder: folder.name)
 def test_compiled_rules_do_what_the_file_says(folder, tmp_path):
     """The scenario of each example is played by its compiled rules."""
-    rules = compiled.read(built((folder / "rules.yaml").read_text(), tmp_path), "x", {})
+    rules = compiled_file.read(built((folder / "rules.yaml").read_text(), tmp_path), "x", {})
     trial = tried(load_scenario(folder, rules), variants()[0])
     assert trial.ok, trial.account()
 
@@ -94,7 +94,7 @@ def test_compiled_rules_do_what_the_file_says(folder, tmp_path):
 def test_compiled_variables_have_their_values_of_where_it_runs(given, tmp_path):
     """As if the file were read there, with all that follows from a value: names, places, fingerprints."""
     expected = parse_rules(PLACES, environ=given)
-    found = compiled.read(built(PLACES, tmp_path), "rules.compiled", given)
+    found = compiled_file.read(built(PLACES, tmp_path), "rules.compiled", given)
     assert told(found) == told(expected)
     assert list(found.by_physical_name) == list(expected.by_physical_name)
 
@@ -112,7 +112,7 @@ def test_compiled_variables_have_their_values_of_where_it_runs(given, tmp_path):
 def test_compiled_values_that_do_not_fit_are_refused(given, message, tmp_path):
     """Where the build could not know them, and with the same words as in a rules file."""
     with pytest.raises(UserError, match=r"^rules\.compiled: ") as raised:
-        compiled.read(built(PLACES, tmp_path), "rules.compiled", given)
+        compiled_file.read(built(PLACES, tmp_path), "rules.compiled", given)
     assert message in str(raised.value)
 
 
@@ -143,7 +143,7 @@ def with_stamp(data: bytes, **changed: object) -> bytes:
 def test_compiled_by_something_else_is_refused(change, message, tmp_path):
     """Another version, Python or code: an error that says to build again, and no guess."""
     with pytest.raises(UserError, match="Build again") as raised:
-        compiled.read(change(built(PLACES, tmp_path)), "rules.compiled", GIVEN)
+        compiled_file.read(change(built(PLACES, tmp_path)), "rules.compiled", GIVEN)
     assert message in str(raised.value)
 
 
@@ -153,8 +153,8 @@ def test_compiled_rules_have_nothing_that_was_worked_out(tmp_path):
     file.write_text(PLACES)
     deployment = deployment_of(file)
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
-    before = compiled.written(deployment.rules, marks)
+    before = compiled_file.written(deployment.rules, marks)
     assert deployment.rules.by_physical_name
     assert deployment.rules.sieves
     assert "by_physical_name" in vars(deployment.rules)
-    assert compiled.written(deployment.rules, marks) == before
+    assert compiled_file.written(deployment.rules, marks) == before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.adapters.streams import RecordsPage, Shard
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.lab.demo.example import ExpiringReader, answers, folder_of
 from sync_rules.lab.demo.pipeline import hastened
 from sync_rules.model.errors import UserError
@@ -40,9 +40,9 @@ def test_demo_finds_an_example_by_name_or_folder(examples):
 
 def test_demo_nonsense_names_the_examples(examples, capsys):
     """A name that is no example's is the user's mistake: the examples are listed, the likeliest is asked for."""
-    assert cli.main(["demo", "nonsense"]) == 2
+    assert main.main(["demo", "nonsense"]) == 2
     assert capsys.readouterr().err == "sync-rules: no example 'nonsense'. Known: car-parts, mailing-addresses.\n"
-    assert cli.main(["demo", "car-part"]) == 2
+    assert main.main(["demo", "car-part"]) == 2
     assert capsys.readouterr().err.endswith("Did you mean 'car-parts'?\n")
 
 

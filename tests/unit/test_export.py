@@ -16,7 +16,7 @@ from sync_rules.jobs.backfill import export
 from sync_rules.jobs.backfill.export import Bucket, ExportFile, Folder, open_export, shelf_of
 from sync_rules.jobs.backfill.page import Chosen
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Pace
 from sync_rules.pipeline.requests import Read, Scan
 from sync_rules.rules.ruleset import Rules
 from tests.builders import entity, order_item, s, shop, table, user_item

@@ -11,7 +11,7 @@ import pytest
 from moto import mock_aws
 
 from sync_rules.adapters import aws, sqs
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.cli.commands.failures import lines as table_lines
 from sync_rules.cli.commands.failures import show
 from sync_rules.model.items import Failure, ItemKey
@@ -37,7 +37,7 @@ def failures(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(*options: str, as_json: bool = True) -> tuple[int, list | str]:
-        code = cli.main(["failures", *options, *(["--json"] if as_json else [])])
+        code = main.main(["failures", *options, *(["--json"] if as_json else [])])
         out, run.err = capsys.readouterr()
         return code, [json.loads(line) for line in out.splitlines()] if as_json else out
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from tests.every_kind import RULES, text_of
 from tests.reports import needs_graphviz
 
@@ -28,7 +28,7 @@ def test_graph_prints_the_format_asked_for(rules_file, options, begins, capsys):
     """Mermaid unless said otherwise, to the terminal unless a file is named."""
     if "svg" in options:
         needs_graphviz()
-    assert cli.main(["graph", str(rules_file), *options]) == 0
+    assert main.main(["graph", str(rules_file), *options]) == 0
     out = capsys.readouterr().out
     assert out.startswith(begins)
     assert out.endswith("\n")
@@ -47,7 +47,7 @@ def test_graph_prints_the_format_asked_for(rules_file, options, begins, capsys):
 def test_graph_writes_what_the_file_is_called(rules_file, tmp_path, name, options, begins):
     """The ending of the file says the format, unless --format does."""
     out = tmp_path / name
-    assert cli.main(["graph", str(rules_file), "--out", str(out), *options]) == 0
+    assert main.main(["graph", str(rules_file), "--out", str(out), *options]) == 0
     assert out.read_text().startswith(begins)
 
 
@@ -55,14 +55,14 @@ def test_graph_without_graphviz_says_how_to_get_the_picture(rules_file, tmp_path
     """An SVG needs the extra `report`; without it nothing is written."""
     monkeypatch.setitem(sys.modules, "pygraphviz", None)
     out = tmp_path / "a.svg"
-    assert cli.main(["graph", str(rules_file), "--out", str(out)]) == 2
+    assert main.main(["graph", str(rules_file), "--out", str(out)]) == 2
     assert "install sync-rules[report]" in capsys.readouterr().err
     assert not out.exists()
 
 
 def test_graph_cannot_write_everywhere(rules_file, tmp_path, capsys):
     """A place that cannot be written is the user's mistake."""
-    assert cli.main(["graph", str(rules_file), "--out", str(tmp_path / "nowhere" / "a.dot")]) == 2
+    assert main.main(["graph", str(rules_file), "--out", str(tmp_path / "nowhere" / "a.dot")]) == 2
     assert "nowhere/a.dot: expected a place where a file can be written" in capsys.readouterr().err
 
 
@@ -73,7 +73,7 @@ def test_graph_writes_over_no_rules_file_and_nothing_it_cannot_draw(rules_file, 
     before = rules_file.read_text()
     out = rules_file.parent / name
     for options in ([], ["--format", "dot"]):
-        assert cli.main(["graph", str(rules_file), "--out", str(out), *options]) == 2
+        assert main.main(["graph", str(rules_file), "--out", str(out), *options]) == 2
         assert f"{out}: " in capsys.readouterr().err
     assert rules_file.read_text() == before
     assert sorted(path.name for path in rules_file.parent.iterdir()) == ["link.dot", "rules.yaml"]
@@ -90,7 +90,7 @@ def test_graph_keeps_standard_error_clean_while_it_draws(rules_file, monkeypatch
         return draw(*arguments, **options)
 
     monkeypatch.setattr(pygraphviz.AGraph, "draw", loud)
-    assert cli.main(["graph", str(rules_file), "--format", "svg"]) == 0
+    assert main.main(["graph", str(rules_file), "--format", "svg"]) == 0
     os.write(2, b"after")
     assert capfd.readouterr().err == "after"
 
@@ -99,5 +99,5 @@ def test_graph_of_a_file_with_errors_is_refused(tmp_path, capsys):
     """A rules file that check refuses has no graph."""
     file = tmp_path / "rules.yaml"
     file.write_text(text_of({"it": "copy usr.name into order.user_name"}))
-    assert cli.main(["graph", str(file)]) == 2
+    assert main.main(["graph", str(file)]) == 2
     assert "SR" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from moto import mock_aws
 
 from handlers import fanout, stream
 from sync_rules.adapters import aws
-from sync_rules.adapters.rate import Rate
+from sync_rules.adapters.budget import Rate
 from sync_rules.functions import runtime
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from sync_rules.jobs.dryrun.heaviest import Heaviest
+from sync_rules.jobs.dryrun.planner import Heaviest
 
 
 def test_heaviest_is_exact_as_long_as_there_is_room():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.model.indexkeys import asked_by_indexes, fitting
+from sync_rules.model.sizes import asked_by_indexes, fitting
 from tests.builders import index, n, s, table
 
 

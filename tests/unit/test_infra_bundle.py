@@ -18,7 +18,7 @@ from sync_rules.deploy.imports import Sources, reached
 from sync_rules.deploy.template import written
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
-from sync_rules.rules import compiled_file as compiled
+from sync_rules.rules import compiled_file
 from tests.every_kind import RULES, text_of
 from tests.test_house import ROOT
 
@@ -84,7 +84,7 @@ def test_bundle_runs_with_nothing_but_boto3_beside_it(template, rules_file, tmp_
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[]\n"
     monkeypatch.setenv("BUCKET_OF_MINE", "mine")
-    rules = compiled.read((out / "rules.compiled").read_bytes(), "rules.compiled")
+    rules = compiled_file.read((out / "rules.compiled").read_bytes(), "rules.compiled")
     assert rules.fingerprint == load_rules(rules_file).fingerprint
     assert (out / "helpers" / "words.py").exists()
     there = {path.name for path in out.iterdir()}
@@ -187,5 +187,5 @@ def test_bundle_says_for_which_python_the_rules_are(template, tmp_path, monkeypa
     monkeypatch.setattr(bundling, "install", lambda *_: None)
     bundle(tmp_path / "out", template)
     with pytest.raises(UserError, match=r"for Python 3\.12, and here is") as raised:
-        compiled.read((tmp_path / "out" / "rules.compiled").read_bytes(), "rules.compiled")
+        compiled_file.read((tmp_path / "out" / "rules.compiled").read_bytes(), "rules.compiled")
     assert "Build again" in str(raised.value)

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from tests.test_house import ROOT
 
 
@@ -25,7 +25,7 @@ def template(tmp_path, monkeypatch):
 def test_infra_check_of_the_noted_rules_file_is_well(template, capsys):
     """Nothing differs, nothing is said, nothing is written."""
     before = template.read_bytes()
-    assert cli.main(["infra", "--check"]) == 0
+    assert main.main(["infra", "--check"]) == 0
     assert capsys.readouterr().out == ""
     assert template.read_bytes() == before
 
@@ -35,7 +35,7 @@ def test_infra_check_shows_each_block_that_differs_and_writes_nothing(template, 
     rules = template.parent / "examples/organisations-users-tickets/rules.yaml"
     rules.write_text(rules.read_text().replace("desk:  ", "desks: ").replace("table: desk", "table: desks"))
     before = template.read_bytes()
-    assert cli.main(["infra", "--check"]) == 1
+    assert main.main(["infra", "--check"]) == 1
     shown = capsys.readouterr()
     assert "+  DesksStreamArn:" in shown.out
     assert "parameters, conditions, streams, tables" in shown.err
@@ -46,23 +46,23 @@ def test_infra_writes_the_template_of_another_rules_file_and_notes_it(template, 
     """From then on that file is the one it is for; outside of the blocks nothing changed."""
     before = template.read_text()
     mode = template.stat().st_mode
-    assert cli.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 0
+    assert main.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 0
     assert "is now that of examples/game-players/rules.yaml" in capsys.readouterr().out
     assert "SyncRules: {Rules: examples/game-players/rules.yaml}" in template.read_text()
     assert template.stat().st_mode == mode
-    assert cli.main(["infra", "--check"]) == 0
-    assert cli.main(["infra", "--rules", "examples/organisations-users-tickets/rules.yaml"]) == 0
+    assert main.main(["infra", "--check"]) == 0
+    assert main.main(["infra", "--rules", "examples/organisations-users-tickets/rules.yaml"]) == 0
     assert template.read_text() == before
-    assert cli.main(["infra"]) == 0
+    assert main.main(["infra"]) == 0
     assert "up to date" in capsys.readouterr().out
 
 
 def test_infra_iam_prints_each_role_and_why(template, capsys):
     """What each function may do; with --explain, for which rule."""
-    assert cli.main(["infra", "iam"]) == 0
+    assert main.main(["infra", "iam"]) == 0
     plain = capsys.readouterr().out
     assert "StreamRole" in plain
-    assert cli.main(["infra", "iam", "--explain"]) == 0
+    assert main.main(["infra", "iam", "--explain"]) == 0
     explained = capsys.readouterr().out
     assert "open-tickets" in explained
     assert len(explained) > len(plain)
@@ -80,7 +80,7 @@ def test_infra_iam_prints_each_role_and_why(template, capsys):
 )
 def test_infra_mistakes_are_told(template, arguments, told, capsys):
     """With exit code 2 and a sentence."""
-    assert cli.main(["infra", *arguments]) == 2
+    assert main.main(["infra", *arguments]) == 2
     assert told in capsys.readouterr().err
 
 
@@ -88,7 +88,7 @@ def test_infra_with_a_block_missing_writes_nothing(template, capsys):
     """The error names the file and the mark to put there."""
     text = template.read_text().replace("# >>> sync-rules: alarms", "#").replace("# <<< sync-rules: alarms", "#")
     template.write_text(text)
-    assert cli.main(["infra"]) == 2
+    assert main.main(["infra"]) == 2
     assert "template.yaml: no block alarms. Put `# >>> sync-rules: alarms`" in capsys.readouterr().err
     assert template.read_text() == text
 
@@ -97,12 +97,12 @@ def test_infra_keeps_the_ends_of_lines(template, capsys):
     """A template with CRLF is up to date as one without, and has them everywhere when it was written."""
     windows = template.read_bytes().replace(b"\n", b"\r\n")
     template.write_bytes(windows)
-    assert cli.main(["infra", "--check"]) == 0
-    assert cli.main(["infra"]) == 0
+    assert main.main(["infra", "--check"]) == 0
+    assert main.main(["infra"]) == 0
     assert "up to date" in capsys.readouterr().out
     assert template.read_bytes() == windows
-    assert cli.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 0
-    assert cli.main(["infra", "--rules", "examples/organisations-users-tickets/rules.yaml"]) == 0
+    assert main.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 0
+    assert main.main(["infra", "--rules", "examples/organisations-users-tickets/rules.yaml"]) == 0
     assert template.read_bytes() == windows
 
 
@@ -110,7 +110,7 @@ def test_infra_writes_what_a_link_leads_to(template):
     """The link stays one."""
     kept = template.rename(template.with_name("kept.yaml"))
     template.symlink_to(kept.name)
-    assert cli.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 0
+    assert main.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 0
     assert template.is_symlink()
     assert "game-players" in kept.read_text()
 
@@ -119,8 +119,8 @@ def test_infra_leaves_a_template_that_is_read_only(template, capsys):
     """Somebody does not want it written; --check does not mind."""
     before = template.read_bytes()
     template.chmod(0o444)
-    assert cli.main(["infra", "--check"]) == 0
-    assert cli.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 2
+    assert main.main(["infra", "--check"]) == 0
+    assert main.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 2
     assert "template.yaml is read-only" in capsys.readouterr().err
     assert template.read_bytes() == before
 
@@ -129,9 +129,9 @@ def test_infra_warns_of_rules_that_are_elsewhere(template, tmp_path_factory, cap
     """What `sam build` does with them is said; it is written nevertheless."""
     rules = tmp_path_factory.mktemp("elsewhere") / "rules.yaml"
     shutil.copy(template.parent / "examples/game-players/rules.yaml", rules)
-    assert cli.main(["infra", "--rules", str(rules)]) == 0
+    assert main.main(["infra", "--rules", str(rules)]) == 0
     assert f"{rules} is outside of {template.parent}: `sam build` finds it only where" in capsys.readouterr().err
-    assert cli.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 0
+    assert main.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 0
     assert capsys.readouterr().err == ""
 
 
@@ -141,10 +141,10 @@ def test_infra_warns_of_an_index_that_the_next_deployment_deletes(template, caps
     text = (ROOT / "tests/deploy/rules.yaml").read_text()
     one_more = text.replace("indexes: {by_author", "indexes: {other: {o: S}, by_author")
     rules.write_text(one_more)
-    assert cli.main(["infra", "--rules", "rules.yaml"]) == 0
+    assert main.main(["infra", "--rules", "rules.yaml"]) == 0
     capsys.readouterr()
     rules.write_text(text)
     assert one_more != text
-    assert cli.main(["infra", "--check"]) == 1
-    assert cli.main(["infra"]) == 0
+    assert main.main(["infra", "--check"]) == 1
+    assert main.main(["infra"]) == 0
     assert capsys.readouterr().err.count("BooksTable is left without index other") == 2

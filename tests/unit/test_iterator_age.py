@@ -9,7 +9,7 @@ import pytest
 from moto import mock_aws
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.rate import Rate
+from sync_rules.adapters.budget import Rate
 from sync_rules.jobs.backfill.throttle import PERIOD_SECONDS, Brake, IteratorAge, utc_now
 from sync_rules.model.errors import StoreError
 from tests.unit.test_rate import Clock

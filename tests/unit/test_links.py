@@ -5,7 +5,7 @@ from itertools import chain, product
 import pytest
 
 from sync_rules.language.load import RulesFileError, check_rules, parse_rules
-from sync_rules.model import lookups as finding
+from sync_rules.model import lookups
 from sync_rules.model.entities import Ref
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import Pointer
@@ -229,12 +229,12 @@ POINTING = [
 ]
 
 
-@pytest.mark.parametrize("kept", [3, finding.LINKS_KEPT_MAX])
+@pytest.mark.parametrize("kept", [3, lookups.LINKS_KEPT_MAX])
 def test_pointer_tells_the_same_whatever_it_remembers(kept, monkeypatch):
     """As one that was never asked does, whatever was asked before and also after it forgot; and never are more keys kept
     than it says.
     """
-    monkeypatch.setattr(finding, "LINKS_KEPT_MAX", kept)
+    monkeypatch.setattr(lookups, "LINKS_KEPT_MAX", kept)
     asked = Pointer(LINKED, OWNER)
     for item in chain.from_iterable(product(POINTING, POINTING)):
         fields = {field: value for field, ref in LINKED if (value := ref.read(item)) is not None}

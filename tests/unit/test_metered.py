@@ -10,8 +10,7 @@ import pytest
 from benchmarks import answering
 from sync_rules.adapters.budget import Budget, within_budget
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS, Costs, MeteredStore
-from sync_rules.adapters.units import base_units
+from sync_rules.adapters.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS, Costs, MeteredStore, base_units
 from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import (

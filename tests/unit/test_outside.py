@@ -17,7 +17,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.effects import NOBODY, archive_of, caller_of, require_buckets
 from sync_rules.adapters.functions import RememberedInMemory, RememberedInTable, function_of
 from sync_rules.adapters.s3 import S3Archive
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.cli.commands.run import forgetful
 from sync_rules.functions import runtime
 from sync_rules.jobs.consume.run import Files, LocalRun
@@ -26,7 +26,7 @@ from sync_rules.model.items import Change, ItemKey, Keep
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import CallMessage, PushMessage
 from sync_rules.pipeline.requests import World
-from sync_rules.rules import compiled_file as compiled
+from sync_rules.rules import compiled_file
 from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.kinds.call import CallRule
 from sync_rules.rules.ruleset import Rules
@@ -179,7 +179,7 @@ def test_outside_run_refuses_before_it_reads(world, folder, capsys):
     world.setattr("sync_rules.cli.commands.run.load_rules", lambda _file: rules)
     world.setattr("sync_rules.cli.commands.run.stream_arns", lambda *_: [])
     world.chdir(folder)
-    assert cli.main(["run", "rules.yaml", "--once"]) == 2
+    assert main.main(["run", "rules.yaml", "--once"]) == 2
     assert "bucket nowhere, of rule keep, does not exist" in capsys.readouterr().err
 
 
@@ -197,7 +197,7 @@ class Refusing:
 
 # ---------------------------------------------------------------- Lambda
 def deployed(monkeypatch, folder, rules: Rules, **environment: str) -> Consumer:
-    compiled.beside(folder / "rules.yaml").write_bytes(compiled.written(rules, {}))
+    compiled_file.beside(folder / "rules.yaml").write_bytes(compiled_file.written(rules, {}))
     monkeypatch.setenv(runtime.RULES_FILE, str(folder / "rules.yaml"))
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

@@ -25,9 +25,8 @@ from sync_rules.model.items import (
     Update,
     Write,
 )
-from sync_rules.model.limits import Limits
+from sync_rules.model.limits import Limits, Pace
 from sync_rules.model.numbers import spelt, total_of
-from sync_rules.model.pace import Pace
 from sync_rules.model.values import Item
 from sync_rules.pipeline.consumer import Breaker
 from sync_rules.pipeline.messages import PartMessage

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.cli.commands import plan
 from sync_rules.cli.show.plan import duration
-from sync_rules.jobs.backfill import job as backfill_job
+from sync_rules.jobs.backfill import job
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Scan
@@ -63,9 +63,9 @@ class Command:
         client = SimpleNamespace(meta=SimpleNamespace(region_name=self.region))
         monkeypatch.setattr(plan.aws, "dynamodb", lambda *_: client)
         monkeypatch.setattr(plan, "DynamoStore", lambda *_: self.scene.tap)
-        monkeypatch.setattr(backfill_job, "require", lambda *_, streams: None)
-        monkeypatch.setattr(backfill_job, "describe", lambda *_: {"TableArn": "arn", "ItemCount": 0})
-        monkeypatch.setattr("sync_rules.jobs.backfill.m_page.WAIT_MAX_SECONDS", 0)
+        monkeypatch.setattr(job, "require", lambda *_, streams: None)
+        monkeypatch.setattr(job, "describe", lambda *_: {"TableArn": "arn", "ItemCount": 0})
+        monkeypatch.setattr("sync_rules.jobs.backfill.page.WAIT_MAX_SECONDS", 0)
         self.client = client
 
     def books(self, count: int, **values) -> None:
@@ -76,7 +76,7 @@ class Command:
         self.state.write_text(json.dumps({"applied": fingerprints.of_each(self.scene.rules) | other}))
 
     def __call__(self, *options: str) -> tuple[int, str, str]:
-        code = cli.main(["plan", str(self.file), *options])
+        code = main.main(["plan", str(self.file), *options])
         out, err = self.capsys.readouterr()
         assert "SECRET" not in out + err
         assert self.scene.tap.writes == []

@@ -8,14 +8,14 @@ import pytest
 
 from benchmarks.answering import THROTTLED, Bucket
 from sync_rules.adapters import aws
-from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.pressure import (
+from sync_rules.adapters.batch_writer import (
     BATCH_WAIT_MAX_SECONDS,
     BATCH_WAIT_SECONDS,
     BETWEEN_THROTTLES_STATEMENTS,
     CALM_STATEMENTS,
     Pressure,
 )
+from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.model.items import WRITTEN, Result, Status
 from sync_rules.pipeline.requests import Apply
 from tests.builders import exists, n, update

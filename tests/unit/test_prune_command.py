@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.cli.commands import prune
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Result, Status
@@ -41,7 +41,7 @@ class Command:
         self.now.write_text(text_of({name: BEFORE[name] for name in names}))
 
     def __call__(self, *options: str) -> tuple[int, list[str], str]:
-        code = cli.main(["prune", str(self.before), str(self.now), *options])
+        code = main.main(["prune", str(self.before), str(self.now), *options])
         out, err = self.capsys.readouterr()
         return code, out.splitlines(), err
 

@@ -13,8 +13,8 @@ import pytest
 from sync_rules.adapters.streams import RecordsTrimmedError, ShardGoneError
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping, Step
-from sync_rules.jobs.consume.pump import Pump
 from sync_rules.jobs.consume.queue import LocalQueue
+from sync_rules.jobs.consume.run import Pump
 from sync_rules.jobs.consume.shards import ShardProgress
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey

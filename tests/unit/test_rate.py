@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.adapters.rate import BURST_SECONDS, RECOVERY_SECONDS, Rate
+from sync_rules.adapters.budget import BURST_SECONDS, RECOVERY_SECONDS, Rate
 
 
 class Clock:

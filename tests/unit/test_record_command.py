@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.cli.commands import record as command
 from sync_rules.cli.commands.record import FromNow, Tape, Until, only, taped
 from sync_rules.lab.recording import Header, read, writing
@@ -192,10 +192,10 @@ def run(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(command, "require", lambda _client, _rules: Survey())
     monkeypatch.setattr(command, "DynamoDBStreams", lambda _client: stream)
-    monkeypatch.setattr("sync_rules.jobs.consume.pump.WAIT_SECONDS", 0)
+    monkeypatch.setattr("sync_rules.jobs.consume.run.WAIT_SECONDS", 0)
 
     def command_line(*words: str) -> tuple[int, str, str]:
-        code = cli.main(["record", "--once", "--region", "eu-west-1", *words])
+        code = main.main(["record", "--once", "--region", "eu-west-1", *words])
         return code, *capsys.readouterr()
 
     return command_line

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.adapters.span import TRIMMED
-from sync_rules.adapters.streams import IteratorExpiredError, RecordsTrimmedError, ShardGoneError
+from sync_rules.adapters.streams import TRIMMED, IteratorExpiredError, RecordsTrimmedError, ShardGoneError
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.redrive import redriver as redrive

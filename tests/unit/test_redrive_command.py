@@ -12,9 +12,9 @@ from moto import mock_aws
 
 from sync_rules.adapters import aws, sqs
 from sync_rules.adapters.streams import RecordsPage, RecordsTrimmedError
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.cli.commands import redrive
-from sync_rules.jobs.redrive import redriver as driver
+from sync_rules.jobs.redrive import redriver
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Failure, Result, Status
 from sync_rules.pipeline.failure_records import failure_record
@@ -45,7 +45,7 @@ class Command:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(redrive, "DynamoStore", lambda *_: self.scene.tap)
         monkeypatch.setattr(redrive, "require", lambda *_args, **_options: None)
-        made = driver.Redriver
+        made = redriver.Redriver
         monkeypatch.setattr(
             redrive, "Redriver", lambda *a, **o: made(*a, **o, clock=self.days.time, sleep=self.days.sleep)
         )
@@ -54,7 +54,7 @@ class Command:
         (self.path / "rules.yaml").write_text(text)
 
     def __call__(self, *options: str) -> tuple[int, list[str], str]:
-        code = cli.main(["redrive", *options])
+        code = main.main(["redrive", *options])
         out, err = self.capsys.readouterr()
         assert SECRET not in out + err
         return code, out.splitlines(), err

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.adapters.documents import Held
-from sync_rules.adapters.state import applied
+from sync_rules.adapters.state import Held, applied
 from sync_rules.jobs.account.backfill import STOP, BackfillWork, asked_of, watched
-from sync_rules.jobs.backfill.head import HEAD, unfinished
 from sync_rules.jobs.backfill.job import Job, Selection
 from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.jobs.backfill.progress import HEAD, unfinished
 from sync_rules.jobs.backfill.scope import Scope
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.model.entities import Table

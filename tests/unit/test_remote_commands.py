@@ -10,18 +10,14 @@ import pytest
 
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.findings import Tally
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.cli.account import Account
-from sync_rules.cli.commands import backfill as backfill_command
-from sync_rules.cli.commands import backfill_in_account as inaccount_backfill
-from sync_rules.cli.commands import inaccount_verify
-from sync_rules.cli.commands import redrive as redrive_command
-from sync_rules.cli.commands import verify as verify_command
+from sync_rules.cli.commands import backfill, backfill_in_account, redrive, verify
 from sync_rules.cli.show.backfill import Meter
 from sync_rules.jobs.account.backfill import ASKED
-from sync_rules.jobs.account.figures import tally_body
 from sync_rules.jobs.account.stack import RUNNING, Execution, Stack
-from sync_rules.jobs.backfill.head import HEAD
+from sync_rules.jobs.account.verify_report import tally_body
+from sync_rules.jobs.backfill.progress import HEAD
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Scan
@@ -87,8 +83,8 @@ class Command:
         self.deployed = Deployed(self.scene)
         self.machine = Local(self.deployed)
         self.stack = "sync-rules"
-        monkeypatch.setattr(inaccount_verify.aws, "s3", lambda *_: None)
-        for module in (backfill_command, verify_command, redrive_command):
+        monkeypatch.setattr(verify.aws, "s3", lambda *_: None)
+        for module in (backfill, verify, redrive):
             monkeypatch.setattr(module, "account_of", self.account)
 
     def account(self, name: str, _machine: str, endpoint_url: str | None, region: str | None) -> Account:
@@ -96,7 +92,7 @@ class Command:
         return Account(Stack(name, "eu-west-1", outputs), self.machine, self.deployed.state, endpoint_url, region)
 
     def __call__(self, *words: str) -> tuple[int, str, str]:
-        code = cli.main(words)
+        code = main.main(words)
         said = self.capsys.readouterr()
         return code, said.out, said.err
 
@@ -317,7 +313,7 @@ def test_figures_of_a_fresh_run_have_nothing_before(command):
     assert (code, now["items_before"], now["writes_before"]) == (0, 0, 0), err
     assert now["items"] > 0
     command.leave_something("--segments", "3")
-    before = inaccount_backfill.watched(command.deployed.state, command.scene.rules).totals.items
+    before = backfill_in_account.watched(command.deployed.state, command.scene.rules).totals.items
     _, out, _ = command("backfill", "--remote", "--json", "--resume")
     now = json.loads(out.splitlines()[-1])["summary"]
     assert now["items_before"] == before > 0
@@ -342,9 +338,7 @@ def test_repair_in_the_account_names_its_queue(command):
     more = {"unlooked": {}, "broken": 0, "cure": "", "report": "verify-1/report"}
     command.deployed.state.save("verify/verify-1", found | more)
     body = SimpleNamespace(iter_lines=lambda: iter(()))
-    command.patch.setattr(
-        inaccount_verify.aws, "s3", lambda *_: SimpleNamespace(get_object=lambda **_named: {"Body": body})
-    )
+    command.patch.setattr(verify.aws, "s3", lambda *_: SimpleNamespace(get_object=lambda **_named: {"Body": body}))
     command.machine.watch = lambda name, _look: Execution(name, "SUCCEEDED")
     code, out, err = command("verify", "--remote", "--repair")
     assert code == 1, err

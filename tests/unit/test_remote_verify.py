@@ -10,17 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.audit import ledger_balance as balance
+from sync_rules.audit import ledger_balance
 from sync_rules.audit.drift_report import open_report, totals
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.account import Account as Deployed
-from sync_rules.cli.commands import inaccount_verify
+from sync_rules.cli.commands import verify as verify_command
 from sync_rules.jobs.account import verify as remote
-from sync_rules.jobs.account.figures import tally_of
-from sync_rules.jobs.account.sample import sample
 from sync_rules.jobs.account.stack import Execution, Stack
 from sync_rules.jobs.account.verify import VerifyWork
-from sync_rules.jobs.account.verify_unit import head_of
+from sync_rules.jobs.account.verify_report import tally_of
+from sync_rules.jobs.account.verify_unit import head_of, sample
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Read, Scan
 from sync_rules.rules.fingerprints import of_each
@@ -298,7 +297,7 @@ class Clock:
 @pytest.fixture
 def large(monkeypatch) -> Account:
     """A ledger of more pages than a call has time for, and much that is wrong elsewhere."""
-    monkeypatch.setattr(balance, "PAGE_MAX_ITEMS", 1)
+    monkeypatch.setattr(ledger_balance, "PAGE_MAX_ITEMS", 1)
     scene = wrong()
     scene.there("ledger", *({"PK": s(f"else#{i}"), "SK": s("x")} for i in range(50)))
     return Account(scene)
@@ -310,7 +309,7 @@ def test_remote_verify_gives_figures_of_segments_where_ledgers_are_too_much_for_
     said = machine.run(large.asked())
     assert said["error"] == "NotAllDone"
     rules = large.scene.rules
-    tallied = sorted(rule.name for _, some in balance.ledgers(rules, frozenset(rules.rules)) for rule in some)
+    tallied = sorted(rule.name for _, some in ledger_balance.ledgers(rules, frozenset(rules.rules)) for rule in some)
     titles = sorted({rules.rules[name].title for name in tallied})
     assert f"sync-rules verify{''.join(f' --rule {title}' for title in titles)}\n" in said["cause"]
     assert f"{tallied[0]}: OutOfTime: the ledgers are too much for one call" in said["cause"]
@@ -522,12 +521,12 @@ class Ended:
         return Execution(name, "FAILED" if self.said["error"] else "SUCCEEDED", self.said["error"], self.said["cause"])
 
 
-def watched(account: Account, said: dict, monkeypatch) -> inaccount_verify.Verdict:
+def watched(account: Account, said: dict, monkeypatch) -> verify_command.Verdict:
     """What the command makes of a verify that ended so."""
-    monkeypatch.setattr(inaccount_verify, "BucketReports", lambda *_given: account.shelf)
+    monkeypatch.setattr(verify_command, "BucketReports", lambda *_given: account.shelf)
     stack = Stack("sync-rules", "us-east-1", {"BucketName": "bucket"})
     deployed = Deployed(stack, Ended(said), account.state, "http://127.0.0.1:1", "us-east-1")
-    return inaccount_verify.verify_in_account(deployed, account.scene.rules, {}, detach=False)
+    return verify_command.verify_in_account(deployed, account.scene.rules, {}, detach=False)
 
 
 def test_remote_verify_command_says_that_figures_are_at_least_these(monkeypatch, capsys):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sync_rules.audit.compare import look_again, sweep_page
-from sync_rules.audit.repair import mend
+from sync_rules.audit.verifier import mend
 from sync_rules.model.items import ItemKey, Result, Status
 from sync_rules.pipeline.requests import Apply, Read, Scan
 from tests import every_kind

@@ -9,16 +9,14 @@ from dataclasses import replace
 import pytest
 
 from sync_rules.lab.delivery import VARIANTS, Delivery
-from sync_rules.lab.history import Event, history_of
 from sync_rules.lab.recording import Recorded, read
 from sync_rules.lab.rehearsal import Rehearsal
-from sync_rules.lab.replay import Mismatch, Replay, deed_of, load_data, replay
+from sync_rules.lab.replay import Event, Mismatch, Replay, deed_of, history_of, load_data, replay
 from sync_rules.lab.scenario import Expire
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Change, Delete, Put, Update
-from sync_rules.pipeline import consumer as batch
-from sync_rules.pipeline import reconcile
+from sync_rules.pipeline import consumer, reconcile
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.path import TreeRule
@@ -253,8 +251,8 @@ def rules_for(body: dict) -> Rules:
 # ---------------------------------------------------------------- what ends wrong
 def without_deletes(patch: pytest.MonkeyPatch) -> None:
     """A pipeline that does not look at records of deletes."""
-    real = batch.plan_batch
-    patch.setattr(batch, "plan_batch", lambda changes, rules: real([c for c in changes if c.new is not None], rules))
+    real = consumer.plan_batch
+    patch.setattr(consumer, "plan_batch", lambda changes, rules: real([c for c in changes if c.new is not None], rules))
 
 
 def without_removes(patch: pytest.MonkeyPatch) -> None:

@@ -8,12 +8,12 @@ import shlex
 
 import pytest
 
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.cli.commands.replay import SHOWN_MAX_EVENTS, replayed
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Delete
-from sync_rules.pipeline import consumer as batch
+from sync_rules.pipeline import consumer
 from sync_rules.rules.kinds.copy import CopyRule
 from tests import every_kind
 from tests.builders import key, s
@@ -30,7 +30,7 @@ def run(tmp_path, capsys, monkeypatch):
     (tmp_path / "rules.yaml").write_text(every_kind.text_of(every_kind.RULES | every_kind.EFFECTS))
 
     def command(*words: str) -> tuple[int, str, str]:
-        code = cli.main(["replay", *words])
+        code = main.main(["replay", *words])
         return code, *capsys.readouterr()
 
     return command
@@ -61,9 +61,9 @@ def test_replay_that_is_interrupted_says_that_nothing_was_written(run, monkeypat
 
 def break_deletes(monkeypatch) -> None:
     """A pipeline that does not look at records of deletes."""
-    real = batch.plan_batch
+    real = consumer.plan_batch
     monkeypatch.setattr(
-        batch, "plan_batch", lambda changes, rules: real([c for c in changes if c.new is not None], rules)
+        consumer, "plan_batch", lambda changes, rules: real([c for c in changes if c.new is not None], rules)
     )
 
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.cli.commands.run import loop, stop_signals, threads
 from sync_rules.cli.show.run import JsonDisplay, LineDisplay, display_on, line, summary_lines
 from sync_rules.jobs.consume import checkpoint
@@ -420,7 +420,7 @@ def test_run_prints_json_lines_when_asked(capsys):
 
 def test_run_is_a_verb_with_help(capsys):
     """`sync-rules run --help` names its options."""
-    assert cli.main(["run", "--help"]) == 0
+    assert main.main(["run", "--help"]) == 0
     shown = capsys.readouterr().out
     for option in ("--endpoint-url", "--region", "--checkpoint", "--failures", "--batch-size", "--parallelization"):
         assert option in shown
@@ -435,12 +435,12 @@ def test_run_refuses_bad_places_before_it_starts(tmp_path, monkeypatch, capsys, 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rules.yaml").write_text("rules")
     monkeypatch.setattr("sync_rules.adapters.aws.dynamodb", None)
-    assert cli.main(["run", option, place]) == 2
+    assert main.main(["run", option, place]) == 2
     assert f"{place or '.'}: " in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["rules.yaml"]
 
 
 def test_run_refuses_a_batch_size_out_of_range(capsys):
     """Sizes that Lambda would refuse are refused."""
-    assert cli.main(["run", "--batch-size", "10001"]) == 2
+    assert main.main(["run", "--batch-size", "10001"]) == 2
     assert "10000" in capsys.readouterr().err

@@ -3,7 +3,7 @@
 import json
 from itertools import combinations
 
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.language.kinds.registry import FORMS
 from sync_rules.language.schema import FileForm
 
@@ -21,7 +21,7 @@ def keys(schema):
 
 def test_schema_is_made_from_the_models(capsys):
     """A key of the models is a key of the schema, under the name the file uses, and each one is described."""
-    assert cli.main(["schema"]) == 0
+    assert main.main(["schema"]) == 0
     schema = json.loads(capsys.readouterr().out)
     assert schema["required"] == list(FileForm.model_fields)
     described = {name: "description" in body for name, body in keys(schema)}
@@ -76,16 +76,16 @@ def test_schema_takes_each_value_for_one_form_at_most():
 def test_schema_is_written_to_a_file(tmp_path, monkeypatch, capsys):
     """`--out` writes the same text, and says the line that makes an editor use it."""
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["schema"]) == 0
+    assert main.main(["schema"]) == 0
     text = capsys.readouterr().out
-    assert cli.main(["schema", "--out", "s.json"]) == 0
+    assert main.main(["schema", "--out", "s.json"]) == 0
     assert (tmp_path / "s.json").read_text() == text
     assert "# yaml-language-server: $schema=s.json" in capsys.readouterr().out
 
 
 def test_schema_that_cannot_be_written_is_the_users_mistake(tmp_path, capsys):
     """A folder that does not exist is said."""
-    assert cli.main(["schema", "--out", str(tmp_path / "none" / "s.json")]) == 2
+    assert main.main(["schema", "--out", str(tmp_path / "none" / "s.json")]) == 2
     assert "expected a place where a file can be written" in capsys.readouterr().err
 
 
@@ -93,6 +93,6 @@ def test_schema_is_not_written_over_rules(tmp_path, capsys):
     """`--out` takes a .json file and no other: above all no rules file."""
     file = tmp_path / "rules.yaml"
     file.write_text("rules")
-    assert cli.main(["schema", "--out", str(file)]) == 2
+    assert main.main(["schema", "--out", str(file)]) == 2
     assert "expected a name that ends in .json, found .yaml" in capsys.readouterr().err
     assert file.read_text() == "rules"

@@ -7,8 +7,7 @@ import pytest
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, Outcome
-from sync_rules.model.limits import Limits
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Limits, Pace
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import List, Read
 from sync_rules.pipeline.sources import Target, read_all, read_sources

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.scenario_form import ScenarioForm, StepForm
 from tests.unit.test_trial import RULES, SCENARIO
@@ -34,7 +34,7 @@ def run(capsys):
     """Runs the command; gives its code, what it printed, and what it said on stderr."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        code = cli.main(["test", *arguments])
+        code = main.main(["test", *arguments])
         said = capsys.readouterr()
         return code, said.out, said.err
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sync_rules.audit.compare import Difference, Drift
 from sync_rules.audit.drift_report import row
 from sync_rules.audit.findings import Finding, Tally
-from sync_rules.cli import main as cli
+from sync_rules.cli import main
 from sync_rules.cli.commands import verify
 from sync_rules.cli.show.drift import as_line
 from sync_rules.language.load import parse_rules
@@ -62,7 +62,7 @@ class Command:
 
     def __call__(self, *options: str) -> tuple[int, str, str]:
         fixed = ["verify", str(self.file), "--grace-seconds", "0", "--failures", str(self.failures)]
-        code = cli.main([*fixed, *options])
+        code = main.main([*fixed, *options])
         out, err = self.capsys.readouterr()
         return code, out, err
 

@@ -19,11 +19,10 @@ import typer
 from rich.console import Console
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.budget import Budget
+from sync_rules.adapters.budget import Budget, Rate, writes_at_once
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import short_name
 from sync_rules.adapters.failure_log import FailureLog, require_writable
-from sync_rules.adapters.rate import Rate, writes_at_once
 from sync_rules.adapters.state import FileState, MemoryState, State, TableState, applied, save_applied
 from sync_rules.cli.account import (
     RULES_FILE,
@@ -42,20 +41,17 @@ from sync_rules.cli.show.backfill import Meter, conclude, display_on
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.backfill.export import shelf_of
 from sync_rules.jobs.backfill.job import Job, Selection, job_of, job_of_item, unseen_changes
-from sync_rules.jobs.backfill.picked import NOTHING_NEW, note_applied, picked, titles_of
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.run import BackfillRun
-from sync_rules.jobs.backfill.scope import require_beginning
-from sync_rules.jobs.backfill.throttle import Brake, IteratorAge
-from sync_rules.jobs.backfill.waits import slowing, until
+from sync_rules.jobs.backfill.scope import NOTHING_NEW, note_applied, picked, require_beginning, titles_of
+from sync_rules.jobs.backfill.throttle import Brake, IteratorAge, slowing, until
 from sync_rules.jobs.consume.checkpoint import locked
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.language.problems import unknown
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
-from sync_rules.model.limits import Limits
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Limits, Pace
 from sync_rules.pipeline.consumer import KeptOnce
 from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.ruleset import Rules

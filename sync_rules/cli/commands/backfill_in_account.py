@@ -16,12 +16,10 @@ from sync_rules.cli.account import Account, left_alone
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
 from sync_rules.jobs.account.backfill import ASKED, STOP, asked_before, asked_of, watched
 from sync_rules.jobs.account.protocol import as_here, prints_of, require_units
-from sync_rules.jobs.backfill.head import unfinished
 from sync_rules.jobs.backfill.job import wanted
-from sync_rules.jobs.backfill.picked import picked
-from sync_rules.jobs.backfill.progress import Totals
+from sync_rules.jobs.backfill.progress import Totals, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
-from sync_rules.jobs.backfill.scope import require_beginning, require_same
+from sync_rules.jobs.backfill.scope import picked, require_beginning, require_same
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.problems import unknown
 from sync_rules.model.errors import UserError

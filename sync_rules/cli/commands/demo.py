@@ -23,7 +23,7 @@ from rich.table import Table as Grid
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.audit.asked import chosen
+from sync_rules.audit.findings import chosen
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.show.drift import as_line, grid
 from sync_rules.deploy.tables import create_tables

@@ -14,7 +14,7 @@ from typing import Annotated, Final
 
 import typer
 
-from sync_rules.adapters.ownfile import replacing
+from sync_rules.adapters.files import replacing
 from sync_rules.deploy import explain_iam
 from sync_rules.deploy.blocks import differences
 from sync_rules.deploy.deployment import deployment_of

@@ -19,7 +19,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import as_mistake, require_own, require_place, writing_whole
 from sync_rules.adapters.state import FileState, TableState, applied
-from sync_rules.audit.asked import chosen, share_of
+from sync_rules.audit.findings import chosen, share_of
 from sync_rules.cli.commands.backfill import RATE, SEGMENTS, STATE, WORKERS, WORKERS_MAX
 from sync_rules.cli.commands.run import stop_signals
 from sync_rules.cli.show.plan import Shown, as_row

@@ -27,9 +27,8 @@ from sync_rules.adapters.streams import DynamoDBStreams, StreamReader
 from sync_rules.cli.commands.run import stop_signals
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping
-from sync_rules.jobs.consume.pump import WAIT_SECONDS
-from sync_rules.jobs.consume.run import wall_clock_ms
-from sync_rules.lab.kept import Kept
+from sync_rules.jobs.consume.run import WAIT_SECONDS, wall_clock_ms
+from sync_rules.lab.recompute import Kept
 from sync_rules.lab.recording import Body, Header, Write, writing
 from sync_rules.lab.redact import Redactor
 from sync_rules.language.load import load_rules

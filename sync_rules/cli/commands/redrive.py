@@ -9,7 +9,7 @@ Exit code 0 when nothing failed again, 1 when something did or could not be put 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -27,12 +27,23 @@ from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.sqs import SqsQueue, require_queue_url
 from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.cli.account import STACK, Detach, Remote, StackName, account_of, require_local, require_remote, typed
+from sync_rules.cli.account import (
+    STACK,
+    Account,
+    Detach,
+    Remote,
+    StackName,
+    account_of,
+    left_alone,
+    require_local,
+    require_remote,
+    typed,
+)
 from sync_rules.cli.commands.failures import Given, asked_titles
-from sync_rules.cli.commands.inaccount_redrive import redrive_in_account
+from sync_rules.jobs.account.protocol import as_here
+from sync_rules.jobs.account.redrive import UNITS, told, total
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
-from sync_rules.jobs.redrive.atwork import Left, Tally
-from sync_rules.jobs.redrive.redriver import Redriver
+from sync_rules.jobs.redrive.redriver import Left, Redriver, Tally
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.failed_entries import Entry
@@ -41,6 +52,42 @@ from sync_rules.pipeline.records import STREAM_ARN
 from sync_rules.pipeline.requests import NobodyLooksAgain, World
 from sync_rules.rules.kinds.call import functions_of
 from sync_rules.rules.ruleset import Rules
+
+VERB = "redrive"
+
+
+def redrive_in_account(
+    account: Account,
+    rules: Rules,
+    titles: frozenset[str] | None,
+    *,
+    detach: bool,
+    as_json: bool,
+    summary: Callable[[Tally, str], str],
+) -> int:
+    """Start it and watch it to its end; then what became of the entries. Exit codes as the command's."""
+    name = account.machine.start(VERB, {"rules": sorted(titles or ()), **as_here(rules)})
+    if detach:
+        return left_alone(account, name, lambda: told(account.state, name, UNITS))
+    console = Console(stderr=True)
+    with console.status("redriving", spinner="dots") as status:
+
+        def look() -> None:
+            tally = total(told(account.state, name, UNITS).values())
+            status.update(f"{name}: {tally.done:,} put through, {tally.written:,} written")
+
+        ended = account.machine.watch(name, look)
+    done = ended.well()
+    tally = total(told(account.state, name, UNITS).values())
+    queue = account.stack.output("FailuresQueueUrl")
+    print(json.dumps(asdict(tally)) if as_json else summary(tally, queue))
+    if not done:
+        console.print(ended.cause or ended.status, markup=False, highlight=False, soft_wrap=True)
+    elif (tally.again or tally.unreadable) and not as_json:
+        letters, bucket = account.stack.output("FanoutDeadLettersUrl"), account.stack.output("BucketName")
+        where = account.failures_command("--queue", letters, "--bucket", f"s3://{bucket}/aws/")
+        print(f"What stays, and why: {where}")
+    return 1 if tally.again or tally.unreadable or not done else 0
 
 
 def redrive(

@@ -32,8 +32,7 @@ from sync_rules.cli.show.run import Display, display_on
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.checkpoint import locked
 from sync_rules.jobs.consume.mapping import Concurrently, serially
-from sync_rules.jobs.consume.pump import WAIT_SECONDS
-from sync_rules.jobs.consume.run import Files, LocalRun
+from sync_rules.jobs.consume.run import WAIT_SECONDS, Files, LocalRun
 from sync_rules.language.load import load_rules
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.rules.kinds.call import functions_of

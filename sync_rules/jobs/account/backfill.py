@@ -13,10 +13,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
 
-from sync_rules.adapters.budget import Budget
-from sync_rules.adapters.documents import Held, SharedState
-from sync_rules.adapters.rate import Rate, writes_at_once
-from sync_rules.adapters.state import State, applied
+from sync_rules.adapters.budget import Budget, Rate, writes_at_once
+from sync_rules.adapters.state import Held, SharedState, State, applied
 from sync_rules.jobs.account.protocol import (
     TIME_RESERVED_MS,
     Answer,
@@ -26,19 +24,16 @@ from sync_rules.jobs.account.protocol import (
     require_time,
     require_units,
 )
-from sync_rules.jobs.backfill.head import HEAD, unfinished
 from sync_rules.jobs.backfill.job import Job, Selection, wanted
 from sync_rules.jobs.backfill.page import Chosen, everything
-from sync_rules.jobs.backfill.picked import NOTHING_NEW, note_applied, picked, titles_of
-from sync_rules.jobs.backfill.progress import Totals
+from sync_rules.jobs.backfill.progress import HEAD, Totals, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
-from sync_rules.jobs.backfill.scope import require_beginning
+from sync_rules.jobs.backfill.scope import NOTHING_NEW, note_applied, picked, require_beginning, titles_of
 from sync_rules.jobs.backfill.segments import segments
-from sync_rules.jobs.backfill.waits import slowing, until
+from sync_rules.jobs.backfill.throttle import slowing, until
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
-from sync_rules.model.limits import Limits
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Limits, Pace
 from sync_rules.pipeline.requests import Failures, Store
 from sync_rules.rules import fingerprints
 from sync_rules.rules.rule import EffectRule

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final, Protocol
 
-from sync_rules.adapters.documents import Held, SharedState
+from sync_rules.adapters.state import Held, SharedState
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Answer, Body, left_of, require_deployed, require_time
-from sync_rules.jobs.redrive.atwork import Tally
-from sync_rules.jobs.redrive.redriver import Redriver
+from sync_rules.jobs.redrive.redriver import Redriver, Tally
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.failed_entries import Entry, Place
 from sync_rules.rules.ruleset import Rules

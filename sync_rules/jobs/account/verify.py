@@ -17,21 +17,19 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
 
-from sync_rules.adapters.documents import Held, SharedState
-from sync_rules.audit.asked import chosen
+from sync_rules.adapters.state import Held, SharedState
 from sync_rules.audit.drift_report import ending, header
-from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally
+from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally, chosen
 from sync_rules.audit.ledger_balance import ledgers
-from sync_rules.jobs.account.figures import add, tally_body, tally_of
 from sync_rules.jobs.account.protocol import Answer, Body, left_of, require_deployed, require_time, require_units
-from sync_rules.jobs.account.verify_report import Reports, merge, write_whole
+from sync_rules.jobs.account.verify_report import Reports, add, merge, tally_body, tally_of, write_whole
 from sync_rules.jobs.account.verify_unit import (
     OUT_OF_TIME,
     Looker,
     Stage,
     head_of,
+    noted_share,
     require_grace,
-    share_of,
     unit_of,
     units_of,
 )
@@ -162,7 +160,7 @@ class VerifyWork:
             found["report"] = self._whole(execution, found)
         held.save(head_of(execution), found)
         if found["over"]:
-            whole = not (share_of(found).sampled or found["broken"] or found["unlooked"])
+            whole = not (noted_share(found).sampled or found["broken"] or found["unlooked"])
             self._on_end(tally_of(found["tally"]), frozenset(found["names"]), whole)
         for name in names.values():
             self._state.remove(name)
@@ -194,7 +192,7 @@ class VerifyWork:
         mended = found["mended"] + here.repaired.total() + ended.broken
         add(tally, here)
         counted = sorted({*found["counted"], *(table.name for table in swept_tables(self._rules, frozenset(names)))})
-        adds_up = not share_of(found).sampled and any(True for _ in ledgers(self._rules, frozenset(names)))
+        adds_up = not noted_share(found).sampled and any(True for _ in ledgers(self._rules, frozenset(names)))
         if ended.reason:  # nothing that is made from those totals is mended before they are
             there: Stage | None = None
         elif not stage.adding_up and adds_up:
@@ -232,7 +230,7 @@ class VerifyWork:
     def _whole(self, execution: str, found: Body) -> str:
         """The report of everything. Gives its name."""
         names, name = frozenset(found["names"]), f"{execution}/report"
-        head = header(self._rules, names, datetime.fromisoformat(found["at"]), share_of(found))
+        head = header(self._rules, names, datetime.fromisoformat(found["at"]), noted_share(found))
         end = ending(tally_of(found["tally"]), names, datetime.now(UTC))
         not_in_it = {"broken": found["broken"], "not_looked_at": found["unlooked"]}
         write_whole(self._reports, found["reports"], name, head | {"seed": found["asked"]["seed"]}, end | not_in_it)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 from typing import Any, Final
 
-from sync_rules.audit.findings import Share, Tally
-from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.account.figures import tally_body
+from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally, chosen, drawn
+from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Body
-from sync_rules.jobs.account.verify_report import Reports, Rows
+from sync_rules.jobs.account.verify_report import Reports, Rows, tally_body
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.requests import World
 from sync_rules.rules.ruleset import Rules
@@ -49,7 +49,7 @@ def units_of(found: Body) -> list[str]:
     return [LEDGERS] if found["stage"]["adding_up"] else [str(number) for number in found["share"]["numbers"]]
 
 
-def share_of(found: Body) -> Share:
+def noted_share(found: Body) -> Share:
     """The part of the tables that a verify looks at."""
     return Share(found["share"]["segments"], tuple(found["share"]["numbers"]))
 
@@ -85,7 +85,7 @@ class Looker:
         """
         stage, asked = Stage(**found["stage"]), found["asked"]
         names = frozenset(found["steps"][stage.step][0])
-        share = share_of(found)
+        share = noted_share(found)
 
         def require(wait_seconds: float) -> None:
             if self.remaining_ms() < wait_seconds * 1000 + TIME_RESERVED_MS:
@@ -121,3 +121,33 @@ class Looker:
                 left = str(error)
             report = rows.write(self.reports, name)
         return {"tally": tally_body(verifier.tally), "report": report, "left": left}
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What a sample came to, of which rules; `cut_short` where time was up before all of it was looked at."""
+
+    tally: Tally
+    names: frozenset[str]
+    cut_short: bool
+
+
+def sample(
+    rules: Rules, world: World, percent: float, remaining_ms: Callable[[], int], random: Random, **options: Any
+) -> Sampled:
+    """Look at so much of each table, at random, as far as one call goes; and at nothing but that. Raises StoreError."""
+    names = chosen(rules, [])
+    grace_seconds = options.pop("grace_seconds", GRACE_SECONDS)
+    needed = needed_ms(grace_seconds)
+    verifier = Verifier(
+        rules,
+        world,
+        names,
+        share=Share(SAMPLE_SEGMENTS, drawn(percent, random)),  # whatever is cut off is not always the same
+        grace_seconds=grace_seconds,
+        enough=lambda: remaining_ms() < needed,
+        **options,
+    )
+    for _ in verifier.look_over(names):
+        pass
+    return Sampled(verifier.tally, names, verifier.cut_short)

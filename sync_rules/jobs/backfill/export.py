@@ -23,12 +23,11 @@ from tenacity import Retrying
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.s3 import parse_place
-from sync_rules.jobs.backfill.m_page import Supply
-from sync_rules.jobs.backfill.page import Brought, Chosen, bring_keys
+from sync_rules.jobs.backfill.page import Brought, Chosen, Supply, bring_keys
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Pace
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Work
 from sync_rules.rules.order import swept_tables

@@ -7,10 +7,16 @@ Units and items are what was spent, and count each time.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
-from sync_rules.adapters.state import Body
+from sync_rules.adapters.state import Body, State
+from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
+from sync_rules.rules.kinds.path import TreeRule
+from sync_rules.rules.order import Step
+from sync_rules.rules.ruleset import Rules
 
 Count = tuple[str, Outcome]
 
@@ -80,3 +86,73 @@ class Totals:
         """From JSON."""
         outcomes = Counter({(rule, Outcome(word)): count for rule, word, count in body["outcomes"]})
         return cls(**{**body, "outcomes": outcomes})
+
+
+@dataclass(frozen=True)
+class Place:
+    """The step down the cascade, and the round in it. `recording`: what is parked now is stuck, so failure records say
+    so. In a round that others follow, it may only have come too early.
+    """
+
+    step: int
+    round: int = 0
+    recording: bool = False
+
+
+def beginning_of(step: int, steps: Sequence[Step]) -> Place:
+    """The first round of a step; behind the last one nothing is left to do."""
+    return Place(step, recording=step < len(steps) and steps[step].max_rounds == 1)
+
+
+def next_place(place: Place, steps: Sequence[Step], rules: Rules, ended: Totals, *, resumed: bool) -> Place:
+    """Where to go after a round that came to this much. `resumed`: what was written just before it was broken off is
+    counted nowhere.
+    """
+    if not place.recording:
+        if (ended.wrote or resumed) and place.round + 1 < _max_rounds(steps[place.step], rules, ended):
+            return Place(place.step, place.round + 1)
+        if ended.count(Outcome.PARKED):
+            return Place(place.step, place.round + 1, recording=True)
+    return beginning_of(place.step + 1, steps)
+
+
+def _max_rounds(step: Step, rules: Rules, ended: Totals) -> int:
+    """Each round makes another level of a hierarchy right. Once there have been more rounds than it has levels, what is
+    still being written is what the application changes meanwhile, and the records of that see to it.
+    """
+    some = [rules.rules[name] for name in step.names]
+    if not any(isinstance(rule, TreeRule) for rule in some):
+        return step.max_rounds
+    return min(step.max_rounds, (ended.levels + 1) * sum(len(rule.nodes()) for rule in some) + 1)
+
+
+HEAD: Final = "backfill"
+UNREADABLE: Final = "the state says how far a backfill is in words that cannot be read: begin anew with --restart"
+
+
+def unfinished(state: State) -> dict[str, Any] | None:
+    """The backfill that was begun and not finished, if there is one.
+
+    Raises:
+        UserError: when what is there cannot be read.
+        StoreError: when the state does not answer.
+    """
+    head = state.load(HEAD)
+    if head is None or head.get("done") is True:
+        return None
+    try:
+        Place(**head["place"])
+        for name in ("steps", "rounds"):
+            Totals.of(head[name])
+        readable = isinstance(head["run"], str) and isinstance(head["scope"], dict)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        readable = False
+    if not readable:
+        raise UserError(UNREADABLE)
+    return head
+
+
+def abandon(state: State) -> None:
+    """Forget the backfill that was begun and not finished. Raises StoreError."""
+    if (head := state.load(HEAD)) is not None:
+        state.save(HEAD, {**head, "done": True})

@@ -17,14 +17,11 @@ from uuid import uuid4
 
 from sync_rules.adapters.metered import MeteredStore, Spending
 from sync_rules.adapters.state import Body, State
-from sync_rules.jobs.backfill.head import HEAD, UNREADABLE, unfinished
-from sync_rules.jobs.backfill.m_page import Pages, Supply
-from sync_rules.jobs.backfill.page import Chosen
-from sync_rules.jobs.backfill.place import Place, beginning_of, next_place
-from sync_rules.jobs.backfill.progress import Totals
+from sync_rules.jobs.backfill.page import Chosen, Pages, Supply
+from sync_rules.jobs.backfill.progress import HEAD, UNREADABLE, Place, Totals, beginning_of, next_place, unfinished
 from sync_rules.jobs.backfill.segments import Supplies
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.pace import Pace
+from sync_rules.model.limits import Pace
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Failures, NobodyLooksAgain, Store, World
 from sync_rules.rules.order import cascade

@@ -9,9 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sync_rules.jobs.backfill.m_page import Supply
-from sync_rules.jobs.backfill.page import Brought, Chosen, bring_page
-from sync_rules.model.pace import Pace
+from sync_rules.jobs.backfill.page import Brought, Chosen, Supply, bring_page
+from sync_rules.model.limits import Pace
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Scan, Work
 from sync_rules.rules.order import swept_tables

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 from tenacity import Retrying
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.rate import Rate
+from sync_rules.adapters.budget import Rate
 from sync_rules.model.errors import StoreError
 
 PERIOD_SECONDS: Final = 60  # the metric has one value a minute
@@ -126,3 +126,27 @@ class Brake:
         else:
             self._cap = min(self._cap + ceiling * FASTER, ceiling)
         self._rate.cap(self._cap)
+
+
+WAIT_SECONDS: Final = 0.2  # between two looks at whether to stop
+
+
+def slowing(rate: Rate) -> Callable[[float], None]:
+    """A wait before a call is tried again, most often for a throttle."""
+
+    def sleep(seconds: float) -> None:
+        rate.slow_down()
+        time.sleep(seconds)
+
+    return sleep
+
+
+def until(stopping: Callable[[], bool]) -> Callable[[float], None]:
+    """A wait that ends when it is time to stop."""
+
+    def sleep(seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not stopping() and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, WAIT_SECONDS))
+
+    return sleep

@@ -17,7 +17,7 @@ from typing import Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from sync_rules.adapters.ownfile import open_for_owner, replacing
+from sync_rules.adapters.files import open_for_owner, replacing
 from sync_rules.adapters.streams import table_of
 from sync_rules.jobs.consume.queue import Pending
 from sync_rules.jobs.consume.shards import ShardProgress

@@ -7,20 +7,19 @@ bounded: of sources and keys only the heaviest are remembered.
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from threading import Lock
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.findings import Share
-from sync_rules.jobs.backfill.m_page import Supply
-from sync_rules.jobs.backfill.page import Chosen, Wanted, everything
+from sync_rules.jobs.backfill.page import Chosen, Supply, Wanted, everything
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, RuleFigures
-from sync_rules.jobs.dryrun.heaviest import Heaviest
 from sync_rules.jobs.dryrun.store import DryStore, Tried
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import (
@@ -39,9 +38,35 @@ from sync_rules.model.items import (
 from sync_rules.model.values import Item, Path, overlaps
 from sync_rules.pipeline.requests import Store
 from sync_rules.rules.kinds.ledger import GROUP
-from sync_rules.rules.kinds.total import TotalRule
+from sync_rules.rules.kinds.tally import TotalRule
 from sync_rules.rules.rule import PartRule, TargetRule
 from sync_rules.rules.ruleset import Rules
+
+T = TypeVar("T")
+ROOM: Final = 2_000  # things remembered after a cut; up to twice as many before
+
+
+class Heaviest(Generic[T]):
+    """Things and their weights. Each weight given is at most `cut` too low; as long as that is 0, all are exact."""
+
+    def __init__(self, room: int = ROOM) -> None:
+        self.cut = 0.0
+        self._room = room
+        self._weights: defaultdict[T, float] = defaultdict(float)
+
+    def add(self, thing: T, weight: float = 1) -> None:
+        """Add to the weight of a thing."""
+        self._weights[thing] += weight
+        if len(self._weights) > 2 * self._room:
+            least = heapq.nlargest(self._room + 1, self._weights.values())[-1]
+            self.cut += least
+            left = {thing: weight - least for thing, weight in self._weights.items() if weight > least}
+            self._weights = defaultdict(float, left)
+
+    def top(self, count: int) -> list[tuple[T, float]]:
+        """The heaviest, with their weights; of equal ones those whose text is least, whichever came first."""
+        return heapq.nsmallest(count, self._weights.items(), key=lambda pair: (-pair[1], str(pair[0])))
+
 
 TOP: Final = 5
 DOES: Final[Mapping[type[Action], str]] = {Update: "update", Put: "put", Delete: "delete", Increment: "add"}

@@ -16,7 +16,7 @@ from typing import Final
 
 from sync_rules.adapters.expressions import identity
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.units import READ_UNIT_BYTES, action_units, after, base_units, read_units
+from sync_rules.adapters.metered import READ_UNIT_BYTES, action_units, after, base_units, read_units
 from sync_rules.audit.findings import Share
 from sync_rules.jobs.dryrun.overlay import Overlay
 from sync_rules.model.errors import StoreError

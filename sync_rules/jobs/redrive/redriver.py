@@ -9,23 +9,95 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sync_rules.adapters.span import SpanReader, read_span
-from sync_rules.jobs.redrive.atwork import Left, Open, Recorder, Strict, Tally, Waiting
+from sync_rules.adapters.streams import SpanReader, read_span
 from sync_rules.jobs.redrive.work import described, legible, titles_of, work_of
 from sync_rules.model.errors import RecordError, StoreError
-from sync_rules.model.items import Outcome
-from sync_rules.model.limits import Limits
-from sync_rules.model.pace import Pace
+from sync_rules.model.items import Failure, Outcome
+from sync_rules.model.limits import Limits, Pace
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
 from sync_rules.pipeline.failed_entries import Entry, Failed, GivenUp, Place, read_entry, text_of
 from sync_rules.pipeline.failure_records import FailureRecord
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, encode
-from sync_rules.pipeline.requests import Queue, World, drive
+from sync_rules.pipeline.requests import Failures, Queue, World, drive
+from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """An entry that stays where it is, and why. `unreadable`: trying again as things are will do no better."""
+
+    where: str
+    what: str
+    reason: str
+    unreadable: bool = False
+
+
+@dataclass
+class Tally:
+    """What came of entries, in counts. `kept` were put through for some of their rules only, and so are not removed;
+    `skipped` are of other rules. `records` are stream records, `parked` failure records that are new.
+    """
+
+    done: int = 0
+    kept: int = 0
+    skipped: int = 0
+    again: int = 0
+    unreadable: int = 0
+    records: int = 0
+    written: int = 0
+    parked: int = 0
+
+
+@dataclass(eq=False)
+class Open:
+    """An entry at work. `waiting` counts the messages it left for later."""
+
+    entry: Entry
+    place: Place
+    body: Failed
+    whole: bool = True
+    reason: str = ""
+    unreadable: bool = False
+    waiting: int = 0
+    settled: bool = False
+
+
+@dataclass
+class Waiting:
+    """A message for later, when it is due (seconds), and the entries that wait for it. `looks`: how many looks at the
+    same, each after a wait, it comes after.
+    """
+
+    message: Message
+    due: float
+    looks: int = 0
+    opens: list[Open] = field(default_factory=list)
+
+
+class Strict:
+    """Failures where what is looked at has failed before: it fails again, and stays where it is recorded already."""
+
+    def park(self, failure: Failure) -> None:
+        raise StoreError(failure.reason)
+
+
+class Recorder:
+    """Failures that are new are recorded. What a function is told of is only in its entry, which therefore stays."""
+
+    def __init__(self, behind: Failures, rules: Rules, tally: Tally) -> None:
+        self._behind, self._rules, self._tally = behind, rules, tally
+
+    def park(self, failure: Failure) -> None:
+        if isinstance(self._rules.rules.get(failure.rule), EffectRule):
+            raise StoreError(failure.reason)
+        self._behind.park(failure)
+        self._tally.parked += 1
+
 
 AT_ONCE: Final = Limits(parked_max_looks=0, call_max_tries=1)  # where nobody looks again, what is stuck is said at once
 WAITING_MAX_MESSAGES: Final = 100_000

@@ -18,8 +18,7 @@ from sync_rules.adapters.failure_log import FailureLog
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import StreamReader
 from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.pump import WAIT_SECONDS
-from sync_rules.jobs.consume.run import Files, LocalRun, wall_clock_ms
+from sync_rules.jobs.consume.run import WAIT_SECONDS, Files, LocalRun, wall_clock_ms
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.consumer import Consumer

@@ -25,8 +25,7 @@ from sync_rules.model.where import Where
 from sync_rules.rules.kinds.ledger import AMOUNT, Ledger, ledger_of, suitable, supported
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.recount import Function, RecountRule, Weights
-from sync_rules.rules.kinds.tally import TallyRule
-from sync_rules.rules.kinds.total import TotalRule
+from sync_rules.rules.kinds.tally import TallyRule, TotalRule
 from sync_rules.rules.rule import Rule
 
 DEFAULT_LEDGER = "ledger"

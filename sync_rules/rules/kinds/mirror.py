@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Final
 
 from sync_rules.model.entities import Entity, KeyType, Ref
-from sync_rules.model.indexkeys import asked_by_indexes, fitting
 from sync_rules.model.items import (
     Change,
     Check,
@@ -29,6 +28,7 @@ from sync_rules.model.items import (
     equals_seen,
 )
 from sync_rules.model.lookups import Link, Pointer
+from sync_rules.model.sizes import asked_by_indexes, fitting
 from sync_rules.model.templates import Fields, Template
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get
 from sync_rules.model.where import Where
