@@ -27,7 +27,7 @@ from sync_rules.rules import compiled_file
 from sync_rules.rules.kinds.call import functions_of
 from sync_rules.rules.ruleset import Rules
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
 REQUIREMENTS: Final = "infra/requirements.txt"
 RULES_NAME: Final = "rules.yaml"  # what the functions call the rules file, wherever it came from
 AT_BUILD: Final = frozenset({"sync_rules.language.load"})  # read here, so that no function has to
@@ -58,7 +58,7 @@ def bundle(directory: Path, template: Path) -> None:
 def ours() -> list[Path]:
     """The modules of this project that the functions need: compiled rules bring their kinds with them."""
     sources = Sources(ROOT, OURS, AT_BUILD)
-    folders = (ROOT / "handlers", ROOT / "sync_rules" / "kinds")
+    folders = (ROOT / "handlers", ROOT / "sync_rules" / "rules" / "kinds")
     return reached((sources.name_of(path) for folder in folders for path in sorted(folder.glob("*.py"))), sources)
 
 

@@ -23,9 +23,10 @@ PACKAGES = {
 }
 # Of ours: what the other functions, the command line and few rules need.
 NOT_YET = (
-    *("backfilling", "remote", "redriving", "pumping", "read", "planning", "reports", "commands", "compiling", "lab"),
-    *("rulefile", "yamlspots", "problems", "findings", "compare", "verify", "backfill", "fingerprints", "failures"),
-    *("outside", "caller", "s3", "kinds.archive", "kinds.mirror", "formula"),
+    *("audit", "cli", "deploy", "jobs", "lab", "language", "read"),
+    *("rules.fingerprints", "pipeline.failure_records", "adapters.failure_log"),
+    *("adapters.effects", "adapters.functions", "adapters.s3"),
+    *("rules.kinds.archive", "rules.kinds.mirror", "rules.formula"),
 )
 READY = """
 import json, sys
@@ -76,7 +77,7 @@ def test_cold_start_imports_these_packages(handler, tmp_path):
 def test_cold_start_imports_of_ours_what_the_first_record_may_need(tmp_path):
     """Backfill, verify, redrive, and kinds that no rule is of, are left where they are."""
     found = ours(imported("handlers.stream", tmp_path, (ROOT / "benchmarks/rules.yaml").read_text()))
-    assert {"batch", "compiled", "dynamodb", "sqs", "kinds.copy"} <= found
+    assert {"pipeline.consumer", "rules.compiled_file", "adapters.dynamodb", "adapters.sqs", "rules.kinds.copy"} <= found
     assert not {name for name in found if name.startswith(NOT_YET)}
 
 
@@ -84,12 +85,12 @@ def test_cold_start_brings_the_kinds_of_its_rules(tmp_path):
     """Where rules are of every kind but those that act outside the tables, nothing else comes with them."""
     found = imported("handlers.stream", tmp_path, text_of(RULES))
     assert packages(found) == PACKAGES
-    assert {"kinds.mirror", "kinds.recount", "formula"} <= ours(found)
-    assert not {name for name in ours(found) if name.startswith(("compiling", "rulefile", "problems", "outside"))}
+    assert {"rules.kinds.mirror", "rules.kinds.recount", "rules.formula"} <= ours(found)
+    assert not {name for name in ours(found) if name.startswith(("language", "adapters.effects"))}
 
 
 def test_cold_start_loads_an_archive_only_for_rules_that_archive(tmp_path):
     """The other way round: where a rule needs what is loaded late, it is there before the first record."""
     found = imported("handlers.stream", tmp_path, text_of(RULES | {"kept": EFFECTS["kept"]}))
-    assert {"outside", "s3", "kinds.archive"} <= ours(found)
-    assert "caller" not in ours(found)
+    assert {"adapters.effects", "adapters.s3", "rules.kinds.archive"} <= ours(found)
+    assert "adapters.functions" not in ours(found)

@@ -215,13 +215,13 @@ def test_fixtures_work_as_the_page_shows_them(suite):
 
 # ---------------------------------------------------------------- what it costs
 def test_plugin_imports_nothing_until_it_is_used(suite):
-    """Who has it installed and does not use it imports two small modules, and has no hook on any file."""
+    """Who has it installed and does not use it imports three small modules, and has no hook on any file."""
     suite.makepyfile("""
         import sys
 
         def test_modules(request):
             ours = {name for name in sys.modules if name.split(".")[0] == "sync_rules"}
-            assert ours == {"sync_rules", "sync_rules.lab.pytest_plugin"}
+            assert ours == {"sync_rules", "sync_rules.lab", "sync_rules.lab.pytest_plugin"}
             assert not {"boto3", "pydantic", "ruamel.yaml"} & sys.modules.keys()
             plugin = sys.modules["sync_rules.lab.pytest_plugin"]
             assert {name for name in vars(plugin) if name.startswith("pytest_")} == {"pytest_addoption", "pytest_configure"}
