@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from typing import Literal
 
 from sync_rules.model.entities import Entity, Index, KeyAttribute, KeyType, Ref, Table
-from sync_rules.model.items import Condition, ItemKey, Test, Update
+from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import Find, KeyConditions
 from sync_rules.model.templates import parse_template
 from sync_rules.model.values import AttributeValue, Item, Path, parse_path
+from sync_rules.model.writes import Condition, Test, Update
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.ruleset import Rules
 

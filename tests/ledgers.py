@@ -13,8 +13,9 @@ from decimal import Decimal
 from random import Random
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.model.items import Change, Condition, ItemKey, Result, Status, Test, Transaction, Write
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import AttributeValue, Item
+from sync_rules.model.writes import Condition, Result, Status, Test, Transaction, Write
 from sync_rules.pipeline.requests import Apply
 from sync_rules.rules.kinds.ledger import VERSION, Ledger, ledger_of
 from sync_rules.rules.kinds.tally import TallyRule

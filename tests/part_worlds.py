@@ -13,8 +13,9 @@ import pytest
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.entities import Entity
-from sync_rules.model.items import Change, ItemKey, Status, Write
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
+from sync_rules.model.writes import Status, Write
 from sync_rules.pipeline.requests import Apply, List
 from sync_rules.rules.rule import Part, PartRule, Trouble
 from sync_rules.rules.ruleset import Rules

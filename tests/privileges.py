@@ -31,8 +31,9 @@ from sync_rules.language.load import load_rules
 from sync_rules.language.problems import Report
 from sync_rules.language.yaml_source import read
 from sync_rules.model.errors import SyncRulesError
-from sync_rules.model.items import Call, Change, Failure, ItemKey, Put
+from sync_rules.model.items import Call, Change, Failure, ItemKey
 from sync_rules.model.values import Item
+from sync_rules.model.writes import Put
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import CallMessage, Message, PullMessage, encode
 from sync_rules.pipeline.parts import message_of

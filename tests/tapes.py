@@ -11,8 +11,9 @@ from typing import Any
 from sync_rules.lab.recording import Header, Recorded, read, writing
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Deed, Expire
-from sync_rules.model.items import Change, Delete, ItemKey, Put, Update
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
+from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.rules.ruleset import Rules
 from tests import every_kind
 from tests.builders import key, n, s

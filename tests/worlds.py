@@ -17,13 +17,14 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.streams import as_json
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Call, Change, Failure, ItemKey, Keep, Outcome, Result, Write
+from sync_rules.model.items import Call, Change, Failure, ItemKey, Keep, Outcome
 from sync_rules.model.limits import Limits, Pace
 from sync_rules.model.values import Item
+from sync_rules.model.writes import Result, Write
 from sync_rules.pipeline import fanout
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import Message, decode, encode
-from sync_rules.pipeline.reconcile import Report
+from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Request, Scan, Store, Work, World, drive
 from sync_rules.pipeline.tasks import pull_of
 from sync_rules.rules.ruleset import Rules

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.partiql import Statement
-from sync_rules.model.items import WRITTEN, Result, Status
+from sync_rules.model.writes import WRITTEN, Result, Status
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -16,9 +16,9 @@ from typing import Final
 
 from sync_rules.adapters.metered import Costs, MeteredStore, Partition
 from sync_rules.model.entities import Table
-from sync_rules.model.items import Result
 from sync_rules.model.limits import Limits
 from sync_rules.model.values import Item
+from sync_rules.model.writes import Result
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Remembering, Scan, Store
 
 BURST_SECONDS: Final = 1.0  # of the ceiling: what may be let through at once

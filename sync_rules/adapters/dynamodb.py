@@ -15,8 +15,9 @@ from sync_rules.adapters.expressions import Expressions, identity
 from sync_rules.adapters.writer import Mode, Writer
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import ItemKey, Result
+from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item, Names
+from sync_rules.model.writes import Result
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan
 
 if TYPE_CHECKING:

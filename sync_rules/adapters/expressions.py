@@ -12,9 +12,10 @@ from decimal import Decimal
 from typing import Any, Final
 
 from sync_rules.model.entities import KeyAttribute
-from sync_rules.model.items import Action, Condition, Increment, ItemKey, Put, Test, Update
+from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import holdable, parsed, spelt, total_of
 from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, same
+from sync_rules.model.writes import Action, Condition, Increment, Put, Test, Update
 
 SETS: Final = frozenset({"SS", "NS", "BS"})
 

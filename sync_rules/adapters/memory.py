@@ -29,13 +29,17 @@ from sync_rules.adapters.expressions import (
 )
 from sync_rules.model.entities import Index, KeyAttribute, Table
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import (
+from sync_rules.model.items import ItemKey
+from sync_rules.model.lookups import KeyConditions
+from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes, max_bytes, possible_key, possible_row
+from sync_rules.model.templates import possible
+from sync_rules.model.values import AttributeValue, Item, Names, Path, same
+from sync_rules.model.writes import (
     WRITTEN,
     Action,
     Check,
     Delete,
     Increment,
-    ItemKey,
     Put,
     Result,
     Status,
@@ -43,10 +47,6 @@ from sync_rules.model.items import (
     Update,
     Write,
 )
-from sync_rules.model.lookups import KeyConditions
-from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes, max_bytes, possible_key, possible_row
-from sync_rules.model.templates import possible
-from sync_rules.model.values import AttributeValue, Item, Names, Path, same
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan
 
 Values = tuple[str | bytes | Decimal, ...]

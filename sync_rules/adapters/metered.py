@@ -17,9 +17,10 @@ from typing import Any, Final, Protocol
 from sync_rules.adapters.expressions import InvalidUpdateError, as_update, updated, whole
 from sync_rules.model.entities import Index, Table
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Action, Check, Delete, Increment, ItemKey, Put, Result, Status, Transaction, Write
+from sync_rules.model.items import ItemKey
 from sync_rules.model.sizes import item_bytes
 from sync_rules.model.values import Item, same
+from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Result, Status, Transaction, Write
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Remembering, Scan, Store
 
 READ_UNIT_BYTES: Final = 4096

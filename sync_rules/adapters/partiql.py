@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from sync_rules.model.entities import Table
-from sync_rules.model.items import Test, Update
 from sync_rules.model.sizes import value_bytes
 from sync_rules.model.values import AttributeValue, Path
+from sync_rules.model.writes import Test, Update
 
 STATEMENT_MAX_CHARACTERS: Final = 8192  # of BatchStatementRequest
 BATCHED_MAX_BYTES: Final = 100_000  # of a statement's values: a request of 25 stays far under its 16 MB

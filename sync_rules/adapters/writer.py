@@ -22,7 +22,7 @@ from sync_rules.adapters.batch_writer import Batches, Pressure
 from sync_rules.adapters.expressions import Expressions, as_update, whole
 from sync_rules.adapters.partiql import Statement, statement_of
 from sync_rules.model.entities import Table
-from sync_rules.model.items import (
+from sync_rules.model.writes import (
     WRITTEN,
     Action,
     Check,

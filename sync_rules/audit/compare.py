@@ -22,10 +22,10 @@ from typing import Final
 
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Change, Delete, ItemKey, Transaction, Update, Write
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Pace
 from sync_rules.model.values import AttributeValue, Item, Path, get, nest
-from sync_rules.model.writes import differences
+from sync_rules.model.writes import Delete, Transaction, Update, Write, differences
 from sync_rules.pipeline.decide import lost_source
 from sync_rules.pipeline.parts import judged, read_parts
 from sync_rules.pipeline.requests import Read, Scan, Work

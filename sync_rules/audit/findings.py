@@ -13,8 +13,8 @@ from secrets import randbelow
 from typing import Final
 
 from sync_rules.audit.compare import Comparison, Difference, Drift
-from sync_rules.language.problems import unknown
 from sync_rules.model.errors import UserError
+from sync_rules.model.suggest import unknown
 from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 

@@ -14,9 +14,10 @@ from typing import Final
 
 from sync_rules.audit.compare import Difference, Drift
 from sync_rules.model.entities import Table
-from sync_rules.model.items import ItemKey, Put, Status, Update
+from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import holdable, number_of, spelt, total_of
 from sync_rules.model.values import Item
+from sync_rules.model.writes import Put, Status, Update
 from sync_rules.pipeline.requests import Apply, Read, Scan, Work
 from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.ledger import AMOUNT, GROUP, VERSION, as_seen, contribution_of

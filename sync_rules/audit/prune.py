@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from sync_rules.model.entities import Entity, Table
-from sync_rules.model.items import Change, Delete, ItemKey, Result, Status, Transaction, Update
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item, Path, get, overlaps
-from sync_rules.model.writes import as_seen, target_exists
+from sync_rules.model.writes import Delete, Result, Status, Transaction, Update, as_seen, target_exists
 from sync_rules.pipeline.requests import Apply, Scan, Work
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.mirror import MirrorRule

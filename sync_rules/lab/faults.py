@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from sync_rules.lab.delivery import Delivery
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Call, Keep, Result, Status, Write
+from sync_rules.model.items import Call, Keep
+from sync_rules.model.writes import Result, Status, Write
 from sync_rules.pipeline.requests import Apply, Later, Park, Request, World
 
 FAULTY_TRIES_MAX: Final = 3

@@ -19,12 +19,14 @@ from sync_rules.lab.faults import FAULTY_TRIES_MAX, DiedError, Faults, FaultyWor
 from sync_rules.lab.scenario import Deed, Expire, Reported
 from sync_rules.model.errors import StoreError
 from sync_rules.model.item_change import identity
-from sync_rules.model.items import Call, Delete, Failure, ItemKey, Keep, Put, Update
+from sync_rules.model.items import Call, Failure, ItemKey, Keep
 from sync_rules.model.limits import Limits, Pace
 from sync_rules.model.values import Item
-from sync_rules.pipeline.consumer import KeptOnce, process, process_message
+from sync_rules.model.writes import Delete, Put, Update
+from sync_rules.pipeline.breaker import KeptOnce
+from sync_rules.pipeline.consumer import process, process_message
 from sync_rules.pipeline.messages import Message
-from sync_rules.pipeline.reconcile import Report
+from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Caller, World, drive
 from sync_rules.rules.ruleset import Rules
 

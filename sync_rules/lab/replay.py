@@ -25,8 +25,9 @@ from sync_rules.lab.scenario import Deed, Expire, show
 from sync_rules.lab.scenario_form import ByTable
 from sync_rules.lab.scenario_reader import Reading
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Change, Delete, Failure, ItemKey, Put, Update
+from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.values import Item, same, show_path
+from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.pipeline.failure_records import plain_key, printable
 from sync_rules.pipeline.messages import PartMessage, PullMessage
 from sync_rules.rules.kinds.ledger import contribution_of

@@ -48,9 +48,10 @@ from enum import Enum
 from typing import Any, Protocol
 
 from sync_rules.language.problems import Spot
-from sync_rules.model.items import Delete, ItemKey, Put, Update
+from sync_rules.model.items import ItemKey
 from sync_rules.model.python_values import plain_of
 from sync_rules.model.values import AttributeValue, Item, Path, get, same, show_path
+from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.rules.ruleset import Rules
 
 Wanted = Mapping[Path, AttributeValue | None]  # what must stand at each path; None: nothing

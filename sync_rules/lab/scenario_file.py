@@ -20,7 +20,7 @@ from sync_rules.language.load import RulesFileError, check_rules, read_text
 from sync_rules.language.problems import Spot, errors
 from sync_rules.language.yaml_source import Road
 from sync_rules.model.errors import UserError
-from sync_rules.model.items import Put
+from sync_rules.model.writes import Put
 from sync_rules.rules.ruleset import Rules
 
 RULES: Final = "rules.yaml"

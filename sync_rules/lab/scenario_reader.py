@@ -15,13 +15,15 @@ from pydantic_core import ErrorDetails
 from sync_rules.lab.scenario import Called, Deed, Expected, Expire, Kept, Marker, Reported, Wanted
 from sync_rules.lab.scenario_form import TAGS, keys_at
 from sync_rules.language.load import read_text
-from sync_rules.language.problems import Report, Spot, unknown
+from sync_rules.language.problems import Report, Spot
 from sync_rules.language.yaml_source import Document, Road, kind_of, read
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
-from sync_rules.model.items import Delete, ItemKey, Put, Update
+from sync_rules.model.items import ItemKey
 from sync_rules.model.python_values import raw_of
+from sync_rules.model.suggest import unknown
 from sync_rules.model.values import AttributeValue, Path, parse_path
+from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.kinds.call import CallRule
 from sync_rules.rules.ruleset import Rules

@@ -12,13 +12,14 @@ from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Expire
 from sync_rules.lab.trial import drifted, shown
-from sync_rules.language.problems import unknown
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.item_change import ItemChange, item_change
-from sync_rules.model.items import Call, Delete, ItemKey, Put, Update
+from sync_rules.model.items import Call, ItemKey
 from sync_rules.model.python_values import plain_of, raw_of
+from sync_rules.model.suggest import unknown
 from sync_rules.model.values import parse_path
+from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.rules.ruleset import Rules
 
 Plain = Mapping[str, Any]

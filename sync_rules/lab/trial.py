@@ -18,8 +18,8 @@ from sync_rules.audit.verifier import Verifier
 from sync_rules.lab.delivery import VARIANTS, Delivery
 from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Scenario, Step, at, play
-from sync_rules.language.problems import unknown
 from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.suggest import unknown
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.pipeline.requests import NobodyLooksAgain, World

@@ -13,11 +13,12 @@ from typing import Final, Literal
 
 from sync_rules.language import links
 from sync_rules.language.codes import CODES
-from sync_rules.language.problems import Report, Spot, unknown
+from sync_rules.language.problems import Report, Spot
 from sync_rules.language.yaml_source import Document
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.lookups import Find, Link
+from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Path, parse_path
 from sync_rules.model.where import Where, compile_where
 from sync_rules.rules.kinds.copy import CopyRule

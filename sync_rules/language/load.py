@@ -13,13 +13,14 @@ from pathlib import Path
 from sync_rules.language import lint
 from sync_rules.language.kinds import Known, compile_rule
 from sync_rules.language.links import default_template
-from sync_rules.language.problems import Problem, Report, errors, unknown
+from sync_rules.language.problems import Problem, Report, errors
 from sync_rules.language.schema import EntityForm, IndexForm, TableForm
 from sync_rules.language.validate import Shaped, shape
 from sync_rules.language.variables import Variables
 from sync_rules.language.yaml_source import Document, read
 from sync_rules.model.entities import Entity, Index, KeyAttribute, KeyType, Table, misnamed
 from sync_rules.model.errors import UserError
+from sync_rules.model.suggest import unknown
 from sync_rules.model.templates import Template, parse_template
 from sync_rules.rules import fingerprints
 from sync_rules.rules.ruleset import Rules

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Literal
 
 from sync_rules.language.codes import CODES
@@ -99,12 +98,3 @@ class Report:
 def errors(problems: Iterable[Problem]) -> list[Problem]:
     """Those that make a rules file unusable."""
     return [problem for problem in problems if problem.severity == "error"]
-
-
-def unknown(what: str, name: str, known: Iterable[str], of: str = "") -> str:
-    """The message for a name that nothing bears: what is known, and the likeliest meant. `of`: what it should be in."""
-    names = list(known)
-    text = f"no {what} {name!r}{of and ' in '}{of}. Known: {', '.join(names) or 'none'}."
-    folded = {one.lower(): one for one in names}
-    close = get_close_matches(name.lower(), folded, n=1)
-    return f"{text} Did you mean {folded[close[0]]!r}?" if close else text

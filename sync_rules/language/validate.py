@@ -14,10 +14,12 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from sync_rules.language.kinds.registry import FORMS, Limit, kind_of_rule
-from sync_rules.language.problems import Report, unknown
+from sync_rules.language.kinds.embed import Limit
+from sync_rules.language.kinds.registry import FORMS, kind_of_rule
+from sync_rules.language.problems import Report
 from sync_rules.language.schema import EntityForm, FileForm, IndexForm, TableForm
 from sync_rules.language.yaml_source import Document, Road, kind_of
+from sync_rules.model.suggest import unknown
 
 SECTIONS: Mapping[str, type[BaseModel]] = {"tables": TableForm, "entities": EntityForm, "rules": FORMS["copy"]}
 TAG = "form:"  # how the names of forms begin, which pydantic puts into its locations

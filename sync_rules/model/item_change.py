@@ -10,11 +10,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Literal
 
 from sync_rules.model.items import Call, Change
-from sync_rules.model.values import AttributeValue, Item
+from sync_rules.model.python_values import natives
 
 When = Literal["created", "changed", "deleted"]
 
@@ -78,27 +77,3 @@ def _as_base64(value: object) -> str:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     raise TypeError(type(value).__name__)
-
-
-def natives(item: Item) -> dict[str, Any]:
-    """An item as plain Python."""
-    return {name: native(value) for name, value in item.items()}
-
-
-def native(value: AttributeValue) -> Any:
-    """A value as plain Python: numbers to the last digit, sets as sets, binaries as bytes."""
-    ((kind, content),) = value.items()
-    match kind:
-        case "N":
-            return Decimal(content)
-        case "NS":
-            return {Decimal(number) for number in content}
-        case "SS" | "BS":
-            return set(content)
-        case "M":
-            return natives(content)
-        case "L":
-            return [native(inner) for inner in content]
-        case "NULL":
-            return None
-    return content

@@ -13,7 +13,7 @@ from typing import Any
 
 from sync_rules.model.errors import UserError
 from sync_rules.model.numbers import respelt
-from sync_rules.model.values import AttributeValue
+from sync_rules.model.values import AttributeValue, Item
 
 
 def plain_of(value: AttributeValue) -> Any:
@@ -81,3 +81,27 @@ def _number(number: Decimal) -> str:
     if text is None:
         raise UserError("a number of more than 38 digits, or out of range, is none that DynamoDB holds")
     return text
+
+
+def natives(item: Item) -> dict[str, Any]:
+    """An item as plain Python."""
+    return {name: native(value) for name, value in item.items()}
+
+
+def native(value: AttributeValue) -> Any:
+    """A value as plain Python: numbers to the last digit, sets as sets, binaries as bytes."""
+    ((kind, content),) = value.items()
+    match kind:
+        case "N":
+            return Decimal(content)
+        case "NS":
+            return {Decimal(number) for number in content}
+        case "SS" | "BS":
+            return set(content)
+        case "M":
+            return natives(content)
+        case "L":
+            return [native(inner) for inner in content]
+        case "NULL":
+            return None
+    return content

@@ -7,9 +7,129 @@ has to create by its absence, and the item itself by its existence, so nothing n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
 
-from sync_rules.model.items import Condition, ItemKey, Test, Update, equals_seen
+from sync_rules.model.items import ItemKey
 from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, nest, same, show_path
+
+
+# ---------------------------------------------------------------- conditions and writes
+class Test(Enum):
+    """How a condition looks at a path."""
+
+    EQUALS = "="
+    EXISTS = "exists"
+    ABSENT = "absent"
+    IS_MAP = "is map"
+
+    __test__ = False  # not a test case, whatever pytest thinks of the name
+
+
+class Condition(NamedTuple):
+    """One part of a guard, as data. `value` is given for EQUALS only."""
+
+    test: Test
+    path: Path
+    value: AttributeValue | None = None
+
+
+def equals_seen(path: Path, seen: AttributeValue | None) -> Condition:
+    """The path still holds what the image showed. A missing attribute never equals NULL, so absence is its own test."""
+    return Condition(Test.ABSENT, path) if seen is None else Condition(Test.EQUALS, path, seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Set and remove paths of one item that exists, if the guard holds. Never creates the item.
+
+    `adds` and `discards` are elements to put into and to take out of sets (ADD and DELETE in DynamoDB's expressions),
+    each a top-level attribute and a set of the elements: the others in the set are neither read nor compared.
+    """
+
+    key: ItemKey
+    sets: tuple[tuple[Path, AttributeValue], ...]
+    removes: tuple[Path, ...]
+    guard: tuple[Condition, ...]
+    adds: tuple[tuple[Path, AttributeValue], ...] = ()
+    discards: tuple[tuple[Path, AttributeValue], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete one item if the guard holds."""
+
+    key: ItemKey
+    guard: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """In a transaction: another item still satisfies the guard."""
+
+    key: ItemKey
+    guard: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Write one whole item if the guard holds, be it there or not. Only for items that belong to the pipeline."""
+
+    key: ItemKey
+    item: Item
+    guard: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Increment:
+    """In a transaction: add to numbers of an item, which begins with nothing. Only for items of the pipeline, and the
+    only write without a guard: what it must agree with is guarded beside it.
+    """
+
+    key: ItemKey
+    amounts: tuple[tuple[str, str], ...]  # attribute and number
+    guard: tuple[Condition, ...] = ()
+
+
+Action = Check | Update | Delete | Put | Increment
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """All of the actions or none, each on an item of its own. The target's action comes last."""
+
+    actions: tuple[Action, ...]
+
+
+Write = Update | Put | Transaction
+
+
+class Status(Enum):
+    """What the store did with a write."""
+
+    WRITTEN = "written"
+    REFUSED = "refused"  # a guard did not hold: an answer, not an error
+    REJECTED = "rejected"  # can never succeed as it stands: over 400 KB, wrong type
+    FAILED = "failed"  # throttled, conflicting, timed out: may have happened, must be tried again
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The store's answer to one write.
+
+    `item` is, after REFUSED, the target as it stands (None: no such item); `refused` names by position the actions of
+    a transaction whose guard did not hold. `reason` is the service's error code after REJECTED and FAILED.
+    """
+
+    status: Status
+    item: Item | None = None
+    refused: frozenset[int] = frozenset({0})
+    reason: str = ""
+
+
+WRITTEN: Final = Result(Status.WRITTEN)
+
 
 Desired = Mapping[Path, AttributeValue | None]
 

@@ -7,25 +7,24 @@ remembers of items is of one batch or message.
 
 from __future__ import annotations
 
-import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call, Change, Failure, ItemKey
 from sync_rules.model.limits import Limits, Pace
+from sync_rules.pipeline.breaker import Breaker, KeptOnce
 from sync_rules.pipeline.effects import take_effect
 from sync_rules.pipeline.fanout import look_at, pull, push
 from sync_rules.pipeline.handover import spread
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PullMessage
 from sync_rules.pipeline.parts import settle
-from sync_rules.pipeline.reconcile import Report
 from sync_rules.pipeline.records import changes_of, read_event
-from sync_rules.pipeline.requests import Failures, Remembering, Work, World, drive
+from sync_rules.pipeline.report import Report
+from sync_rules.pipeline.requests import Remembering, Work, World, drive
 from sync_rules.pipeline.tasks import chunks_of, part_of, plan_batch, pull_of, pushes_of
 from sync_rules.pipeline.telemetry import Telemetry
 from sync_rules.rules.kinds.call import CallRule
@@ -72,63 +71,6 @@ def process_message(message: Message, rules: Rules, pace: Pace) -> Work[Report]:
             return report
     work = spread if message.spread else push
     return (yield from work(pushes_of(message, rules), rules, pace))
-
-
-@dataclass
-class Breaker:
-    """Counts how often the same is written on a target in windows of fixed length, for what was written last: what is
-    fixed without end is parked, because something else keeps writing the same attribute back. A parent whose count
-    goes up a thousand times is just busy.
-    """
-
-    limits: Limits
-    clock: Callable[[], float] = time.monotonic
-    _windows: OrderedDict[int, tuple[float, int]] = field(default_factory=OrderedDict)
-
-    def may_write(self, target: ItemKey, what: object = None) -> bool:
-        """Count a write of this on a target; False when it has had its share of this window."""
-        now = self.clock()
-        key = hash((target, repr(what)))  # a number stands for what is not to be kept, and is small
-        since, count = self._windows.pop(key, (now, 0))
-        if now - since >= self.limits.fixes_window_seconds:
-            since, count = now, 0
-        self._windows[key] = (since, count + 1)
-        if len(self._windows) > self.limits.fixes_counted_max_items:
-            self._windows.popitem(last=False)
-        return count < self.limits.fixes_per_target_max_writes
-
-
-@dataclass
-class KeptOnce:
-    """Failures with a memory: the same rule, item and reason is recorded once in a while and not at every record of the
-    item, for an item that cannot take a copy goes on changing.
-    """
-
-    failures: Failures
-    limits: Limits
-    clock: Callable[[], float] = time.monotonic
-    _kept: OrderedDict[tuple[str, ItemKey, str, object], float] = field(default_factory=OrderedDict)
-    _lock: Lock = field(default_factory=Lock)
-
-    def park(self, failure: Failure) -> None:
-        """Keep the failure, unless it was kept lately. Raises StoreError like the failures it is for."""
-        if failure.key is None:
-            self.failures.park(failure)
-            return
-        with self._lock:  # threads of a backfill share one
-            self._park_once(failure, failure.key)
-
-    def _park_once(self, failure: Failure, key: ItemKey) -> None:
-        now = self.clock()
-        apart = (failure.member, failure.element) if failure.apart else None
-        known = (failure.rule, key, failure.reason, apart)
-        if now - self._kept.get(known, -math.inf) < self.limits.failure_again_seconds:
-            return
-        self.failures.park(failure)
-        self._kept[known] = now
-        self._kept.move_to_end(known)
-        if len(self._kept) > self.limits.failures_remembered_max_items:
-            self._kept.popitem(last=False)
 
 
 class Consumer:

@@ -10,9 +10,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Check, Condition, Delete, ItemKey, Outcome, Result, Transaction, Write
+from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.model.values import AttributeValue, Item, Path, overlaps
-from sync_rules.model.writes import differences, distinct, target_exists, update_of
+from sync_rules.model.writes import (
+    Check,
+    Condition,
+    Delete,
+    Result,
+    Transaction,
+    Write,
+    differences,
+    distinct,
+    target_exists,
+    update_of,
+)
 from sync_rules.pipeline.sources import Sources, Target
 from sync_rules.rules.rule import TargetRule
 

@@ -12,7 +12,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call, Effect, Failure, ItemKey, Keep, Outcome
 from sync_rules.model.limits import Pace
 from sync_rules.pipeline.messages import CallMessage
-from sync_rules.pipeline.reconcile import Report, Unfinished
+from sync_rules.pipeline.report import Report, Unfinished
 from sync_rules.pipeline.requests import Later, Park, Work
 
 TOO_LARGE: Final = "MessageTooLarge"

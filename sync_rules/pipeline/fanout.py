@@ -18,7 +18,8 @@ from sync_rules.pipeline.handover import chunk_message, hand_over, inline_max_it
 from sync_rules.pipeline.listings import Listing, failed, list_page, told
 from sync_rules.pipeline.messages import Message, PullMessage
 from sync_rules.pipeline.parts import PartLook, message_of, settle
-from sync_rules.pipeline.reconcile import Report, fix
+from sync_rules.pipeline.reconcile import fix
+from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Later, Work
 from sync_rules.pipeline.sources import Target, read_all
 from sync_rules.pipeline.tasks import Chunk, Pull, Push

@@ -17,7 +17,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Limits, Pace
 from sync_rules.pipeline.listings import Listing, list_page, told
 from sync_rules.pipeline.messages import ChunkMessage, key_bytes
-from sync_rules.pipeline.reconcile import Report
+from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Later, Work
 from sync_rules.pipeline.tasks import Push
 from sync_rules.rules.ruleset import Rules

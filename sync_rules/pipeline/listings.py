@@ -13,7 +13,7 @@ from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.model.limits import Pace
 from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.messages import Message
-from sync_rules.pipeline.reconcile import Report, Unfinished
+from sync_rules.pipeline.report import Report, Unfinished
 from sync_rules.pipeline.requests import List, Work
 from sync_rules.pipeline.sources import NO_NAMES
 from sync_rules.pipeline.tasks import Push

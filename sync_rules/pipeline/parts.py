@@ -13,24 +13,13 @@ from decimal import Decimal
 from typing import Final
 
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import (
-    Action,
-    Check,
-    Failure,
-    Increment,
-    ItemKey,
-    Outcome,
-    Result,
-    Status,
-    Transaction,
-    Update,
-    Write,
-)
+from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.model.limits import Pace
 from sync_rules.model.numbers import holdable, spelt, total_of
 from sync_rules.model.values import AttributeValue, Path
+from sync_rules.model.writes import Action, Check, Increment, Result, Status, Transaction, Update, Write
 from sync_rules.pipeline.messages import PartMessage
-from sync_rules.pipeline.reconcile import Report, Unfinished, ask_again
+from sync_rules.pipeline.report import Report, Unfinished, ask_again
 from sync_rules.pipeline.requests import Apply, Park, Work
 from sync_rules.pipeline.sources import Found, read_all
 from sync_rules.rules.rule import Part, Trouble

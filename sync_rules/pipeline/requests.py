@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Call, Failure, ItemKey, Keep, Result, Write
+from sync_rules.model.items import Call, Failure, ItemKey, Keep
 from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.values import Item, Names
+from sync_rules.model.writes import Result, Write
 from sync_rules.pipeline.messages import Message
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.pipeline.messages import KINDS
-from sync_rules.pipeline.reconcile import Report, Unfinished
+from sync_rules.pipeline.report import Report, Unfinished
 
 FAILED_KEPT_MAX_ITEMS: Final = 1_000
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from sync_rules.language.problems import unknown
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
+from sync_rules.model.suggest import unknown
 from sync_rules.model.values import AttributeValue
 from sync_rules.rules.ruleset import Rules
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from sync_rules.model.entities import Entity, Table
-from sync_rules.model.items import Change, Condition, Effect, ItemKey, Write
+from sync_rules.model.items import Change, Effect, ItemKey
 from sync_rules.model.lookups import Find, KeyConditions, Link, Pointer
 from sync_rules.model.values import AttributeValue, Item, Names, Path, changed, overlaps, standing
+from sync_rules.model.writes import Condition, Write
 
 Place = tuple[Entity, Path]
 Desired = Mapping[Path, AttributeValue | None]  # what must stand at each path; None: nothing

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.model.items import Check, Condition, Increment, Put, Status, Test, Transaction, Update
 from sync_rules.model.values import get, overlaps, same
+from sync_rules.model.writes import Check, Condition, Increment, Put, Status, Test, Transaction, Update
 from sync_rules.pipeline.requests import Apply, Read
 from tests.builders import exists, key, n, s, table
 from tests.contract.conftest import Bench

@@ -8,7 +8,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import (
+from sync_rules.model.lookups import KeyConditions
+from sync_rules.model.values import get, same
+from sync_rules.model.writes import (
     Check,
     Condition,
     Delete,
@@ -20,8 +22,6 @@ from sync_rules.model.items import (
     Update,
     equals_seen,
 )
-from sync_rules.model.lookups import KeyConditions
-from sync_rules.model.values import get, same
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan
 from tests.builders import exists, index, key, m, n, of_partition, s, table, update
 from tests.contract.conftest import Bench

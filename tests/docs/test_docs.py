@@ -23,7 +23,7 @@ from sync_rules.functions import inaccount, runtime
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.lab.demo import story
 from sync_rules.language.codes import CODES
-from sync_rules.language.kinds.options import CopyForm
+from sync_rules.language.kinds.copy import CopyForm
 from sync_rules.language.kinds.registry import FORMS
 from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.model.item_change import ItemChange

@@ -12,8 +12,9 @@ from collections import Counter
 import pytest
 
 from sync_rules.language.load import parse_rules
-from sync_rules.model.items import Action, Change, Check, Delete, Increment, Put, Transaction, Update, Write
+from sync_rules.model.items import Change
 from sync_rules.model.limits import Limits
+from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Transaction, Update, Write
 from sync_rules.pipeline.parts import TRANSACTION_MAX_ACTIONS
 from sync_rules.pipeline.requests import List, Read
 from tests.builders import n, order_item, s, user_item

@@ -23,8 +23,8 @@ from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.language.problems import Report
 from sync_rules.language.yaml_source import read
-from sync_rules.model.items import Put
 from sync_rules.model.values import Item
+from sync_rules.model.writes import Put
 from sync_rules.pipeline.requests import NobodyLooksAgain, World
 from sync_rules.rules.ruleset import Rules
 from tests import engines

@@ -18,8 +18,9 @@ from sync_rules.adapters.streams import PAGE_MAX_RECORDS, DynamoDBStreams, as_ev
 from sync_rules.jobs.consume.queue import LocalQueue
 from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Table
-from sync_rules.model.items import WRITTEN, Action, Check, Failure, ItemKey, Result, Status, Transaction, Update, Write
+from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.values import Item
+from sync_rules.model.writes import WRITTEN, Action, Check, Result, Status, Transaction, Update, Write
 from sync_rules.pipeline import messages
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
 from sync_rules.rules.ruleset import Rules

@@ -11,12 +11,13 @@ import pytest
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
-from sync_rules.model.items import Change, ItemKey, Transaction
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Pace
 from sync_rules.model.values import Item
+from sync_rules.model.writes import Transaction
 from sync_rules.pipeline import consumer, reconcile, sources, tasks
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.reconcile import Report
+from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Work
 from sync_rules.pipeline.sources import Sources
 from sync_rules.rules.kinds.copy import CopyRule

@@ -14,7 +14,7 @@ from unittest.mock import patch
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.cli import main as cli
 from sync_rules.cli.commands import backfill
-from sync_rules.model.items import Result, Status
+from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Apply
 
 

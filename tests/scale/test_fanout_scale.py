@@ -9,9 +9,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import count
 
-from sync_rules.model.items import WRITTEN, Change, Result
+from sync_rules.model.items import Change
 from sync_rules.model.limits import Limits
 from sync_rules.model.values import Item
+from sync_rules.model.writes import WRITTEN, Result
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import Message, PushMessage, decode, encode
 from sync_rules.pipeline.requests import Apply, List, Page, Read, World

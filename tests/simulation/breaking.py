@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules.model.items import Result
+from sync_rules.model.writes import Result
 from sync_rules.pipeline.requests import Read, Request
 
 Mutant = Callable[[], Any]

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from sync_rules.model.items import Transaction, Write
+from sync_rules.model.writes import Transaction, Write
 from sync_rules.pipeline.requests import Apply, Later, List, Park, Read, Request, Scan
 from tests.simulation.choices import Stream
 from tests.simulation.stops import Save, Wait

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules.model.items import Delete, Increment, Put, Transaction
+from sync_rules.model.writes import Delete, Increment, Put, Transaction
 from sync_rules.pipeline import parts
 from sync_rules.rules.kinds import tally
 from sync_rules.rules.kinds.rank import RankRule

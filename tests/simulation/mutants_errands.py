@@ -13,8 +13,19 @@ from sync_rules.audit.compare import Comparison, Drift
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.redrive import redriver
 from sync_rules.jobs.redrive.redriver import Redriver
-from sync_rules.model.items import Change, Check, Condition, Delete, Increment, Test, Transaction, Update
-from sync_rules.model.writes import differences, target_exists, update_of
+from sync_rules.model.items import Change
+from sync_rules.model.writes import (
+    Check,
+    Condition,
+    Delete,
+    Increment,
+    Test,
+    Transaction,
+    Update,
+    differences,
+    target_exists,
+    update_of,
+)
 from sync_rules.pipeline import consumer
 from sync_rules.pipeline.records import changes_of, read_event
 from sync_rules.pipeline.requests import Apply, Read, Request, drive

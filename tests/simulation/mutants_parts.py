@@ -8,8 +8,19 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from sync_rules.model.items import Change, Check, Condition, Delete, Put, Result, Status, Test, Transaction, Update
-from sync_rules.model.writes import target_exists
+from sync_rules.model.items import Change
+from sync_rules.model.writes import (
+    Check,
+    Condition,
+    Delete,
+    Put,
+    Result,
+    Status,
+    Test,
+    Transaction,
+    Update,
+    target_exists,
+)
 from sync_rules.pipeline import parts
 from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.requests import Later, Request

@@ -9,8 +9,9 @@ from typing import Any
 from unittest.mock import patch
 
 from sync_rules.model import writes
-from sync_rules.model.items import Condition, Delete, Outcome, Result, Status, Test, Transaction, Update
+from sync_rules.model.items import Outcome
 from sync_rules.model.values import get
+from sync_rules.model.writes import Condition, Delete, Result, Status, Test, Transaction, Update
 from sync_rules.pipeline import decide, fanout, reconcile, sources, tasks
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Later, Request

@@ -15,7 +15,7 @@ from sync_rules.model.limits import Limits, Pace
 from sync_rules.model.values import Item
 from sync_rules.pipeline import consumer
 from sync_rules.pipeline.messages import decode
-from sync_rules.pipeline.reconcile import Report
+from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Work
 from tests.simulation import words
 from tests.simulation.application import Application, beginning

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sync_rules.model.items import Action, Condition, Delete, Increment, Put, Result, Transaction, Update, Write
 from sync_rules.model.values import Item
+from sync_rules.model.writes import Action, Condition, Delete, Increment, Put, Result, Transaction, Update, Write
 from sync_rules.pipeline.requests import Apply, Later, List, Page, Park, Read, Request, Scan
 from tests.simulation.errands import Errand
 from tests.simulation.facts import Place

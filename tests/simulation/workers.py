@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import ItemKey, Result, Status, Write
+from sync_rules.model.items import ItemKey
+from sync_rules.model.writes import Result, Status, Write
 from sync_rules.pipeline import consumer
 from sync_rules.pipeline.messages import KINDS, Message, PartMessage, PullMessage, PushMessage, decode
 from sync_rules.pipeline.requests import Apply, Later, List, Page, Park, Read, Request, Scan, Work

@@ -16,9 +16,10 @@ from datetime import UTC, datetime
 from sync_rules.adapters.memory import MemoryStore, OnChange, RejectedError, Rows, Values
 from sync_rules.model.entities import Index, Table
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Change, Failure, ItemKey, Result, Write
+from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.sizes import item_bytes
 from sync_rules.model.values import Item
+from sync_rules.model.writes import Result, Write
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import Message, PartMessage, PullMessage, decode, encode
 from sync_rules.pipeline.requests import Apply, List, Page, Scan

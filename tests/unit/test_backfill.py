@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sync_rules.jobs.backfill.page import Chosen, OneItem, bring_keys, bring_page
 from sync_rules.language.load import parse_rules
-from sync_rules.model.items import Outcome, Update
+from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.writes import Update
 from sync_rules.pipeline.fanout import pull
 from sync_rules.pipeline.requests import Apply, List, Read, Scan
 from sync_rules.pipeline.tasks import Pull

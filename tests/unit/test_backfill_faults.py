@@ -16,8 +16,8 @@ from sync_rules.jobs.backfill.page import OneItem
 from sync_rules.jobs.backfill.progress import abandon
 from sync_rules.jobs.backfill.scope import require_beginning
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.items import Result, Status
 from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.requests import Apply
 from tests import every_kind

@@ -22,8 +22,9 @@ from sync_rules.jobs.backfill.run import BackfillRun, Left
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Outcome, Result, Status
+from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.messages import decode_bytes, encode_bytes
 from sync_rules.pipeline.requests import Apply, Scan
 from sync_rules.rules.kinds.ledger import VERSION

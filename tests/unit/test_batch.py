@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Failure, Outcome, Result, Status
+from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.limits import Limits
-from sync_rules.pipeline.consumer import Breaker, Consumer, KeptOnce, lowest
+from sync_rules.model.writes import Result, Status
+from sync_rules.pipeline.breaker import Breaker, KeptOnce
+from sync_rules.pipeline.consumer import Consumer, lowest
 from sync_rules.pipeline.messages import PullMessage, PushMessage
 from sync_rules.pipeline.requests import World
 from tests import every_kind

@@ -11,7 +11,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.batch_writer import BATCH_MAX_STATEMENTS
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.partiql import BATCHED_MAX_BYTES, STATEMENT_MAX_CHARACTERS, statement_of
-from sync_rules.model.items import WRITTEN, Condition, Put, Result, Status, Test, Transaction, Update
+from sync_rules.model.writes import WRITTEN, Condition, Put, Result, Status, Test, Transaction, Update
 from sync_rules.pipeline.requests import Apply
 from tests.builders import exists, key, n, s, shop, update
 from tests.unit.test_dynamodb import OK, Client, failed

@@ -17,7 +17,7 @@ from sync_rules.adapters.budget import PARTITION_MAX_UNITS_PER_SECOND, PARTITION
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.metered import OUT_OF_TIME, Costs
 from sync_rules.cli import commands
-from sync_rules.model.items import WRITTEN, Condition, Test, Transaction, Update
+from sync_rules.model.writes import WRITTEN, Condition, Test, Transaction, Update
 from sync_rules.pipeline.requests import Apply, Read
 from tests.builders import key, n, s, table
 from tests.unit.test_rate import Clock

@@ -7,8 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from sync_rules.model.item_change import as_json, identity, item_change, native
+from sync_rules.model.item_change import as_json, identity, item_change
 from sync_rules.model.items import Call, Change
+from sync_rules.model.python_values import native
 from tests.builders import key, m, n, s, table
 
 TABLE = table("things", {"PK": "S", "n": "N"})

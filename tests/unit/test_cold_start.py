@@ -77,7 +77,13 @@ def test_cold_start_imports_these_packages(handler, tmp_path):
 def test_cold_start_imports_of_ours_what_the_first_record_may_need(tmp_path):
     """Backfill, verify, redrive, and kinds that no rule is of, are left where they are."""
     found = ours(imported("handlers.stream", tmp_path, (ROOT / "benchmarks/rules.yaml").read_text()))
-    assert {"pipeline.consumer", "rules.compiled_file", "adapters.dynamodb", "adapters.sqs", "rules.kinds.copy"} <= found
+    assert {
+        "pipeline.consumer",
+        "rules.compiled_file",
+        "adapters.dynamodb",
+        "adapters.sqs",
+        "rules.kinds.copy",
+    } <= found
     assert not {name for name in found if name.startswith(NOT_YET)}
 
 

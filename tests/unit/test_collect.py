@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.model.entities import Ref
-from sync_rules.model.items import Change, Check, Condition, Test, Transaction, Update
+from sync_rules.model.items import Change
 from sync_rules.model.lookups import Find
 from sync_rules.model.templates import parse_template
 from sync_rules.model.where import compile_where
+from sync_rules.model.writes import Check, Condition, Test, Transaction, Update
 from sync_rules.rules.kinds.collect import CollectRule, parse_element
 from sync_rules.rules.rule import Part, Trouble
 from tests.builders import entity, exists, index, key, n, s, table

@@ -17,9 +17,9 @@ from sync_rules.adapters.expressions import (
     well_formed,
     whole,
 )
-from sync_rules.model.items import Check, Condition, Increment, Put, Test, Update
 from sync_rules.model.templates import CANONICAL_NUMBER
 from sync_rules.model.values import same
+from sync_rules.model.writes import Check, Condition, Increment, Put, Test, Update
 from tests.builders import key, m, n, s, table, update
 
 THINGS = table("things", {"id": "S"})

@@ -13,11 +13,12 @@ from sync_rules.audit.findings import Share
 from sync_rules.jobs.dryrun.store import SEEN_MAX_ITEMS, DryStore, Tried, looked_at_again
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import (
+from sync_rules.model.items import ItemKey
+from sync_rules.model.lookups import KeyConditions
+from sync_rules.model.writes import (
     WRITTEN,
     Condition,
     Delete,
-    ItemKey,
     Put,
     Result,
     Status,
@@ -26,7 +27,6 @@ from sync_rules.model.items import (
     Update,
     equals_seen,
 )
-from sync_rules.model.lookups import KeyConditions
 from sync_rules.pipeline.requests import Apply, List, Read, Scan
 from sync_rules.rules.ruleset import Rules
 from tests import every_kind

@@ -9,9 +9,10 @@ import pytest
 
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import WRITTEN, Outcome, Result, Status
+from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Limits, Pace
 from sync_rules.model.values import Item
+from sync_rules.model.writes import WRITTEN, Result, Status
 from sync_rules.pipeline.fanout import push
 from sync_rules.pipeline.messages import ChunkMessage, PullMessage, PushMessage
 from sync_rules.pipeline.requests import Apply, List, Page, Read, World, drive

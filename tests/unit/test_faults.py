@@ -13,7 +13,8 @@ import pytest
 
 from sync_rules.audit.verifier import Verifier
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Change, Result, Status, Transaction, Write
+from sync_rules.model.items import Change
+from sync_rules.model.writes import Result, Status, Transaction, Write
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import Apply, List, NobodyLooksAgain, Read, Request, World
 from sync_rules.rules.rule import EffectRule

@@ -12,7 +12,8 @@ from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.faults import DiedError, Faults, FaultyWorld
 from sync_rules.model.entities import KeyAttribute, Table
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import WRITTEN, Call, Change, Failure, Put, Status, equals_seen
+from sync_rules.model.items import Call, Change, Failure
+from sync_rules.model.writes import WRITTEN, Put, Status, equals_seen
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Apply, Later, Park, Read
 from tests.builders import key, n

@@ -15,8 +15,8 @@ from sync_rules.adapters.budget import Rate
 from sync_rules.functions import runtime
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.items import Result, Status
 from sync_rules.model.limits import Limits
+from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.messages import PullMessage, PushMessage, encode
 from sync_rules.pipeline.requests import List, Read
 from tests.builders import s

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import ItemKey, Outcome, Result, Status
+from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.handover import chunks
 from sync_rules.pipeline.messages import ChunkMessage, Message, PullMessage, PushMessage, decode, encode

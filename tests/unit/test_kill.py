@@ -14,8 +14,8 @@ import pytest
 
 from sync_rules.lab.recompute import differences
 from sync_rules.language.load import parse_rules
-from sync_rules.model.items import Result
 from sync_rules.model.limits import Limits
+from sync_rules.model.writes import Result
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, decode, encode
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store, World

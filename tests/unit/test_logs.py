@@ -12,8 +12,9 @@ from sync_rules.audit.findings import Tally
 from sync_rules.functions import logs, runtime
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Failure, Result, Status
+from sync_rules.model.items import Failure
 from sync_rules.model.limits import Limits
+from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import List, Read
 from tests.builders import n, s
 from tests.every_kind import RULES, order, part, post, rules_of, user

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Condition, Status, Test
+from sync_rules.model.writes import Condition, Status, Test
 from sync_rules.pipeline.requests import Apply, List, Read, Scan
 from tests.builders import author_item, book_item, key, library, n, of_partition, order_item, s, shop, update, user_item
 

@@ -13,20 +13,9 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS, Costs, MeteredStore, base_units
 from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import (
-    WRITTEN,
-    Change,
-    Check,
-    Condition,
-    Increment,
-    Put,
-    Result,
-    Status,
-    Test,
-    Transaction,
-    Update,
-)
+from sync_rules.model.items import Change
 from sync_rules.model.sizes import item_bytes
+from sync_rules.model.writes import WRITTEN, Check, Condition, Increment, Put, Result, Status, Test, Transaction, Update
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Apply, Read, Scan

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from sync_rules.audit.verifier import Verifier
 from sync_rules.model.entities import Ref
-from sync_rules.model.items import Change, Check, Condition, Delete, Put, Test, Transaction, Update
+from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
+from sync_rules.model.writes import Check, Condition, Delete, Put, Test, Transaction, Update
 from sync_rules.pipeline.parts import PartLook, joined
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.rule import Part, Trouble

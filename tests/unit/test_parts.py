@@ -10,13 +10,15 @@ from hypothesis import strategies as st
 
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import (
+from sync_rules.model.items import Failure, Outcome
+from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.numbers import spelt, total_of
+from sync_rules.model.values import Item
+from sync_rules.model.writes import (
     Check,
     Condition,
     Delete,
-    Failure,
     Increment,
-    Outcome,
     Put,
     Result,
     Status,
@@ -25,10 +27,7 @@ from sync_rules.model.items import (
     Update,
     Write,
 )
-from sync_rules.model.limits import Limits, Pace
-from sync_rules.model.numbers import spelt, total_of
-from sync_rules.model.values import Item
-from sync_rules.pipeline.consumer import Breaker
+from sync_rules.pipeline.breaker import Breaker
 from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.parts import TRANSACTION_MAX_ACTIONS, PartLook, joined, settle
 from sync_rules.pipeline.requests import Apply, Read

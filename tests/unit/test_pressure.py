@@ -16,7 +16,7 @@ from sync_rules.adapters.batch_writer import (
     Pressure,
 )
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.model.items import WRITTEN, Result, Status
+from sync_rules.model.writes import WRITTEN, Result, Status
 from sync_rules.pipeline.requests import Apply
 from tests.builders import exists, n, update
 from tests.unit.test_batches import SHOP, TABLES, answers, order, store_on

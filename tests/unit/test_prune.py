@@ -7,8 +7,8 @@ import pytest
 from sync_rules.audit.prune import Past, prune_page, remove
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Result, Status
 from sync_rules.model.values import Item, show_path
+from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Apply
 from sync_rules.rules.ruleset import Rules
 from tests import every_kind

@@ -9,7 +9,7 @@ import pytest
 from sync_rules.cli import main
 from sync_rules.cli.commands import prune
 from sync_rules.language.load import parse_rules
-from sync_rules.model.items import Result, Status
+from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Scan
 from tests.builders import n, s
 from tests.every_kind import RULES, order, text_of, user

@@ -7,9 +7,10 @@ from decimal import Decimal
 
 import pytest
 
-from sync_rules.model.items import Change, Check, Condition, Delete, Put, Test, Transaction, equals_seen
+from sync_rules.model.items import Change
 from sync_rules.model.lookups import named_fields
 from sync_rules.model.where import compile_where
+from sync_rules.model.writes import Check, Condition, Delete, Put, Test, Transaction, equals_seen
 from sync_rules.pipeline.requests import List
 from sync_rules.rules.kinds.ledger import named
 from sync_rules.rules.kinds.rank import RankRule

@@ -8,9 +8,10 @@ import pytest
 
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Check, Delete, Failure, Outcome, Result, Status, Transaction, Update
+from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.limits import Limits, Pace
 from sync_rules.model.where import compile_where
+from sync_rules.model.writes import Check, Delete, Result, Status, Transaction, Update
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Apply, Read, Request
 from sync_rules.rules.kinds.copy import CopyRule

@@ -18,8 +18,9 @@ from sync_rules.jobs.redrive import redriver as redrive
 from sync_rules.jobs.redrive.redriver import Left, Redriver
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Change, Failure, Result, Status, Transaction
+from sync_rules.model.items import Change, Failure
 from sync_rules.model.limits import Limits
+from sync_rules.model.writes import Result, Status, Transaction
 from sync_rules.pipeline.failed_entries import Entry
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, encode

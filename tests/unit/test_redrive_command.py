@@ -16,7 +16,8 @@ from sync_rules.cli import main
 from sync_rules.cli.commands import redrive
 from sync_rules.jobs.redrive import redriver
 from sync_rules.language.load import parse_rules
-from sync_rules.model.items import Failure, Result, Status
+from sync_rules.model.items import Failure
+from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import PullMessage, decode, encode
 from tests import every_kind

@@ -19,7 +19,8 @@ from sync_rules.jobs.backfill.scope import Scope
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.items import Outcome, Result, Status
+from sync_rules.model.items import Outcome
+from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Scan
 from sync_rules.rules.fingerprints import of_each
 from tests import every_kind

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sync_rules.audit.compare import look_again, sweep_page
 from sync_rules.audit.verifier import mend
-from sync_rules.model.items import ItemKey, Result, Status
+from sync_rules.model.items import ItemKey
+from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Apply, Read, Scan
 from tests import every_kind
 from tests.builders import author_item, book_item, library, n, s

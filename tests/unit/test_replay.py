@@ -15,7 +15,8 @@ from sync_rules.lab.replay import Event, Mismatch, Replay, deed_of, history_of, 
 from sync_rules.lab.scenario import Expire
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.items import Change, Delete, Put, Update
+from sync_rules.model.items import Change
+from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.pipeline import consumer, reconcile
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.copy import CopyRule

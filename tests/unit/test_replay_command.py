@@ -12,7 +12,7 @@ from sync_rules.cli import main
 from sync_rules.cli.commands.replay import SHOWN_MAX_EVENTS, replayed
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.language.load import parse_rules
-from sync_rules.model.items import Delete
+from sync_rules.model.writes import Delete
 from sync_rules.pipeline import consumer
 from sync_rules.rules.kinds.copy import CopyRule
 from tests import every_kind

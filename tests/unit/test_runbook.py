@@ -27,7 +27,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/runbook.md").read_text()
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 QUERIES = [body for body in re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL) if "filter" in body]
-SOURCE = "\n".join(path.read_text() for folder in (ROOT / "sync_rules/functions", ROOT / "handlers") for path in folder.glob("*.py"))
+SOURCE = "\n".join(
+    path.read_text() for folder in (ROOT / "sync_rules/functions", ROOT / "handlers") for path in folder.glob("*.py")
+)
 DEPLOYMENT = deployment_of(ROOT / "examples/organisations-users-tickets/rules.yaml")
 TIMEOUTS = timeouts_seconds(read_yaml((ROOT / "template.yaml").read_text(), "template.yaml"), "template.yaml")
 WORDS = {

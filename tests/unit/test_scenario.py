@@ -11,7 +11,7 @@ from sync_rules.lab.scenario import Expire, Scenario, play, show, show_plain, wr
 from sync_rules.lab.scenario_file import find_scenarios, load_scenario
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
-from sync_rules.model.items import Delete, Put, Update
+from sync_rules.model.writes import Delete, Put, Update
 from tests.builders import key, m, n, s
 
 RULES = parse_rules(

@@ -8,8 +8,8 @@ import pytest
 
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Result, Status
 from sync_rules.model.limits import Limits
+from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import Message, PartMessage
 from sync_rules.pipeline.requests import List, Read

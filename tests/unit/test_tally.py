@@ -8,8 +8,9 @@ from decimal import Decimal
 import pytest
 
 from sync_rules.language.load import parse_rules
-from sync_rules.model.items import Change, Condition, Delete, Increment, Put, Test, equals_seen
+from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
+from sync_rules.model.writes import Condition, Delete, Increment, Put, Test, equals_seen
 from sync_rules.rules.kinds.ledger import contribution_of
 from sync_rules.rules.kinds.tally import TallyRule, shard_of
 from sync_rules.rules.rule import Part, Trouble

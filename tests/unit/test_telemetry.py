@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sync_rules.model.items import Outcome
-from sync_rules.pipeline.reconcile import Report, Unfinished
+from sync_rules.pipeline.report import Report, Unfinished
 from sync_rules.pipeline.telemetry import Telemetry
 from tests.builders import key, shop
 

@@ -14,7 +14,7 @@ from sync_rules.lab.scenario import Scenario
 from sync_rules.lab.scenario_file import find_scenarios, load_scenario
 from sync_rules.lab.trial import drifted, tried, variants
 from sync_rules.model.errors import UserError
-from sync_rules.pipeline.reconcile import Report
+from sync_rules.pipeline.report import Report
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 RULES = """

@@ -9,9 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.model.items import Result, Status, Update
 from sync_rules.model.values import Item, get, overlaps, same
-from sync_rules.model.writes import as_seen, differences, misfit, update_of
+from sync_rules.model.writes import Result, Status, Update, as_seen, differences, misfit, update_of
 from sync_rules.pipeline.requests import Apply
 from tests.builders import key, m, n, s, table
 

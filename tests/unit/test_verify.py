@@ -13,8 +13,9 @@ from sync_rules.audit.findings import Share
 from sync_rules.audit.verifier import LOOK_AGAIN_MAX_ITEMS, PAGE_MAX_ITEMS, Verifier
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.items import Change, ItemKey, Result, Status, Write
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Limits
+from sync_rules.model.writes import Result, Status, Write
 from sync_rules.pipeline.requests import Apply, List, Read, Scan, World
 from sync_rules.rules.order import cascade
 from tests import every_kind

@@ -16,7 +16,8 @@ from sync_rules.cli import main
 from sync_rules.cli.commands import verify
 from sync_rules.cli.show.drift import as_line
 from sync_rules.language.load import parse_rules
-from sync_rules.model.items import ItemKey, Result, Status
+from sync_rules.model.items import ItemKey
+from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Scan
 from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.ruleset import Rules

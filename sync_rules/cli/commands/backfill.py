@@ -48,11 +48,11 @@ from sync_rules.jobs.backfill.throttle import Brake, IteratorAge, slowing, until
 from sync_rules.jobs.consume.checkpoint import locked
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
-from sync_rules.language.problems import unknown
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Limits, Pace
-from sync_rules.pipeline.consumer import KeptOnce
+from sync_rules.model.suggest import unknown
+from sync_rules.pipeline.breaker import KeptOnce
 from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.ruleset import Rules
 

@@ -21,9 +21,9 @@ from sync_rules.jobs.backfill.progress import Totals, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.scope import picked, require_beginning, require_same
 from sync_rules.jobs.backfill.segments import segments
-from sync_rules.language.problems import unknown
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
+from sync_rules.model.suggest import unknown
 from sync_rules.rules.order import cascade, swept_tables
 from sync_rules.rules.ruleset import Rules
 

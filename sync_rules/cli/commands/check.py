@@ -12,10 +12,11 @@ from typing import Annotated
 import typer
 
 from sync_rules.language import lint
-from sync_rules.language.load import check_rules, read_text
 from sync_rules.language.codes import CODES
-from sync_rules.language.problems import Problem, errors, unknown
+from sync_rules.language.load import check_rules, read_text
+from sync_rules.language.problems import Problem, errors
 from sync_rules.model.errors import UserError
+from sync_rules.model.suggest import unknown
 from sync_rules.rules.ruleset import Rules
 
 

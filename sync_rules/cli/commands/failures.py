@@ -25,8 +25,8 @@ from sync_rules.adapters.sqs import PEEKED_MAX_MESSAGES, FailedMessages, require
 from sync_rules.jobs.consume.run import Files
 from sync_rules.jobs.redrive.work import titles_of
 from sync_rules.language.load import load_rules
-from sync_rules.language.problems import unknown
 from sync_rules.model.errors import RecordError, UserError
+from sync_rules.model.suggest import unknown
 from sync_rules.pipeline.failed_entries import Entry, Failed, Group, Place, grouped, read_entry
 from sync_rules.pipeline.failure_records import FailureRecord, time_text, visible
 from sync_rules.rules.ruleset import Rules

@@ -23,8 +23,8 @@ from sync_rules.audit.prune import Leftover, Past, prune_page, remove
 from sync_rules.cli.commands.run import stop_signals
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
-from sync_rules.language.problems import unknown
 from sync_rules.model.errors import UserError
+from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Item, show_path
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.pipeline.requests import NobodyLooksAgain, World, drive

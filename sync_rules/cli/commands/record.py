@@ -32,8 +32,8 @@ from sync_rules.lab.recompute import Kept
 from sync_rules.lab.recording import Body, Header, Write, writing
 from sync_rules.lab.redact import Redactor
 from sync_rules.language.load import load_rules
-from sync_rules.language.problems import unknown
 from sync_rules.model.errors import UserError
+from sync_rules.model.suggest import unknown
 from sync_rules.rules.ruleset import Rules
 
 BATCH_MAX_RECORDS: Final = 1_000

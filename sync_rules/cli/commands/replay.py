@@ -24,7 +24,7 @@ from sync_rules.lab.scenario_file import rules_in_memory
 from sync_rules.lab.shrink import shrunk
 from sync_rules.lab.trial import variants
 from sync_rules.model.errors import UserError
-from sync_rules.model.items import Put
+from sync_rules.model.writes import Put
 from sync_rules.rules.ruleset import Rules
 
 SHOWN_MAX_EVENTS: Final = 60

@@ -17,9 +17,9 @@ from sync_rules.jobs.backfill.export import Export, Shelf, open_export
 from sync_rules.jobs.backfill.page import Chosen, OneItem, Wanted, everything
 from sync_rules.jobs.backfill.scope import Scope
 from sync_rules.jobs.backfill.segments import Supplies, segments
-from sync_rules.language.problems import unknown
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
+from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Item
 from sync_rules.model.where import compile_where
 from sync_rules.pipeline.failure_records import printable

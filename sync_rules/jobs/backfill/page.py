@@ -23,7 +23,7 @@ from sync_rules.model.limits import Pace
 from sync_rules.model.values import Item, get
 from sync_rules.pipeline.fanout import pull, push
 from sync_rules.pipeline.parts import PartLook, settle
-from sync_rules.pipeline.reconcile import Report
+from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Park, Read, Scan, Work, World, drive
 from sync_rules.pipeline.sources import read_all
 from sync_rules.pipeline.tasks import Pull, plan_batch

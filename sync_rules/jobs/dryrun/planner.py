@@ -22,20 +22,9 @@ from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, RuleFigures
 from sync_rules.jobs.dryrun.store import DryStore, Tried
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import (
-    REFUSALS,
-    Action,
-    Check,
-    Delete,
-    Failure,
-    Increment,
-    ItemKey,
-    Outcome,
-    Put,
-    Status,
-    Update,
-)
+from sync_rules.model.items import REFUSALS, Failure, ItemKey, Outcome
 from sync_rules.model.values import Item, Path, overlaps
+from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Status, Update
 from sync_rules.pipeline.requests import Store
 from sync_rules.rules.kinds.ledger import GROUP
 from sync_rules.rules.kinds.tally import TotalRule

@@ -19,8 +19,8 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from sync_rules.language.problems import unknown
 from sync_rules.model.errors import UserError
+from sync_rules.model.suggest import unknown
 
 MILLION: Final = 1_000_000
 HOUR_SECONDS: Final = 3600

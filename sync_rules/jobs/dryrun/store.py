@@ -20,9 +20,10 @@ from sync_rules.adapters.metered import READ_UNIT_BYTES, action_units, after, ba
 from sync_rules.audit.findings import Share
 from sync_rules.jobs.dryrun.overlay import Overlay
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Action, Check, ItemKey, Result, Status, Transaction, Write
+from sync_rules.model.items import ItemKey
 from sync_rules.model.sizes import item_bytes
 from sync_rules.model.values import Item
+from sync_rules.model.writes import Action, Check, Result, Status, Transaction, Write
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
 from sync_rules.rules.order import cascade
 from sync_rules.rules.rule import PartRule

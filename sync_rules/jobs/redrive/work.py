@@ -32,8 +32,8 @@ from sync_rules.pipeline.messages import (
     PushMessage,
 )
 from sync_rules.pipeline.parts import PartLook, settle
-from sync_rules.pipeline.reconcile import Report, Unfinished
 from sync_rules.pipeline.records import read_event
+from sync_rules.pipeline.report import Report, Unfinished
 from sync_rules.pipeline.requests import Read, Work
 from sync_rules.pipeline.tasks import Pull, chunks_of, part_of, plan_batch, pull_of, pushes_of
 from sync_rules.rules.kinds.call import CallRule

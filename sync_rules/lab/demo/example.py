@@ -22,10 +22,11 @@ from sync_rules.lab.demo.pipeline import LocalPipeline
 from sync_rules.lab.rehearsal import CountedCalls, archived
 from sync_rules.lab.scenario import Deed, Expire, Reported
 from sync_rules.lab.scenario_file import SCENARIO
-from sync_rules.language.problems import unknown
 from sync_rules.model.errors import UserError
-from sync_rules.model.items import Delete, ItemKey, Put, Update
+from sync_rules.model.items import ItemKey
+from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Item
+from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.pipeline.records import TIME_TO_LIVE
 from sync_rules.pipeline.requests import Read
 from sync_rules.rules.kinds.archive import ArchiveRule

@@ -10,12 +10,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from sync_rules.language.compiler import Desk, Known
-from sync_rules.language.kinds.archive import compile_archive, compile_call
+from sync_rules.language.kinds.archive import compile_archive
+from sync_rules.language.kinds.call import compile_call
+from sync_rules.language.kinds.collect import compile_collect
 from sync_rules.language.kinds.copy import compile_copy
 from sync_rules.language.kinds.count import FUNCTIONS
-from sync_rules.language.kinds.derive import compile_derive, compile_path
-from sync_rules.language.kinds.embed import compile_collect, compile_embed
+from sync_rules.language.kinds.derive import compile_derive
+from sync_rules.language.kinds.embed import compile_embed
 from sync_rules.language.kinds.mirror import compile_mirror
+from sync_rules.language.kinds.path import compile_path
 from sync_rules.language.kinds.registry import FORMS, RuleForm
 from sync_rules.language.sentences import read_sentence
 from sync_rules.rules.rule import Rule

@@ -5,17 +5,29 @@ Law: as of `desk`. Nothing outside is looked up: whether bucket and function are
 
 from __future__ import annotations
 
-import re
+from typing import Literal
+
+from pydantic import Field
 
 from sync_rules.language.compiler import Desk
-from sync_rules.language.kinds.options import ArchiveForm, CallForm
+from sync_rules.language.kinds.options import Model, OwnWhere
 from sync_rules.language.variables import without
 from sync_rules.model.errors import UserError
-from sync_rules.model.item_change import When
 from sync_rules.rules.kinds.archive import ArchiveRule, misnamed, parse_into
-from sync_rules.rules.kinds.call import ALWAYS, CallRule
 
-FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
+
+class ArchiveForm(Model):
+    """archive: items that go are kept in S3 as they last were."""
+
+    archive: str = Field(description="The entity whose items are kept.", examples=["game"])
+    when: Literal["expired", "deleted"] = Field(
+        default="expired", description="expired: removed by Time to Live. deleted: removed by anybody."
+    )
+    into: str = Field(
+        description="The bucket and the beginning of the objects' names; ${VAR} is taken from the environment.",
+        examples=["s3://${BUCKET}/games/"],
+    )
+    where: OwnWhere = None
 
 
 def compile_archive(desk: Desk, form: ArchiveForm) -> tuple[ArchiveRule, ...]:
@@ -42,22 +54,3 @@ def _address(desk: Desk, text: str) -> tuple[str, str]:
     if wrong := misnamed(bucket):
         desk.add("SR118", desk.at("into"), wrong)
     return bucket, prefix
-
-
-def compile_call(desk: Desk, form: CallForm) -> tuple[CallRule, ...]:
-    """The compiled rule; none, with everything reported, when something is wrong with it."""
-    source = desk.entity(form.on, "on")
-    if not FUNCTION.fullmatch(form.call):
-        desk.add("SR119", desk.at("call"), f"{form.call!r} is not a function: expected module.function")
-    watch = [desk.path(text, desk.at("watch", index)) for index, text in enumerate(form.watch or ())]
-    when: frozenset[When] = ALWAYS if form.when is None else frozenset(form.when)
-    if watch and "changed" not in when:
-        desk.add("SR120", desk.at_key("watch"), "`watch` is for changes, and `when` has no changed", "remove it")
-    where = None if source is None else desk.own_where(form.where, source)
-    if source is None or not desk.sound:
-        return ()
-    paths = tuple(path for path in watch if path is not None)
-    rule = CallRule(
-        name=desk.name, source=source, target=source, function=form.call, when=when, watch=paths, where=where
-    )
-    return (rule,)

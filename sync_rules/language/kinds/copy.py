@@ -5,17 +5,67 @@ Law: as of `desk`. The source is what the copied paths begin with, the target wh
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
 
 from sync_rules.language import links
 from sync_rules.language.compiler import Desk, Place
-from sync_rules.language.kinds.options import CopyForm
+from sync_rules.language.kinds.options import LinkOption, Model, Names, Renames, Settle
 from sync_rules.language.problems import Spot
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.values import Path, parse_path, show_path
 from sync_rules.model.where import Where, compile_where
 from sync_rules.rules.kinds.copy import CopyRule
+
+# What may be written in several forms is told apart by the type of its value.
+COPY_FORMS: dict[type[Any], str] = {str: "form:one", list: "form:several", dict: "form:renamed"}
+
+
+def copy_form(value: Any) -> str | None:
+    """Which form `copy` is written in."""
+    return COPY_FORMS.get(type(value))
+
+
+Copied = Annotated[
+    Annotated[str, Tag("form:one")] | Annotated[Names, Tag("form:several")] | Annotated[Renames, Tag("form:renamed")],
+    Discriminator(copy_form),
+]
+
+
+class CopyForm(Model):
+    """copy: attributes of a source on every item that points to it."""
+
+    copied: Copied = Field(
+        alias="copy",
+        description="What is copied: one path (user.name), a list of paths, or a map from path to new name.",
+        examples=["user.name", ["author.name", "author.bio"], {"author.name": "author_name"}],
+    )
+    into: str = Field(
+        description="Where to: for one path the whole path of the copy (order.user_name); for several, the entity or "
+        "the map in it that takes them (book, book.author).",
+    )
+    where: str | None = Field(
+        default=None,
+        description="JMESPath. Bare names are attributes of the target, user.active is one of the source user.",
+        examples=["status == 'OPEN'"],
+    )
+    mode: Literal["live", "snapshot"] = Field(
+        default="live", description="live: kept equal for ever. snapshot: copied once, when the target has none."
+    )
+    link: LinkOption = {}
+    via: str | None = Field(default=None, description="The index of the target's table by which targets are found.")
+    on_delete: Literal["keep", "clear", "delete", "restrict"] = Field(
+        default="keep",
+        description="When the source is deleted: keep the copy, clear it, delete the whole target, or report that "
+        "there still are targets.",
+    )
+    strict: bool = Field(
+        default=False,
+        description="Copy in a transaction that checks the source: exact when it is written, at four times the cost.",
+    )
+    settle_seconds: Settle = 60
 
 
 def compile_copy(desk: Desk, form: CopyForm) -> tuple[CopyRule, ...]:

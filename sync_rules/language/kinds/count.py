@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, WithJsonSchema
 
 from sync_rules.language import links
 from sync_rules.language.compiler import Desk, Place
-from sync_rules.language.kinds.derive import plain_number
-from sync_rules.language.kinds.registry import CountForm, GroupForm, MaxForm, MinForm, ShardedForm, SumForm
-from sync_rules.language.problems import unknown
+from sync_rules.language.kinds.derive import CELL_FORMS, plain_number
+from sync_rules.language.kinds.options import LinkOption, Model, OnDelete, OwnWhere, Settle, Shards, Via
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import UserError
-from sync_rules.model.lookups import Find, Link
+from sync_rules.model.lookups import Find
 from sync_rules.model.numbers import holdable
+from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Path
 from sync_rules.model.where import Where
 from sync_rules.rules.kinds.ledger import AMOUNT, Ledger, ledger_of, suitable, supported
@@ -27,6 +29,82 @@ from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.recount import Function, RecountRule, Weights
 from sync_rules.rules.kinds.tally import TallyRule, TotalRule
 from sync_rules.rules.rule import Rule
+
+
+def weight_form(value: Any) -> str | None:
+    """Which form a weight is written in."""
+    return None if isinstance(value, str) else CELL_FORMS.get(type(value))
+
+
+# An integer is a number too: of pydantic's own `oneOf` it would be two, and editors would call it wrong.
+Weight = Annotated[
+    Annotated[int, Tag("form:number")] | Annotated[float, Tag("form:fraction")],
+    Discriminator(weight_form),
+    WithJsonSchema({"type": "number"}),
+]
+
+
+class GroupForm(Model):
+    """What count, sum, min and max have in common."""
+
+    into: str = Field(description="Where to: parent entity, then a path.", examples=["user.open_orders"])
+    where: OwnWhere = None
+    per: str | None = Field(
+        default=None,
+        description="An attribute of the items: then a map is kept, with a number for each of its values.",
+        examples=["status"],
+    )
+    mode: Literal["ledger", "recount"] = Field(
+        default="ledger",
+        description="ledger: exact books in a table of their own, for any number of items. recount: the items are "
+        "listed each time, for small groups that the base table lists.",
+    )
+    ledger: str | None = Field(
+        default=None, description="The table for the books, with a key of two strings; default the one named ledger."
+    )
+    link: LinkOption = {}
+    via: Via = None
+    on_delete: OnDelete = "keep"
+    settle_seconds: Settle = 60
+
+
+class ShardedForm(GroupForm):
+    """What count and sum have in common."""
+
+    shards: Shards = Field(default=1, description="How many totals are kept per parent: for parents that are hot.")
+
+
+class CountForm(ShardedForm):
+    """count: how many items point to their parent."""
+
+    count: str = Field(description="The entity that is counted.", examples=["order"])
+    weights: (
+        Annotated[dict[str, Annotated[dict[str, Weight], Field(min_length=1)]], Field(min_length=1, max_length=1)]
+        | None
+    ) = Field(
+        default=None,
+        description="How much each counts, by the value of one attribute; a value that is not named counts nothing.",
+        examples=[{"memberRole": {"LEAD": 3, "CONTRIBUTOR": 1}}],
+    )
+
+
+class SumForm(ShardedForm):
+    """sum: the total of a number attribute of the items."""
+
+    sum: str = Field(description="The number: entity.attribute.", examples=["order.total"])
+
+
+class MinForm(GroupForm):
+    """min: the least of a number attribute of the items."""
+
+    min: str = Field(description="The number: entity.attribute.", examples=["order.total"])
+
+
+class MaxForm(GroupForm):
+    """max: the greatest of a number attribute of the items."""
+
+    max: str = Field(description="The number: entity.attribute.", examples=["order.total"])
+
 
 DEFAULT_LEDGER = "ledger"
 
@@ -38,7 +116,7 @@ class Group:
     function: Function
     child: Entity
     into: Place
-    link: Link
+    link: LinkOption
     of: Path | None
     weights: Weights | None
     per: Path | None

@@ -6,17 +6,52 @@ Law: as of `desk`. A parent is named by the last field of the key; the fields be
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Annotated, Any
 
-from sync_rules.language import links
+from pydantic import Discriminator, Field, Tag, WithJsonSchema
+
 from sync_rules.language.compiler import Desk
-from sync_rules.language.kinds.options import DeriveForm, PathForm
-from sync_rules.model.entities import Entity
+from sync_rules.language.kinds.options import Model
 from sync_rules.model.errors import UserError
-from sync_rules.model.lookups import Find, Link
-from sync_rules.model.values import Path
 from sync_rules.rules.formula import Formula, joined_formula, parse_formula
 from sync_rules.rules.kinds.derive import DeriveRule
-from sync_rules.rules.kinds.path import TreeRule
+
+CELL_FORMS: dict[type[Any], str] = {int: "form:number", float: "form:fraction", str: "form:text"}
+
+
+def cell_form(value: Any) -> str | None:
+    """Which form a value in a table of a formula is written in."""
+    return CELL_FORMS.get(type(value))
+
+
+Cell = Annotated[
+    Annotated[int, Tag("form:number")] | Annotated[float, Tag("form:fraction")] | Annotated[str, Tag("form:text")],
+    Discriminator(cell_form),
+    WithJsonSchema({"type": ["number", "string"]}),
+]
+
+
+class DeriveForm(Model):
+    """derive: an attribute computed from the item it is on, whole or absent."""
+
+    derive: str = Field(description="The attribute that is computed: entity.attribute.", examples=["membership.gsi0"])
+    formula: str | None = Field(
+        default=None,
+        alias="as",
+        description="Text with fields in braces, each with formats if need be: {memberRole:rank}-{memberRole}. Absent "
+        "as long as one of the fields is.",
+        examples=["{state:upper}#{city:upper}#{zip}"],
+    )
+    join: Annotated[list[str], Field(min_length=1)] | None = Field(
+        default=None, description="Instead of `as`: fields, of which those that are there are joined."
+    )
+    separator: str | None = Field(default=None, description="What stands between the joined fields; default a blank.")
+    tables: dict[str, dict[str, Cell]] = Field(
+        default={},
+        alias="map",
+        description="Tables from text to text, to be used as formats. What is in no table has no value.",
+        examples=[{"rank": {"LEAD": 500, "CONTRIBUTOR": 400}}],
+    )
 
 
 # ---------------------------------------------------------------- derive
@@ -61,65 +96,3 @@ def _formula(desk: Desk, form: DeriveForm) -> Formula | None:
 def plain_number(number: float) -> str:
     """A number of the file without an exponent: 0.1 as it is written there, and not as a machine holds it."""
     return format(Decimal(repr(number)), "f")
-
-
-# ---------------------------------------------------------------- path
-def compile_path(desk: Desk, form: PathForm) -> tuple[TreeRule, ...]:
-    """The compiled rule; none, with everything reported, when something is wrong with it."""
-    place = desk.place(form.path, desk.at("path"), attribute=True)
-    graph, depth = desk.option_path(form.graph, "graph"), desk.option_path(form.depth, "depth")
-    carried = [desk.path(text, desk.at("carry", index)) for index, text in enumerate(form.carry or ())]
-    if form.graph is None and form.shards > 1:
-        desk.add("SR120", desk.at("shards"), "shards are numbered in `graph`, which is not given", "graph: GraphId")
-    parent = desk.path(form.parent, desk.at("parent"))
-    if place is None or parent is None:
-        return ()
-    link = _link_to_parent(desk, form, place.entity)
-    find = None if link is None else _find_children(desk, form, place.entity, link)
-    if not desk.sound or link is None or find is None:
-        return ()
-    rule = TreeRule(
-        name=desk.name,
-        source=place.entity,
-        target=place.entity,
-        find=find,
-        settle_seconds=form.settle_seconds,
-        link=link,
-        on_delete=form.on_delete,
-        path=place.path,
-        separator=form.separator,
-        own=place.entity.ref(place.entity.identity[-1]),
-        graph=graph,
-        depth=depth,
-        carry=tuple(_there(carried)),
-        shards=form.shards,
-    )
-    return (rule,)
-
-
-def _link_to_parent(desk: Desk, form: PathForm, entity: Entity) -> Link | None:
-    """The last field of the key is read from `parent`, the others are the item's own."""
-    if not entity.identity:
-        message = f"all items of {entity.name!r} have one fixed key: there is no parent among them"
-        desk.add("SR214", desk.at("path"), message)
-        return None
-    *shared, parent = links.infer_link(entity, entity, {entity.identity[-1]: form.parent})
-    if parent[1].path[0] in {attribute.name for attribute in entity.table.key}:
-        desk.add("SR214", desk.at("parent"), f"{form.parent!r} is part of the item's own key: it cannot name a parent")
-        return None
-    link = (parent, *shared)
-    return link if desk.link_matches(entity, entity, link) else None
-
-
-def _find_children(desk: Desk, form: PathForm, entity: Entity, link: Link) -> Find | None:
-    """How the children of one parent are listed, and not all the items with which it shares the rest of its key."""
-    parent = link[0][1].field
-
-    def choose(found: list[links.Way], via: str | None) -> links.Way | None:
-        return links.closest([way for way in found if parent in way.fields], via)
-
-    return desk.find(link, entity, entity, form.via, "parent", choose=choose)
-
-
-def _there(paths: list[Path | None]) -> list[Path]:
-    return [path for path in paths if path is not None]

@@ -6,20 +6,104 @@ Law: as of `desk`. What is kept of an item must name it again: an entry its chil
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
 
 from sync_rules.language import links
 from sync_rules.language.compiler import Desk
-from sync_rules.language.kinds.registry import CollectForm, EmbedForm
+from sync_rules.language.kinds.collect import _braced, _has_texts
+from sync_rules.language.kinds.options import (
+    ATTRIBUTES_FORMS,
+    LinkOption,
+    Model,
+    Names,
+    OnDelete,
+    OwnWhere,
+    Renames,
+    Settle,
+    Via,
+)
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.lookups import Link
 from sync_rules.model.templates import Template, parse_template
 from sync_rules.model.values import Path, show_path
-from sync_rules.model.where import compile_where
-from sync_rules.rules.kinds.collect import CollectRule, Element, parse_element
 from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.rule import Rule
+
+EMBED_ITEMS_MAX = 10_000
+
+
+SIZE_FORMS: dict[type[Any], str] = {int: "form:number", str: "form:size"}
+
+
+def fields_form(value: Any) -> str | None:
+    """Which form `fields` is written in."""
+    return None if isinstance(value, str) else ATTRIBUTES_FORMS.get(type(value))
+
+
+def size_form(value: Any) -> str | None:
+    """Which form a size in bytes is written in."""
+    return SIZE_FORMS.get(type(value))
+
+
+Chosen = Annotated[
+    Annotated[Names, Tag("form:several")] | Annotated[Renames, Tag("form:renamed")], Discriminator(fields_form)
+]
+
+
+Size = Annotated[
+    Annotated[int, Field(ge=1), Tag("form:number")]
+    | Annotated[str, Field(pattern=r"^[1-9][0-9]* ?(B|KB)$"), Tag("form:size")],
+    Discriminator(size_form),
+]
+
+
+class Limit(Model):
+    """How much an embedded map or list may hold; at least one of the two."""
+
+    items: int | None = Field(default=None, ge=1, le=EMBED_ITEMS_MAX, description="At most so many entries.")
+    bytes: Size | None = Field(default=None, description="At most so many bytes.", examples=["100KB", 50000])
+
+
+class EmbedForm(Model):
+    """embed: children as a map or a list inside their parent."""
+
+    embed: str = Field(description="The child entity.", examples=["address"])
+    into: str = Field(description="Where to: parent entity, then a path.", examples=["customer.MailingAddresses"])
+    by: str | None = Field(
+        default=None,
+        description="What each entry is called; default: the child's key fields that its parent does not have.",
+        examples=["{address_id}"],
+    )
+    fields: Chosen | None = Field(
+        default=None,
+        description="Which attributes: a list, or a map to new names; default all but the child's key.",
+        examples=[["street", "city"], {"line1": "street"}],
+    )
+    form: Literal["map", "list"] = Field(default="map", alias="as", description="A map by `by`, or a list in `order`.")
+    order: str | None = Field(
+        default=None,
+        description="The child's field that orders a list, and that `oldest` goes by; - before it: the other way.",
+        examples=["-created_at"],
+    )
+    limit: Limit | None = Field(
+        default=None,
+        description="How much is embedded. An item cannot hold more than 400 KB.",
+        examples=[{"items": 20}],
+    )
+    on_overflow: Literal["fail", "oldest", "omit"] = Field(
+        default="fail",
+        description="When there are more: fail leaves all as it was and reports it, oldest leaves out the first in "
+        "order, omit writes NULL, so that readers query the children.",
+    )
+    where: OwnWhere = None
+    link: LinkOption = {}
+    via: Via = None
+    on_delete: OnDelete = "keep"
+    settle_seconds: Settle = 60
+
 
 UNITS = {"B": 1, "KB": 1024}
 ITEM_MAX_BYTES = 400 * 1024
@@ -117,79 +201,3 @@ def _by(desk: Desk, text: str | None, child: Entity, link: Link) -> Template | N
         desk.add("SR208", desk.at("by"), message, f"by: {'#'.join(f'{{{field}}}' for field in own)!r}")
         return None
     return by
-
-
-# ---------------------------------------------------------------- collect
-def compile_collect(desk: Desk, form: CollectForm) -> tuple[Rule, ...]:
-    """The rule, and the one beside it for nodes that are deleted; none when something is wrong."""
-    edge, into = desk.entity(form.collect, "collect"), desk.into(form.into)
-    if into is not None and len(into.path) > 1:
-        message = f"{show_path(into.path)!r} is inside a map: expected a top-level attribute of {into.entity.name!r}"
-        desk.add("SR309", desk.at("into"), message, f"into: {into.entity.name}.{show_path(into.path[-1:])}")
-    element = _element(desk, form)
-    if edge is None or into is None:
-        return ()
-    if element is not None:
-        _has_texts(desk, edge, element.fields, "as")
-    where, omit = desk.own_where(form.where, edge), desk.own_where(form.omit, edge, "omit")
-    link = desk.link(form.link, into.entity, edge)
-    if link is not None and element is not None:
-        _names_edge(desk, element, edge, into.entity, link)
-    find = None if link is None else desk.find(link, into.entity, edge, form.via, "into")
-    if not desk.sound or link is None or find is None or element is None:
-        return ()
-    rule = CollectRule(
-        name=desk.name,
-        source=edge,
-        target=into.entity,
-        find=find,
-        settle_seconds=form.settle_seconds,
-        into=into.path[0],
-        element=element,
-        numbers=form.numbers,
-        where=where,
-        omit=omit,
-        link=link,
-        strict=form.strict,
-    )
-    parts = [f"({form.where})"] * (where is not None) + [f"!({form.omit})"] * (omit is not None)
-    collected = compile_where(" && ".join(parts), "") if parts else None
-    return rule, *desk.when_parent_goes(rule, link, find, where=collected, on_delete=form.on_delete)
-
-
-def _element(desk: Desk, form: CollectForm) -> Element | None:
-    try:
-        element = parse_element(form.element)
-    except UserError as error:
-        desk.add("SR109", desk.at("as"), str(error))
-        return None
-    if form.numbers and element.template.whole is None:
-        message = f"{form.element!r} is no number: expected one field and no text"
-        desk.add("SR120", desk.at("as"), message, "as: '{field}', or drop numbers")
-    return element
-
-
-def _names_edge(desk: Desk, element: Element, edge: Entity, node: Entity, link: Link) -> None:
-    """Whoever has the node's key and an element must be able to read the edge."""
-    known = {ref.field for _, ref in link} | set(element.fields)
-    for attribute in edge.table.key:
-        if attribute.name in known:  # the key attribute by its own name
-            known |= set(edge.templates[attribute.name].fields)
-    missing = [field for field in edge.identity if field not in known]
-    if missing:
-        message = f"the key of {node.name!r} and {element.template.text!r} do not hold {_braced(missing)}"
-        cure = f"as: {element.template.text + ''.join(f'-{{{field}}}' for field in missing)!r}"
-        desk.add("SR207", desk.at("as"), message, cure)
-
-
-def _has_texts(desk: Desk, entity: Entity, fields: Iterable[str], option: str) -> None:
-    """What is called by some fields needs a text of each."""
-    attributes = (*entity.table.key, *(a for index in entity.table.indexes for a in index.attributes))
-    binary = {name for a in attributes if a.type == "B" for name in (a.name, *links.template_of(entity, a).fields)}
-    found = [field for field in fields if field in binary]
-    if found:
-        desk.add("SR216", desk.at(option), f"{_braced(found)} of {entity.name!r} is binary")
-
-
-def _braced(fields: Iterable[str]) -> str:
-    return ", ".join(f"{{{field}}}" for field in fields)

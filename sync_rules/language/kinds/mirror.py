@@ -6,14 +6,55 @@ say instead.
 
 from __future__ import annotations
 
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
 from sync_rules.language import links
 from sync_rules.language.compiler import Desk
-from sync_rules.language.kinds.options import MirrorForm
-from sync_rules.language.problems import unknown
+from sync_rules.language.kinds.options import ATTRIBUTES_FORMS, Model, Names, OwnWhere, Renames
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
+from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Path, overlaps, show_path
 from sync_rules.rules.kinds.mirror import MirrorRule
+
+
+def attributes_form(value: Any) -> str | None:
+    """Which form `attributes` is written in."""
+    return ATTRIBUTES_FORMS.get(type(value))
+
+
+Mirrored = Annotated[
+    Annotated[Literal["all"], Tag("form:word")]
+    | Annotated[Names, Tag("form:several")]
+    | Annotated[Renames, Tag("form:renamed")],
+    Discriminator(attributes_form),
+]
+
+
+class MirrorForm(Model):
+    """mirror: an item for an item, under another key."""
+
+    mirror: str = Field(description="The source entity.", examples=["user"])
+    into: str = Field(description="The entity of the mirrored items.", examples=["user_by_email"])
+    link: dict[str, str] = Field(
+        default={},
+        description="Which field of the source fills a field of the mirror's key, where the names differ: {field of "
+        "the mirror: field of the source}.",
+        examples=[{"owner": "user_id"}],
+    )
+    attributes: Mirrored | None = Field(
+        default=None,
+        description="What is mirrored beside the keys: a list of attributes, a map to new names, or all; default "
+        "nothing. The source's own key fields always are.",
+    )
+    each: Annotated[dict[str, str], Field(min_length=1, max_length=1)] | None = Field(
+        default=None,
+        description="One mirror per element of a list or set: {field of the mirror: attribute of the source}.",
+        examples=[{"post_id": "postIds"}],
+    )
+    where: OwnWhere = None
 
 
 def compile_mirror(desk: Desk, form: MirrorForm) -> tuple[MirrorRule, ...]:

@@ -13,13 +13,13 @@ from functools import cached_property
 
 from sync_rules.model.entities import Entity, Ref
 from sync_rules.model.errors import UserError
-from sync_rules.model.items import Change, Check, Condition, ItemKey, Test, Transaction, Update, Write, equals_seen
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, named_fields
 from sync_rules.model.numbers import respelt
 from sync_rules.model.templates import Fields, Template, as_text, parse_template
 from sync_rules.model.values import AttributeValue, Item, Path, get, same
 from sync_rules.model.where import Where
-from sync_rules.model.writes import target_exists
+from sync_rules.model.writes import Check, Condition, Test, Transaction, Update, Write, equals_seen, target_exists
 from sync_rules.rules.rule import ListingRule, Node, Part, PartRule, Trouble
 
 Reader = Callable[[str], AttributeValue | None]  # what an edge holds in a field or an attribute

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from sync_rules.model.items import Change, Condition, equals_seen
+from sync_rules.model.items import Change
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get
+from sync_rules.model.writes import Condition, equals_seen
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.rule import Desired, Node
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sync_rules.model.entities import Entity
-from sync_rules.model.items import Condition, equals_seen
 from sync_rules.model.numbers import respelt
 from sync_rules.model.sizes import Asked, asked_by_indexes, fitting
 from sync_rules.model.values import AttributeValue, Item, Path, get, parse_path
+from sync_rules.model.writes import Condition, equals_seen
 from sync_rules.rules.formula import Formula
 from sync_rules.rules.rule import Desired, Node, TargetRule
 

@@ -12,10 +12,11 @@ from functools import cached_property
 from typing import Final
 
 from sync_rules.model.entities import KeyAttribute
-from sync_rules.model.items import Change, Condition, ItemKey
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, named_fields
 from sync_rules.model.values import Item, Path, changed, same
 from sync_rules.model.where import Where
+from sync_rules.model.writes import Condition
 from sync_rules.rules.rule import Hint, ListingRule, Members, Node, TargetRule
 
 MEMBERS_MAX_ITEMS: Final = 1000  # listed for one look at a target: of 1 KB each, one page of a Query

@@ -13,12 +13,13 @@ from decimal import Decimal
 from typing import Final, Literal
 
 from sync_rules.model.entities import Entity, Table
-from sync_rules.model.items import Condition, ItemKey, Test, equals_seen
+from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import Find, Link
 from sync_rules.model.numbers import EXPONENT_MIN, digits_of, holdable, number_of, spelt, text_of
 from sync_rules.model.templates import Fields, Template, parse_template
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.model.where import Where
+from sync_rules.model.writes import Condition, Test, equals_seen
 
 AMOUNT: Final = "n"  # the number of an entry, a total or a rank item
 INTO: Final = "into"  # an entry's total: partition key and sort key

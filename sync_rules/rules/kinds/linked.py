@@ -13,10 +13,11 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Final, Literal
 
-from sync_rules.model.items import Condition, ItemKey, Test, equals_seen
+from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions, Link, Pointer, named_fields
 from sync_rules.model.values import Item, Path, get
 from sync_rules.model.where import Where
+from sync_rules.model.writes import Condition, Test, equals_seen
 from sync_rules.rules.rule import TargetRule
 
 OnDelete = Literal["keep", "clear", "delete", "restrict"]

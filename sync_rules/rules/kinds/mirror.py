@@ -14,25 +14,27 @@ from functools import cached_property
 from typing import Final
 
 from sync_rules.model.entities import Entity, KeyType, Ref
-from sync_rules.model.items import (
-    Change,
-    Check,
-    Condition,
-    Delete,
-    ItemKey,
-    Put,
-    Test,
-    Transaction,
-    Update,
-    Write,
-    equals_seen,
-)
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Link, Pointer
 from sync_rules.model.sizes import asked_by_indexes, fitting
 from sync_rules.model.templates import Fields, Template
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get
 from sync_rules.model.where import Where
-from sync_rules.model.writes import differences, misfit, target_exists, update_of
+from sync_rules.model.writes import (
+    Check,
+    Condition,
+    Delete,
+    Put,
+    Test,
+    Transaction,
+    Update,
+    Write,
+    differences,
+    equals_seen,
+    misfit,
+    target_exists,
+    update_of,
+)
 from sync_rules.rules.rule import Node, Part, PartRule, Trouble
 
 Values = dict[Path, AttributeValue | None]

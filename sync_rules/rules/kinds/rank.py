@@ -13,11 +13,12 @@ from functools import cached_property
 from typing import Literal
 
 from sync_rules.model.entities import Entity
-from sync_rules.model.items import Change, Check, Condition, Delete, ItemKey, Put, Test, Transaction, equals_seen
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Link, Pointer
 from sync_rules.model.numbers import number_of, spelt
 from sync_rules.model.values import Item, Path, changed, get, same
 from sync_rules.model.where import Where
+from sync_rules.model.writes import Check, Condition, Delete, Put, Test, Transaction, equals_seen
 from sync_rules.rules.kinds import ledger
 from sync_rules.rules.kinds.ledger import AMOUNT, RANK
 from sync_rules.rules.rule import Node, Part, PartRule, Trouble

@@ -14,11 +14,12 @@ from functools import cached_property
 from typing import Literal
 
 from sync_rules.model.entities import Entity
-from sync_rules.model.items import Change, Condition, Delete, Increment, ItemKey, Put, Transaction
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Link, Pointer
 from sync_rules.model.numbers import holdable, number_of, spelt, text_of, total_of
 from sync_rules.model.values import AttributeValue, Item, Path, changed
 from sync_rules.model.where import Where
+from sync_rules.model.writes import Condition, Delete, Increment, Put, Transaction
 from sync_rules.rules.kinds import ledger
 from sync_rules.rules.kinds.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSION, Contribution
 from sync_rules.rules.rule import Desired, Hint, Node, Part, PartRule, TargetRule, Trouble

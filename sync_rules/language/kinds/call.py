@@ -1,0 +1,49 @@
+"""Rules of kind `call`: their form in YAML and their compiler."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from sync_rules.language.compiler import Desk
+from sync_rules.language.kinds.options import Model, Names, OwnWhere
+from sync_rules.model.item_change import When
+from sync_rules.rules.kinds.call import ALWAYS, CallRule
+
+
+class CallForm(Model):
+    """call: a Python function of yours, once per change."""
+
+    call: str = Field(description="The function: module.function.", examples=["mypkg.notify"])
+    on: str = Field(description="The entity whose changes it is called with.", examples=["order"])
+    when: Annotated[list[Literal["created", "changed", "deleted"]], Field(min_length=1)] | None = Field(
+        default=None, description="Which changes; default all."
+    )
+    watch: Names | None = Field(
+        default=None, description="For `changed`: only when one of these attributes did.", examples=[["status"]]
+    )
+    where: OwnWhere = None
+
+
+FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
+
+
+def compile_call(desk: Desk, form: CallForm) -> tuple[CallRule, ...]:
+    """The compiled rule; none, with everything reported, when something is wrong with it."""
+    source = desk.entity(form.on, "on")
+    if not FUNCTION.fullmatch(form.call):
+        desk.add("SR119", desk.at("call"), f"{form.call!r} is not a function: expected module.function")
+    watch = [desk.path(text, desk.at("watch", index)) for index, text in enumerate(form.watch or ())]
+    when: frozenset[When] = ALWAYS if form.when is None else frozenset(form.when)
+    if watch and "changed" not in when:
+        desk.add("SR120", desk.at_key("watch"), "`watch` is for changes, and `when` has no changed", "remove it")
+    where = None if source is None else desk.own_where(form.where, source)
+    if source is None or not desk.sound:
+        return ()
+    paths = tuple(path for path in watch if path is not None)
+    rule = CallRule(
+        name=desk.name, source=source, target=source, function=form.call, when=when, watch=paths, where=where
+    )
+    return (rule,)

@@ -1,0 +1,102 @@
+"""Rules of kind `path`: their form in YAML and their compiler."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from sync_rules.language import links
+from sync_rules.language.compiler import Desk
+from sync_rules.language.kinds.options import Model, Settle, Shards
+from sync_rules.model.entities import Entity
+from sync_rules.model.lookups import Find, Link
+from sync_rules.model.values import Path
+from sync_rules.rules.kinds.path import TreeRule
+
+
+class PathForm(Model):
+    """path: the way from the root of a hierarchy to each of its items."""
+
+    path: str = Field(description="The attribute that holds the path: entity.attribute.", examples=["component.Path"])
+    parent: str = Field(
+        description="The attribute with the parent's id: the parent has it as the last field of its key.",
+        examples=["ParentId"],
+    )
+    separator: str = Field(default="|", min_length=1, description="What stands between the ids of a path.")
+    graph: str | None = Field(
+        default=None, description="An attribute for the root's id with a shard number: CM1#1.", examples=["GraphId"]
+    )
+    shards: Shards = Field(default=1, description="How many shards the items of one root are spread over by `graph`.")
+    depth: str | None = Field(default=None, description="An attribute for the depth: 0 for a root.")
+    carry: Annotated[list[str], Field(min_length=1)] | None = Field(
+        default=None, description="Attributes that every item has from its root."
+    )
+    via: str | None = Field(default=None, description="The index by which the children of an item are listed.")
+    on_delete: Literal["keep", "clear", "delete", "restrict"] = Field(
+        default="keep",
+        description="When a parent is deleted: keep its children's paths, clear them, delete the children, or report.",
+    )
+    settle_seconds: Settle = 60
+
+
+# ---------------------------------------------------------------- path
+def compile_path(desk: Desk, form: PathForm) -> tuple[TreeRule, ...]:
+    """The compiled rule; none, with everything reported, when something is wrong with it."""
+    place = desk.place(form.path, desk.at("path"), attribute=True)
+    graph, depth = desk.option_path(form.graph, "graph"), desk.option_path(form.depth, "depth")
+    carried = [desk.path(text, desk.at("carry", index)) for index, text in enumerate(form.carry or ())]
+    if form.graph is None and form.shards > 1:
+        desk.add("SR120", desk.at("shards"), "shards are numbered in `graph`, which is not given", "graph: GraphId")
+    parent = desk.path(form.parent, desk.at("parent"))
+    if place is None or parent is None:
+        return ()
+    link = _link_to_parent(desk, form, place.entity)
+    find = None if link is None else _find_children(desk, form, place.entity, link)
+    if not desk.sound or link is None or find is None:
+        return ()
+    rule = TreeRule(
+        name=desk.name,
+        source=place.entity,
+        target=place.entity,
+        find=find,
+        settle_seconds=form.settle_seconds,
+        link=link,
+        on_delete=form.on_delete,
+        path=place.path,
+        separator=form.separator,
+        own=place.entity.ref(place.entity.identity[-1]),
+        graph=graph,
+        depth=depth,
+        carry=tuple(_there(carried)),
+        shards=form.shards,
+    )
+    return (rule,)
+
+
+def _link_to_parent(desk: Desk, form: PathForm, entity: Entity) -> Link | None:
+    """The last field of the key is read from `parent`, the others are the item's own."""
+    if not entity.identity:
+        message = f"all items of {entity.name!r} have one fixed key: there is no parent among them"
+        desk.add("SR214", desk.at("path"), message)
+        return None
+    *shared, parent = links.infer_link(entity, entity, {entity.identity[-1]: form.parent})
+    if parent[1].path[0] in {attribute.name for attribute in entity.table.key}:
+        desk.add("SR214", desk.at("parent"), f"{form.parent!r} is part of the item's own key: it cannot name a parent")
+        return None
+    link = (parent, *shared)
+    return link if desk.link_matches(entity, entity, link) else None
+
+
+def _find_children(desk: Desk, form: PathForm, entity: Entity, link: Link) -> Find | None:
+    """How the children of one parent are listed, and not all the items with which it shares the rest of its key."""
+    parent = link[0][1].field
+
+    def choose(found: list[links.Way], via: str | None) -> links.Way | None:
+        return links.closest([way for way in found if parent in way.fields], via)
+
+    return desk.find(link, entity, entity, form.via, "parent", choose=choose)
+
+
+def _there(paths: list[Path | None]) -> list[Path]:
+    return [path for path in paths if path is not None]

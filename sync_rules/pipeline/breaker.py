@@ -1,0 +1,71 @@
+"""Bounds on repetition: one item written too often, one failure reported too often."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
+
+from sync_rules.model.items import Failure, ItemKey
+from sync_rules.model.limits import Limits
+from sync_rules.pipeline.requests import Failures
+
+
+@dataclass
+class Breaker:
+    """Counts how often the same is written on a target in windows of fixed length, for what was written last: what is
+    fixed without end is parked, because something else keeps writing the same attribute back. A parent whose count
+    goes up a thousand times is just busy.
+    """
+
+    limits: Limits
+    clock: Callable[[], float] = time.monotonic
+    _windows: OrderedDict[int, tuple[float, int]] = field(default_factory=OrderedDict)
+
+    def may_write(self, target: ItemKey, what: object = None) -> bool:
+        """Count a write of this on a target; False when it has had its share of this window."""
+        now = self.clock()
+        key = hash((target, repr(what)))  # a number stands for what is not to be kept, and is small
+        since, count = self._windows.pop(key, (now, 0))
+        if now - since >= self.limits.fixes_window_seconds:
+            since, count = now, 0
+        self._windows[key] = (since, count + 1)
+        if len(self._windows) > self.limits.fixes_counted_max_items:
+            self._windows.popitem(last=False)
+        return count < self.limits.fixes_per_target_max_writes
+
+
+@dataclass
+class KeptOnce:
+    """Failures with a memory: the same rule, item and reason is recorded once in a while and not at every record of the
+    item, for an item that cannot take a copy goes on changing.
+    """
+
+    failures: Failures
+    limits: Limits
+    clock: Callable[[], float] = time.monotonic
+    _kept: OrderedDict[tuple[str, ItemKey, str, object], float] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def park(self, failure: Failure) -> None:
+        """Keep the failure, unless it was kept lately. Raises StoreError like the failures it is for."""
+        if failure.key is None:
+            self.failures.park(failure)
+            return
+        with self._lock:  # threads of a backfill share one
+            self._park_once(failure, failure.key)
+
+    def _park_once(self, failure: Failure, key: ItemKey) -> None:
+        now = self.clock()
+        apart = (failure.member, failure.element) if failure.apart else None
+        known = (failure.rule, key, failure.reason, apart)
+        if now - self._kept.get(known, -math.inf) < self.limits.failure_again_seconds:
+            return
+        self.failures.park(failure)
+        self._kept[known] = now
+        self._kept.move_to_end(known)
+        if len(self._kept) > self.limits.failures_remembered_max_items:
+            self._kept.popitem(last=False)
