@@ -1,1 +1,1 @@
-"""SAY IN ONE SENTENCE WHAT THIS ROOM IS."""
+"""The world behind the ports of the pipeline: DynamoDB, memory, SQS, S3, streams, files, functions."""

@@ -1,1 +1,1 @@
-"""SAY IN ONE SENTENCE WHAT THIS ROOM IS."""
+"""Reads what the tables hold, says whether it is right, and repairs it through the pipeline."""

@@ -1,1 +1,1 @@
-"""SAY IN ONE SENTENCE WHAT THIS ROOM IS."""
+"""The command line: one verb is one file in `commands`, and `show` is all that prints."""

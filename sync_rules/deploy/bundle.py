@@ -1,4 +1,4 @@
-"""What goes into the functions: `python -m sync_rules.deploy.bundle DIRECTORY`, called by `sam build` through the Makefile.
+"""Fills the bundle of the functions: `python -m sync_rules.deploy.bundle DIRECTORY`, which `sam build` calls by make.
 
 Law: exactly what runs. The modules that handlers reach by import, the rules as they are compiled here, the modules that
 its `call` rules name and what those import beside the rules file, and the locked packages that all of these need, for

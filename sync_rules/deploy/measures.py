@@ -1,7 +1,7 @@
 """What is measured and from when on it is an alarm: one table, of which alarms, dashboard and runbook are made.
 
 Law: each measure is one metric with its dimensions, spelt as whoever writes it spells them: our handlers
-(`sync_rules.pipeline.telemetry`), or AWS on the page that the measure names. Each is explained in a section of docs/runbook.md.
+(`pipeline.telemetry`), or AWS on the page that the measure names. docs/runbook.md has a section for each.
 """
 
 from __future__ import annotations

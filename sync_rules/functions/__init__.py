@@ -1,1 +1,1 @@
-"""What the Lambda functions share: rules and clients made once per start, log lines, metrics, deadlines."""
+"""Shared by the Lambda functions: rules and clients made once per start, logs, metrics, deadlines."""

@@ -1,6 +1,6 @@
 """What the handlers share: rules and clients, made once per cold start from environment variables.
 
-Law: nothing here decides anything. What is printed is printed by `sync_rules.functions.logs` and `sync_rules.functions.metrics`.
+Law: nothing here decides anything. What is printed is printed by `functions.logs` and `functions.metrics`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The laboratory: the pipeline in memory, under bad deliveries, on scenarios and on recordings."""
+"""The whole pipeline in memory: scenarios, recordings, replays, the demo, the pytest plugin."""

@@ -1,1 +1,1 @@
-"""SAY IN ONE SENTENCE WHAT THIS ROOM IS."""
+"""From a rules file to `Rules`, or to every problem in the file with its place and its cure."""

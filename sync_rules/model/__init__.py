@@ -1,1 +1,1 @@
-"""SAY IN ONE SENTENCE WHAT THIS ROOM IS."""
+"""Frozen values of DynamoDB and of the pipeline: items, keys, templates, writes, limits, errors."""

@@ -1,1 +1,1 @@
-"""SAY IN ONE SENTENCE WHAT THIS ROOM IS."""
+"""One event or message in, guarded writes out, as generators of requests to a store."""

@@ -1,1 +1,1 @@
-"""SAY IN ONE SENTENCE WHAT THIS ROOM IS."""
+"""What must be true: the `Rule` protocol, the kinds of rules, the rule set, compiled rules."""

@@ -15,7 +15,7 @@ from sync_rules.deploy.template import written
 from tests import every_kind
 from tests.deploy import policy
 from tests.deploy.tools import ROOT, run, tool, transformed
-from tests.unit.test_infra_template import first_rules
+from tests.unit.deploy.test_template import first_rules
 
 Whole = dict[str, Any]
 

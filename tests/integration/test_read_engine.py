@@ -16,7 +16,7 @@ from sync_rules.read import Graph, Hierarchy, Reader
 from tests import engines
 from tests.builders import n, s
 from tests.shared import case
-from tests.unit.test_read import (
+from tests.unit.read.test_read import (
     COMPONENTS,
     PARENTS,
     RECORDS,

@@ -27,7 +27,7 @@ from tests.builders import n, s
 from tests.cold import start_cold
 from tests.every_kind import RULES, order, part, post, text_of, user
 from tests.inaccount import Machine
-from tests.unit.test_remote_backfill import InPeace
+from tests.unit.jobs.test_remote_backfill import InPeace
 from tests.worlds import context
 
 HANDLERS = {"backfill": backfill.handler, "verify": verify.handler, "redrive": redrive.handler}

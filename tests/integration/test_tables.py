@@ -28,7 +28,7 @@ from tests.builders import s
 from tests.engines import Endpoints, chosen
 from tests.peers.bench import EngineBench, Failures, MemoryBench, Queue
 from tests.shared import case, rows
-from tests.unit.test_read import Fake
+from tests.unit.read.test_read import Fake
 from tests.worlds import Scene
 
 ENGINES = [engine for engine in chosen() if engine in ("memory", "ministack")]

@@ -19,7 +19,7 @@ from sync_rules.language.kinds.derive import CELL_FORMS, plain_number
 from sync_rules.language.kinds.options import LinkOption, Model, OnDelete, OwnWhere, Settle, Shards, Via
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import UserError
-from sync_rules.model.lookups import Find
+from sync_rules.model.lookups import Find, Link
 from sync_rules.model.numbers import holdable
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Path
@@ -116,7 +116,7 @@ class Group:
     function: Function
     child: Entity
     into: Place
-    link: LinkOption
+    link: Link
     of: Path | None
     weights: Weights | None
     per: Path | None

@@ -1,0 +1,242 @@
+"""Updates that share a request: what each answer of BatchExecuteStatement comes to. What a statement does to an item is
+in the contract suite, on engines whose PartiQL is sound."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sync_rules.adapters import aws
+from sync_rules.adapters.batch_writer import BATCH_MAX_STATEMENTS
+from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.adapters.partiql import BATCHED_MAX_BYTES, STATEMENT_MAX_CHARACTERS, statement_of
+from sync_rules.model.writes import WRITTEN, Condition, Put, Result, Status, Test, Transaction, Update
+from sync_rules.pipeline.requests import Apply
+from tests.builders import exists, key, n, s, shop, update
+from tests.unit.adapters.test_dynamodb import OK, Client, failed
+
+TABLES = shop(prefix="real-").tables
+SHOP = TABLES["shop"]
+
+
+def order(number):
+    return key(SHOP, "USER#1", f"ORDER#{number}")
+
+
+def store_on(client, **options):
+    waits = []
+    return DynamoStore(client, TABLES, sleep=waits.append, **{"workers": 1, "write_mode": "batch", **options}), waits
+
+
+def updates(count):
+    return tuple(update(SHOP, order(i), exists(SHOP), a=n(i)) for i in range(count))
+
+
+def answers(*each):
+    """An answer for each statement: "" is written, a code an error; a pair comes with the item."""
+    return {"Responses": [{} if one == "" else {"Error": error(one)} for one in each]}
+
+
+def error(one):
+    code, item = one if isinstance(one, tuple) else (one, None)
+    return {"Code": code, "Message": "said", **({"Item": item} if item else {})}
+
+
+STOOD = {"PK": s("USER#1"), "SK": s("ORDER#0"), "a": n(9)}
+PASSING = {
+    "ProvisionedThroughputExceeded": "ProvisionedThroughputExceededException",
+    "ThrottlingError": "ThrottlingException",
+    "RequestLimitExceeded": "RequestLimitExceeded",
+    "TransactionConflict": "TransactionConflict",
+    "InternalServerError": "InternalServerError",
+}
+
+
+def test_batch_has_up_to_25_statements_and_results_are_in_the_order_of_the_writes():
+    """A statement for each update, in requests as large as the service takes."""
+    count = 2 * BATCH_MAX_STATEMENTS + 3
+    client = Client(*(answers(*[""] * size) for size in (25, 25, 3)))
+    store, _ = store_on(client)
+    assert store.apply(Apply(updates(count))) == (WRITTEN,) * count
+    sent = [entry["Parameters"][0] for _, call in client.calls for entry in call["Statements"]]
+    assert sent == [n(i) for i in range(count)]
+
+
+def test_single_update_is_an_update_item():
+    """One alone gains nothing by a batch."""
+    client = Client(OK)
+    store, _ = store_on(client)
+    assert store.apply(Apply(updates(1))) == (WRITTEN,)
+    assert [operation for operation, _ in client.calls] == ["update_item"]
+
+
+def test_refusal_with_the_item_counts_and_one_without_is_tried_alone():
+    """A guard's refusal is an answer if it shows the item; else, an item that is gone or an engine that is silent, the
+    UpdateItem says which."""
+    alone = failed("ConditionalCheckFailedException")
+    client = Client(answers(("ConditionalCheckFailed", STOOD), "", "ConditionalCheckFailed"), alone)
+    store, waits = store_on(client)
+    first, second, third = store.apply(Apply(updates(3)))
+    assert (first, second) == (Result(Status.REFUSED, STOOD), WRITTEN)
+    assert (third.status, third.item) == (Status.REFUSED, None)
+    assert [operation for operation, _ in client.calls] == ["batch_execute_statement", "update_item"]
+    assert waits == []
+
+
+@pytest.mark.parametrize("code", PASSING)
+def test_statements_that_were_throttled_are_asked_again_together(code):
+    """After a wait, and only those: the SDK tries none of them again."""
+    client = Client(answers("", code, code), answers("", ""))
+    store, waits = store_on(client)
+    assert store.apply(Apply(updates(3))) == (WRITTEN,) * 3
+    again = [entry["Parameters"][0] for entry in client.calls[1][1]["Statements"]]
+    assert (again, len(waits)) == ([n(1), n(2)], 1)
+
+
+@pytest.mark.parametrize(("code", "reason"), PASSING.items())
+def test_statement_that_is_throttled_each_time_fails_alone(code, reason):
+    """What is not written is said to be so, by the reason that a single write would give."""
+    client = Client(answers("", code), *[answers(code)] * 3)
+    store, waits = store_on(client, attempts_max=3)
+    assert store.apply(Apply(updates(2))) == (WRITTEN, Result(Status.FAILED, reason=reason))
+    assert len(waits) == 3
+
+
+@pytest.mark.parametrize(
+    "code", ["ValidationError", "AccessDenied", "DuplicateItem", "ResourceNotFound", "SomethingNew"]
+)
+def test_statement_with_another_error_is_tried_alone(code):
+    """Of a batch only two answers are taken: all else is found out by the UpdateItem, whose answer counts."""
+    client = Client(answers(code, ""), failed("ValidationException"))
+    store, _ = store_on(client)
+    rejected, written = store.apply(Apply(updates(2)))
+    assert (rejected.status, rejected.reason, written) == (Status.REJECTED, "ValidationException", WRITTEN)
+
+
+def test_batch_that_is_refused_as_a_whole_is_written_one_by_one(caplog):
+    """Such as where the role lacks PartiQLUpdate."""
+    client = Client(*[failed("AccessDeniedException"), OK, OK] * 2)
+    store, waits = store_on(client)
+    for _ in range(2):
+        assert store.apply(Apply(updates(2))) == (WRITTEN, WRITTEN)
+    assert waits == []
+    (told,) = [record.getMessage() for record in caplog.records]  # once
+    assert told.startswith("updates are refused in batches (AccessDeniedException)")
+    assert "PartiQLUpdate" in told
+
+
+@pytest.mark.parametrize("answer", [{}, {"Responses": [{}]}], ids=["none", "fewer"])
+def test_batch_whose_answers_are_not_as_many_is_written_one_by_one(answer):
+    """Nobody knows whose answers they are."""
+    store, _ = store_on(Client(answer, OK, OK))
+    assert store.apply(Apply(updates(2))) == (WRITTEN, WRITTEN)
+
+
+def test_statement_of_large_values_is_none():
+    """What is set and what is compared count: 25 of them would be more than a request may have."""
+    half = s("x" * (BATCHED_MAX_BYTES // 2))
+    assert statement_of(update(SHOP, order(1), exists(SHOP), a=half), SHOP) is not None
+    was = Condition(Test.EQUALS, ("a",), half)
+    assert statement_of(update(SHOP, order(1), exists(SHOP), was, a=half, b=n(1)), SHOP) is None
+
+
+def test_batch_that_nobody_answers_fails():
+    """It may have been written, and comes again."""
+    client = Client(*[failed("InternalServerError", status=500)] * 2)
+    store, _ = store_on(client, attempts_max=2)
+    assert store.apply(Apply(updates(2))) == (Result(Status.FAILED, reason="InternalServerError"),) * 2
+
+
+def test_puts_and_transactions_are_sent_alone_beside_a_batch():
+    """Each result stands in its place."""
+    put = Put(order(7), {"PK": s("USER#1"), "SK": s("ORDER#7")}, (exists(SHOP),))
+    transaction = Transaction((update(SHOP, order(8), exists(SHOP), a=n(1)),))
+    client = Client(answers("", ("ConditionalCheckFailed", STOOD)), OK, OK)
+    store, _ = store_on(client)
+    first, second = updates(2)
+    results = store.apply(Apply((put, first, transaction, second)))
+    assert results == (WRITTEN, WRITTEN, WRITTEN, Result(Status.REFUSED, STOOD))
+    assert [operation for operation, _ in client.calls] == [
+        "batch_execute_statement", "put_item", "transact_write_items",
+    ]  # fmt: skip
+
+
+WHOLE = Update(
+    order(1),
+    ((("a",), n(1)), (("m", 'odd "name"'), s("x"))),
+    (("gone",),),
+    (
+        exists(SHOP),
+        Condition(Test.EQUALS, ("a",), n(0)),
+        Condition(Test.ABSENT, ("b",)),
+        Condition(Test.EXISTS, ("c",)),
+    ),
+)
+
+
+def test_statement_says_what_the_update_does():
+    """Names quoted, values as parameters, the guard after the whole key."""
+    statement = statement_of(WHOLE, SHOP)
+    assert statement is not None
+    assert statement.text == (
+        'UPDATE "real-shop" SET "a"=?, "m"."odd ""name"""=? REMOVE "gone"'
+        ' WHERE "PK"=? AND "SK"=? AND "a"=? AND "b" IS MISSING AND "c" IS NOT MISSING'
+    )
+    assert statement.parameters == (n(1), s("x"), s("USER#1"), s("ORDER#1"), n(0))
+
+
+UNSAYABLE = {
+    "adds": Update(order(1), (), (), (exists(SHOP),), adds=((("a",), {"SS": ["x"]}),)),
+    "discards": Update(order(1), (), (), (exists(SHOP),), discards=((("a",), {"SS": ["x"]}),)),
+    "is-map": update(SHOP, order(1), Condition(Test.IS_MAP, ("m",)), a=n(1)),
+    "null": update(SHOP, order(1), Condition(Test.EQUALS, ("m",), {"NULL": True}), a=n(1)),
+    "null-inside": update(
+        SHOP, order(1), Condition(Test.EQUALS, ("m",), {"L": [{"M": {"x": {"NULL": True}}}]}), a=n(1)
+    ),
+    "dotted-name": Update(order(1), ((("a.b",), n(1)),), (), (exists(SHOP),)),
+    "index-in-name": Update(order(1), ((("a[0]",), n(1)),), (), (exists(SHOP),)),
+    "too-long": Update(
+        order(1), tuple(((f"{i:0200}",), n(1)) for i in range(STATEMENT_MAX_CHARACTERS // 200)), (), (exists(SHOP),)
+    ),
+}
+
+
+@pytest.mark.parametrize("write", UNSAYABLE.values(), ids=UNSAYABLE)
+def test_what_a_statement_cannot_say_is_an_update_item(write):
+    """Or what is not known to mean the same in PartiQL."""
+    assert statement_of(write, SHOP) is None
+    client = Client(OK, OK)
+    store, _ = store_on(client)
+    assert store.apply(Apply((write, write))) == (WRITTEN, WRITTEN)
+    assert {operation for operation, _ in client.calls} == {"update_item"}
+
+
+def test_table_named_by_its_arn_has_no_statement():
+    """No page says that an ARN can be quoted: updates of such a table go one by one."""
+    arn = "arn:aws:dynamodb:eu-central-1:000000000000:table/real-shop"
+    assert statement_of(WHOLE, replace(SHOP, physical_name=arn)) is None
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "on_aws"),
+    [
+        ("https://dynamodb.eu-central-1.amazonaws.com", True),
+        ("https://dynamodb.cn-north-1.amazonaws.com.cn", True),
+        ("https://dynamodb.eu-central-1.api.aws", True),
+        ("https://vpce-1-dynamodb.us-east-1.vpce.amazonaws.com", True),
+        ("https://000000000000.ddb.eu-central-1.amazonaws.com:443/", True),
+        (None, True),
+        ("http://127.0.0.1:8000", False),
+        ("http://localhost:8000/dynamodb.eu-central-1.amazonaws.com", False),
+        ("https://amazonaws.com.example.org", False),
+        ("https://dynamodb.eu-central-1.amazonaws.com.example.org", False),
+        ("https://dynamodb.eu-central-1.notamazonaws.com", False),
+        ("https://dynamodb.eu-central-1.notapi.aws", False),
+    ],
+)
+def test_batches_are_the_default_on_aws_alone(endpoint, on_aws, monkeypatch):
+    """Who answers like DynamoDB may have another PartiQL: moto says that it wrote what it did not."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+    assert aws.is_aws(aws.dynamodb(endpoint, "eu-central-1")) is on_aws

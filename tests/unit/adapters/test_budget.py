@@ -1,0 +1,238 @@
+"""What is spent on a table with a limit: never more than its share, per table and per partition key, and all of it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import accumulate
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sync_rules.adapters.budget import PARTITION_MAX_UNITS_PER_SECOND, PARTITIONS_MAX, Budget, within_budget
+from sync_rules.adapters.memory import MemoryStore
+from sync_rules.adapters.metered import OUT_OF_TIME, Costs
+from sync_rules.cli import commands
+from sync_rules.model.writes import WRITTEN, Condition, Test, Transaction, Update
+from sync_rules.pipeline.requests import Apply, Read
+from tests.builders import key, n, s, table
+from tests.unit.adapters.test_rate import Clock
+
+THERE = (Condition(Test.EXISTS, ("PK",)),)
+
+
+def tables_of(**limits: int | None):
+    made = {name: table(name, {"PK": "S", "SK": "S"}) for name in limits}
+    return {name: replace(made[name], max_write_units_per_second=limit) for name, limit in limits.items()}
+
+
+def budget_of(tables, writers=1, **options) -> tuple[Budget, Clock]:
+    clock = Clock()
+    return Budget(tables, writers, clock=clock, sleep=clock.sleep, **options), clock
+
+
+def costs(units: int, where: str = "shop", partition: str = "a") -> Costs:
+    return Costs(Counter({where: units}), Counter({(where, "PK", "S", partition): units}))
+
+
+STEPS = st.lists(
+    st.tuples(st.just("take"), st.integers(1, 120), st.sampled_from("abc"))
+    | st.tuples(st.just("pass"), st.integers(0, 3), st.just("")),
+    max_size=60,
+)
+
+
+@given(st.sampled_from([30, 700, 1_500, 4_000]), st.integers(1, 7), STEPS)
+def test_budget_never_lets_more_through_than_the_share(limit, writers, steps):
+    """Over any stretch of any schedule: of the table limit / writers * t and a burst, of each partition key no more
+    than its share of a partition.
+    """
+    budget, clock = budget_of(tables_of(shop=limit), writers)
+    let: list[tuple[float, int, str]] = []
+    for step, amount, partition in steps:
+        if step == "take":
+            assert budget.take(costs(amount, partition=partition))
+            let.append((clock(), amount, partition))
+        else:
+            clock.now += amount
+    bounds = {"abc": limit / writers} | dict.fromkeys("abc", min(limit, PARTITION_MAX_UNITS_PER_SECOND) / writers)
+    for of, share in bounds.items():
+        mine = [(at, units) for at, units, partition in let if partition in of]
+        for i, (since, _) in enumerate(mine):
+            for (until, _), units in zip(mine[i:], accumulate(units for _, units in mine[i:]), strict=True):
+                assert units <= share * (until - since) + max(share, 120) + 1e-6
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+def test_budget_is_shared_by_threads_and_used_up(partitions):
+    """Several threads together get what one would: all of it on many partition keys, of one what a partition takes."""
+    budget, clock = budget_of(tables_of(shop=2_000))
+    each = [costs(20, partition=str(i % partitions)) for i in range(400)]
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(budget.take, each))
+    share = 2_000 if partitions > 1 else PARTITION_MAX_UNITS_PER_SECOND
+    assert clock.now - 1_000 == pytest.approx((8_000 - share) / share, rel=0.02)
+
+
+def test_budget_of_a_table_without_a_limit_is_endless():
+    """It is not looked at, whatever it costs, even where another table has a limit."""
+    budget, clock = budget_of(tables_of(shop=10, other=None))
+    assert budget.limits
+    assert all(budget.take(costs(10_000, "other")) for _ in range(10))
+    assert clock.now == 1_000
+    assert not Budget(tables_of(other=None)).limits
+
+
+def test_budget_is_refused_where_there_is_no_time():
+    """At once, and without having waited."""
+    budget, clock = budget_of(tables_of(shop=10), within_seconds=lambda: 5.0)
+    assert budget.take(costs(60))
+    assert not budget.take(costs(1))
+    assert clock.now == 1_000
+    clock.now += 0.1
+    assert budget.take(costs(1))
+
+
+def test_budget_refuses_no_write_for_ever():
+    """One that costs more than a share gives in all the time there is goes out when nothing is owed, and is paid after."""
+    budget, clock = budget_of(tables_of(shop=10), 22, within_seconds=lambda: 58.0)
+    for _ in range(10):
+        assert budget.take(costs(100))
+        assert not budget.take(costs(100))
+        clock.now += 100 / (10 / 22)
+    assert clock.now - 1_000 == pytest.approx(10 * 220)
+
+
+def test_budget_watches_so_many_partitions():
+    """Memory is bounded; the one that was used longest ago is forgotten first."""
+    budget, clock = budget_of(tables_of(shop=10**9))
+    budget.take(costs(1_000, partition="hot"))
+    for number in range(2 * PARTITIONS_MAX):
+        budget.take(costs(1, partition=str(number)))
+        budget.take(costs(1, partition="hot"))
+    assert len(budget._partitions) == PARTITIONS_MAX
+    assert clock.now - 1_000 == pytest.approx(2 * PARTITIONS_MAX / 1_000, rel=0.02)
+
+
+# ---------------------------------------------------------------- a store that keeps to it
+def store_of(limit: int | None, **options):
+    tables = tables_of(shop=limit)
+    memory = MemoryStore(tables)
+    budget, clock = budget_of(tables, **options)
+    return within_budget(memory, tables, budget), memory, clock
+
+
+def items(memory: MemoryStore, count: int, size: int = 10):
+    return tuple(memory.put("shop", {"PK": s("a"), "SK": s(str(i)), "text": s("x" * size)}) for i in range(count))
+
+
+def update(at) -> Update:
+    return Update(at, ((("copy",), n(1)),), (), THERE)
+
+
+def test_budgeted_store_waits_for_what_writes_cost():
+    """By the sizes of the items that were read: 3 KB are three units."""
+    store, memory, clock = store_of(100)
+    keys = items(memory, 200, 2_500)
+    store.read(Read(keys))
+    assert store.apply(Apply(tuple(map(update, keys)))) == (WRITTEN,) * 200
+    assert clock.now - 1_000 == pytest.approx((600 - 100) / 100, rel=0.02)
+
+
+def test_budgeted_store_fails_what_there_is_no_time_for():
+    """It comes again: what is written is said to be, and the rest to be out of time."""
+    store, memory, clock = store_of(10, within_seconds=lambda: 1_001 - clock.now)
+    keys = items(memory, 50)
+    store.read(Read(keys))
+    results = store.apply(Apply(tuple(map(update, keys))))
+    written = results.count(WRITTEN)
+    assert 19 <= written <= 21
+    assert results == (WRITTEN,) * written + (OUT_OF_TIME,) * (50 - written)
+
+
+def test_budgeted_store_pays_twice_for_a_transaction():
+    """Of the table, and of each partition."""
+    store, memory, clock = store_of(10)
+    keys = items(memory, 2)
+    store.read(Read(keys))
+    for _ in range(10):
+        assert store.apply(Apply((Transaction(tuple(map(update, keys))),))) == (WRITTEN,)
+    assert clock.now - 1_000 == pytest.approx((40 - 10) / 10, rel=0.02)
+
+
+def test_budgeted_store_serves_several_threads():
+    """Each has its own memory of what it read, and all share the budget."""
+    store, memory, clock = store_of(100)
+    keys = items(memory, 200)
+
+    def work(at):
+        store.read(Read((at,)))
+        return store.apply(Apply((update(at),)))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, keys)) == [(WRITTEN,)] * 200
+    assert clock.now - 1_000 >= 1 - 1e-6
+
+
+def test_budgeted_store_forgets_what_its_thread_saw():
+    """What a thread saw is gone when it begins something new; what others saw is theirs."""
+    store, memory, _ = store_of(1_000)
+    keys = items(memory, 2)
+    store.read(Read(keys))
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(store.forget).result()
+        assert all(store._store().seen(at) is not None for at in keys)
+    store.forget()
+    assert all(store._store().seen(at) is None for at in keys)
+
+
+def test_within_budget_without_a_limit_is_the_store_itself():
+    """Nothing changes for who did not ask for it."""
+    tables = tables_of(shop=None)
+    memory = MemoryStore(tables)
+    assert within_budget(memory, tables) is memory
+
+
+def test_budget_counts_a_partition_by_its_value():
+    """Two keys with the same partition key share what that takes; the sort key does not matter."""
+    store, memory, clock = store_of(5_000)
+    keys = items(memory, 3_000)
+    store.read(Read(keys))
+    assert key(tables_of(shop=1)["shop"], "a", "0") == keys[0]
+    for start in range(0, 3_000, 100):
+        store.apply(Apply(tuple(map(update, keys[start : start + 100]))))
+    assert clock.now - 1_000 == pytest.approx(2.0, rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["backfill", "prune", "redrive", "run", "verify"])
+def test_budget_is_kept_to_by_each_command_that_writes(name):
+    """Whoever makes a store to write on asks what the rules file allows."""
+    text = (Path(commands.__file__).parent / f"{name}.py").read_text()
+    (store,) = re.findall(r".*\bDynamoStore\(.*", text)
+    assert "within_budget(" in store or "budget=Budget(" in text
+
+
+def test_budget_is_kept_to_by_each_command_there_is():
+    """Others that make a store only read, or write on an emulator of their own."""
+    folder = Path(commands.__file__).parent
+    making = {path.stem for path in folder.glob("*.py") if re.search(r"\bDynamoStore\(", path.read_text())}
+    assert making == {"backfill", "explain", "plan", "prune", "redrive", "run", "verify"}
+
+
+def test_budget_of_a_partition_is_shared_by_the_writers():
+    """A quarter of the table is more than a quarter of a partition: that is what one key gets, to the unit."""
+    budget, clock = budget_of(tables_of(shop=8_000), writers=4)
+    of_one = PARTITION_MAX_UNITS_PER_SECOND // 4
+    for _ in range(9 * of_one):
+        assert budget.take(costs(1, partition="hot"))
+    assert clock.now - 1_000 == pytest.approx(8.0, rel=0.01)
+
+
+@pytest.mark.parametrize(("limits", "writers", "units"), [({"a": 80, "b": 9_000}, 2, 4), ({"a": 900}, 1, 90)])
+def test_budget_sends_as_few_at_once_as_its_lowest_share_allows(limits, writers, units):
+    """A tenth of a second's worth of the table that takes least, whatever the others take."""
+    assert budget_of(tables_of(**limits, free=None), writers)[0].at_once_max_units == units

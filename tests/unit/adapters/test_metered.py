@@ -1,0 +1,315 @@
+"""What requests cost, counted on the way: reads, writes, before they are made; and bounded memory of what was seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks import answering
+from sync_rules.adapters.budget import Budget, within_budget
+from sync_rules.adapters.memory import MemoryStore
+from sync_rules.adapters.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS, Costs, MeteredStore, base_units
+from sync_rules.language.load import load_rules, parse_rules
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Change
+from sync_rules.model.sizes import item_bytes
+from sync_rules.model.writes import WRITTEN, Check, Condition, Increment, Put, Result, Status, Test, Transaction, Update
+from sync_rules.pipeline.consumer import Consumer
+from sync_rules.pipeline.messages import PullMessage
+from sync_rules.pipeline.requests import Apply, Read, Scan
+from tests.builders import index, key, s, table
+from tests.unit.adapters.test_rate import Clock
+from tests.worlds import Scene, Tap, event_of
+
+THERE = (Condition(Test.EXISTS, ("id",)),)
+PLAIN = table("plain", {"id": "S"})
+INDEXED = table("indexed", {"id": "S"}, index("by_kind", {"kind": "S"}, projection="all"))
+TABLES = {one.name: one for one in (PLAIN, INDEXED)}
+ORDERS = """
+tables: {{shop: {{key: {{PK: S, SK: S}}, max_write_units_per_second: {limit}}}}}
+entities:
+  user: {{table: shop, key: {{PK: "USER#{{user_id}}", SK: PROFILE}}}}
+  order: {{table: shop, key: {{PK: "USER#{{user_id}}", SK: "ORDER#{{order_id}}"}}}}
+rules: {{names: {{copy: user.name, into: order.user_name}}}}
+"""
+
+
+def ordered(number: int, **values) -> dict:
+    """An order of user 1."""
+    at = {"PK": s("USER#1"), "SK": s(f"ORDER#{number}")}
+    return {**at, "user_id": s("1"), "order_id": s(str(number)), **values}
+
+
+class Told:
+    """A metered store that says what it was told before each write, and when."""
+
+    def __init__(self) -> None:
+        self.memory = MemoryStore(TABLES)
+        self.told: list[tuple[float, int]] = []
+        self.metered = MeteredStore(self.memory, TABLES, self.note)
+        self.changes = 0
+        self.memory.on_change = self.changed
+
+    def changed(self, *_change: object) -> None:
+        self.changes += 1
+
+    def note(self, units: float) -> None:
+        self.told.append((units, self.changes))
+
+    def put(self, where: str, item_id: str, **values: dict) -> object:
+        at = self.memory.put(where, {"id": s(item_id), **values})
+        self.changes = 0
+        return at
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+def setting(at, **values) -> Update:
+    return Update(at, tuple(((name,), value) for name, value in values.items()), (), THERE)
+
+
+def test_metered_counts_pages_by_size_and_items_one_by_one(told):
+    """A page costs what its items are together, an item its own; what is not there costs a unit."""
+    keys = [told.put("plain", str(i), text=s("x" * 1_000)) for i in range(6)]
+    told.metered.scan(Scan("plain", 100, consistent=True))
+    assert told.metered.reads == {"plain": 2.0}
+    told.metered.scan(Scan("plain", 100))
+    assert told.metered.reads == {"plain": 3.0}
+    told.metered.read(Read((*keys[:2], key(PLAIN, "nobody"))))
+    assert told.metered.reads == {"plain": 6.0}
+
+
+def test_metered_says_the_units_of_a_write_before_it_is_made(told):
+    """Whoever holds the rate is asked first, with what the write costs: the larger of the item before and after."""
+    at = told.put("plain", "1", text=s("x" * 2_500))
+    told.metered.read(Read((at,)))
+    told.metered.apply(Apply((setting(at, text=s("y")),)))
+    assert told.told == [(3, 0)]
+    assert told.metered.writes == {"plain": 3}
+    told.metered.apply(Apply((setting(at, text=s("z")),)))
+    assert told.told[1:] == [(1, 1)]  # what it is now was seen as it was written
+
+
+def test_metered_counts_what_indexes_cost(told):
+    """A change that an index shows costs a write there too, and two where the item moves in it."""
+    at = told.put("indexed", "1", kind=s("a"))
+    told.metered.read(Read((at,)))
+    told.metered.apply(Apply((setting(at, other=s("x")),)))
+    told.metered.apply(Apply((setting(at, kind=s("b")),)))
+    assert [units for units, _ in told.told] == [2, 3]
+
+
+def test_metered_doubles_a_transaction_but_not_its_indexes(told):
+    """Each action of a transaction costs twice, a check too; a row of an index once."""
+    at, other = told.put("indexed", "1", kind=s("a")), told.put("plain", "1")
+    told.metered.read(Read((at, other)))
+    write = Transaction((Check(other, THERE), setting(at, more=s("x"))))
+    told.metered.apply(Apply((write,)))
+    assert told.metered.writes == {"plain": 2, "indexed": 3}
+
+
+def test_metered_counts_a_refused_write(told):
+    """A write that is refused costs as much as one that is not."""
+    told.metered.apply(Apply((setting(key(PLAIN, "nobody"), text=s("x")),)))
+    assert told.metered.writes == {"plain": 1}
+    assert told.changes == 0
+
+
+def test_metered_remembers_a_bounded_number_and_the_first_of_a_page(told):
+    """Of what a page leads to, its own items and the last ones seen are remembered: no more, however many there are."""
+    first = told.put("plain", "first", text=s("x" * 5_000))
+    many = [told.put("plain", str(i)) for i in range(FIRST_SEEN_MAX_ITEMS + LAST_SEEN_MAX_ITEMS + 500)]
+    told.metered.read(Read((first,)))
+    told.metered.read(Read(tuple(many)))
+    seen = told.metered._first.keys() | told.metered._last.keys()
+    assert len(seen) == FIRST_SEEN_MAX_ITEMS + LAST_SEEN_MAX_ITEMS
+    assert first in seen
+    assert many[-1] in seen
+    told.metered.apply(Apply((setting(first, more=s("y")),)))
+    assert told.told[-1][0] == 5
+
+
+def test_metered_forgets_with_each_page(told):
+    """A scan, and whoever comes to a new page, forgets what was seen."""
+    at = told.put("plain", "1")
+    told.metered.read(Read((at,)))
+    told.metered.forget()
+    assert told.metered.seen(at) is None
+    told.metered.read(Read((at,)))
+    told.metered.scan(Scan("indexed", 100))
+    assert told.metered.seen(at) is None
+
+
+def test_metered_put_of_a_new_item_costs_its_size(told):
+    """An item of the pipeline that was not there costs what it is then."""
+    at = key(PLAIN, "new")
+    told.metered.read(Read((at,)))
+    absent = (Condition(Test.ABSENT, ("id",)),)
+    told.metered.apply(Apply((Put(at, {"id": s("new"), "text": s("x" * 1_100)}, absent),)))
+    assert told.metered.writes == {"plain": 2}
+    assert told.metered.seen(at)["text"] == s("x" * 1_100)
+
+
+def test_metered_writes_nothing_there_is_no_time_for():
+    """Such writes failed, and come again: they are not made, and not counted."""
+    memory = MemoryStore(TABLES)
+    at = memory.put("plain", {"id": s("1")})
+    metered = MeteredStore(memory, TABLES, lambda _units: False)
+    (result,) = metered.apply(Apply((Update(at, ((("a",), s("x")),), (), THERE),)))
+    assert (result.status, result.reason) == (Status.FAILED, "OutOfTime")
+    assert (metered.writes.total(), memory.items("plain")[0]) == (0, {"id": s("1")})
+
+
+# ---------------------------------------------------------------- what was not seen
+class Purse:
+    """A budget that pays for everything on one table, and notes it."""
+
+    at_once_max_units = 1_000.0
+
+    def __init__(self) -> None:
+        self.paid: list[int] = []
+
+    def watches(self, table: str) -> bool:
+        return table == "plain"
+
+    def take(self, costs: Costs) -> bool:
+        self.paid.append(costs.units)
+        return True
+
+
+def paying(of: str, inner) -> tuple[MeteredStore, list[float]]:
+    """A metered store with a rate or a budget, and what was paid."""
+    purse, paid = Purse(), []
+    if of == "rate":
+        return MeteredStore(inner, TABLES, paid.append), paid
+    return MeteredStore(inner, TABLES, budget=purse), purse.paid
+
+
+@pytest.mark.parametrize("of", ["rate", "budget"])
+def test_metered_reads_what_it_pays_for_and_did_not_see(told, of):
+    """An item that a record brought is read, whole, with all others of that request, and once only."""
+    tap = Tap(told.memory)
+    metered, paid = paying(of, tap)
+    one, two, three, gone = (told.put("plain", name, text=s("x" * 4_500)) for name in ("1", "2", "3", "4"))
+    metered.read(Read((one,)))
+    told.memory.delete(gone)
+    both = Transaction((Check(three, THERE), setting(two, a=s("x"))))
+    metered.apply(Apply((setting(one, a=s("x")), both, setting(gone, a=s("x")))))
+    assert [set(read.keys) for read in tap.seen(Read)] == [{one}, {two, three, gone}]
+    assert sum(paid) == metered.writes.total() == 5 + 20 + 1
+    assert metered.reads == {"plain": 2 * 3 + 1}
+    metered.apply(Apply((setting(one, a=s("y")), setting(two, a=s("y")), setting(gone, a=s("y")))))
+    assert len(tap.seen(Read)) == 2
+    assert sum(paid) == 26 + 5 + 5 + 1
+
+
+def test_metered_reads_nothing_that_is_not_paid_for(told):
+    """Without a limit, or on a table that has none, a write is taken to be of a new item, and costs no read."""
+    tap = Tap(told.memory)
+    at, other = (told.put(where, "1", text=s("x" * 4_500)) for where in ("plain", "indexed"))
+    MeteredStore(tap, TABLES).apply(Apply((setting(at, a=s("x")),)))
+    metered, paid = paying("budget", tap)
+    metered.apply(Apply((setting(other, a=s("x")),)))
+    assert (tap.seen(Read), paid, len(tap.writes)) == ([], [1], 2)
+
+
+def test_metered_reads_no_total(told):
+    """It is the pipeline's own, and of a few numbers: what it costs is known."""
+    tap = Tap(told.memory)
+    metered, paid = paying("rate", tap)
+    at = told.put("plain", "1")
+    metered.read(Read((at,)))
+    metered.apply(Apply((Transaction((setting(at, a=s("x")), Increment(key(PLAIN, "total"), (("n", "1"),)))),)))
+    assert ([read.keys for read in tap.seen(Read)], paid) == ([(at,)], [4])
+
+
+@pytest.mark.parametrize("of", ["rate", "budget"])
+def test_metered_writes_nothing_that_it_could_not_read(told, of):
+    """Nobody knows what it costs: it failed, and says why; what was seen is written. Nothing is raised."""
+    tap = Tap(told.memory)
+    metered, paid = paying(of, tap)
+    seen, unseen = (told.put("plain", name, text=s("x" * 4_500)) for name in ("1", "2"))
+    metered.read(Read((seen,)))
+
+    def broken(request):
+        if isinstance(request, Read):
+            raise StoreError("ThrottlingException", "table plain")
+
+    tap.before = broken
+    results = metered.apply(Apply((setting(unseen, a=s("x")), setting(seen, a=s("x")), setting(unseen, b=s("x")))))
+    failed = Result(Status.FAILED, reason="ThrottlingException: table plain")
+    assert results == (failed, WRITTEN, failed)
+    assert (sum(paid), [write.key for write in tap.writes]) == (5, [seen])
+
+
+@pytest.mark.parametrize("limit", [10, 100])
+def test_metered_stream_spends_no_more_than_the_limit(limit):
+    """Large targets, whose images came on the stream, are paid for as they are."""
+    made = parse_rules(ORDERS.format(limit=limit))
+    scene, clock, spent = Scene(made), Clock(), []
+    scene.there("shop", {"PK": s("USER#1"), "SK": s("PROFILE"), "user_id": s("1"), "name": s("Ada")})
+    for number in range(20):
+        scene.put("shop", ordered(number, text=s("x" * 20_000)))
+    records, scene.records[:] = [*scene.records], []
+    note = scene.memory.on_change
+    scene.memory.on_change = lambda key, old, new: (spent.append((clock(), base_units(old, new))), note(key, old, new))
+    store = within_budget(scene.memory, made.tables, Budget(made.tables, clock=clock, sleep=clock.sleep))
+    consumer = Consumer(made, replace(scene.world, store=store))
+    assert consumer.handle_event(event_of(made, *records), lambda: 900_000) == {"batchItemFailures": []}
+    assert [units for _, units in spent] == [20] * 20
+    for place, (since, _) in enumerate(spent):
+        for until, (at, _) in enumerate(spent[place:], 1):
+            assert 20 * until <= limit * (at - since) + max(limit, 20) + 1e-6
+
+
+def test_metered_consumer_begins_anew_with_each_batch_and_message():
+    """However many come, what is remembered is of the last of them, in a function or in `run`."""
+    made = parse_rules(ORDERS.format(limit=10**6))
+    scene = Scene(made)
+    scene.there("shop", {"PK": s("USER#1"), "SK": s("PROFILE"), "user_id": s("1"), "name": s("Ada")})
+    store = MeteredStore(scene.memory, made.tables, budget=Budget(made.tables))
+    consumer = Consumer(made, replace(scene.world, store=store))
+    for number in range(10):
+        at = scene.put("shop", ordered(number))
+        consumer.handle_event(event_of(made, scene.records[-1]), lambda: 60_000)
+        assert store.seen(at) is not None
+        assert len(store._first) == 2  # it, and its source
+    for number in range(10):
+        at = scene.at("shop", "USER#1", f"ORDER#{number}")
+        consumer.handle_message(PullMessage(at))
+        assert store.seen(at) is not None
+        assert len(store._first) == 2
+    assert not store._last
+
+
+# ---------------------------------------------------------------- the price of a copy
+@pytest.mark.parametrize("kept", ["together", "apart"])
+@pytest.mark.parametrize(("size", "units"), [(900, 1), (1_900, 2), (2_900, 3)])
+def test_metered_copy_costs_its_item_and_nothing_more(kept, size, units):
+    """One write for each wrong copy, a unit for each KB of its item, also where an index that projects keys finds it;
+    none where it is right.
+    """
+    scene = Scene(load_rules(Path(answering.__file__).with_name("rules.yaml")))
+    metered = MeteredStore(scene.memory, scene.rules.tables)
+    consumer = Consumer(scene.rules, replace(scene.world, store=metered))
+    item = {**answering.target(kept, 0), "note": s("x" * (size - item_bytes(answering.target(kept, 0)) + 620))}
+    user = {**answering.SOURCE, "name": s("Ada")}
+    for number in range(50):
+        scene.put(kept, item | {at: answering.target(kept, number)[at] for at in ("PK", "SK", "GSI1PK", "GSI1SK")})
+    at, old = scene.put(kept, answering.SOURCE), answering.SOURCE
+    for name, expected in (("Ada", 50 * units), ("Ada", 0)):
+        scene.put(kept, user | {"name": s(name)})
+        metered.writes.clear()
+        before = len(scene.records)
+        assert consumer.handle_event(event_of(scene.rules, Change(at, old, user, "1")), lambda: 60_000) == {
+            "batchItemFailures": []
+        }
+        for message, _ in scene.queue.messages:
+            consumer.handle_message(message, lambda: 60_000)
+        assert metered.writes == ({kept: expected} if expected else {})
+        assert len(scene.records) - before == expected // units

@@ -1,0 +1,184 @@
+"""How batches meet a table's limit: few writes in vain, none lost, and hardly any of what the table takes left unused."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from benchmarks.answering import THROTTLED, Bucket
+from sync_rules.adapters import aws
+from sync_rules.adapters.batch_writer import (
+    BATCH_WAIT_MAX_SECONDS,
+    BATCH_WAIT_SECONDS,
+    BETWEEN_THROTTLES_STATEMENTS,
+    CALM_STATEMENTS,
+    Pressure,
+)
+from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.model.writes import WRITTEN, Result, Status
+from sync_rules.pipeline.requests import Apply
+from tests.builders import exists, n, update
+from tests.unit.adapters.test_batches import SHOP, TABLES, answers, order, store_on
+from tests.unit.adapters.test_dynamodb import Client, failed
+from tests.unit.adapters.test_rate import Clock
+
+HOT = "ProvisionedThroughputExceeded"
+CALL_SECONDS = 0.005
+
+
+def updates(numbers: range):
+    return tuple(update(SHOP, order(i), exists(SHOP), a=n(i)) for i in numbers)
+
+
+class Limited:
+    """A client of a table of so many partitions, each of which takes so many writes a second."""
+
+    def __init__(self, clock: Clock, rate: float, partitions: int) -> None:
+        self.clock = clock
+        self.buckets = [Bucket(rate, clock) for _ in range(partitions)]
+        self.written: list[int] = []
+        self.throttled = 0
+
+    def batch_execute_statement(self, Statements):  # noqa: N803 -- as DynamoDB names it
+        self.clock.now += CALL_SECONDS
+        return {"Responses": [self._answer(int(one["Parameters"][0]["N"])) for one in Statements]}
+
+    def _answer(self, number: int):
+        if self.buckets[number % len(self.buckets)].take():
+            self.written.append(number)
+            return {}
+        self.throttled += 1
+        return {"Error": THROTTLED}
+
+
+def limited(rate: float, partitions: int, **options) -> tuple[DynamoStore, Limited, Clock]:
+    clock = Clock()
+    client = Limited(clock, rate, partitions)
+    store = DynamoStore(client, TABLES, sleep=clock.sleep, workers=4, write_mode="batch", **options)
+    store._writer._pressure._spread = Random(7).uniform
+    return store, client, clock
+
+
+@pytest.mark.parametrize(("rate", "partitions", "copies"), [(400, 1, 3_000), (1_000, 4, 20_000), (100, 1, 2_000)])
+def test_pressure_uses_what_a_table_takes(rate, partitions, copies):
+    """At least 95 % of it, with at most 0.3 throttled writes per copy, and every copy is made once."""
+    store, client, clock = limited(rate, partitions)
+    for start in range(0, copies, 100):
+        assert set(store.apply(Apply(updates(range(start, start + 100))))) == {WRITTEN}
+    assert sorted(client.written) == list(range(copies))
+    assert client.throttled <= 0.3 * copies
+    whole = rate * partitions
+    assert (copies - whole) / whole >= 0.95 * (clock.now - 1_000)
+
+
+def test_pressure_leaves_nothing_out_at_the_deadline():
+    """What is not written by then is said to have failed, by the throttle's reason, and the rest was written."""
+    found: list[str] = []
+    store, client, clock = limited(100, 1, remaining_seconds=lambda: 1_001.5 - clock.now, on_throttle=found.append)
+    results = [one for start in range(0, 400, 100) for one in store.apply(Apply(updates(range(start, start + 100))))]
+    assert clock.now <= 1_001.5 + 5 * CALL_SECONDS
+    assert {i for i, one in enumerate(results) if one == WRITTEN} == set(client.written)
+    late = Result(Status.FAILED, reason="ProvisionedThroughputExceededException")
+    assert results.count(WRITTEN) + results.count(late) == 400
+    assert 150 <= results.count(WRITTEN) <= 255
+    assert len(found) == client.throttled
+
+
+def test_pressure_lets_the_rest_wait():
+    """Once something was throttled the batches go out one at a time, none after one of which much is throttled again; and
+    what was throttled comes last.
+    """
+    full, hot, little = answers(*[""] * 25), answers(*[HOT] * 25), answers(*[HOT] * 5, *[""] * 20)
+    client = Client(full, hot, hot, full, full)
+    store, waits = store_on(client)
+    assert store.apply(Apply(updates(range(75)))) == (WRITTEN,) * 75
+    sent = [[int(entry["Parameters"][0]["N"]) for entry in call["Statements"]] for _, call in client.calls]
+    first, second, third = ([*range(start, start + 25)] for start in (0, 25, 50))
+    assert sent == [first, second, third, second, third]
+    assert len(waits) == 1
+    client = Client(hot, full, little, answers(*[""] * 5))
+    client.calls.clear()
+    store._writer._client = client
+    assert store.apply(Apply(updates(range(50)))) == (WRITTEN,) * 50
+    sent = [[int(entry["Parameters"][0]["N"]) for entry in call["Statements"]] for _, call in client.calls]
+    assert sent == [first, second, first, first[:5]]
+    assert len(waits) == 3
+
+
+@pytest.mark.parametrize("hot", [1, 8, 25, 100])
+@pytest.mark.parametrize("before", [False, True], ids=["calm", "pressed"])
+def test_pressure_of_a_hot_key_is_in_nobodys_way(hot, before):
+    """What is throttled for ever at the head of the line fails alone: all behind it are written, each time."""
+    store, client, _ = limited(10_000, 1)
+    healthy = client._answer
+    client._answer = lambda number: healthy(number) if number >= hot else {"Error": THROTTLED}
+    if before:
+        store.apply(Apply(updates(range(hot + 1))))
+    for _ in range(3):
+        results = store.apply(Apply(updates(range(200))))
+        assert [one == WRITTEN for one in results] == [False] * hot + [True] * (200 - hot)
+
+
+@pytest.mark.parametrize("rate", [1, 5, 20])
+def test_pressure_of_a_slow_table_ends_with_every_copy_made(rate):
+    """However little a table takes: as long as something is written, and there is time, it goes on."""
+    store, client, _ = limited(rate, 1)
+    assert store.apply(Apply(updates(range(200)))) == (WRITTEN,) * 200
+    assert sorted(client.written) == list(range(200))
+
+
+def test_pressure_counts_each_write_that_is_throttled():
+    """As a single write would be counted; a conflict, a guard and an error of the service are no throttles."""
+    found: list[str] = []
+    client = Client(
+        answers("", HOT, "ThrottlingError", "TransactionConflict", "InternalServerError"),
+        failed("ThrottlingException"),
+        answers("", "", "", ""),
+    )
+    store, _ = store_on(client, on_throttle=found.append)
+    assert store.apply(Apply(updates(range(5)))) == (WRITTEN,) * 5
+    assert found == [aws.OTHER_THROTTLE] * 3
+    store, _ = store_on(Client(answers("", "TransactionConflict"), answers("")), on_throttle=found.append)
+    assert store.apply(Apply(updates(range(2)))) == (WRITTEN,) * 2
+    assert found == [aws.OTHER_THROTTLE] * 3
+
+
+def test_pressure_pauses_longer_while_little_goes_through():
+    """It doubles up to a bound, stays where enough was written, is halved where more was, and is gone once much was
+    written without a throttle.
+    """
+    pressure = Pressure(lambda _low, high: high)
+    assert not pressure.there
+    pressure.refused()
+    pauses = [pressure.pause()]
+    for written in (
+        0,
+        BETWEEN_THROTTLES_STATEMENTS,
+        BETWEEN_THROTTLES_STATEMENTS - 1,
+        *[0] * 9,
+        2 * BETWEEN_THROTTLES_STATEMENTS + 1,
+    ):
+        pressure.took(written)
+        pressure.refused()
+        pauses.append(pressure.pause())
+    first = BATCH_WAIT_SECONDS
+    assert pauses[:4] == pytest.approx([first, 2 * first, 2 * first, 4 * first])
+    assert pauses[-2:] == [BATCH_WAIT_MAX_SECONDS, BATCH_WAIT_MAX_SECONDS / 2]
+    for _ in range(9):
+        pressure.took(2 * BETWEEN_THROTTLES_STATEMENTS + 1)
+        pressure.refused()
+    assert pressure.pause() == first
+    pressure.took(CALM_STATEMENTS - 1)
+    assert pressure.there
+    pressure.took(1)
+    assert not pressure.there
+
+
+def test_pressure_spreads_those_that_wait():
+    """Between half of the pause and all of it, so that processes that were throttled together do not come together."""
+    pressure = Pressure()
+    pressure.refused()
+    pauses = {pressure.pause() for _ in range(100)}
+    assert len(pauses) > 90
+    assert all(BATCH_WAIT_SECONDS / 2 <= pause <= BATCH_WAIT_SECONDS for pause in pauses)

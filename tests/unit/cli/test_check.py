@@ -1,0 +1,118 @@
+"""`sync-rules check`: broken rules files, each named by its story, with what is said of it beside it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sync_rules.cli import main
+from sync_rules.language.codes import CODES
+from sync_rules.language.load import check_rules
+
+BROKEN = sorted((Path(__file__).parents[1] / "broken").glob("*.yaml"))
+GOOD = """
+tables: {authors: {key: {author_id: S}}, books: {key: {book_id: S}, indexes: {by_author: {author_id: S}}}}
+entities: {author: {table: authors}, book: {table: books}}
+rules: {name: copy author.name into book.author_name}
+"""
+
+
+@pytest.fixture(autouse=True)
+def empty_directory(tmp_path, monkeypatch):
+    """No rules file is lying around, and no variable of this machine matters."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NEVER_SET", raising=False)
+
+
+@pytest.mark.parametrize("file", BROKEN, ids=lambda file: file.stem)
+def test_check_says_what_stands_beside_the_broken_file(file, tmp_path, capsys):
+    """Every problem at once, at its line and column, with the code, letter for letter; exit 1 when one is an error."""
+    (tmp_path / file.name).write_bytes(file.read_bytes())
+    code = main.main(["check", file.name])
+    shown = capsys.readouterr().out
+    assert shown == file.with_suffix(".txt").read_text()
+    assert code == int("error" in shown.rsplit("\n\n", 1)[-1])
+
+
+def test_every_code_has_a_broken_file():
+    """No code without an example. SR005 is said of a run only, where SR405 is said of a check."""
+    shown = "".join(file.with_suffix(".txt").read_text() for file in BROKEN)
+    assert [code for code in CODES if f"[{code}" not in shown] == ["SR005"]
+
+
+def test_check_sums_up_what_is_well(tmp_path, capsys):
+    """One line for a file without a problem; exit 0."""
+    (tmp_path / "rules.yaml").write_text(GOOD)
+    assert main.main(["check"]) == 0
+    assert capsys.readouterr().out == "rules.yaml: 1 rule, 2 entities, 2 tables: well\n"
+
+
+def test_check_lets_warnings_pass_unless_told(tmp_path, capsys):
+    """A warning is shown and exits with 0; `--strict-warnings` makes it 1."""
+    (tmp_path / "rules.yaml").write_text(GOOD.replace("{book_id: S}", '{book_id: S}, name: "${NEVER_SET}"'))
+    assert main.main(["check"]) == 0
+    assert "[SR405, warning]" in capsys.readouterr().out
+    assert main.main(["check", "--strict-warnings"]) == 1
+
+
+def test_check_prints_json_for_machines(tmp_path, capsys):
+    """An array, as editors and CI read it: code, place, message, why and cure of each problem."""
+    (tmp_path / "rules.yaml").write_text(GOOD.replace("book.author_name", "bok.author_name"))
+    assert main.main(["check", "--json"]) == 1
+    (problem,) = json.loads(capsys.readouterr().out)
+    assert {**problem, "why": "", "cure": ""} == {
+        "code": "SR102",
+        "severity": "error",
+        "file": "rules.yaml",
+        "line": 4,
+        "column": 37,
+        "road": "rule name · into",
+        "message": "no entity 'bok'. Known: author, book. Did you mean 'book'?",
+        "why": "",
+        "cure": "",
+    }
+    assert problem["why"]
+    assert problem["cure"]
+    (tmp_path / "rules.yaml").write_text(GOOD)
+    assert main.main(["check", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe\x00rules"])
+def test_check_of_an_unreadable_file_exits_with_2(content, tmp_path, capsys):
+    """A missing file, or one that is not UTF-8, is said in one line and not taken for a failed check."""
+    if content is not None:
+        (tmp_path / "rules.yaml").write_bytes(content)
+    assert main.main(["check"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    assert shown.err.startswith("sync-rules: rules.yaml: ")
+
+
+def test_check_explains_every_code(capsys):
+    """`--explain` needs no file; an unknown code is the user's mistake."""
+    for code, entry in CODES.items():
+        assert main.main(["check", "--explain", code.lower()]) == 0
+        shown = capsys.readouterr().out
+        assert entry.title in shown
+        assert entry.why in shown
+        assert entry.cure in shown
+    assert main.main(["check", "--explain", "SR999"]) == 2
+
+
+@pytest.mark.parametrize(
+    "value", ["!!int x", "!!float x", "!!bool x", "!!binary x", "!own x", "2020-01-01", "1e9", ".inf"]
+)
+def test_check_survives_tags(value):
+    """A tag that is wrong about its text is a problem like any other."""
+    _, problems = check_rules(GOOD.replace("book.author_name", "book.author_name, odd: " + value), environ={})
+    assert problems
+
+
+@pytest.mark.parametrize("file", BROKEN, ids=lambda file: file.stem)
+def test_check_survives_a_file_cut_anywhere(file):
+    """Half-written files, as editors send them, are answered with problems and never with an exception."""
+    text = file.read_text()
+    for end in range(0, len(text), 7 + len(text) // 40):
+        check_rules(text[:end], environ={})

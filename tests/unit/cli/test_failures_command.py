@@ -1,0 +1,211 @@
+"""`sync-rules failures`: what failed and was kept, in groups; nothing is taken out of where it lies."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from sync_rules.adapters import aws, sqs
+from sync_rules.cli import main
+from sync_rules.cli.commands.failures import lines as table_lines
+from sync_rules.cli.commands.failures import show
+from sync_rules.model.items import Failure, ItemKey
+from sync_rules.pipeline.failed_entries import Group
+from sync_rules.pipeline.failure_records import failure_record
+from sync_rules.pipeline.messages import PullMessage, encode
+from tests.unit.pipeline.test_failed_entries import batch
+
+AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+KEY = ItemKey("shop", (("PK", "S", "USER#1"),))
+RULES = """
+tables: {shop: {key: {PK: S}}}
+entities: {user: {table: shop, key: {PK: "USER#{user_id}"}}}
+rules: {names: {derive: user.seen, as: "{user_id}!"}}
+"""
+SECRET = "SECRETVALUE"
+
+
+@pytest.fixture
+def failures(monkeypatch, tmp_path, capsys):
+    """The command in a directory of its own; gives exit code, rows of JSON, or text, and what was said beside."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*options: str, as_json: bool = True) -> tuple[int, list | str]:
+        code = main.main(["failures", *options, *(["--json"] if as_json else [])])
+        out, run.err = capsys.readouterr()
+        return code, [json.loads(line) for line in out.splitlines()] if as_json else out
+
+    return run
+
+
+@pytest.fixture
+def cloud(monkeypatch):
+    """Queues and buckets."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setattr(sqs, "RECEIVE_WAIT_SECONDS", 0)
+    aws._client.cache_clear()
+    with mock_aws():
+        yield boto3.client("sqs", region_name="us-east-1"), boto3.client("s3", region_name="us-east-1")
+    aws._client.cache_clear()
+
+
+def told(rule: str = "names", reason: str = "ItemTooLarge", hours: int = 0) -> dict:
+    return failure_record(Failure(rule, KEY, reason), AT + timedelta(hours=hours))
+
+
+def lines(path, *bodies) -> None:
+    path.write_text("".join((body if isinstance(body, str) else json.dumps(body)) + "\n" for body in bodies))
+
+
+def test_failures_exits_0_when_nothing_failed(failures):
+    """Without files there is nothing to show, and that is well."""
+    assert failures() == (0, [])
+    code, out = failures(as_json=False)
+    assert (code, out) == (0, "nothing failed that was kept\n")
+
+
+def test_failures_groups_what_the_local_files_hold(failures, tmp_path):
+    """Without being told where, the files that `run` keeps: by rule and reason, batches by condition and shard; the exit
+    code is 1, and nothing changes.
+    """
+    bodies = [told(), told(hours=3), told(reason="Contended", hours=1)]
+    lines(tmp_path / ".sync-rules-failures.jsonl", *bodies, "{")
+    lines(tmp_path / ".sync-rules-failures.batches.jsonl", batch(payload={"Records": [{}] * 2}), batch())
+    before = [path.read_text() for path in sorted(tmp_path.iterdir())]
+    code, rows = failures()
+    assert code == 1
+    batches, large, contended, unreadable = rows
+    assert (batches["sort"], batches["count"], batches["records"]) == ("batches", 2, 5)
+    assert (large["what"], large["reason"], large["count"]) == ("names", "ItemTooLarge", 2)
+    assert (large["first"], large["last"]) == ("2026-11-21T12:00:00.000+00:00", "2026-11-21T15:00:00.000+00:00")
+    assert (contended["count"], contended["example"]) == (1, {"PK": "USER#1"})
+    assert (large["items"], contended["items"], batches.get("items")) == (1, 1, None)
+    assert unreadable["example"].endswith("failures.jsonl:4")
+    assert [path.read_text() for path in sorted(tmp_path.iterdir())] == before
+
+
+def test_failures_shows_tables_to_people(failures, tmp_path):
+    """A table for each sort, with every column; what cannot be seen of a key or a name is written out."""
+    odd = {**told("n\x1b[31m"), "key": {"PK": "U\n"}}
+    lines(tmp_path / "f", told(), odd, encode(PullMessage(KEY)), "{")
+    lines(tmp_path / "b", batch(payload={"Records": [{"dynamodb": {"NewImage": {"name": {"S": SECRET}}}}]}))
+    code, out = failures("--file", str(tmp_path / "f"), "--batches", str(tmp_path / "b"), as_json=False)
+    assert code == 1
+    for words in (
+        "failure records", "batches given up", "messages nobody handled", "not understood", "ItemTooLarge",
+        "2026-11-21 12:00:00", '{"PK": "USER#1"}', "RetryAttemptsExhausted in shard-1", "arn:f", "pull message", "not JSON",
+        "n\\u001b[31m",
+    ):  # fmt: skip
+        assert words in out
+    assert "\x1b" not in out
+    assert SECRET not in out
+
+
+LONG = "user-name-on-orders-and-on-all-that-is-below-them"
+
+
+def test_failures_in_a_pipe_has_a_line_for_each_group(failures, tmp_path, monkeypatch):
+    """However narrow: rule, reason, how many items and how often, and the key, whole and on one line; then what is next."""
+    monkeypatch.setenv("COLUMNS", "80")
+    key = {"PK": "USER#" + "1" * 90, "SK": "ORDER#7"}
+    two = {**told(LONG), "key": key}
+    lines(tmp_path / "f", two, two, {**told(LONG), "key": {"PK": "2", "SK": "2"}})
+    _, out = failures("--file", str(tmp_path / "f"), as_json=False)
+    (row,) = (line for line in out.splitlines() if LONG in line)
+    assert row.split()[:4] == [LONG, "ItemTooLarge", "2", "3"]
+    assert row.endswith(json.dumps(key))
+    assert "sync-rules redrive" in out.splitlines()[-1]
+
+
+def test_failures_on_a_narrow_terminal_cuts_nothing():
+    """Each value beside its heading; where there is room for a table, a table."""
+    heads, rows = ("rule", "example"), [(LONG, "x" * 40)]
+    assert list(table_lines(heads, rows, 80)) == [f"  rule     {LONG}", f"  example  {'x' * 40}", ""]
+    assert list(table_lines(heads, rows, 120))[1] == f"{LONG}  {'x' * 40}"
+
+
+def test_failures_says_which_rules_are_gone(failures, tmp_path):
+    """With the rules file at hand; of a record that several rules wanted, when all of them are."""
+    (tmp_path / "rules.yaml").write_text(RULES)
+    lines(tmp_path / "f", told(), told("gone"), told("gone, names"), told("names.part"))
+    _, rows = failures("rules.yaml", "--file", str(tmp_path / "f"))
+    assert {row["what"]: row["gone"] for row in rows} == {
+        "names": False, "gone": True, "gone, names": False, "names.part": False,
+    }  # fmt: skip
+    _, out = failures("rules.yaml", "--file", str(tmp_path / "f"), as_json=False)
+    assert "gone (gone)" in out
+
+
+def test_failures_of_one_rule(failures, tmp_path):
+    """--rule leaves the others out, its parts in; so it does batches, which are of no rule."""
+    lines(tmp_path / "f", told(), told("other"), told("names.part"), batch())
+    _, rows = failures("--file", str(tmp_path / "f"), "--rule", "names")
+    assert sorted(row["what"] for row in rows) == ["names", "names.part"]
+
+
+def test_failures_looks_into_queues_and_buckets(failures, cloud):
+    """What lies in a queue, be it failure records, batches or messages, is looked at and left; so is each object."""
+    queues, bucket = cloud
+    url = queues.create_queue(QueueName="failed")["QueueUrl"]
+    for body in (json.dumps(told()), json.dumps(batch()), encode(PullMessage(KEY)), "{"):
+        queues.send_message(QueueUrl=url, MessageBody=body)
+    bucket.create_bucket(Bucket="failed")
+    bucket.put_object(Bucket="failed", Key="aws/lambda/u/1", Body=json.dumps(batch(payload={"Records": []})))
+    for _ in range(2):
+        code, rows = failures("--queue", url, "--bucket", "s3://failed/aws/")
+        assert (code, [(row["sort"], row["count"]) for row in rows]) == (
+            1, [("batches", 2), ("failures", 1), ("messages", 1), ("unreadable", 1)],
+        )  # fmt: skip
+    _, out = failures("--queue", url, as_json=False)
+    assert "queue failed: a look at 4 messages; a queue may hold more" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--file", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
+        (["--queue", "failed"], "'failed' is no queue"),
+        (["--bucket", "failed"], "'failed' is no place in S3"),
+        (["rules.yaml", "--rule", "name"], "Did you mean 'names'"),
+        (["missing.yaml"], "missing.yaml"),
+        (["--what"], "No such option"),
+    ],
+    ids=["file", "queue", "bucket", "rule", "rules", "option"],
+)
+def test_failures_exits_2_for_the_users_mistakes(failures, tmp_path, options, words):
+    """Named, on standard error."""
+    (tmp_path / "rules.yaml").write_text(RULES)
+    code, out = failures(*options, as_json=False)
+    assert (code, out) == (2, "")
+    assert words in failures.err
+
+
+def test_failures_exits_2_where_there_is_no_queue_or_bucket(failures, cloud):
+    """What does not exist is named."""
+    queues, _ = cloud
+    url = queues.create_queue(QueueName="failed")["QueueUrl"].replace("failed", "nowhere")
+    for options, words in (
+        (["--queue", url], "nowhere does not exist"),
+        (["--bucket", "s3://nowhere"], "bucket nowhere"),
+    ):
+        code, _ = failures(*options)
+        assert code == 2
+        assert words in failures.err
+
+
+def test_failures_show_says_that_a_queue_holds_more(capsys):
+    """Where the look ended before the queue did."""
+
+    class Looked:
+        name, count = "failed", sqs.PEEKED_MAX_MESSAGES
+
+    show([Group("messages", "pull message", "", 1000)], frozenset(), [Looked()], defaultdict(set))
+    assert "queue failed: the first 1000 messages; a queue may hold more" in capsys.readouterr().out

@@ -1,0 +1,368 @@
+"""`sync-rules redrive`: from files, queues, buckets and the stream; what it prints, removes and keeps; its exit codes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from sync_rules.adapters import aws, sqs
+from sync_rules.adapters.streams import RecordsPage, RecordsTrimmedError
+from sync_rules.cli import main
+from sync_rules.cli.commands import redrive
+from sync_rules.jobs.redrive import redriver
+from sync_rules.language.load import parse_rules
+from sync_rules.model.items import Failure
+from sync_rules.model.writes import Result, Status
+from sync_rules.pipeline.failure_records import failure_record
+from sync_rules.pipeline.messages import PullMessage, decode, encode
+from tests import every_kind
+from tests.builders import s
+from tests.every_kind import ENTITIES, RULES, TABLES, order, user
+from tests.unit.jobs.test_redrive import Days, batch_of, span
+from tests.worlds import Scene, event_of
+
+AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+TEXT = TABLES.format(prefix="") + ENTITIES + f"rules:\n  names: {RULES['names']}\n  posts: {RULES['posts']}\n"
+CALLS = every_kind.EFFECTS["called"]
+SECRET = "SECRETVALUE"
+
+
+class Command:
+    """The command in a directory of its own, on a store in memory, with queues and buckets."""
+
+    def __init__(self, monkeypatch, tmp_path, capsys) -> None:
+        self.scene = Scene(parse_rules(TEXT))
+        self.scene.there("shop", order("1", "a", 5), order("1", "b", 5), user("1", name=s(SECRET)))
+        self.path = tmp_path
+        self.capsys = capsys
+        self.days = Days()
+        self.become(TEXT)
+        self.sqs, self.s3 = boto3.client("sqs", region_name="us-east-1"), boto3.client("s3", region_name="us-east-1")
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(redrive, "DynamoStore", lambda *_: self.scene.tap)
+        monkeypatch.setattr(redrive, "require", lambda *_args, **_options: None)
+        made = redriver.Redriver
+        monkeypatch.setattr(
+            redrive, "Redriver", lambda *a, **o: made(*a, **o, clock=self.days.time, sleep=self.days.sleep)
+        )
+
+    def become(self, text: str) -> None:
+        (self.path / "rules.yaml").write_text(text)
+
+    def __call__(self, *options: str) -> tuple[int, list[str], str]:
+        code = main.main(["redrive", *options])
+        out, err = self.capsys.readouterr()
+        assert SECRET not in out + err
+        return code, out.splitlines(), err
+
+    def rows(self, *options: str) -> tuple[int, list[dict]]:
+        code, out, _ = self(*options, "--json")
+        return code, [json.loads(line) for line in out]
+
+    def at(self, order_id: str):
+        return self.scene.at("shop", "USER#1", f"ORDER#{order_id}")
+
+    def copied(self) -> list[str]:
+        return [name for name in "ab" if self.scene.item(self.at(name)).get("user_name") == s(SECRET)]
+
+    def told(self, order_id: str, rule: str = "names") -> dict:
+        return failure_record(Failure(rule, self.at(order_id), "ItemTooLarge"), AT)
+
+    def given_up(self, order_id: str) -> dict:
+        """A batch with the record of one order."""
+        self.scene.put("shop", order("1", order_id, 6))
+        return batch_of(event_of(self.scene.rules, replace(self.scene.records.pop(), old=None)))
+
+    def reject(self, order_id: str) -> None:
+        """From now on writes on one order are rejected."""
+        at = self.at(order_id)
+        self.scene.tap.result = lambda write: (
+            Result(Status.REJECTED, reason="ItemTooLarge") if write.key == at else None
+        )
+
+    def queue(self, *bodies: str) -> str:
+        url = self.sqs.create_queue(QueueName="failed")["QueueUrl"]
+        for body in bodies:
+            self.sqs.send_message(QueueUrl=url, MessageBody=body)
+        return url
+
+    def queued(self, url: str) -> list[str]:
+        found = self.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=0)
+        return [message["Body"] for message in found.get("Messages", ())]
+
+
+@pytest.fixture
+def command(monkeypatch, tmp_path, capsys):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.delenv("SYNC_RULES_CALLS_TABLE", raising=False)
+    monkeypatch.setattr(sqs, "RECEIVE_WAIT_SECONDS", 0)
+    aws._client.cache_clear()
+    with mock_aws():
+        yield Command(monkeypatch, tmp_path, capsys)
+    aws._client.cache_clear()
+
+
+def lines(path, *bodies) -> None:
+    path.write_text("".join((body if isinstance(body, str) else json.dumps(body)) + "\n" for body in bodies))
+
+
+def held(path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_redrive_exits_0_when_there_is_nothing(command):
+    """Without files, and without being told where to look, all is well."""
+    assert command()[:2] == (0, ["0 put through and removed, 0 written"])
+
+
+def test_redrive_empties_the_local_files(command):
+    """Failure records and batches that `run` kept are put through and removed; nothing is left to do the next time."""
+    here = command.path
+    lines(here / ".sync-rules-failures.jsonl", command.told("a"))
+    lines(here / ".sync-rules-failures.batches.jsonl", command.given_up("b"))
+    code, out, _ = command()
+    assert (code, out) == (0, ["2 put through and removed, 2 written"])
+    assert command.copied() == ["a", "b"]
+    assert held(here / ".sync-rules-failures.jsonl") == held(here / ".sync-rules-failures.batches.jsonl") == []
+
+
+def test_redrive_keeps_what_fails_again(command):
+    """The exit code is 1; the entry, its reason and its key are shown; it stays with its new reason; the rest is gone."""
+    file = command.path / "f.jsonl"
+    lines(file, {**command.told("a"), "reason": "Old"}, command.told("b"), command.told("b", "gone"), "{")
+    command.reject("a")
+    code, out, _ = command("--file", str(file))
+    assert code == 1
+    assert out == [
+        f"{file}:1: failed again: ItemTooLarge · names on shop[USER#1, ORDER#a]: Old",
+        f"{file}:3: cannot be put through: there is no rule 'gone' any more · gone on shop[USER#1, ORDER#b]: ItemTooLarge",
+        f"{file}:4: cannot be put through: not JSON · ?",
+        "1 put through and removed, 1 written, 1 failed again, and stay, 2 cannot be put through, and stay",
+    ]
+    first, gone, odd = file.read_text().splitlines()
+    assert (json.loads(first)["reason"], json.loads(first)["at"]) == ("ItemTooLarge", "2026-11-21T12:00:00.000+00:00")
+    assert "last" in json.loads(first)
+    assert (json.loads(gone), odd) == (command.told("b", "gone"), "{")
+
+
+def test_redrive_says_it_to_machines(command):
+    """One JSON line for each entry that stays, and the totals at last."""
+    file = command.path / "f.jsonl"
+    lines(file, command.told("a"), command.told("b"))
+    command.reject("a")
+    code, (left, totals) = command.rows("--batches", str(file))
+    assert code == 1
+    assert left["left"]["reason"] == "ItemTooLarge"
+    assert totals == {
+        "done": 1, "kept": 0, "skipped": 0, "again": 1, "unreadable": 0, "records": 0, "written": 1, "parked": 0,
+    }  # fmt: skip
+
+
+def test_redrive_appends_failures_that_are_new(command):
+    """What a batch has parked goes to the failures file, as in `run`; if that very file is put through, for the next."""
+    file = command.path / "f.jsonl"
+    lines(file, command.given_up("a"))
+    command.reject("a")
+    code, out, _ = command("--file", str(file), "--failures", str(file))
+    assert (code, out) == (0, [f"1 put through and removed, 0 written, 1 new failures, in {file}"])
+    (record,) = held(file)
+    assert (record["rule"], record["reason"]) == ("names", "ItemTooLarge")
+
+
+def test_redrive_puts_a_bucket_through(command):
+    """Objects of a prefix are put through and deleted; one that fails, and one that is no on-failure record, stay."""
+    command.s3.create_bucket(Bucket="failed")
+    good, bad = command.given_up("a"), command.given_up("b")
+    bad["payload"] = bad["payload"].replace('"Keys"', '"Keyes"')
+    for name, body in (("aws/1", good), ("aws/2", bad), ("aws/3", {"hello": 1}), ("other/4", good)):
+        command.s3.put_object(Bucket="failed", Key=name, Body=json.dumps(body))
+    code, rows = command.rows("--bucket", "s3://failed/aws/")
+    assert code == 1
+    assert [row["left"]["where"] for row in rows[:-1]] == ["s3://failed/aws/2", "s3://failed/aws/3"]
+    assert "no dynamodb.Keys" in rows[0]["left"]["reason"]
+    assert "neither a failure record" in rows[1]["left"]["reason"]
+    left = [found["Key"] for found in command.s3.list_objects_v2(Bucket="failed")["Contents"]]
+    assert (left, command.copied()) == (["aws/2", "aws/3", "other/4"], ["a"])
+
+
+def test_redrive_puts_a_queue_through(command):
+    """Failure records, batches and dead letters in a queue are told apart by their form; those done are deleted, what
+    fails again is there, a failure record with its new reason.
+    """
+    url = command.queue(
+        json.dumps(command.told("a")), json.dumps({**command.told("b"), "reason": "Old"}),
+        encode(PullMessage(command.at("b"), 11)), "hello",
+    )  # fmt: skip
+    command.reject("b")
+    code, out, _ = command("--queue", url)
+    assert code == 1
+    assert out[-1].startswith("1 put through and removed, 1 written, 2 failed again")
+    queued = sorted(command.queued(url))
+    assert queued[0] == "hello"
+    assert decode(queued[1]) == PullMessage(command.at("b"), 11)
+    assert json.loads(queued[2])["reason"] == "ItemTooLarge"
+    command.scene.tap.result = lambda _write: None
+    command("--queue", url)
+    assert command.queued(url) == ["hello"]
+
+
+def test_redrive_of_messages_of_the_on_failure_queue_reads_the_stream(command, monkeypatch):
+    """Such a message names a span: without the stream it stays, and verify --repair is the cure."""
+    url = command.queue(json.dumps(span(1, 2)))
+
+    class Trimmed:
+        def __init__(self, _client) -> None:
+            pass
+
+        def iterator_at(self, *_):
+            raise RecordsTrimmedError("trimmed")
+
+    monkeypatch.setattr(redrive, "DynamoDBStreams", Trimmed)
+    code, (left, _) = command.rows("--queue", url)
+    assert code == 1
+    assert "verify --repair" in left["left"]["reason"]
+    assert len(command.queued(url)) == 1
+
+
+def test_redrive_only_shows_with_dry_run(command):
+    """What would be put through; nothing is written, removed or called, and the queue is as it was."""
+    file = command.path / "f.jsonl"
+    url = command.queue(encode(PullMessage(command.at("b"))))
+    lines(file, command.told("a"), command.given_up("b"), command.told("a", "gone"))
+    before = file.read_text()
+    command.scene.tap.requests.clear()
+    code, out, _ = command("--file", str(file), "--queue", url, "--dry-run")
+    assert code == 1
+    assert out[:2] == [
+        "would put through: names on shop[USER#1, ORDER#a]: ItemTooLarge", "would put through: 1 records of shard-0, 1 to 2",
+    ]  # fmt: skip
+    assert "there is no rule 'gone' any more" in out[2]
+    assert out[3:] == [
+        "would put through: pull of shop[USER#1, ORDER#b]",
+        "3 would be put through, 1 cannot be put through, and stay",
+    ]
+    assert (file.read_text(), command.scene.tap.requests) == (before, [])
+    assert len(command.queued(url)) == 1
+    _, rows = command.rows("--file", str(file), "--dry-run")
+    assert rows[0] == {"would": "names on shop[USER#1, ORDER#a]: ItemTooLarge"}
+
+
+def test_redrive_waits_for_second_looks_or_hands_them_over(command):
+    """A look through an index is waited for here, and said to be; with --fanout-queue it goes there instead."""
+    file = command.path / "f.jsonl"
+    command.scene.put("shop", user("2", name=s("Bea")))
+    body = batch_of(event_of(command.scene.rules, *command.scene.records))
+    lines(file, body)
+    code, _, err = command("--file", str(file))
+    assert (code, held(file), command.days.slept) == (0, [], [60])
+    assert "1 second looks to come, the next in 60 s" in err
+    lines(file, body)
+    url = command.queue()
+    assert command("--file", str(file), "--fanout-queue", url)[0] == 0
+    assert (held(file), command.days.slept) == ([], [60])
+
+
+def test_redrive_of_one_rule(command):
+    """Other rules' failures are left; a batch is put through for that rule only, and kept."""
+    file = command.path / "f.jsonl"
+    lines(file, command.told("a"), command.told("b", "posts"), command.given_up("b"))
+    code, out, _ = command("--file", str(file), "--rule", "names")
+    assert (code, len(held(file))) == (0, 2)
+    assert out == [
+        "1 put through and removed, 2 written, 1 put through for some rules only, and kept, 1 of other rules or functions, left alone"
+    ]
+
+
+def test_redrive_of_one_function(command):
+    """Batches of another function are left alone, and it is said how many."""
+    file = command.path / "f.jsonl"
+    arn = "arn:aws:lambda:eu-west-1:1:function:"
+    of = [{**command.given_up(name), "requestContext": {"functionArn": arn + name}} for name in "ab"]
+    lines(file, *of)
+    code, out, _ = command("--file", str(file), "--function", "b")
+    assert (code, held(file), command.copied()) == (0, of[:1], ["b"])
+    assert out == ["1 put through and removed, 1 written, 1 of other rules or functions, left alone"]
+
+
+def test_redrive_needs_to_know_which_calls_were_made(command):
+    """With a rule that calls, nothing is done unless a table remembers the calls, or other rules are asked for."""
+    command.become(TEXT + f"  called: {CALLS}\n")
+    file = command.path / "f.jsonl"
+    lines(file, command.told("a"))
+    code, _, err = command("--file", str(file))
+    assert code == 2
+    assert "called: a function is called once per change" in err
+    assert "--calls-table" in err
+    assert len(held(file)) == 1
+    assert command("--file", str(file), "--rule", "names")[0] == 0
+    assert held(file) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--file", "nowhere"], "nowhere: no such file"),
+        (["--queue", "failed"], "is no queue"),
+        (["--queue", "https://sqs.us-east-1.amazonaws.com/123456789012/nowhere"], "nowhere does not exist"),
+        (["--fanout-queue", "later"], "is no queue"),
+        (["--bucket", "s3://nowhere"], "bucket nowhere does not exist"),
+        (["--bucket", "nowhere"], "is no place in S3"),
+        (["--rule", "name"], "Did you mean 'names'"),
+        (["--shard", "shard-0"], "--stream, --from, --to is missing"),
+        (["--stream", "shop", "--shard", "s", "--from", "1", "--to", "2"], "'shop' is no stream"),
+        (["--stream", "ARN", "--shard", "s", "--from", "2", "--to", "1"], "the lower one first"),
+        (["--stream", "ARN", "--shard", "s", "--from", "x", "--to", "1"], "two sequence numbers"),
+        (["missing.yaml"], "missing.yaml"),
+        (["--failures", "no/such/place"], "no/such/place"),
+    ],
+    ids=range(13),
+)
+def test_redrive_exits_2_for_the_users_mistakes(command, options, words):
+    """Each is named, with what was expected; nothing is written."""
+    command.scene.tap.requests.clear()
+    arn = "arn:aws:dynamodb:eu-west-1:1:table/shop/stream/2026"
+    code, out, err = command(*(arn if option == "ARN" else option for option in options))
+    assert (code, out, command.scene.tap.writes) == (2, [], [])
+    assert words in err
+
+
+def test_redrive_reads_a_span_that_the_user_tells(command, monkeypatch):
+    """--stream, --shard, --from and --to name records in the stream, and no other place is looked into."""
+    lines(command.path / ".sync-rules-failures.jsonl", command.told("a"))
+    event = json.loads(command.given_up("b")["payload"])
+    event["Records"][0]["dynamodb"]["SequenceNumber"] = "7"
+    asked = []
+
+    class Stream:
+        def __init__(self, _client) -> None:
+            pass
+
+        def iterator_at(self, *asked_for):
+            asked.append(asked_for)
+            return "i"
+
+        def records(self, *_):
+            return RecordsPage(tuple(event["Records"]), None)
+
+    monkeypatch.setattr(redrive, "DynamoDBStreams", Stream)
+    arn = "arn:aws:dynamodb:eu-west-1:1:table/shop/stream/2026"
+    code, out, _ = command("--stream", arn, "--shard", "shard-0", "--from", "7", "--to", "7")
+    assert (code, asked, command.copied()) == (0, [(arn, "shard-0", "7")], ["b"])
+    assert out == ["1 put through and removed, 1 written"]
+    assert len(held(command.path / ".sync-rules-failures.jsonl")) == 1
+
+
+def test_redrive_keeps_what_was_done_when_a_place_fails(command):
+    """A place that does not answer ends the redrive; what was put through before it is removed all the same."""
+    file = command.path / "f.jsonl"
+    lines(file, command.told("a"))
+    code, _, err = command("--file", str(file), "--bucket", "s3://nowhere")
+    assert (code, held(file), command.copied()) == (2, [], ["a"])
+    assert "bucket nowhere" in err

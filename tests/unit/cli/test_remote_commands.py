@@ -1,0 +1,346 @@
+"""`--remote` as it is typed: what is refused before anything is started, what is taken from before, what is printed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+
+from sync_rules.audit.compare import Drift
+from sync_rules.audit.findings import Tally
+from sync_rules.cli import main
+from sync_rules.cli.account import Account
+from sync_rules.cli.commands import backfill, backfill_in_account, redrive, verify
+from sync_rules.cli.show.backfill import Meter
+from sync_rules.jobs.account.backfill import ASKED
+from sync_rules.jobs.account.stack import RUNNING, Execution, Stack
+from sync_rules.jobs.account.verify_report import tally_body
+from sync_rules.jobs.backfill.progress import HEAD
+from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import StoreError
+from sync_rules.pipeline.requests import Scan
+from tests.builders import s
+from tests.unit.cli.test_backfill_command import RULES, run_like, totals_of
+from tests.unit.jobs.test_remote_backfill import Account as Deployed
+from tests.unit.jobs.test_remote_backfill import InPeace
+from tests.worlds import Scene
+
+STAGED = RULES.replace("books: {key", "books: {name: '${STAGE}-books', key")
+
+
+class Local:
+    """The state machine: an execution runs to its end when it is started, and ends as the real one does."""
+
+    def __init__(self, deployed: Deployed) -> None:
+        self.deployed = deployed
+        self.asked: list[dict] = []
+        self.ended: dict[str, Execution] = {}
+        self.runs: list[str] = []
+        self.stopped: list[str] = []
+        self.left = False  # whether who watches presses Ctrl-C
+
+    def start(self, verb: str, asked: dict) -> str:
+        self.asked.append(asked)
+        name = f"{verb}-{len(self.asked)}"
+        if verb == "backfill":
+            said = self.deployed.machine(InPeace(), name).run(asked)
+            status = "FAILED" if said["error"] not in ("", "Refused") else "SUCCEEDED"
+            self.ended[name] = Execution(name, status, said["error"], said["cause"])
+        return name
+
+    def running(self) -> list[str]:
+        return self.runs
+
+    def stop(self, name: str) -> None:
+        self.stopped.append(name)
+
+    def begun(self, name: str, there) -> Execution | None:
+        there()
+        return self.ended.get(name)
+
+    def watch(self, name: str, look) -> Execution:
+        if self.left:
+            raise KeyboardInterrupt(f"{name} goes on in the account")
+        look()
+        return self.ended[name]
+
+
+class Command:
+    """The command line, and the account in memory."""
+
+    def __init__(self, monkeypatch, tmp_path, capsys) -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("STAGE", "dev")
+        monkeypatch.delenv("SYNC_RULES_STACK", raising=False)
+        self.patch, self.capsys = monkeypatch, capsys
+        self.file = tmp_path / "rules.yaml"
+        self.file.write_text(STAGED)
+        self.scene = Scene(parse_rules(STAGED))
+        self.scene.there("authors", {"author_id": s("a1"), "name": s("Ada")})
+        self.scene.there("books", *({"book_id": s(f"x-{i}"), "author_id": s("a1")} for i in range(9)))
+        self.deployed = Deployed(self.scene)
+        self.machine = Local(self.deployed)
+        self.stack = "sync-rules"
+        monkeypatch.setattr(verify.aws, "s3", lambda *_: None)
+        for module in (backfill, verify, redrive):
+            monkeypatch.setattr(module, "account_of", self.account)
+
+    def account(self, name: str, _machine: str, endpoint_url: str | None, region: str | None) -> Account:
+        outputs = {"FailuresQueueUrl": "https://queue", "BucketName": "bucket", "FanoutDeadLettersUrl": "https://dead"}
+        return Account(Stack(name, "eu-west-1", outputs), self.machine, self.deployed.state, endpoint_url, region)
+
+    def __call__(self, *words: str) -> tuple[int, str, str]:
+        code = main.main(words)
+        said = self.capsys.readouterr()
+        return code, said.out, said.err
+
+    def leave_something(self, *options: str) -> None:
+        """A backfill of which a segment was left."""
+
+        def before(request: object) -> None:
+            if isinstance(request, Scan) and request.segment == 1:
+                raise StoreError("ThrottlingException", "table books")
+
+        self.scene.tap.before = before
+        code, _, err = self("backfill", "--remote", *options)
+        assert code == 1, err
+        self.scene.tap.before = lambda _request: None
+
+
+@pytest.fixture
+def command(monkeypatch, tmp_path, capsys) -> Command:
+    return Command(monkeypatch, tmp_path, capsys)
+
+
+# ---------------------------------------------------------------- going on
+def test_resume_takes_what_is_not_typed_from_what_was_asked(command):
+    """Whatever options a backfill was begun with, --resume alone goes on with it; and the time after that too."""
+    command.leave_something("--rule", "names", "--segments", "3", "--workers", "2", "--rate", "70")
+    first = command.machine.asked[0]
+    for _ in range(2):  # it is left again, and gone on with again
+        command.leave_something("--resume")
+    code, out, err = command("backfill", "--remote", "--resume", "--workers", "5")
+    assert code == 0, err
+    assert "Done" in out
+    words = ("rules", "changed", "table", "where", "segments", "rate")
+    for later in command.machine.asked[1:]:
+        assert {word: later[word] for word in words} == {word: first[word] for word in words}
+    assert [one["workers"] for one in command.machine.asked] == [2, 2, 2, 5]
+    assert [name for name in command.deployed.state.documents if name.startswith("backfill-remote")] == [
+        "backfill-remote/backfill-4"
+    ]
+
+
+def test_resume_of_one_begun_elsewhere_takes_what_it_is_about(command):
+    """Of a backfill that a machine began on the same table only its scope is known, and that is enough."""
+    command.leave_something("--rule", "names", "--segments", "3")
+    command.deployed.state.remove(ASKED)
+    code, _, err = command("backfill", "--remote", "--resume")
+    assert code == 0, err
+    assert (command.machine.asked[-1]["segments"], command.machine.asked[-1]["rules"]) == (3, ["names"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--segments", "4"), "--segments: it has 3, this one 4"),
+        (("--rule", "houses"), "rules: it has names, this one houses"),
+        (("--where", "shelf == 'x'"), "--where: it has none, this one shelf == 'x'"),
+    ],
+    ids=["segments", "rule", "where"],
+)
+def test_resume_with_other_options_starts_nothing(command, options, words):
+    """What is typed must be what it is about; the differences are named, and no execution is started."""
+    command.leave_something("--rule", "names", "--segments", "3")
+    code, _, err = command("backfill", "--remote", "--resume", *options)
+    assert code == 2
+    assert words in err
+    assert len(command.machine.asked) == 1
+
+
+def test_resume_with_rules_that_say_something_else_starts_nothing(command):
+    """The rules it was begun with are those it goes on with."""
+    command.leave_something("--segments", "3")
+    command.file.write_text(STAGED.replace("copy author.name into", "copy author.nick into"))
+    code, _, err = command("backfill", "--remote", "--resume")
+    assert code == 2
+    assert "rules: names says something else now" in err
+    assert len(command.machine.asked) == 1
+
+
+def test_resume_of_one_that_runs_refuses_another_rate(command):
+    """Who watches cannot change what runs, and is told so; the same options again are no other ones."""
+    command.leave_something("--segments", "3", "--rate", "70")
+    command.machine.runs = ["backfill-1"]
+    code, _, err = command("backfill", "--remote", "--resume", "--rate", "80")
+    assert code == 2
+    assert "backfill-1 runs with --rate 70.0, not 80.0" in err
+    code, _, err = command("backfill", "--remote", "--resume", "--rate", "70", "--segments", "3")
+    assert code == 1, err
+
+
+def test_printed_commands_are_complete(command, tmp_path):
+    """Whatever is printed to be typed works as it stands: file, stack, region."""
+    other = tmp_path / "my rules.yaml"
+    other.write_text(STAGED)
+    command.machine.runs = ["backfill-7"]
+    where = ("backfill", str(other), "--remote", "--stack", "shop", "--region", "eu-west-1")
+    code, out, _ = command(*where, "--stop")
+    line = f"sync-rules backfill '{other}' --remote --resume --stack shop --region eu-west-1"
+    assert (code, command.machine.stopped) == (0, ["backfill-7"])
+    assert f"Go on with: {line}\n" in out
+    code, _, err = command(*where)
+    assert code == 2
+    assert f"Watch it with: {line};" in err
+    assert f"stop it with: {line.replace('--resume', '--stop')}" in err
+    command.machine.runs = []
+    code, out, _ = command(*where, "--detach")
+    assert (code, f"Watch it with: {line}\n" in out) == (0, True)
+    code, out, _ = command("backfill", "rules.yaml", "--remote", "--detach", "--restart")
+    assert "Watch it with: sync-rules backfill --remote --resume\n" in out
+
+
+def test_advice_of_what_is_left_is_complete(command):
+    """It names the stack, and how to see what failed there."""
+    command.scene.tap.before = lambda request: (
+        (_ for _ in ()).throw(StoreError("X")) if isinstance(request, Scan) else 0
+    )
+    _, out, _ = command("backfill", "--remote", "--stack", "shop", "--segments", "1")
+    assert "Go on with: sync-rules backfill --remote --resume --stack shop" in out
+
+
+# ---------------------------------------------------------------- what is seen from here
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("backfill", "--rule", "nams"), "Did you mean 'names'?"),
+        (("backfill", "--rule", "kept"), "it acts on changes"),
+        (("backfill", "--table", "bokks"), "books"),
+        (("backfill", "--segments", "5000"), "fewer --segments"),
+        (("backfill", "--where", "a b"), "--where"),
+        (("backfill", "--resume"), "stack sync-rules in eu-west-1 has no backfill to go on with: leave out --resume"),
+        (("backfill", "--max-lag", "5"), "--max-lag cannot be given with --remote"),
+        (("backfill", "--max-lag", "0"), "--max-lag cannot be given with --remote"),
+        (("backfill", "--state-table", "t"), "--state-table cannot be given with --remote"),
+        (("verify", "--rule", "nams"), "Did you mean 'names'?"),
+        (("verify", "--grace-seconds", "9999"), "give at most"),
+        (("redrive", "--rule", "nams"), "Did you mean 'names'?"),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, tuple) else "",
+)
+def test_mistakes_are_seen_before_anything_is_started(command, words, said):
+    """No execution is started for what can be seen to be wrong from here."""
+    code, _, err = command(*words, "--remote")
+    assert code == 2
+    assert said in err
+    assert command.machine.asked == []
+
+
+def test_unfinished_backfill_is_seen_before_anything_is_started(command):
+    """One that was left is neither begun again nor forgotten."""
+    command.leave_something("--segments", "3")
+    code, _, err = command("backfill", "--remote")
+    assert code == 2
+    assert "stack sync-rules in eu-west-1 has a backfill that is unfinished" in err
+    assert len(command.machine.asked) == 1
+    assert command("backfill", "--remote", "--restart")[0] == 0
+
+
+@pytest.mark.parametrize("verb", ["backfill", "verify", "redrive"])
+def test_stack_without_remote_is_refused(command, verb):
+    """Who names a stack means the account, and nothing is done here instead."""
+    code, _, err = command(verb, "--stack", "prod")
+    assert code == 2
+    assert "--stack is for --remote" in err
+
+
+@pytest.mark.parametrize("verb", ["backfill", "verify", "redrive"])
+def test_stack_of_the_environment_is_no_matter_here(command, verb):
+    """A variable that is set for --remote does not keep anybody from working on this machine."""
+    command.patch.setenv("SYNC_RULES_STACK", "prod")
+    _, _, err = command(verb, "--detach")
+    assert "--detach is for --remote" in err
+
+
+def test_other_stage_is_refused(command):
+    """The same rules on other tables are another stack's: both are named, and it ends with the user's exit code."""
+    command.patch.setenv("STAGE", "prod")
+    code, _, err = command("backfill", "--remote")
+    assert code == 2
+    assert "table books: the stack has dev-books, your rules file prod-books" in err
+    assert "set the environment variables" in err
+    assert HEAD not in command.deployed.state.documents
+
+
+def test_detached_start_that_is_refused_says_so(command):
+    """It is not said to be started when it could not begin."""
+    command.patch.setenv("STAGE", "prod")
+    code, out, err = command("backfill", "--remote", "--detach")
+    assert (code, "started" in out, "prod-books" in err) == (2, False, True)
+
+
+@pytest.mark.parametrize("verb", ["verify", "redrive"])
+def test_every_verb_sends_its_tables_and_waits_for_the_answer(command, verb):
+    """Detached, verify and redrive say what they were answered, too."""
+    command.machine.ended[f"{verb}-1"] = Execution(f"{verb}-1", "SUCCEEDED", "Refused", "other tables")
+    code, out, err = command(verb, "--remote", "--detach")
+    assert (code, "started" in out, "other tables" in err) == (2, False, True)
+    assert command.machine.asked[0]["tables"]["books"] == "dev-books"
+    command.machine.ended[f"{verb}-2"] = Execution(f"{verb}-2", RUNNING)
+    code, out, _ = command(verb, "--remote", "--detach")
+    assert (code, f"started {verb}-2\n" in out) == (0, True)
+    code, out, _ = command(verb, "--remote", "--detach")
+    assert (code, f"started {verb}-3: it has not begun within a minute" in out) == (0, True)
+
+
+# ---------------------------------------------------------------- watching
+def test_verify_that_is_left_says_where_its_report_will_be(command):
+    """Its name at the start; on Ctrl-C the place of the report, and how to get it."""
+    command.machine.left = True
+    code, _, err = command("verify", "--remote", "--region", "eu-west-1")
+    place = "s3://bucket/reports/verify-1/report.jsonl"
+    assert code == 130
+    assert err.startswith("verify-1 in stack sync-rules")
+    assert f"Its report will be {place}; get it with: aws s3 cp {place} report.jsonl --region eu-west-1" in err
+
+
+def test_figures_of_a_fresh_run_have_nothing_before(command):
+    """What was done before the first look was done by this run; what it came to before it went on was not."""
+    code, out, err = command("backfill", "--remote", "--json", "--segments", "3")
+    now = json.loads(out.splitlines()[-1])["summary"]
+    assert (code, now["items_before"], now["writes_before"]) == (0, 0, 0), err
+    assert now["items"] > 0
+    command.leave_something("--segments", "3")
+    before = backfill_in_account.watched(command.deployed.state, command.scene.rules).totals.items
+    _, out, _ = command("backfill", "--remote", "--json", "--resume")
+    now = json.loads(out.splitlines()[-1])["summary"]
+    assert now["items_before"] == before > 0
+    assert now["items"] > before
+    _, out, _ = command("backfill", "--remote", "--json", "--restart")
+    assert json.loads(out.splitlines()[-1])["summary"]["items_before"] == 0
+
+
+def test_meter_counts_the_seconds_before_it_was_made(command):
+    """Who comes to watch late sees the rate of the whole run."""
+    meter = Meter(lambda _names: 10, lambda: 100.0)
+    meter.begin(totals_of(0, 0), 40.0)
+    meter.begin(totals_of(9, 9), 7.0)
+    now = meter.figures(run_like(command.scene, totals_of(8, 80)), totals_of(8, 80))
+    assert (now["seconds"], now["items_before"]) == (40.0, 0)
+
+
+def test_repair_in_the_account_names_its_queue(command):
+    """What could not be mended is in the stack's failures queue, and in no file of this machine."""
+    tally = Tally(drift=Counter(names=1), unmended=Counter({("names", Drift.WRONG): 1}), items=3)
+    found = {"tally": tally_body(tally), "names": ["names"], "share": {"segments": 1, "numbers": [0]}}
+    more = {"unlooked": {}, "broken": 0, "cure": "", "report": "verify-1/report"}
+    command.deployed.state.save("verify/verify-1", found | more)
+    body = SimpleNamespace(iter_lines=lambda: iter(()))
+    command.patch.setattr(verify.aws, "s3", lambda *_: SimpleNamespace(get_object=lambda **_named: {"Body": body}))
+    command.machine.watch = lambda name, _look: Execution(name, "SUCCEEDED")
+    code, out, err = command("verify", "--remote", "--repair")
+    assert code == 1, err
+    line = "see the failures queue (sync-rules failures --queue https://queue) for why"
+    assert line in out

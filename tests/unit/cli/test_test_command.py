@@ -1,0 +1,179 @@
+"""`sync-rules test`: what it prints, and the code it exits with."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from sync_rules.cli import main
+from sync_rules.lab.delivery import VARIANTS
+from sync_rules.lab.scenario_form import ScenarioForm, StepForm
+from tests.unit.lab.test_trial import RULES, SCENARIO
+
+PAGE = (Path(__file__).parents[3] / "docs/testing.md").read_text()
+NAMES = re.compile(r"`([a-z_-]+)`")
+BROKEN = SCENARIO.replace("user_name: Ada King", "user_name: Ada Kong")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """A folder with two scenarios for one rules file, being where the user is."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rules.yaml").write_text(RULES)
+    for name in ("rename", "marry"):
+        (tmp_path / "scenarios" / name).mkdir(parents=True)
+        (tmp_path / "scenarios" / name / "scenario.yaml").write_text(f"rules: ../../rules.yaml{SCENARIO}")
+    return tmp_path
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs the command; gives its code, what it printed, and what it said on stderr."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main.main(["test", *arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_command_says_of_each_scenario_that_it_holds(folder, run):
+    """One line each, a summary, and exit code 0."""
+    code, out, _ = run("scenarios")
+    assert code == 0
+    *lines, last = out.splitlines()
+    assert lines == ["scenarios/marry/scenario.yaml   ok", "scenarios/rename/scenario.yaml  ok"]
+    assert last.startswith("2 scenarios, 7 ways each, in ")
+    assert last.endswith(" s: 2 ok, 0 failed")
+
+
+def test_command_tells_what_failed_and_under_what(folder, run):
+    """What does not hold makes the exit code 1, with the account of the first way of delivery that shows it."""
+    file = folder / "scenarios/marry/scenario.yaml"
+    file.write_text(f"rules: ../../rules.yaml{BROKEN}")
+    code, out, _ = run("scenarios")
+    assert code == 1
+    lines = out.splitlines()
+    assert lines[0] == "scenarios/marry/scenario.yaml   FAILED under every variant"
+    assert lines[1].startswith("scenarios/marry/scenario.yaml:12:20 · Ada marries · shop[USER#1, ORDER#2] user_name")
+    assert "  again: sync-rules test scenarios/marry/scenario.yaml --variant in-order" in lines
+    assert lines[-1].endswith(" s: 1 ok, 1 failed")
+    assert out.count("expected") == 1
+
+
+def test_command_runs_again_what_failed(folder, run):
+    """The command that an account ends with runs that scenario under that delivery, and nothing else."""
+    (folder / "scenarios/marry/scenario.yaml").write_text(f"rules: ../../rules.yaml{BROKEN}")
+    _, out, _ = run("scenarios", "--variant", "throttled", "--seed", "4")
+    (again,) = [line.strip() for line in out.splitlines() if "again:" in line]
+    command = again.removeprefix("again: sync-rules test ").split()
+    assert command == ["scenarios/marry/scenario.yaml", "--variant", "throttled", "--seed", "4"]
+    code, out, _ = run(*command)
+    assert code == 1
+    assert "1 scenario, 1 way, in" in out
+
+
+def test_command_names_the_ways_that_failed(folder, run, monkeypatch):
+    """Where some ways of delivery hold and others do not, those that do not are named."""
+    monkeypatch.setattr("sync_rules.adapters.memory.holds", lambda _guard, _item: True)
+    code, out, _ = run("scenarios/marry", "--variant", "in-order", "--variant", "duplicated", "--seed", "1")
+    assert code == 1
+    assert out.splitlines()[0] == "scenarios/marry/scenario.yaml  FAILED under duplicated"
+
+
+def test_command_prints_json(folder, run):
+    """A line per scenario with every way of delivery, then the sums; what failed has its step, texts and command."""
+    (folder / "scenarios/marry/scenario.yaml").write_text(f"rules: ../../rules.yaml{BROKEN}")
+    code, out, _ = run("scenarios", "--json")
+    assert code == 1
+    marry, rename, sums = map(json.loads, out.splitlines())
+    assert (marry["ok"], rename["ok"]) == (False, True)
+    assert rename["variants"] == [{"variant": how.name, "seed": 0, "ok": True} for how in VARIANTS]
+    first = marry["variants"][0]
+    assert first["step"] == "Ada marries"
+    assert first["again"] == "sync-rules test scenarios/marry/scenario.yaml --variant in-order"
+    assert first["wrong"][0].splitlines()[1:] == ['  expected "Ada Kong"', '  found    "Ada King"']
+    assert sums == {"scenarios": 2, "ok": 1, "failed": 1}
+
+
+def test_command_lists_the_ways_of_delivery(run):
+    """Each with what it does."""
+    code, out, _ = run("--list-variants")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == [how.name for how in VARIANTS]
+    assert "the worker dies at 15% of its requests" in out
+
+
+def test_command_plays_nothing_while_a_file_is_wrong(folder, run):
+    """All that is wrong in any file is told at once, each with its place, and the code is 2."""
+    (folder / "scenarios/marry/scenario.yaml").write_text("rules: ../../rules.yaml\nsteps: {}")
+    (folder / "scenarios/rename/scenario.yaml").write_text("rules: ../../rules.yaml\nexpect: {shp: {}}")
+    code, out, err = run("scenarios")
+    assert (code, out) == (2, "")
+    assert "scenarios/marry/scenario.yaml:2:8 · steps\n  expected a list, found a map\n" in err
+    assert "scenarios/rename/scenario.yaml:2:10 · expect · shp\n  no table 'shp'" in err
+
+
+def test_command_tells_once_of_rules_that_are_wrong(folder, run):
+    """Rules that several scenarios share are wrong once."""
+    (folder / "rules.yaml").write_text(RULES.replace("user.name", "usr.name"))
+    code, _, err = run("scenarios")
+    assert code == 2
+    assert err.count("no entity 'usr'") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "no scenario to play"),
+        (["nowhere"], "nowhere: no such file or folder"),
+        (["."], None),
+        (["scenarios", "--variant", "shufled"], "Did you mean 'shuffled'?"),
+    ],
+    ids=["none", "nowhere", "empty", "variant"],
+)
+def test_command_tells_what_cannot_be(folder, run, monkeypatch, arguments, said):
+    """Nothing to play, no such place, no such way of delivery: the user's mistake."""
+    if said is None:
+        (folder / "empty").mkdir()
+        monkeypatch.chdir(folder / "empty")
+        said = "expected scenario.yaml or *.scenario.yaml in it, or below"
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_command_needs_no_variables_of_the_environment(folder, run, monkeypatch):
+    """Tables and buckets in memory need no names, so a variable that is not set holds nothing up."""
+    monkeypatch.delenv("SCENARIO_SHOP_TABLE", raising=False)
+    (folder / "rules.yaml").write_text(RULES.replace("{shop: {key", '{shop: {name: "${SCENARIO_SHOP_TABLE}", key'))
+    assert run("scenarios")[0] == 0
+
+
+# ---------------------------------------------------------------- the page
+def block(language: str) -> str:
+    """The first block of docs/testing.md in a language."""
+    return PAGE.split(f"```{language}\n", 1)[1].split("```", 1)[0]
+
+
+def test_page_shows_a_scenario_that_holds(folder, run):
+    """What docs/testing.md shows first is played as it stands."""
+    (folder / "rules.yaml").write_text(block("yaml"))
+    (folder / "scenarios/rename/scenario.yaml").write_text(block("yaml scenario"))
+    assert run("scenarios/rename")[0] == 0
+
+
+def test_page_has_every_key_of_a_scenario():
+    """The tables of the page are the keys that files may have, and no others."""
+    told = {name for line in PAGE.splitlines() if line.startswith("| `") for name in NAMES.findall(line.split("|")[1])}
+    known = {*ScenarioForm.model_fields, *StepForm.model_fields} | {how.name for how in VARIANTS}
+    assert told == known
+
+
+def test_page_has_every_way_of_delivery():
+    """Each with what the command says of it."""
+    assert [f"| `{how.name}` | {how.told()} |" in PAGE for how in VARIANTS] == [True] * len(VARIANTS)

@@ -1,0 +1,332 @@
+"""Alarms: one metric each that somebody writes, names that stay, a bounded number, and each rings when it should."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore.validate import ParamValidator
+
+from sync_rules.audit.findings import Tally
+from sync_rules.deploy import resources
+from sync_rules.deploy.alarms import ACTIONS, alarm_resources
+from sync_rules.deploy.deployment import Deployment, deployment_of
+from sync_rules.deploy.handwritten import timeouts_seconds
+from sync_rules.deploy.measures import LAMBDA_METRICS, MEASURES, NAMESPACE, RULES_MAX, distinct
+from sync_rules.deploy.yamltext import read_yaml
+from sync_rules.functions import runtime
+from sync_rules.model.errors import StoreError
+from sync_rules.model.limits import Limits
+from sync_rules.pipeline.requests import Read
+from tests.builders import s
+from tests.every_kind import EFFECTS, RULES, order, text_of, user
+from tests.operated import STACK, STACK_NAME, Datum, Operated, data_of, everything, quiet
+
+ROOT = Path(__file__).resolve().parents[3]
+TEMPLATE = read_yaml((ROOT / "template.yaml").read_text(), "template.yaml")
+TIMEOUTS = timeouts_seconds(TEMPLATE, "template.yaml")
+LAG_ALARM_SECONDS = 300
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory) -> Deployment:
+    return of(tmp_path_factory.mktemp("rules"), RULES | EFFECTS)
+
+
+def of(folder: Path, rules: dict[str, str], entities: str | None = None) -> Deployment:
+    file = folder / "rules.yaml"
+    file.write_text(text_of(rules) if entities is None else text_of(rules, entities=entities))
+    return deployment_of(file)
+
+
+def alarms_of(deployment: Deployment) -> dict[str, Any]:
+    """With the timeouts of the template."""
+    return alarm_resources(deployment, TIMEOUTS)
+
+
+@cache
+def copies(number: int) -> dict[str, str]:
+    """So many rules."""
+    return {f"rule-{at}": f"copy user.name into order.name_{at}" for at in range(number)}
+
+
+def properties(alarms: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {name: alarm["Properties"] for name, alarm in alarms.items()}
+
+
+# ---------------------------------------------------------------- what they are
+def test_alarms_are_sound(deployment):
+    """Each is what CloudWatch takes: one metric, within a day of evaluation, with a sentence and a way to the runbook."""
+    model = botocore.session.get_session().get_service_model("cloudwatch").operation_model("PutMetricAlarm")
+    for name, given in properties(alarms_of(deployment)).items():
+        assert given["AlarmActions"] == given["OKActions"] == ACTIONS
+        resolved = {
+            **given, "AlarmName": name, "Threshold": 1.0, "AlarmActions": [], "OKActions": [],
+            "Dimensions": [{"Name": one["Name"], "Value": "x"} for one in given["Dimensions"]],
+        }  # fmt: skip
+        report = ParamValidator().validate(resolved, model.input_shape)
+        assert not report.has_errors(), (name, report.generate_report())
+        assert given["Period"] * given["EvaluationPeriods"] <= 86_400
+        assert given["DatapointsToAlarm"] <= given["EvaluationPeriods"]
+        assert ("Statistic" in given) != ("ExtendedStatistic" in given)
+        assert re.fullmatch(r"[^{}]+\. What to do: https://\S+#[a-z-]+", given["AlarmDescription"]), name
+        assert len(given["AlarmDescription"]) <= 1024
+
+
+def test_alarms_are_of_every_rule(deployment):
+    """Each rule of the file has its four, by its name."""
+    names = alarms_of(deployment).keys()
+    for rule in (*RULES, *EFFECTS):
+        for measure in ("Lag", "Failed", "FailureRecord", "Drift"):
+            assert f"{rule.title()}{measure}Alarm" in names
+
+
+def test_alarms_act_only_where_a_topic_is_given():
+    """The condition that they ask for is the template's, on the parameter they send to."""
+    assert TEMPLATE["Conditions"]["HasAlarmTopic"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "AlarmTopicArn"}, ""]}]}
+    assert TEMPLATE["Parameters"].keys() >= {"AlarmTopicArn", "LagAlarmSeconds"}
+
+
+def named_in(value: Any) -> set[str]:
+    """The resources and parameters that a value refers to."""
+    match value:
+        case {"Ref": str(name)}:
+            return {name}
+        case {"Fn::GetAtt": [name, _]}:
+            return {name}
+        case {"Fn::Sub": str(text)}:
+            return {name.partition(".")[0] for name in re.findall(r"\$\{([^!}]+)\}", text)}
+        case dict():
+            return set().union(*map(named_in, value.values()))
+        case list():
+            return set().union(*map(named_in, value))
+    return set()
+
+
+def there(deployment: Deployment) -> set[str]:
+    """What the template has, or SAM makes of it."""
+    mappings = {f"StreamFunction{event}" for event in resources.streams(deployment)}
+    return {*TEMPLATE["Resources"], *TEMPLATE["Parameters"], *mappings}
+
+
+def test_alarms_refer_to_what_the_template_has(deployment):
+    """Every function, queue, state machine and mapping is there under this name."""
+    asked = {name for name in named_in(alarms_of(deployment)) if not name.startswith("AWS::")}
+    assert asked <= there(deployment)
+    assert {"StreamFunctionShop", "FanoutDeadLetters", "VerifyMachine"} <= asked
+
+
+def test_alarms_know_the_timeouts_they_are_given(deployment):
+    """An invocation is near its timeout by the timeout that it has, a second before it."""
+    alarms = alarm_resources(deployment, TIMEOUTS | {"StreamFunction": 600, "FanoutFunction": 1})
+    assert alarms["StreamFunctionDurationAlarm"]["Properties"]["Threshold"] == 599_000
+    assert alarms["FanoutFunctionDurationAlarm"]["Properties"]["Threshold"] == 0
+
+
+def test_alarms_ring_for_executions_that_fail_and_that_never_end(deployment):
+    """Each state machine has an alarm for either; who stops one wants no alarm."""
+    asked = {
+        given["MetricName"]
+        for given in properties(alarms_of(deployment)).values()
+        if given["Namespace"] == "AWS/States"
+    }
+    assert asked == {"ExecutionsFailed", "ExecutionsTimedOut"}
+
+
+def test_alarms_are_on_metrics_that_somebody_writes(deployment, monkeypatch, capsys):
+    """Of our namespace the handlers write each, with these dimensions; of AWS's each measure names the page."""
+    quiet(monkeypatch)
+    written = {(d.metric, d.dimensions) for d in data_of(everything(deployment.rules, capsys))}
+    ours = [given for given in properties(alarms_of(deployment)).values() if given["Namespace"] == NAMESPACE]
+    asked = {(g["MetricName"], dimensions_of(g)) for g in ours}
+    assert asked <= written
+    for measure in MEASURES:
+        assert (measure.source == "") == (measure.namespace == NAMESPACE)
+    assert sum(measure.source == LAMBDA_METRICS for measure in MEASURES) > 5
+
+
+# ---------------------------------------------------------------- what they are called
+def test_alarms_have_names_that_differ(tmp_path):
+    """Rules whose names come to the same have alarms of their own."""
+    rules = dict(zip(("user-name", "user_name", "UserName", "userName-", "plain"), copies(5).values(), strict=True))
+    alarms = alarms_of(of(tmp_path, rules))
+    assert len([name for name in alarms if name.endswith("LagAlarm")]) == 5
+    assert all(re.fullmatch(r"[A-Za-z0-9]{1,255}", name) for name in alarms)
+    assert "PlainLagAlarm" in alarms
+    values = {str(given["Dimensions"]) for name, given in properties(alarms).items() if name.endswith("LagAlarm")}
+    assert len(values) == 5
+
+
+def test_alarms_keep_their_names_when_a_rule_comes():
+    """A new rule renames no alarm of another, unless they come to the same."""
+    before = distinct(["a-b", "c"])
+    assert before.items() <= distinct(["a-b", "c", "d", "e-f"]).items()
+    assert distinct(["a-b", "a_b"]) == distinct(["a_b", "a-b"])
+
+
+# ---------------------------------------------------------------- how many
+def test_alarms_are_of_all_rules_together_where_they_are_many(tmp_path):
+    """Up to fifty rules have alarms of their own; of more, all of them together have them, by metrics that are written."""
+    (tmp_path / "most").mkdir()
+    most = alarms_of(of(tmp_path / "most", copies(RULES_MAX)))
+    more = alarms_of(of(tmp_path, copies(RULES_MAX + 1)))
+    assert len([name for name in most if name.endswith("LagAlarm")]) == RULES_MAX
+    assert [name for name in more if name.endswith("LagAlarm")] == ["AllRulesLagAlarm"]
+    assert more["AllRulesLagAlarm"]["Properties"]["Dimensions"] == [
+        {"Name": "service", "Value": {"Ref": "AWS::StackName"}}
+    ]
+
+
+def test_alarms_leave_room_in_the_stack(tmp_path):
+    """Fifty rules in forty tables have no more alarms than a stack of 500 resources has room for beside the rest."""
+    alarms = alarms_of(of(tmp_path, copies(RULES_MAX)))
+    per_table = 2 + sum(measure.of.value == "event source mapping" for measure in MEASURES)  # itself and its mapping
+    others = [one for one in TEMPLATE["Resources"].values() if one["Type"] != "AWS::CloudWatch::Alarm"]
+    assert len(alarms) + len(others) + 15 + 40 * per_table <= 500  # SAM adds mappings, roles of machines, a schedule
+
+
+# ---------------------------------------------------------------- when they ring
+def ringing(alarms: dict[str, Any], periods: list[list[Datum]]) -> set[str]:
+    """The alarms that are in alarm after these periods, the last one first to look at; of our metrics only."""
+    return {name for name, given in properties(alarms).items() if rings(given, periods)}
+
+
+def dimensions_of(given: dict[str, Any]) -> frozenset[tuple[str, str]]:
+    """As they are in the stack."""
+    pairs = ((one["Name"], one["Value"]) for one in given["Dimensions"])
+    return frozenset((name, STACK_NAME if value == STACK else value) for name, value in pairs)
+
+
+def rings(given: dict[str, Any], periods: list[list[Datum]]) -> bool:
+    if given["Namespace"] != NAMESPACE:
+        return False
+    wanted = dimensions_of(given)
+    threshold = given["Threshold"]
+    if isinstance(threshold, dict):
+        threshold = int(threshold["Fn::Sub"].replace("${LagAlarmSeconds}", str(LAG_ALARM_SECONDS)))
+    breaching = 0
+    for data in periods[-given["EvaluationPeriods"] :]:
+        values = sorted(d.value for d in data if d.metric == given["MetricName"] and d.dimensions == wanted)
+        if values:
+            top = values[max(0, -(-99 * len(values) // 100) - 1)]  # the 99th percentile, or of few the greatest
+            figure = {"Sum": sum(values), "Maximum": values[-1], None: top}[given.get("Statistic")]
+            breaching += figure > threshold
+    return breaching >= given["DatapointsToAlarm"]
+
+
+@pytest.fixture
+def at(deployment, monkeypatch, capsys) -> Operated:
+    return Operated(deployment.rules, monkeypatch, capsys, limits=Limits(parked_max_looks=2))
+
+
+def period(at: Operated) -> list[Datum]:
+    return list(data_of(at.lines()))
+
+
+def test_alarms_are_silent_while_all_is_well(at, deployment):
+    """Work that is done, refused or found right rings nothing, however much of it."""
+    periods = []
+    for number in range(5):
+        at.scene.put("shop", user("1", name=s(f"Ann {number}"), email=s("a@x")), order("1", "a", number))
+        while at.scene.records:
+            at.stream()
+        at.fanout()
+        periods.append(period(at))
+    assert any(datum.metric == "Copied" for datum in periods[-1])
+    assert ringing(alarms_of(deployment), periods) == set()
+
+
+def test_alarms_ring_for_a_failure_record(at, deployment):
+    """An item that cannot be made right rings for its rule and no other."""
+    at.scene.there("shop", {"PK": s("EMAIL#a@x"), "SK": s("EMAIL"), "user_id": s("somebody else")})
+    at.scene.put("shop", user("1", email=s("a@x"), name=s("Ann")))
+    at.stream()
+    assert ringing(alarms_of(deployment), [period(at)]) == set()  # it may pass by itself
+    at.fanout()
+    assert ringing(alarms_of(deployment), [period(at)]) == {"MailsFailureRecordAlarm"}
+
+
+def test_alarms_ring_for_lag_when_it_lasts(at, deployment):
+    """Late work rings for each rule that was late, once three of five minutes were; a late minute does not."""
+    periods: list[list[Datum]] = []
+    rung = []
+    for minute in range(3):
+        at.scene.put("parts", {"part_id": s("a"), "parent_id": s(str(minute))})
+        at.stream(age_seconds=LAG_ALARM_SECONDS + 5)
+        periods.append(period(at))
+        rung.append(ringing(alarms_of(deployment), periods))
+    assert rung == [set(), set(), {"PathsLagAlarm"}]
+
+
+def test_alarms_ring_for_work_that_keeps_failing(at, deployment):
+    """A quarter of an hour of failures rings for the rules whose work failed, and for why; it is no setup error."""
+
+    def before(request):
+        if isinstance(request, Read):
+            raise StoreError("ThrottlingException", "table")
+
+    at.scene.tap.before = before
+    at.scene.put("parts", {"part_id": s("a"), "parent_id": s("b")})
+    record, periods = list(at.scene.records), []
+    for _ in range(3):
+        at.scene.records[:] = record
+        assert at.stream() != []
+        runtime.notes.throttled("TableReadKeyRangeThroughputExceeded")
+        at.scene.records.clear()
+        at.stream()
+        periods.append(period(at))
+    assert ringing(alarms_of(deployment), periods[:2]) == set()
+    assert ringing(alarms_of(deployment), periods) == {
+        "PathsFailedAlarm",
+        "KeyRangeThroughputExceededThrottledAlarm",
+    }
+
+
+@pytest.mark.parametrize("kind", ["TableWriteKeyRangeThroughputExceeded", "IndexReadAccountLimitExceeded", "Other"])
+def test_alarms_ring_for_throttles_by_their_cause(kind, at, deployment):
+    """Throttles that last ring for the limit that was met."""
+    periods = []
+    for _ in range(3):
+        runtime.notes.throttled(kind)
+        at.stream()
+        periods.append(period(at))
+    cause = re.sub(r"^(Table|Index)(Read|Write)", "", kind)
+    assert ringing(alarms_of(deployment), periods) == {f"{cause}ThrottledAlarm"}
+
+
+def test_alarms_ring_for_drift(at, deployment):
+    """One copy in a thousand that drifted, mended or not, rings for its rule; a whole verify that finds none does
+    not, and a sample that finds none changes nothing.
+    """
+    tally = Tally(
+        right=Counter({"names": 999, "heads": 10}), drift=Counter({"names": 1}), repaired=Counter({"names": 1})
+    )
+    runtime.emit_drift(tally, ["names", "heads"])
+    assert ringing(alarms_of(deployment), [period(at)]) == {"NamesDriftAlarm"}
+    runtime.emit_drift(Tally(right=Counter({"names": 1000})), ["names", "heads"], whole=False)
+    assert not [datum for datum in period(at) if datum.metric == "DriftShare"]  # it says nothing about the rest
+    runtime.emit_drift(tally, ["names", "heads"], whole=False)
+    assert ringing(alarms_of(deployment), [period(at)]) == {"NamesDriftAlarm"}
+    runtime.emit_drift(Tally(right=Counter({"names": 1000})), ["names", "heads"])
+    assert ringing(alarms_of(deployment), [period(at)]) == set()
+
+
+def test_alarms_ring_for_unreadable_records_and_for_what_is_missing(at, deployment):
+    """A record that nobody can read, and a table that is not there, ring at once."""
+    at.consumer.telemetry.unreadable_records = 1
+    at.stream()
+    assert ringing(alarms_of(deployment), [period(at)]) == {"UnreadableRecordsAlarm"}
+
+    def before(request):
+        if isinstance(request, Read):
+            raise StoreError("TableNotFound", "table")
+
+    at.scene.tap.before = before
+    at.scene.put("parts", {"part_id": s("a"), "parent_id": s("b")})
+    at.stream()
+    assert ringing(alarms_of(deployment), [period(at)]) == {"SetupErrorsAlarm"}

@@ -1,0 +1,120 @@
+"""The runbook: a section for each alarm and no other, queries that fit our log lines, graphs that are on the dashboard."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from sync_rules.adapters import aws
+from sync_rules.audit.findings import Tally
+from sync_rules.deploy.alarms import alarm_resources
+from sync_rules.deploy.dashboard import rows
+from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.handwritten import timeouts_seconds
+from sync_rules.deploy.measures import anchor, sections
+from sync_rules.deploy.yamltext import read_yaml
+from sync_rules.functions import logs, metrics
+from sync_rules.model.items import ItemKey, Outcome
+from sync_rules.pipeline.messages import ChunkMessage
+from sync_rules.pipeline.telemetry import Telemetry
+from tests.worlds import Stdout
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs/runbook.md").read_text()
+SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+QUERIES = [body for body in re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL) if "filter" in body]
+SOURCE = "\n".join(
+    path.read_text() for folder in (ROOT / "sync_rules/functions", ROOT / "handlers") for path in folder.glob("*.py")
+)
+DEPLOYMENT = deployment_of(ROOT / "examples/organisations-users-tickets/rules.yaml")
+TIMEOUTS = timeouts_seconds(read_yaml((ROOT / "template.yaml").read_text(), "template.yaml"), "template.yaml")
+WORDS = {
+    "fields", "filter", "sort", "stats", "count", "by", "desc", "and", "or", "not", "like", "timestamp", "message", "i",
+}  # fmt: skip
+
+
+def test_runbook_has_a_section_for_each_alarm_and_no_other():
+    """Every alarm leads to a section, and every section is led to."""
+    assert list(SECTIONS) == list(sections())
+    led_to = {
+        alarm["Properties"]["AlarmDescription"].split()[-1] for alarm in alarm_resources(DEPLOYMENT, TIMEOUTS).values()
+    }
+    assert led_to == {anchor(section) for section in SECTIONS}
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_runbook_says_what_to_do(section):
+    """Each section says what to do and when to wait, and but for drastic cases what to look at."""
+    for word in ("- Do: ", "- Wait ", "- Look at: ") if "| cause |" not in SECTIONS[section] else ("- Do: ", "- Wait "):
+        assert word in SECTIONS[section], word
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.splitlines()[0][:40])
+def test_runbook_queries_ask_for_fields_that_are_logged(query):
+    """Each field of a query, and each message it filters by, is one that the handlers log."""
+    for message in re.findall(r'message = "([^"]+)"', query):
+        assert f'"{message}"' in SOURCE
+    fields = set(re.findall(r"(?<![.a-z_])[a-z_]+", re.sub(r'"[^"]*"|/[^/]+/', "", query))) - WORDS
+    assert fields or "@message" in query
+    assert not {
+        field for field in fields if not re.search(rf'"{field}"|\b{field}=|^    {field}:', SOURCE, re.MULTILINE)
+    }
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.splitlines()[0][:40])
+def test_runbook_queries_ask_for_no_field_that_logs_insights_has_only_in_parts(query, nested):
+    """A list or a map in a line has fields of its parts, such as `rules.0`, and none of its own."""
+    assert nested >= {"rules", "outcomes", "drift", "throttles"}
+    asked = re.findall(rf"\b({'|'.join(nested)})\b(?!\.\w)", re.sub(r'"[^"]*"|/[^/]+/', "", query))
+    assert not asked
+
+
+@pytest.fixture
+def nested(monkeypatch, capsys):
+    """The fields of our log lines that are lists or maps, as handlers write them."""
+    monkeypatch.setattr(logs.logger.registered_handler, "stream", Stdout())
+    source, telemetry = ItemKey("shop", (("PK", "S", "USER#7"),)), Telemetry()
+    telemetry.outcomes["names", Outcome.COPIED] = 1
+    logs.notes.throttled("Other")
+    logs.notes.sent(ChunkMessage(("names",), source, (source,)))
+    metrics.emit(telemetry)
+    metrics.emit_drift(Tally(drift=Counter({"names": 1})), ["names"])
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return {
+        name for line in lines if "_aws" not in line for name, value in line.items() if isinstance(value, list | dict)
+    }
+
+
+def test_runbook_explains_each_log_line():
+    """The table of lines has every message of the handlers' log."""
+    said = set(re.findall(r"^\| `([a-z, ]+)` \|", PAGE, re.MULTILINE))
+    logged = set(re.findall(r'(?:logger\.(?:info|warning|error)[,(]|\btell\()\s*"([^"]+)"', SOURCE))
+    assert said == logged
+
+
+def test_runbook_names_graphs_of_the_dashboard():
+    """What it tells to look at in quotes is part of a graph's title."""
+    titles = " | ".join(graph.title for row in rows(DEPLOYMENT) for graph in row)
+    for section in SECTIONS.values():
+        for look in re.findall(r"^- Look at:.*?(?=^- |\Z)", section, re.MULTILINE | re.DOTALL):
+            for graph in re.findall(r'"([^"]+)"', " ".join(look.split())):
+                assert graph in titles, graph
+
+
+def test_runbook_explains_each_cause_of_a_throttle():
+    """The table of causes has each limit."""
+    assert set(re.findall(r"^\| `(\w+)` \| [^|]+ \| [^|]+ \|$", PAGE, re.MULTILINE)) == {
+        *aws.LIMITS,
+        aws.OTHER_THROTTLE,
+    }
+
+
+def test_runbook_shows_how_a_key_becomes_a_digest():
+    """The example's digest is that of its key, in the command and in the query."""
+    key = ItemKey("shop", (("PK", "S", "USER#7"), ("SK", "S", "PROFILE")))
+    assert f"'{key}'" in PAGE
+    assert PAGE.count(key.digest()) == 5

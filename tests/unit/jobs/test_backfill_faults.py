@@ -1,0 +1,129 @@
+"""Backfills that are stopped, set things aside, or are not alone: what is not done may never pass for done."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from sync_rules.adapters.metered import AT_ONCE_MAX_UNITS, MeteredStore
+from sync_rules.adapters.state import applied
+from sync_rules.audit.verifier import Verifier
+from sync_rules.jobs.backfill.export import Folder, open_export
+from sync_rules.jobs.backfill.page import OneItem
+from sync_rules.jobs.backfill.progress import abandon
+from sync_rules.jobs.backfill.scope import require_beginning
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.writes import Result, Status
+from sync_rules.pipeline.failure_records import failure_record
+from sync_rules.pipeline.requests import Apply
+from tests import every_kind
+from tests.builders import key, order_item, s, shop, update, user_item
+from tests.every_kind import order, user
+from tests.unit.jobs.test_backfill_run import RULES, JsonState, run_of
+from tests.unit.jobs.test_redrive import Bench, Shelf
+from tests.worlds import Scene
+
+AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("title", ["counted", "mails", "tags"])
+def test_a_part_that_was_set_aside_is_found_again_by_redrive(title):
+    """The failure record of a part names it whole: its redrive makes the missing count, mirror or element."""
+    bench = Bench(every_kind.rules_of(effects=False))
+    scene = bench.scene
+    scene.there("shop", user("1", name=s("Ada"), email=s("a@x")), order("1", "1", 5))
+    scene.tap.result = lambda _write: Result(Status.FAILED, reason="TransactionConflict")
+    names = frozenset(name for name, rule in RULES.rules.items() if rule.title == title)
+    assert run_of(scene, names=names, total=1).run()
+    scene.tap.result = lambda _write: None
+    shelf = Shelf(*(failure_record(failure, AT) for failure in scene.parked.failures))
+    bench.redrive(shelf)
+    assert not shelf.texts
+    assert not list(Verifier(scene.rules, scene.world, names, grace_seconds=0).sweep())
+
+
+def test_one_item_that_is_stopped_is_not_done():
+    """Told to stop amid three thousand targets, it says that it is not done."""
+    scene = Scene(shop())
+    orders = (order_item("7", f"{number:05}", user_name=s("Old")) for number in range(3000))
+    scene.there("shop", user_item("7", name=s("New")), *orders)
+    at = scene.at("shop", "USER#7", "PROFILE")
+    run = run_of(
+        scene,
+        supplies=lambda _names: (OneItem(at),),
+        stopping=lambda: len(scene.tap.seen(Apply)) >= 20,
+        pace=Pace(Limits(apply_max_writes=50)),
+    )
+    assert not run.run()
+
+
+def test_writes_go_out_as_they_are_paid_for():
+    """Fifty items of 100 KB are not written at one moment: each request is worth little, or is a single write."""
+    scene = Scene(shop())
+    rules = scene.rules
+    keys = [key(rules.tables["shop"], "USER#7", f"ORDER#{number}") for number in range(50)]
+    for at in keys:
+        scene.there("shop", {**at.attributes(), "pad": s("x" * 100_000)})
+    paid: list[float] = []
+    store = MeteredStore(scene.tap, rules.tables, paid.append)
+    results = store.apply(Apply(tuple(update(rules.tables["shop"], at, a=s("1")) for at in keys)))
+    assert len(results) == len(keys)
+    assert sum(paid) == store.writes.total()
+    assert len(scene.tap.seen(Apply)) == len(paid)
+    assert max(paid) <= AT_ONCE_MAX_UNITS
+
+
+def test_a_backfill_that_another_took_the_state_from_ends():
+    """Its checkpoints are not taken for those of a later one, and it does not go on over them."""
+    state = JsonState()
+    scene = Scene(shop())
+    scene.there("shop", user_item("7", name=s("New")), order_item("7", "1", user_name=s("Old")))
+    slow = run_of(scene, state, total=2)
+    slow.begin()
+    abandon(state)
+    quick = run_of(scene, state, total=2)
+    assert quick.run()
+    with pytest.raises(StoreError, match="another backfill"):
+        slow._save_head()
+    scene.there("shop", order_item("7", "1", user_name=s("Older")))
+    assert run_of(scene, state, total=2).run()
+    assert scene.item(scene.at("shop", "USER#7", "ORDER#1"))["user_name"] == s("New")
+
+
+def test_an_export_that_was_fetched_in_part_is_refused(tmp_path):
+    """The list of files is there, and what says that they are all is not."""
+    (tmp_path / "data").mkdir()
+    with gzip.open(tmp_path / "data" / "a.json.gz", "wt") as file:
+        file.write(json.dumps({"Item": {"PK": {"S": "USER#1"}, "SK": {"S": "ORDER#1"}}}) + "\n")
+    files = [json.dumps({"itemCount": 1, "dataFileS3Key": f"x/data/{name}.json.gz"}) for name in "ab"]
+    (tmp_path / "manifest-files.json").write_text("\n".join(files))
+    with pytest.raises(UserError, match="not fetched as a whole"):
+        open_export(str(tmp_path), Folder(tmp_path), shop(), {"shop": "arn"})
+
+
+@pytest.mark.parametrize(
+    "head",
+    [{}, {"done": False, "run": "1", "scope": {}, "place": {"step": "x"}}, {"done": False, "run": 1, "scope": []}],
+    ids=["empty", "no figures", "wrong types"],
+)
+def test_a_damaged_checkpoint_is_refused_and_can_be_left(head):
+    """What says how far a backfill is and cannot be read is the user's to drop: it is neither gone on with nor a bug."""
+    state = JsonState()
+    state.save("backfill", head)
+    with pytest.raises(UserError, match="--restart"):
+        require_beginning(state, {}, "the state", resume=True, restart=False)
+    require_beginning(state, {}, "the state", resume=False, restart=True)
+    scene = Scene(shop())
+    assert run_of(scene, state, total=1).run()
+
+
+def test_a_damaged_list_of_rules_is_refused():
+    """A fingerprint is text."""
+    state = JsonState()
+    state.save("applied", {"names": 3})
+    with pytest.raises(UserError, match="rule names"):
+        applied(state)

@@ -1,0 +1,128 @@
+"""Prices: a file of a date, errors that name the place in it, and arithmetic to the last digit."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from sync_rules.jobs.dryrun.prices import on_demand, own_prices, provisioned, read_prices
+from sync_rules.model.errors import UserError
+
+OWN = {
+    "date": "2026-01-31",
+    "source": "our contract",
+    "currency": "EUR",
+    "regions": {
+        "eu-west-1": {
+            "on_demand": {"write_units_million": 0.7, "read_units_million": 0.14},
+            "provisioned": {"write_unit_hour": 0.0007, "read_unit_hour": 0.00014},
+        }
+    },
+}
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Writes a price file: OWN, with something at a road replaced, or any text."""
+
+    def write(*road, text=None):
+        body = json.loads(json.dumps(OWN))
+        at = body
+        for step in road[:-2]:
+            at = at[step]
+        if road and road[-1] is None:
+            del at[road[-2]]
+        elif road:
+            at[road[-2]] = road[-1]
+        path = tmp_path / "prices.json"
+        path.write_text(json.dumps(body) if text is None else text)
+        return path
+
+    return write
+
+
+def test_prices_of_the_package_have_a_date_and_say_where_they_are_from():
+    """What is shipped says its date and that its source is a secondary one, and has the Region it is sure of."""
+    prices = own_prices()
+    assert prices.date >= date(2026, 11, 21)
+    assert "secondary" in prices.source
+    assert "check" in prices.source
+    assert prices.regions.keys() == {"us-east-1"}
+
+
+def test_prices_on_demand_are_of_a_million_units():
+    """A million writes and ten million reads cost their prices, exactly."""
+    region = own_prices().regions["us-east-1"]
+    assert on_demand(region, 10_000_000, 1_000_000) == Decimal("0.625") + Decimal("1.25")
+
+
+def test_prices_of_provisioned_capacity_are_of_whole_hours():
+    """So many units a second as do it in the time, rounded up, for each hour that has begun."""
+    region = own_prices().regions["us-east-1"]
+    capacity = provisioned(region, reads=3_601, writes=7_202, seconds=3_601)
+    assert (capacity.write_units_second, capacity.read_units_second, capacity.hours) == (2, 1, 2)
+    assert capacity.money == 2 * (2 * Decimal("0.00065") + Decimal("0.00013"))
+    assert provisioned(region, 0, 0, 0).money == 0
+
+
+def test_prices_are_read_from_a_file(file):
+    """A file of the user's gives other Regions, prices and currencies, to the last digit."""
+    prices = read_prices(file(), "eu-west-1")
+    assert (prices.currency, prices.date) == ("EUR", date(2026, 1, 31))
+    assert prices.regions["eu-west-1"].on_demand.write_units_million == Decimal("0.7")
+
+
+REGION = ("regions", "eu-west-1")
+
+
+@pytest.mark.parametrize(
+    ("road", "words"),
+    [
+        (("date", None), ["date", "required"]),
+        (("date", "soon"), ["date: expected a day such as 2026-01-31"]),
+        (("date", "2026-01-31T10:00:00"), ["date: expected a day such as 2026-01-31"]),
+        (("currency", "euro"), ["currency"]),
+        (("regions", {}), ["regions"]),
+        ((*REGION, "on_demand", None), ["regions · eu-west-1 · on_demand", "required"]),
+        ((*REGION, "on_demand", "read_units_million", "cheap"), ["read_units_million", "valid decimal"]),
+        ((*REGION, "on_demand", "read_units_million", -1), ["read_units_million", "greater than or equal to 0"]),
+        ((*REGION, "on_demand", "read_units_million", float("nan")), ["read_units_million", "finite"]),
+        ((*REGION, "provisioned", "write_units_hour", 1), ["write_units_hour", "not permitted"]),
+    ],
+    ids=lambda value: "-".join(map(str, value[-3:])) if isinstance(value, tuple) else "",
+)
+def test_prices_that_are_malformed_are_refused(file, road, words):
+    """The error names the file, the road to each field, and what was expected there."""
+    path = file(*road)
+    with pytest.raises(UserError) as raised:
+        read_prices(path, "eu-west-1")
+    assert all(word in str(raised.value) for word in [str(path), *words])
+
+
+def test_prices_without_the_region_are_refused(file):
+    """A file that lacks the Region is named with those it has, and the likeliest meant."""
+    with pytest.raises(UserError, match=r"prices\.json · regions: no region 'eu-west-2'.*Did you mean 'eu-west-1'"):
+        read_prices(file(), "eu-west-2")
+
+
+def test_prices_that_are_no_file_are_refused(file, tmp_path):
+    """What is not there, and what is no JSON, is said to be."""
+    with pytest.raises(UserError, match="expected a price file, found No such file"):
+        read_prices(tmp_path / "none.json", "eu-west-1")
+    for text in ("date: 2026", "[]", "\xff"):
+        with pytest.raises(UserError, match=r"prices\.json"):
+            read_prices(file(text=text), "eu-west-1")
+
+
+def test_prices_are_as_the_page_shows_them(tmp_path):
+    """The price file of docs/plan.md is one."""
+    page = (Path(__file__).parents[3] / "docs/plan.md").read_text()
+    (example,) = re.findall(r"^```json\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    path = tmp_path / "prices.json"
+    path.write_text(example)
+    assert read_prices(path, "eu-west-1").currency == "EUR"

@@ -1,0 +1,582 @@
+"""The event source mapping and its pump: one fact of Lambda's documented behaviour each."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from sync_rules.adapters.streams import RecordsTrimmedError, ShardGoneError
+from sync_rules.jobs.consume.attempts import MappingSettings
+from sync_rules.jobs.consume.mapping import EventSourceMapping, Step
+from sync_rules.jobs.consume.queue import LocalQueue
+from sync_rules.jobs.consume.run import Pump
+from sync_rules.jobs.consume.shards import ShardProgress
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import ItemKey
+from sync_rules.pipeline.messages import PullMessage
+from tests.fake_stream import ARN, NOON_MS, Clock, FakeShard, FakeStream, expired, failed, positions, record, throttled
+
+SHARED = Path(os.environ.get("SHARED_CASES", Path(__file__).parents[4] / "shared" / "cases"))
+RECORDED = SHARED / "events" / "derived-from-localstack"
+
+
+class Harness:
+    """One stream, one function that answers from a script, a mapping in between, and a clock in hand."""
+
+    def __init__(self, *shards: FakeShard, answer=None, progress=(), **given) -> None:
+        self.clock = Clock()
+        self.stream = FakeStream({f"shard-{n}": shard for n, shard in enumerate(shards)})
+        self.answer = answer or (lambda _event: None)
+        self.delivered: list[list[int]] = []
+        self.given_up: list[dict] = []
+        self.settings = MappingSettings(**given)
+        self.mapping = self.make(progress)
+
+    def make(self, progress=()) -> EventSourceMapping:
+        return EventSourceMapping(
+            ARN,
+            self.stream,
+            self.invoke,
+            self.given_up.append,
+            now_ms=self.clock.now_ms,
+            settings=self.settings,
+            progress=progress,
+        )
+
+    def invoke(self, event):
+        self.delivered.append(positions(event))
+        return self.answer(event)
+
+    def restart(self) -> None:
+        """As after a crash: nothing is left but the progress that was kept."""
+        self.mapping = self.make(self.mapping.progress)
+
+    def until_idle(self, limit: int = 500) -> Step:
+        total = Step()
+        self.mapping.look_again()
+        for _ in range(limit):
+            total += self.mapping.poll()
+            if self.mapping.idle:
+                return total
+            self.clock.ms += 1_000
+        pytest.fail("the mapping did not come to rest")
+
+    def after(self, shard: str = "shard-0") -> str | None:
+        return next(p.after for p in self.mapping.progress if p.shard_id == shard)
+
+
+def shard(*numbers: int, parent: str | None = None, closed: bool = False, keys: int = 1) -> FakeShard:
+    return FakeShard(parent, closed, [record(n, f"item-{n % keys}") for n in numbers])
+
+
+def throws(_event):
+    raise RuntimeError("secret value")
+
+
+def fails_at(*numbers: int):
+    return lambda event: failed(*(n for n in positions(event) if n in numbers))
+
+
+# ---------------------------------------------------------------- shards
+def test_pump_reads_a_child_only_after_its_parent_is_drained():
+    """A shard is read only after its parent was read to its end and every record of it was answered for."""
+    h = Harness(shard(5, 6, parent="shard-1"), shard(1, 2, closed=True), batch_size=1)
+    h.until_idle()
+    assert h.delivered == [[1], [2], [5], [6]]
+
+
+def test_pump_holds_children_while_a_parent_record_is_tried_again():
+    """A record of the parent that still fails holds the children back."""
+    h = Harness(shard(5, parent="shard-1"), shard(1, closed=True), answer=throws, maximum_retry_attempts=-1)
+    for _ in range(50):
+        h.mapping.poll()
+        h.clock.ms += 1_000
+    assert {tuple(d) for d in h.delivered} == {(1,)}
+
+
+def test_pump_takes_a_shard_with_an_unknown_parent_for_a_root():
+    """A parent that was trimmed is not waited for."""
+    h = Harness(shard(5, parent="shard-long-gone"))
+    h.until_idle()
+    assert h.delivered == [[5]]
+
+
+def test_pump_starts_at_the_trim_horizon():
+    """A shard without progress is read from its oldest record."""
+    h = Harness(shard(1, 2))
+    h.until_idle()
+    assert ("iterator", ("shard-0", None)) in h.stream.calls
+    assert h.delivered == [[1, 2]]
+
+
+def test_pump_finds_shards_that_appear_later():
+    """The stream is described again from time to time, and at once when a shard was closed."""
+    h = Harness(shard(1))
+    h.until_idle()
+    h.stream.held["shard-0"].closed = True
+    h.stream.held["shard-9"] = shard(2, parent="shard-0")
+    h.until_idle()
+    assert h.delivered == [[1], [2]]
+
+
+def test_pump_looks_for_children_at_once_when_a_shard_is_closed():
+    """A closed shard has children by then; they are read without waiting for the next look around."""
+    h = Harness(shard(1))
+    h.mapping.poll()
+    h.stream.held["shard-0"].closed = True
+    h.stream.held["shard-9"] = shard(2, parent="shard-0")
+    h.mapping.poll()
+    h.mapping.poll()
+    assert h.delivered == [[1], [2]]
+
+
+def test_pump_forgets_finished_shards_that_were_trimmed():
+    """Progress does not grow for ever: a finished shard that the stream no longer names is dropped from it."""
+    h = Harness(shard(1, closed=True), shard(2, parent="shard-0"))
+    h.until_idle()
+    del h.stream.held["shard-0"]
+    h.clock.ms += h.settings.shard_refresh_ms
+    h.until_idle()
+    assert [p.shard_id for p in h.mapping.progress] == ["shard-1"]
+
+
+# ---------------------------------------------------------------- batches
+def test_pump_sends_at_most_batch_size_records():
+    """A batch holds up to `batch_size` records."""
+    h = Harness(shard(*range(1, 8)), batch_size=3)
+    h.until_idle()
+    assert h.delivered == [[1, 2, 3], [4, 5, 6], [7]]
+
+
+def test_pump_waits_for_the_window_since_the_first_record():
+    """A batch that is not full waits for `batch_window_seconds` since its first record was read, no longer."""
+    h = Harness(shard(1), batch_window_seconds=2, poll_idle_ms=0)
+    h.mapping.poll()
+    h.clock.ms += 1_500
+    h.stream.held["shard-0"].records.append(record(2))
+    h.mapping.poll()
+    assert h.delivered == []
+    h.clock.ms += 500
+    h.mapping.poll()
+    assert h.delivered == [[1, 2]]
+
+
+def test_pump_sends_a_full_batch_before_its_window_is_over():
+    """A full batch does not wait."""
+    h = Harness(shard(1, 2, 3), batch_size=2, batch_window_seconds=300)
+    h.mapping.poll()
+    assert h.delivered == [[1, 2]]
+
+
+def test_pump_does_not_wait_at_the_end_of_a_closed_shard():
+    """When nothing more can come, the window is not waited for."""
+    h = Harness(shard(1, closed=True), batch_window_seconds=300)
+    h.mapping.poll()
+    assert h.delivered == [[1]]
+
+
+def test_pump_cuts_a_batch_at_the_payload_limit():
+    """A batch ends before its event would pass 6 MB; a single record is always sent."""
+    big = [record(n, NewImage={"X": {"S": "x" * 2_500_000}}) for n in (1, 2, 3)]
+    h = Harness(FakeShard(records=big))
+    h.until_idle()
+    assert h.delivered == [[1, 2], [3]]
+
+
+def test_pump_keeps_records_of_one_item_in_one_lane():
+    """With parallelization, batches hold distinct items, and each item's records come in order."""
+    h = Harness(shard(*range(1, 41), keys=8), parallelization_factor=4, batch_size=5)
+    together: list[list[int]] = []
+
+    def concurrently(function, things):
+        together.append([n for thing in things for n in {p % 8 for p in positions(thing.batch.event())}])
+        shuffled = random.Random(7).sample(range(len(things)), len(things))
+        answers = {place: function(things[place]) for place in shuffled}
+        return [answers[place] for place in range(len(things))]
+
+    h.mapping._concurrently = concurrently
+    h.until_idle()
+    assert any(len(batch) > 1 for batch in together)
+    assert all(len(set(items)) == len(items) for items in together)
+    order = [n for batch in h.delivered for n in batch]
+    assert all([n for n in order if n % 8 == k] == [n for n in range(1, 41) if n % 8 == k] for k in range(8))
+
+
+def test_pump_checkpoints_below_the_lowest_unfinished_record():
+    """With parallelization, what other lanes finished does not move the position past a record that is not."""
+    h = Harness(shard(*range(1, 21), keys=20), answer=fails_at(4), parallelization_factor=10, maximum_retry_attempts=-1)
+    for _ in range(5):
+        h.mapping.poll()
+        h.clock.ms += 1
+    assert h.after() == "3"
+    assert {n for batch in h.delivered for n in batch} == set(range(1, 21))
+
+
+def test_pump_reads_ahead_only_so_far():
+    """A shard that is held up is not read on without limit."""
+    h = Harness(shard(*range(1, 101)), answer=throws, read_ahead_max_records=10, maximum_retry_attempts=-1)
+    for _ in range(20):
+        h.mapping.poll()
+        h.clock.ms += 1_000
+    assert h.mapping.outstanding == 10
+
+
+# ---------------------------------------------------------------- answers
+@pytest.mark.parametrize("answer", [None, {}, [], {"batchItemFailures": []}, {"batchItemFailures": None}])
+def test_pump_takes_an_empty_answer_for_success(answer):
+    """A null or empty answer or list means that the whole batch succeeded."""
+    h = Harness(shard(1, 2), answer=lambda _e: answer)
+    h.until_idle()
+    assert (h.delivered, h.after()) == ([[1, 2]], "2")
+
+
+@pytest.mark.parametrize("name", ["", None, 2, "77", {"batch": 1}])
+def test_pump_takes_an_unknown_identifier_for_a_complete_failure(name):
+    """An identifier that is empty, null, no text, or of no record in the batch fails the whole batch."""
+    answers = [{"batchItemFailures": [{"itemIdentifier": "2"}, {"itemIdentifier": name}]}, None]
+    h = Harness(shard(1, 2), answer=lambda _e: answers.pop(0))
+    h.until_idle()
+    assert h.delivered == [[1, 2], [1, 2]]
+
+
+def test_pump_takes_a_failure_without_its_key_for_a_complete_failure():
+    """A failure entry with another key fails the whole batch."""
+    answers = [{"batchItemFailures": [{"foo": "2"}]}, None]
+    h = Harness(shard(1, 2), answer=lambda _e: answers.pop(0))
+    h.until_idle()
+    assert h.delivered == [[1, 2], [1, 2]]
+
+
+def test_pump_delivers_again_from_the_lowest_failed_sequence_number():
+    """The lowest reported number is the checkpoint, compared as a number: 9 comes before 10."""
+    answers = [failed(11, 10, 9), None]
+    h = Harness(shard(8, 9, 10, 11), answer=lambda _e: answers.pop(0))
+    h.mapping.poll()
+    assert h.after() == "8"
+    h.until_idle()
+    assert h.delivered == [[8, 9, 10, 11], [9, 10, 11]]
+
+
+def test_pump_takes_an_exception_for_a_complete_failure():
+    """An exception fails the whole batch, which comes again after a pause; its text, which may hold values, is not kept."""
+    h = Harness(shard(1, 2), answer=throws)
+    h.mapping.poll()
+    h.mapping.poll()
+    assert h.delivered == [[1, 2]]
+    h.clock.ms += h.settings.retry_first_ms
+    h.mapping.poll()
+    assert h.delivered == [[1, 2], [1, 2]]
+    assert h.mapping.thrown == {"RuntimeError": 2}
+
+
+def test_pump_holds_a_lane_while_its_first_batch_pauses():
+    """What is behind a batch that is tried again neither overtakes it nor cuts its pause short."""
+    h = Harness(shard(1, 2, 3), answer=fails_at(1), batch_size=1)
+    for _ in range(5):
+        h.mapping.poll()
+    assert h.delivered == [[1]]
+
+
+def test_pump_waits_longer_after_each_attempt():
+    """The pause between attempts doubles up to a limit."""
+    s = MappingSettings(retry_first_ms=500, retry_max_ms=4_000)
+    assert [s.backoff_ms(n) for n in (1, 2, 3, 4, 5, 10_000)] == [500, 1_000, 2_000, 4_000, 4_000, 4_000]
+
+
+# ---------------------------------------------------------------- bisect, retries, age
+def test_pump_splits_a_batch_that_throws_in_half():
+    """With bisect, a thrown error splits the batch until the record alone is left; the others go through."""
+
+    def poison(event):
+        return throws(event) if 3 in positions(event) else None
+
+    h = Harness(shard(1, 2, 3, 4), answer=poison, bisect_on_function_error=True, maximum_retry_attempts=0)
+    h.until_idle()
+    assert h.delivered == [[1, 2, 3, 4], [1, 2], [3, 4], [3], [4]]
+    assert [json.loads(g["payload"])["Records"][0]["dynamodb"]["SequenceNumber"] for g in h.given_up] == ["3"]
+
+
+def test_pump_splits_without_consuming_retries():
+    """After the splits, the record that throws still has its whole retry quota."""
+    h = Harness(shard(1, 2, 3, 4), answer=throws, bisect_on_function_error=True, maximum_retry_attempts=2)
+    h.until_idle()
+    assert Counter(n for batch in h.delivered if len(batch) == 1 for n in batch) == {1: 3, 2: 3, 3: 3, 4: 3}
+
+
+def test_pump_splits_a_partial_failure_at_the_returned_number():
+    """With bisect and a partial failure, only the records from the reported one on come again."""
+    answers = [failed(4), None]
+    h = Harness(shard(1, 2, 3, 4, 5), answer=lambda _e: answers.pop(0), bisect_on_function_error=True)
+    h.until_idle()
+    assert h.delivered == [[1, 2, 3, 4, 5], [4, 5]]
+
+
+def test_pump_gives_up_after_the_retries_and_goes_on():
+    """A batch whose retries are exhausted goes to the on-failure destination, and the shard goes on behind it."""
+    h = Harness(shard(1, 2, 3), answer=fails_at(2), batch_size=2, maximum_retry_attempts=3)
+    total = h.until_idle()
+    assert h.delivered == [[1, 2], [2], [2], [2], [2], [3]]
+    assert [g["requestContext"]["condition"] for g in h.given_up] == ["RetryAttemptsExhausted"]
+    assert (total.records_dropped, total.finished, h.after()) == (1, 2, "3")
+
+
+def test_pump_retries_without_end_when_told():
+    """-1 retries: the batch is never given up."""
+    h = Harness(shard(1), answer=throws, maximum_retry_attempts=-1)
+    for _ in range(100):
+        h.mapping.poll()
+        h.clock.ms += 60_000
+    assert len(h.delivered) == 100
+    assert h.given_up == []
+
+
+def test_pump_gives_up_records_that_are_too_old_before_sending_them():
+    """Records past the maximum age go to the on-failure destination without a call; younger ones are sent."""
+    records = [record(1, at_ms=NOON_MS - 61_000), record(2, at_ms=NOON_MS - 1_000)]
+    h = Harness(FakeShard(records=records), maximum_record_age_seconds=60)
+    h.mapping.poll()
+    h.mapping.poll()
+    assert h.delivered == [[2]]
+    (given,) = h.given_up
+    assert given["requestContext"]["condition"] == "RecordAgeExceeded"
+    assert given["requestContext"]["approximateInvokeCount"] == 0
+    assert given["responseContext"] is None
+
+
+def test_pump_gives_up_a_batch_that_grew_too_old_while_it_was_retried():
+    """Age ends retries too."""
+    h = Harness(shard(1), answer=throws, maximum_record_age_seconds=60, maximum_retry_attempts=-1)
+    h.until_idle()
+    assert [g["requestContext"]["condition"] for g in h.given_up] == ["RecordAgeExceeded"]
+
+
+def test_pump_keeps_a_batch_that_the_destination_did_not_take():
+    """Nothing is dropped before it is safe: when the destination fails, the batch stays."""
+    h = Harness(shard(1), answer=throws, maximum_retry_attempts=0)
+    refusals = [StoreError("Full"), OSError("disk")]
+
+    def destination(given):
+        if refusals:
+            raise refusals.pop(0)
+        h.given_up.append(given)
+
+    h.mapping._on_failure = destination
+    h.mapping.poll()
+    assert h.after() is None
+    h.until_idle()
+    assert (len(h.given_up), h.after()) == (1, "1")
+
+
+def test_pump_gives_the_destination_the_whole_event():
+    """The record for the destination names shard, range, times and counts, and carries the event as JSON text."""
+    h = Harness(shard(1, 2), answer=throws, maximum_retry_attempts=1)
+    h.until_idle()
+    (given,) = h.given_up
+    assert given["requestContext"]["approximateInvokeCount"] == 2
+    assert given["responseContext"]["functionError"] == "Unhandled"
+    assert given["DDBStreamBatchInfo"] == {
+        "shardId": "shard-0",
+        "startSequenceNumber": "1",
+        "endSequenceNumber": "2",
+        "approximateArrivalOfFirstRecord": "2027-01-15T08:00:00Z",
+        "approximateArrivalOfLastRecord": "2027-01-15T08:00:00Z",
+        "batchSize": 2,
+        "streamArn": ARN,
+    }
+    assert positions(json.loads(given["payload"])) == [1, 2]
+
+
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="the shared cases are not beside this checkout")
+def test_pump_speaks_of_failures_in_the_fields_that_aws_recorded():
+    """The record for the destination has the fields of one that AWS wrote to S3, in every part."""
+    recorded = json.loads((RECORDED / "s3_on_failure_object.json").read_text())
+    events = recorded["payload"]["Records"]
+    h = Harness(FakeShard(records=events), answer=throws, maximum_retry_attempts=1)
+    h.until_idle()
+    (given,) = h.given_up
+    assert given.keys() == recorded.keys()
+    for part in ("requestContext", "responseContext", "DDBStreamBatchInfo"):
+        assert given[part].keys() == recorded[part].keys()
+    assert given["requestContext"]["approximateInvokeCount"] == recorded["requestContext"]["approximateInvokeCount"]
+    assert given["responseContext"] == recorded["responseContext"]
+    assert json.loads(given["payload"])["Records"] == events
+
+
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="the shared cases are not beside this checkout")
+def test_pump_delivers_as_often_as_aws_recorded():
+    """Batches of three, three retries, the sixth record always fails: each record comes as often as it did on AWS."""
+    recorded = json.loads((RECORDED / "batch_item_failures_invocations.json").read_text())["Records"]
+    counts = Counter(r["dynamodb"]["SequenceNumber"] for r in recorded)
+    records = {r["dynamodb"]["SequenceNumber"]: r for r in recorded}
+
+    def answer(event):
+        bad = [r for r in event["Records"] if r["dynamodb"]["NewImage"]["should_fail"]["BOOL"]]
+        return failed(*(r["dynamodb"]["SequenceNumber"] for r in bad))
+
+    h = Harness(FakeShard(records=list(records.values())), answer=answer, batch_size=3, maximum_retry_attempts=3)
+    h.until_idle()
+    assert Counter(str(n) for batch in h.delivered for n in batch) == counts
+
+
+# ---------------------------------------------------------------- the world
+def test_pump_asks_for_a_new_iterator_after_the_last_record_read():
+    """An expired iterator costs nothing: reading goes on after the last record read."""
+    h = Harness(shard(1, 2))
+    h.until_idle()
+    h.stream.held["shard-0"].records.append(record(3))
+    h.stream.faults["records"] = [expired()]
+    h.until_idle()
+    assert h.stream.calls.count(("iterator", ("shard-0", "2"))) == 1
+    assert h.delivered == [[1, 2], [3]]
+
+
+def test_pump_does_not_read_again_what_is_still_being_tried():
+    """A new iterator starts after the last record read, not after the last one finished."""
+    h = Harness(shard(1, 2), answer=throws, maximum_retry_attempts=-1)
+    h.mapping.poll()
+    h.stream.faults["records"] = [expired()]
+    h.mapping.poll()
+    h.mapping.poll()
+    assert (h.after(), h.stream.calls[-2]) == (None, ("iterator", ("shard-0", "2")))
+
+
+def test_pump_goes_on_at_the_horizon_when_records_were_trimmed():
+    """Records that are gone are counted, and reading goes on with the oldest that are left."""
+    h = Harness(shard(1, 2, 3, 4), progress=[ShardProgress("shard-0", after="1")])
+    h.stream.held["shard-0"].trimmed_to = 3
+    total = h.until_idle()
+    assert (h.delivered, total.records_trimmed) == ([[4]], 1)
+
+
+def test_pump_does_not_deliver_twice_what_it_already_holds():
+    """Reading from the horizon again skips records that were read before."""
+    h = Harness(shard(1, 2, 3))
+    h.until_idle()
+    h.stream.faults["records"] = [RecordsTrimmedError("TrimmedDataAccessException")]
+    h.until_idle()
+    assert h.delivered == [[1, 2, 3]]
+
+
+def test_pump_goes_on_in_the_children_of_a_shard_that_is_gone():
+    """A shard that vanished before it was read to its end is counted, and its children are read."""
+    h = Harness(shard(5, parent="shard-gone"), progress=[ShardProgress("shard-gone", after="1")])
+    total = h.until_idle()
+    assert (h.delivered, total.records_trimmed) == ([[5]], 1)
+
+
+@pytest.mark.parametrize("call", ["iterator", "records"])
+def test_pump_keeps_a_shard_that_is_not_found_and_still_listed(call):
+    """DescribeStream may know a shard before GetShardIterator does: a shard it names is asked again, and none of its
+    records is missed or called lost.
+    """
+    h = Harness(shard(1, 2, closed=True), shard(3, parent="shard-0"))
+    h.stream.faults = {call: [ShardGoneError(), ShardGoneError()]}
+    total = h.until_idle()
+    assert (h.delivered, total.records_trimmed, total.read_errors) == ([[1, 2], [3]], 0, 2)
+
+
+def test_pump_waits_longer_for_a_shard_that_is_not_found_again():
+    """A shard that is listed and stays unreadable costs a read and a description now and then, not one per poll."""
+    h = Harness(shard(1), shard_refresh_ms=3_600_000)
+    h.stream.faults = {"iterator": [ShardGoneError() for _ in range(1_000)]}
+    for _ in range(600):
+        h.mapping.poll()
+        h.clock.ms += 100
+    asked = Counter(call for call, _ in h.stream.calls)
+    assert asked["iterator"] < 10
+    assert asked["shards"] < 10
+    assert not h.mapping.idle
+
+
+def test_pump_reads_on_in_a_shard_that_is_listed_again():
+    """A description may leave a shard out for a moment: when it is back it is read on, whatever was still unfinished."""
+    h = Harness(shard(1, 2), answer=throws, maximum_retry_attempts=-1)
+    h.mapping.poll()
+    held = h.stream.held.pop("shard-0")
+    h.mapping.look_again()
+    h.mapping.poll()
+    h.clock.ms += 60_000
+    h.mapping.poll()
+    held.records.append(record(3))
+    h.stream.held["shard-0"] = held
+    h.answer = lambda _event: None
+    h.clock.ms += 60_000
+    h.until_idle()
+    assert h.delivered[-2:] == [[1, 2], [3]]
+
+
+def test_pump_survives_reads_that_are_throttled():
+    """A read that fails is made again later and loses nothing."""
+    h = Harness(shard(1))
+    h.stream.faults = {"shards": [throttled()], "iterator": [throttled()], "records": [throttled()]}
+    total = h.until_idle()
+    assert (h.delivered, total.read_errors) == ([[1]], 3)
+
+
+def test_pump_leaves_an_empty_shard_alone_for_a_while():
+    """A shard without news is asked four times a second, as Lambda does."""
+    h = Harness(shard())
+    for _ in range(1_000):
+        h.mapping.poll()
+        h.clock.ms += 1
+    assert sum(name == "records" for name, _ in h.stream.calls) == 4
+
+
+# ---------------------------------------------------------------- pump and queue
+PULL = PullMessage(ItemKey("shop", (("PK", "S", "a"),)))
+
+
+def pump_of(h: Harness, handle, queue: LocalQueue | None = None) -> Pump:
+    queue = queue or LocalQueue(h.clock.now_ms)
+    return Pump([h.mapping], queue, handle, now_ms=h.clock.now_ms, sleep=h.clock.sleep)
+
+
+def test_pump_drains_streams_and_due_messages():
+    """Drained means: streams read to their end, due messages handled; a delayed one still waits."""
+    h = Harness(shard(1, 2))
+    handled = []
+    pump = pump_of(h, handled.append)
+    pump.queue.send(PULL, 0)
+    pump.queue.send(PullMessage(ItemKey("shop", (("PK", "S", "other"),))), 900)
+    assert pump.drain(h.clock.ms + 60_000)
+    assert (h.delivered, handled, pump.queue.waiting) == ([[1, 2]], [PULL], 1)
+
+
+def test_pump_drain_sees_what_was_written_just_before():
+    """A drain always looks at the stream again, however lately it was seen at its end."""
+    h = Harness(shard(1))
+    pump = pump_of(h, lambda _m: None)
+    assert pump.drain(h.clock.ms + 60_000)
+    h.stream.held["shard-0"].records.append(record(2))
+    assert pump.drain(h.clock.ms + 60_000)
+    assert h.delivered == [[1], [2]]
+
+
+def test_pump_drain_gives_up_at_its_deadline():
+    """A record that never goes through does not hold a drain for ever."""
+    h = Harness(shard(1), answer=throws, maximum_retry_attempts=-1)
+    assert not pump_of(h, lambda _m: None).drain(h.clock.ms + 10_000)
+
+
+def test_pump_brings_a_message_again_when_its_handler_raises():
+    """A message whose handler raises comes again later; it is handled once it works."""
+    h = Harness(shard())
+    outcomes = [StoreError("ThrottlingException"), None]
+
+    def handle(_message):
+        outcome = outcomes.pop(0)
+        if outcome:
+            raise outcome
+
+    pump = pump_of(h, handle)
+    pump.queue.send(PULL, 0)
+    first = pump.step()
+    assert (first.messages, first.messages_failed, pump.queue.waiting) == (1, 1, 1)
+    h.clock.ms += 1_000
+    pump.step()
+    assert pump.queue.pending == ()

@@ -1,0 +1,1153 @@
+"""Redrive: what failed is put through again, removed when it is done, and left with its reason when it is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sync_rules.adapters.streams import TRIMMED, IteratorExpiredError, RecordsTrimmedError, ShardGoneError
+from sync_rules.audit.compare import Drift
+from sync_rules.audit.verifier import Verifier
+from sync_rules.jobs.redrive import redriver as redrive
+from sync_rules.jobs.redrive.redriver import Left, Redriver
+from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Change, Failure
+from sync_rules.model.limits import Limits
+from sync_rules.model.writes import Result, Status, Transaction
+from sync_rules.pipeline.failed_entries import Entry
+from sync_rules.pipeline.failure_records import failure_record
+from sync_rules.pipeline.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, encode
+from sync_rules.pipeline.records import changes_of, read_event
+from sync_rules.pipeline.requests import List, NobodyLooksAgain
+from tests import every_kind
+from tests.builders import author_item, book_item, library, n, order_item, s, shop, user_item
+from tests.every_kind import order, post, user
+from tests.fake_stream import ARN, NOON_MS, FakeShard, FakeStream, failed, record
+from tests.shared import case
+from tests.unit.jobs.test_pump import Harness
+from tests.unit.pipeline.test_records import real_events, rules_for
+from tests.worlds import Inbox, Parked, Scene, event_of
+
+AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+NO_LOOKS = Limits(parked_max_looks=0, failure_again_seconds=0)
+
+
+class Shelf:
+    """A Place in memory: texts by their number."""
+
+    def __init__(self, *bodies: object) -> None:
+        self.texts = {number: body if isinstance(body, str) else json.dumps(body) for number, body in enumerate(bodies)}
+        self.broken = ""
+
+    def entries(self) -> Iterator[Entry]:
+        for number, text in [*self.texts.items()]:
+            yield Entry(text.encode(), f"shelf:{number}", number)
+
+    def remove(self, entry: Entry) -> None:
+        if self.broken:
+            raise StoreError(self.broken)
+        del self.texts[entry.handle]
+
+    def replace(self, entry: Entry, text: str) -> None:
+        self.texts[entry.handle] = text
+
+    def close(self) -> None:
+        pass
+
+    @property
+    def bodies(self) -> list[dict]:
+        return [json.loads(text) for text in self.texts.values()]
+
+
+class Days:
+    """A clock that only sleep moves, and how long was slept."""
+
+    def __init__(self) -> None:
+        self.now = NOON_MS / 1000
+        self.slept: list[float] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(round(seconds))
+        self.now += seconds
+
+
+class Bench:
+    """A scene whose work failed, and a redrive of it."""
+
+    def __init__(self, rules=None, **options) -> None:
+        self.scene = Scene(rules or every_kind.rules_of(), limits=NO_LOOKS)
+        self.days = Days()
+        self.left: list[Left] = []
+        self.options = options
+        self.recorded = Parked()
+
+    def redrive(self, *shelves: Shelf, rest: bool = True, **options) -> Redriver:
+        self.left.clear()
+        world = replace(self.scene.world, queue=NobodyLooksAgain(), failures=self.recorded)
+        redriver = Redriver(
+            self.scene.rules,
+            world,
+            **{
+                "on_left": self.left.append,
+                "clock": self.days.time,
+                "sleep": self.days.sleep,
+                **self.options,
+                **options,
+            },
+        )
+        for shelf in shelves:
+            redriver.take(shelf)
+        if rest:
+            redriver.rest()
+        return redriver
+
+    def failed(self) -> Shelf:
+        """The failure records so far, as they would lie in a file."""
+        taken, self.scene.parked.failures = self.scene.parked.failures, []
+        return Shelf(*(failure_record(failure, AT) for failure in taken))
+
+    def given_up(self, changes=None) -> dict:
+        """The records not processed yet as a batch that was given up."""
+        if changes is None:
+            changes, self.scene.records = self.scene.records, []
+        return batch_of(event_of(self.scene.rules, *changes))
+
+    def drift(self) -> list:
+        """What verify finds that is not so, with no grace; an item without its source is nothing that failed."""
+        return [one for one in self.differences() if one.drift is not Drift.ORPHAN]
+
+    def differences(self) -> list:
+        """The same, and what should have gone with its source."""
+        world = replace(self.scene.world, queue=NobodyLooksAgain())
+        names = frozenset(n for n, rule in self.scene.rules.rules.items() if rule.kind not in ("archive", "call"))
+        return [one.difference for one in Verifier(self.scene.rules, world, names, grace_seconds=0).sweep()]
+
+
+def batch_of(event: dict) -> dict:
+    info = {"shardId": "shard-0", "startSequenceNumber": "1", "endSequenceNumber": "2", "streamArn": ARN}
+    return {
+        "requestContext": {"condition": "RetryAttemptsExhausted"},
+        "DDBStreamBatchInfo": info,
+        "payload": json.dumps(event),
+    }
+
+
+def plain(record: dict) -> tuple:
+    return record["rule"], record["reason"]
+
+
+# ---------------------------------------------------------------- in time
+@pytest.mark.parametrize("sort", ["batch", "failure record", "message"])
+def test_redrive_that_runs_out_of_time_leaves_what_was_at_work(sort):
+    """Nothing more of it is begun, and it stays with that reason."""
+    bench = Bench()
+    items = [order("1", str(number), 1, user_name=s("old")) for number in range(3)]
+    bench.scene.there("shop", user("1", name=s("Ada")), *items)
+    at = bench.scene.at("shop", "USER#1", "ORDER#0")
+    shelf = {
+        "batch": lambda: Shelf(bench.given_up([Change(bench.scene.at("shop", "USER#1", "PROFILE"), None, user("1"))])),
+        "failure record": lambda: Shelf(failure_record(Failure("names", at, "X"), AT)),
+        "message": lambda: Shelf(encode(PullMessage(at))),
+    }[sort]()
+    redriver = bench.redrive(shelf, remaining_ms=lambda: 0)
+    assert (redriver.tally.again, redriver.tally.done) == (1, 0)
+    assert [one.reason for one in bench.left] == ["OutOfTime"]
+    assert len(shelf.texts) == 1
+    assert bench.scene.tap.writes == []
+    assert bench.redrive(shelf).tally.done == 1
+    assert shelf.texts == {}
+
+
+def test_redrive_with_a_queue_leaves_the_rest_of_a_large_fan_out_to_it():
+    """As in the stream handler: so many targets inline, the rest as a message, and the batch is done."""
+    bench = Bench(shop(), queue=(queue := Inbox()))
+    count = Limits().fan_out_inline_max_items + 150
+    bench.scene.there("shop", user_item("1", name=s("Ada")), *(order_item("1", str(i)) for i in range(count)))
+    renamed = Change(
+        bench.scene.at("shop", "USER#1", "PROFILE"), user_item("1", name=s("Bob")), user_item("1", name=s("Ada"))
+    )
+    shelf = Shelf(bench.given_up([renamed]))
+    assert bench.redrive(shelf).tally.done == 1
+    assert shelf.texts == {}
+    assert 0 < len(bench.scene.tap.writes) < count
+    assert [type(message) for message, _ in queue.messages] == [PushMessage]
+
+
+# ---------------------------------------------------------------- failure records
+def stuck_copy(scene: Scene):
+    scene.there("shop", order("1", "a", 1, user_name=s("old")), user("1", name=s("Ada")))
+    at = scene.at("shop", "USER#1", "ORDER#a")
+    scene.tap.result = lambda write: Result(Status.REJECTED, reason="ItemTooLarge") if write.key == at else None
+    scene.put("shop", user("1", name=s("Bea")))
+    scene.rest()
+    scene.tap.result = lambda _write: None
+
+
+def stuck_mirror(scene: Scene):
+    scene.put("shop", user("1", name=s("Ada"), email=s("a@x")))
+    scene.rest()
+    scene.put("shop", user("2", name=s("Bea"), email=s("a@x")))
+    scene.rest()
+    scene.memory.delete(scene.at("shop", "USER#1", "PROFILE"))
+    scene.memory.delete(scene.at("shop", "EMAIL#a@x", "EMAIL"))
+    scene.records.clear()
+
+
+def stuck_element(scene: Scene):
+    scene.there("shop", user("1", orders=s("no set")))
+    scene.put("shop", order("1", "a", 1))
+    scene.rest()
+    scene.there("shop", user("1"))
+
+
+def stuck_count(scene: Scene):
+    scene.put("shop", order("1", "a", 1), user("1"))
+    scene.records[0] = replace(scene.records[0], new={**scene.records[0].new, "total": s("much")})
+    scene.memory.put("shop", order("1", "a", 1) | {"total": s("much")})
+    scene.rest()
+    scene.there("shop", order("1", "a", 7))
+
+
+def stuck_embed(scene: Scene):
+    scene.there("posts", *(post(f"p{i:02}", "1", "t") for i in range(21)))
+    scene.put("shop", user("1"))
+    scene.rest()
+    for number in range(11):
+        scene.memory.delete(scene.at("posts", f"p{number:02}"))
+    scene.records.clear()
+
+
+STUCK = {
+    "copy": (stuck_copy, {("names", "ItemTooLarge")}),
+    "mirror": (stuck_mirror, {("mails", "KeyTaken")}),
+    "collect": (stuck_element, {("tags", "NotASet")}),
+    "sum": (stuck_count, {("spent.ledger", "NotANumber"), ("least.ledger", "NotANumber"), ("recounted", "NotANumber")}),
+    "embed": (stuck_embed, {("posts", "TooManyItems")}),
+}
+
+
+@pytest.mark.parametrize("name", STUCK)
+@pytest.mark.parametrize("old", [False, True], ids=["now", "older"])
+def test_redrive_puts_failure_records_through(name, old):
+    """A failure record of each kind is enough to mend its item, long after its stream record is gone; then it is
+    removed. So is one of an older version, which does not name the element.
+    """
+    bench = Bench()
+    stuck, told = STUCK[name]
+    stuck(bench.scene)
+    shelf = bench.failed()
+    assert told <= {plain(body) for body in shelf.bodies}
+    if old:
+        shelf = Shelf(*({n: v for n, v in body.items() if n != "element"} for body in shelf.bodies))
+    rules = {rule for rule, _ in told}
+    assert rules & {different.rule for different in bench.drift()}
+    redriver = bench.redrive(shelf)
+    assert (shelf.bodies, bench.left) == ([], [])
+    assert redriver.tally.written > 0
+    bench.scene.rest()
+    assert not rules & {different.rule for different in bench.drift()}
+
+
+@pytest.mark.parametrize("name", ["copy", "mirror", "collect", "embed"])
+def test_redrive_leaves_what_fails_again_with_its_reason(name):
+    """What is stuck still, or stuck for another reason, stays: since when stands there as before, why is new. It is not
+    recorded a second time.
+    """
+    bench = Bench()
+    STUCK[name][0](bench.scene)
+    (body,) = [one for one in bench.failed().bodies if plain(one) in STUCK[name][1]][:1]
+    shelf = Shelf({**body, "reason": "Whatever"})
+    bench.scene.tap.result = lambda _write: Result(Status.REJECTED, reason="Rejected")
+    redriver = bench.redrive(shelf)
+    assert [(left.reason, left.unreadable) for left in bench.left] == [("Rejected", False)]
+    assert (redriver.tally.again, redriver.tally.done) == (1, 0)
+    (stays,) = shelf.bodies
+    assert stays == {**body, "reason": "Rejected", "last": "2027-01-15T08:00:00.000+00:00"}
+    assert bench.recorded.failures == []
+    bench.scene.tap.result = lambda _write: None
+    bench.redrive(shelf)
+    assert shelf.bodies == []
+
+
+def test_redrive_leaves_what_is_throttled():
+    """An error of the world is a reason too: nothing is removed that was not done."""
+    bench = Bench()
+    stuck_copy(bench.scene)
+    shelf = bench.failed()
+
+    def throttled(_request):
+        raise StoreError("ThrottlingException")
+
+    bench.scene.tap.before = throttled
+    bench.redrive(shelf)
+    assert {left.reason for left in bench.left} == {"ThrottlingException"}
+    assert {body["reason"] for body in shelf.bodies} == {"ThrottlingException"}
+
+
+def test_redrive_of_an_item_that_is_gone_is_done():
+    """There is nothing left to be right; nothing is created."""
+    bench = Bench()
+    stuck_copy(bench.scene)
+    shelf = bench.failed()
+    bench.scene.memory.delete(bench.scene.at("shop", "USER#1", "ORDER#a"))
+    assert bench.redrive(shelf).tally.written == 0
+    assert shelf.bodies == []
+
+
+def test_redrive_reports_a_lost_source_until_it_is_there_again():
+    """No pull can mend what `on_delete: restrict` reported: it stays while the target has no source, and goes then."""
+    text = (
+        every_kind.TABLES.format(prefix="")
+        + every_kind.ENTITIES
+        + ("rules: {names: {copy: user.name, into: order.user_name, on_delete: restrict}}")
+    )
+    bench = Bench(parse_rules(text))
+    bench.scene.there("shop", order("1", "a", 1, user_name=s("Ada")), user("1", name=s("Ada")))
+    bench.scene.memory.delete(bench.scene.at("shop", "USER#1", "PROFILE"))
+    bench.scene.rest()
+    shelf = bench.failed()
+    assert [plain(body) for body in shelf.bodies] == [("names", "SourceDeleted")]
+    bench.redrive(shelf)
+    assert [body["reason"] for body in shelf.bodies] == ["SourceDeleted"]
+    bench.scene.put("shop", user("1", name=s("Bea")))
+    bench.redrive(shelf)
+    assert shelf.bodies == []
+    assert bench.scene.item(bench.scene.at("shop", "USER#1", "ORDER#a"))["user_name"] == s("Bea")
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["there", "gone"])
+def test_redrive_of_a_record_without_images_looks_at_everything(gone):
+    """A record that lacked an image says nothing of what changed: its item's copies, and all copies of it, are looked
+    at, also when the item is gone by now.
+    """
+    names = "{copy: user.name, into: order.user_name, on_delete: clear}"
+    bench = Bench(every_kind.rules_of("mails", names=names, effects=False))
+    scene = bench.scene
+    scene.put("shop", user("1", name=s("Ada"), email=s("a@x")), order("1", "a", 1))
+    scene.rest()
+    scene.put("shop", user("1", name=s("Bea"), rank=n(1), email=s("a@x")))
+    if gone:
+        scene.memory.delete(scene.at("shop", "USER#1", "PROFILE"))
+    shelf = without_old_image(bench)
+    bench.redrive(shelf)
+    assert (shelf.bodies, bench.left) == ([], [])
+    assert scene.item(scene.at("shop", "USER#1", "ORDER#a")).get("user_name") == (None if gone else s("Bea"))
+
+
+def without_old_image(bench: Bench) -> Shelf:
+    """The failure record of the last record, which comes without what the item was; those before it never come."""
+    event = event_of(bench.scene.rules, bench.scene.records[-1])
+    bench.scene.records.clear()
+    del event["Records"][0]["dynamodb"]["OldImage"]
+    event["Records"][0]["dynamodb"]["StreamViewType"] = "KEYS_ONLY"
+    bench.scene.consumer.handle_event(event, lambda: 60_000)
+    shelf = bench.failed()
+    assert len(shelf.bodies) == 1
+    return shelf
+
+
+def drifted(bench: Bench) -> set[str]:
+    bench.scene.rest()
+    return {different.rule.partition(".")[0] for different in bench.differences()}
+
+
+@pytest.mark.parametrize("without", [(), ("least",)], ids=["ranked", "not-ranked"])
+def test_redrive_of_a_deleted_item_without_images_settles_what_its_key_names(without):
+    """Its element, its entry in the ledger and what is recounted without it follow from its key, whatever `omit` said
+    of it. Where its rank was is not known to anybody: that alone keeps the failure record, with the way to mend it.
+    """
+    bench = Bench(every_kind.rules_of(*without, effects=False))
+    scene = bench.scene
+    scene.put("shop", user("1", name=s("Ada")), order("1", "a", 9), order("1", "b", 7))
+    scene.rest()
+    scene.memory.delete(scene.at("shop", "USER#1", "ORDER#a"))
+    shelf = without_old_image(bench)
+    assert drifted(bench) >= {"tags", "counted", "spent", "recounted"} - set(without)
+    bench.redrive(shelf)
+    assert drifted(bench) == ({"least"} - set(without))
+    assert len(shelf.bodies) == (not without)
+    for body in shelf.bodies:
+        assert body["reason"].startswith("what least made of the item as it was")
+        assert "`sync-rules verify --repair` mends it" in body["reason"]
+
+
+@pytest.mark.parametrize("what", ["mirror", "mirror of one that is gone", "embed"])
+def test_redrive_keeps_what_only_the_missing_image_named(what):
+    """The mirror under the old email, the entry in the parent of before: nobody knows them, so nothing is forgotten."""
+    bench = Bench(every_kind.rules_of(effects=False))
+    scene = bench.scene
+    scene.put("shop", user("1", name=s("Ada"), email=s("a@x")), user("2", name=s("Bea")))
+    scene.put("posts", post("p", "1", "t"))
+    scene.rest()
+    match what:
+        case "mirror":
+            scene.put("shop", {**scene.item(scene.at("shop", "USER#1", "PROFILE")), "email": s("b@x")})
+        case "embed":
+            scene.put("posts", post("p", "2", "t"))
+        case _:
+            scene.memory.delete(scene.at("shop", "USER#1", "PROFILE"))
+    shelf = without_old_image(bench)
+    bench.redrive(shelf)
+    scene.rest()
+    rule = "posts" if what == "embed" else "mails"
+    assert rule in drifted(bench)
+    assert [body["reason"].startswith(f"what {rule} made of") for body in shelf.bodies] == [True]
+    if what == "mirror":
+        assert scene.item(scene.at("shop", "EMAIL#b@x", "EMAIL")) is not None
+    if what == "embed":
+        assert scene.item(scene.at("shop", "USER#2", "PROFILE"))["posts"]["M"].keys() == {"p"}
+
+
+def test_redrive_of_a_deleted_source_without_images_deletes_what_goes_with_it():
+    """`on_delete: delete` asks for no image."""
+    bench = Bench(shop(on_delete="delete"))
+    scene = bench.scene
+    source = scene.put("shop", user_item("1", name=s("Ada")))
+    target = scene.put("shop", order_item("1", "1"))
+    scene.rest()
+    scene.memory.delete(source)
+    shelf = without_old_image(bench)
+    bench.redrive(shelf)
+    assert (scene.memory.item(target), shelf.bodies) == (None, [])
+
+
+def test_redrive_keeps_a_delete_that_was_rejected():
+    """A pull never deletes: while the target is there without its source, its failure record is too."""
+    bench = Bench(shop(on_delete="delete"))
+    scene = bench.scene
+    source = scene.put("shop", user_item("1", name=s("Ada")))
+    target = scene.put("shop", order_item("1", "1"))
+    scene.rest()
+    scene.memory.delete(source)
+    scene.tap.result = lambda write: (
+        Result(Status.REJECTED, reason="Rejected") if isinstance(write, Transaction) else None
+    )
+    assert scene.deliver() == []
+    scene.tap.result = lambda _write: None
+    shelf = bench.failed()
+    assert [body["reason"] for body in shelf.bodies] == ["Rejected"]
+    bench.redrive(shelf)
+    assert [body["reason"] for body in shelf.bodies] == ["SourceDeleted"]
+    scene.memory.delete(target)
+    bench.redrive(shelf)
+    assert shelf.bodies == []
+
+
+# ---------------------------------------------------------------- records that do not say which part they are about
+NAMELESS = {
+    "entry": ("counted.ledger", "ledger", "counted/L/USER#1", "ORDER#a"),
+    "rank": ("least.ledger", "ledger", "least/R/USER#1\x1fPROFILE", "11305\x1fUSER#1\x1fORDER#a"),
+    "elements": ("tags", "shop", "USER#1", "PROFILE"),
+}
+
+
+@pytest.mark.parametrize("name", NAMELESS)
+@pytest.mark.parametrize("missing", [False, True], ids=["extra", "missing"])
+def test_redrive_looks_at_all_that_a_record_without_an_element_could_mean(name, missing):
+    """Its entry, its rank, or each element of its node, be it there or not: the key says which they are."""
+    bench = Bench(every_kind.rules_of(effects=False))
+    scene = bench.scene
+    rule, *at = NAMELESS[name]
+    items = user("1", name=s("Ada")), order("1", "a", 5)
+    if missing:
+        scene.there("shop", *items)
+    else:
+        scene.put("shop", *items)
+        scene.rest()
+        scene.memory.delete(scene.at("shop", "USER#1", "ORDER#a"))
+        scene.records.clear()
+    assert rule in {different.rule for different in bench.differences()}
+    shelf = Shelf(failure(rule, scene.at(*at)))
+    bench.redrive(shelf)
+    assert shelf.bodies == []
+    assert rule not in {different.rule for different in bench.differences()}
+
+
+def test_redrive_keeps_a_mirror_of_nobody_knows_what():
+    """A mirror that is not there, of a source that neither its key nor its failure record names, is no success."""
+    bench = Bench(every_kind.rules_of(effects=False))
+    scene = bench.scene
+    scene.there("shop", user("1", name=s("Ada"), email=s("a@x")))
+    source, mirror = scene.at("shop", "USER#1", "PROFILE"), scene.at("shop", "EMAIL#a@x", "EMAIL")
+    shelf = Shelf(failure("mails", mirror))
+    bench.redrive(shelf)
+    assert [body["reason"].startswith("it does not say which item") for body in shelf.bodies] == [True]
+    shelf = Shelf(failure("mails", mirror, member=source))
+    bench.redrive(shelf)
+    assert (shelf.bodies, scene.item(mirror)["name"]) == ([], s("Ada"))
+
+
+def failure(rule: str, key=None, **more) -> dict:
+    return failure_record(Failure(rule, key, "Stuck", **more), AT)
+
+
+def test_redrive_names_what_cannot_be_put_through():
+    """Rules and tables that are gone, keys of another table, effects without their values, what is no entry at all: each
+    is named and left as it is, and what lies beside it is done.
+    """
+    bench = Bench()
+    scene = bench.scene
+    at, mirror = scene.at("shop", "USER#1", "ORDER#a"), scene.at("shop", "EMAIL#x", "EMAIL")
+    odd = scene.at("parts", "p")
+    half = at._replace(values=(at.values[0], ("sk", *at.values[1][1:])))
+    told = {
+        "there is no rule 'gone' any more": failure("gone", at),
+        "there is no rule 'a, b' any more": failure("a, b", at, position="7"),
+        "no rule speaks of its item": failure("", at, position="7"),
+        "could not be read": failure("", None, position="7"),
+        "the rules have no table 'shops'": {**failure("names", at), "table": "shops"},
+        "a key that is not one of table shop": {**failure("names", at), "key": {"PK": "USER#1"}},
+        "rule names speaks of other items by now": failure("names", mirror),
+        "rule tags speaks of other items by now": failure("tags", at, member=odd, element="a"),
+        "rule called acts outside the tables": failure("called", at, position="7"),
+        "not JSON": "{",
+        "neither a failure record": {},
+        "no rule writes its item": encode(PullMessage(scene.at("posts", "p"))),
+        "rule gone is gone, or speaks": encode(PartMessage("gone", at, None)),
+        "no rule 'names' any more that calls": encode(CallMessage("names", "f.g", Change(at, None, {}))),
+        "speaks of its item any more: gone": encode(PushMessage(("gone",), at)),
+        "of its item any more: gone": encode(ChunkMessage(("gone",), at, (at,))),
+        "of its item any more: names": encode(ChunkMessage(("names",), scene.at("shop", "USER#1", "PROFILE"), (half,))),
+        "no rule writes its": encode(PullMessage(half)),
+        "rule tags is gone, or speaks": encode(PartMessage("tags", half, at, "a")),
+        "rule tags is gone, or speaks of": encode(PartMessage("tags", at, at, "a")),
+    }
+    scene.there("shop", order("1", "a", 1), user("1", name=s("Ada")))
+    shelf = Shelf(*told.values(), failure("names", at))
+    before = dict(shelf.texts)
+    tally = bench.redrive(shelf).tally
+    assert (tally.unreadable, tally.done) == (len(told), 1)
+    for words, left in zip(told, bench.left, strict=True):
+        assert words in left.reason
+        assert left.unreadable
+    del before[len(told)]
+    assert shelf.texts == before
+
+
+# ---------------------------------------------------------------- batches
+def test_redrive_puts_batches_through_as_the_handler_does():
+    """An S3 object is enough, days after the stream expired: copies, parts and effects of its records are made."""
+    bench = Bench()
+    bench.scene.put("shop", user("1", name=s("Ada"), email=s("a@x")), order("1", "a", 5))
+    gone = bench.scene.put("shop", order("1", "b", 7))
+    bench.scene.memory.delete(gone)
+    shelf = Shelf(bench.given_up())
+    tally = bench.redrive(shelf).tally
+    assert (shelf.bodies, tally.done, tally.records) == ([], 1, 4)
+    bench.scene.rest()
+    assert bench.drift() == []
+    assert len(bench.scene.archive.objects) == 1
+    assert len(bench.scene.caller.calls) == 2
+
+
+def test_redrive_of_a_batch_leaves_it_whole_when_a_record_fails():
+    """What was done of it is found right the next time; why it failed is noted on it."""
+    bench = Bench()
+    bench.scene.put("shop", user("1", name=s("Ada")), order("1", "a", 5), user("2", name=s("Bea")), order("2", "b", 5))
+    shelf = Shelf(bench.given_up())
+    at = bench.scene.at("shop", "USER#2", "ORDER#b")
+    bench.scene.tap.result = lambda write: (
+        Result(Status.FAILED, reason="ThrottlingException") if getattr(write, "key", None) == at else None
+    )
+    bench.redrive(shelf)
+    (body,) = shelf.bodies
+    assert body["redriven"] == {"reason": "ThrottlingException", "at": "2027-01-15T08:00:00.000+00:00"}
+    assert len(json.loads(body["payload"])["Records"]) == 4
+    assert bench.scene.item(bench.scene.at("shop", "USER#1", "ORDER#a"))["user_name"] == s("Ada")
+    bench.scene.tap.result = lambda _write: None
+    bench.redrive(shelf)
+    assert shelf.bodies == []
+
+
+def test_redrive_of_a_batch_records_what_is_parked():
+    """As in the handler: what cannot succeed is parked at once, with a failure record, and the batch is done."""
+    bench = Bench()
+    bench.scene.put("shop", user("1", name=s("Ada")), order("1", "a", 5))
+    shelf = Shelf(bench.given_up())
+    at = bench.scene.at("shop", "USER#1", "ORDER#a")
+    bench.scene.tap.result = lambda write: (
+        Result(Status.REJECTED, reason="ItemTooLarge") if getattr(write, "key", None) == at else None
+    )
+    tally = bench.redrive(shelf).tally
+    assert shelf.bodies == []
+    assert (("names", "ItemTooLarge") in bench.recorded.told, tally.parked) == (True, len(bench.recorded.told))
+
+
+def test_redrive_names_batches_of_other_tables_and_poison():
+    """A batch of a table no rule speaks of, and one with a record that cannot be read, stay as they are; the readable
+    records of the latter are put through.
+    """
+    bench = Bench()
+    bench.scene.put("shop", user("1", name=s("Ada")), order("1", "a", 5))
+    event = event_of(bench.scene.rules, *bench.scene.records)
+    bench.scene.records.clear()
+    poison = {"Records": [{"dynamodb": {"SequenceNumber": "5"}}, *event["Records"]]}
+    foreign = json.loads(json.dumps(event).replace("table/shop/", "table/other/"))
+    shelf = Shelf(batch_of(poison), batch_of(foreign))
+    before = shelf.bodies
+    tally = bench.redrive(shelf).tally
+    assert (tally.unreadable, tally.done, shelf.bodies) == (2, 0, before)
+    assert "1 of its records cannot be put through, the first: 5: a record has no dynamodb.Keys" in bench.left[0].reason
+    assert "no rule speaks of the table" in bench.left[1].reason
+    assert bench.recorded.failures == []
+    assert bench.scene.item(bench.scene.at("shop", "USER#1", "ORDER#a"))["user_name"] == s("Ada")
+
+
+def test_redrive_says_when_an_entry_cannot_be_removed():
+    """It was done, and will be done again, which is harmless."""
+    bench = Bench()
+    bench.scene.put("shop", user("1"))
+    shelf = Shelf(bench.given_up())
+    shelf.broken = "AccessDenied"
+    assert bench.redrive(shelf).tally.again == 1
+    assert bench.left[0].reason == "done, but not removed: AccessDenied"
+    assert len(shelf.bodies) == 1
+
+
+# ---------------------------------------------------------------- effects
+def test_redrive_leaves_a_batch_whose_call_failed():
+    """What a function is told of is nowhere else: no failure record, the batch stays, and so does the message of a call;
+    the copies are made.
+    """
+    bench = Bench()
+    bench.scene.put("shop", user("1", name=s("Ada")), order("1", "a", 5))
+    call = encode(CallMessage("called", "f.g", bench.scene.records[1], 7))
+    shelf = Shelf(bench.given_up(), call)
+    bench.scene.caller.broken = "CallFailed"
+    bench.redrive(shelf)
+    assert [(left.reason, left.unreadable) for left in bench.left] == [("CallFailed", False)] * 2
+    assert (bench.recorded.failures, shelf.texts[1]) == ([], call)
+    assert bench.scene.item(bench.scene.at("shop", "USER#1", "ORDER#a"))["user_name"] == s("Ada")
+    bench.scene.caller.broken = ""
+    bench.redrive(shelf)
+    assert (shelf.bodies, bench.left) == ([], [])
+    first, second = bench.scene.caller.calls
+    assert first.change == second.change
+    assert second.function == "tests.every_kind.told"
+
+
+def test_redrive_leaves_a_batch_that_cannot_be_archived():
+    """An archive that does not answer is an error of the world."""
+    bench = Bench()
+    bench.scene.memory.delete(bench.scene.put("shop", order("1", "a", 5)))
+    shelf = Shelf(bench.given_up())
+    bench.scene.archive.broken = "SlowDown"
+    bench.redrive(shelf)
+    assert [left.reason for left in bench.left] == ["SlowDown"]
+    bench.scene.archive.broken = ""
+    for _ in range(2):
+        bench.redrive(shelf, Shelf(*shelf.bodies))
+    assert len(bench.scene.archive.objects) == 1
+
+
+# ---------------------------------------------------------------- messages
+def test_redrive_puts_dead_letters_through():
+    """Messages that nobody handled, of each kind, do what they ask for and are removed."""
+    bench = Bench()
+    scene = bench.scene
+    change = Change(scene.at("shop", "USER#1", "ORDER#a"), None, order("1", "a", 5), "1")
+    scene.there("shop", user("1", name=s("Ada"), email=s("a@x")), *(order("1", name, 5) for name in "abc"))
+    source = scene.at("shop", "USER#1", "PROFILE")
+    shelf = Shelf(
+        encode(PullMessage(scene.at("shop", "USER#1", "ORDER#a"), attempt=11)),
+        encode(PushMessage(("names", "gone"), source)),
+        encode(ChunkMessage(("names", "gone"), source, (scene.at("shop", "USER#1", "ORDER#c"),))),
+        encode(PartMessage("mails", scene.at("shop", "EMAIL#a@x", "EMAIL"), source, attempt=11)),
+        encode(CallMessage("called", "an.old.name", change, 7)),
+    )
+    tally = bench.redrive(shelf).tally
+    assert (shelf.bodies, tally.done) == ([], 5)
+    for name in "abc":
+        assert scene.item(scene.at("shop", "USER#1", f"ORDER#{name}"))["user_name"] == s("Ada")
+    assert scene.item(scene.at("shop", "EMAIL#a@x", "EMAIL"))["name"] == s("Ada")
+    assert [call.change for call in scene.caller.calls] == [change]
+
+
+def test_redrive_says_which_target_of_a_chunk_is_stuck():
+    """A chunk in which one target cannot take its copy is done: that one has a failure record, the others are right."""
+    bench = Bench()
+    scene = bench.scene
+    scene.there("shop", user("1", name=s("Ada")), order("1", "a", 5), order("1", "b", 5))
+    a, b = (scene.at("shop", "USER#1", f"ORDER#{name}") for name in "ab")
+    rejected = Result(Status.REJECTED, reason="ItemTooLarge")
+    scene.tap.result = lambda write: rejected if write.key == a else None
+    shelf = Shelf(encode(ChunkMessage(("names",), scene.at("shop", "USER#1", "PROFILE"), (a, b))))
+    bench.redrive(shelf)
+    assert shelf.bodies == []
+    assert [(one.rule, one.key, one.reason) for one in bench.recorded.failures] == [("names", a, "ItemTooLarge")]
+    assert scene.item(b)["user_name"] == s("Ada")
+
+
+@pytest.mark.parametrize("attempt", [0, 3, 12])
+def test_redrive_leaves_a_dead_letter_that_is_stuck(attempt):
+    """However often it was looked at before: what is parked again is not taken for done, and not recorded again."""
+    bench = Bench()
+    stuck_copy(bench.scene)
+    bench.failed()
+    bench.scene.tap.result = lambda _write: Result(Status.REJECTED, reason="ItemTooLarge")
+    text = encode(PullMessage(bench.scene.at("shop", "USER#1", "ORDER#a"), attempt))
+    shelf = Shelf(text)
+    bench.redrive(shelf)
+    assert [left.reason for left in bench.left] == ["ItemTooLarge"]
+    assert shelf.texts == {0: text}
+    assert bench.recorded.failures == []
+
+
+# ---------------------------------------------------------------- what is left for later
+def attached() -> Bench:
+    """An author renamed; the record is in a batch that was given up."""
+    bench = Bench(library())
+    scene = bench.scene
+    scene.there("authors", author_item("a1", name=s("Ada")))
+    scene.there("books", book_item("b1", "a1", author_name=s("Ada")))
+    scene.put("authors", author_item("a1", name=s("Bea")))
+    return bench
+
+
+def test_redrive_waits_for_second_looks_before_it_removes():
+    """A push through an index leaves a second look: it is waited for, and does its work; only then is the batch gone."""
+    bench = attached()
+    scene = bench.scene
+    shelf = Shelf(bench.given_up())
+    scene.there("books", book_item("late", "a1", author_name=s("Ada")))
+    seen = []
+
+    def hide(request):
+        seen.append((bench.days.slept, len(shelf.bodies)) if isinstance(request, List) else None)
+
+    scene.tap.before = hide
+    hidden = scene.memory.list
+    at = scene.at("books", "late")
+    scene.memory.list = lambda request: without(hidden(request), at, scene) if not bench.days.slept else hidden(request)
+    redriver = bench.redrive(shelf, rest=False)
+    assert (len(shelf.bodies), redriver.tally.done) == (1, 0)
+    assert scene.item(at)["author_name"] == s("Ada")
+    redriver.rest()
+    assert scene.item(at)["author_name"] == s("Bea")
+    assert shelf.bodies == []
+    assert bench.days.slept == [60, 120]
+
+
+def without(page, at, scene):
+    table = scene.rules.tables[at.table]
+    return replace(page, items=tuple(item for item in page.items if table.key_of(item) != at))
+
+
+def test_redrive_leaves_a_batch_whose_second_look_failed():
+    """It is done when all of it is."""
+    bench = attached()
+    shelf = Shelf(bench.given_up())
+    redriver = bench.redrive(shelf, rest=False)
+
+    def throttled(_request):
+        raise StoreError("ThrottlingException")
+
+    bench.scene.tap.before = throttled
+    redriver.rest()
+    assert [left.reason for left in bench.left] == ["ThrottlingException"]
+    assert [body["redriven"]["reason"] for body in shelf.bodies] == ["ThrottlingException"]
+
+
+def test_redrive_shares_a_second_look_among_batches():
+    """Batches that ask for the same look wait for one, its whole delay after the last of them, and are done with it."""
+    bench = attached()
+    body = bench.given_up()
+    shelf = Shelf(body, body, body)
+
+    def ten_seconds_each(_where):
+        bench.days.now += 10
+
+    bench.redrive(shelf, on_entry=ten_seconds_each)
+    assert (shelf.bodies, bench.days.slept) == ([], [60])
+    assert len(bench.scene.tap.seen(List)) == 4
+
+
+def test_redrive_holds_only_so_much_while_it_waits(monkeypatch):
+    """Batches that wait for a look are in memory: with too much of them the looks come first, then the next batch."""
+    bench = attached()
+    body = bench.given_up()
+    size = len(json.dumps(body))
+    for most, slept in ((2 * size, [60]), (2 * size - 1, [60, 60]), (0, [60, 60, 60])):
+        monkeypatch.setattr(redrive, "HELD_MAX_BYTES", most)
+        shelf = Shelf(body, body, body) if most != 2 * size else Shelf(body, body)
+        bench.days.slept.clear()
+        bench.redrive(shelf)
+        assert (shelf.bodies, bench.days.slept) == ([], slept)
+
+
+def test_redrive_hands_looks_to_a_queue():
+    """With a queue for them nothing is waited for: a batch is done when its messages are safe."""
+    bench = attached()
+    shelf = Shelf(bench.given_up())
+    bench.redrive(shelf, queue=bench.scene.queue)
+    assert (shelf.bodies, bench.days.slept) == ([], [])
+    ((message, delay),) = bench.scene.queue.messages
+    assert (type(message), delay) == (PushMessage, 60)
+    shelf = Shelf(bench.given_up([]), *Shelf(batch_of(event_of(bench.scene.rules, *attached().scene.records))).bodies)
+    bench.scene.queue.broken = "QueueNotFound"
+    bench.redrive(shelf, queue=bench.scene.queue)
+    assert [left.reason.partition(":")[0] for left in bench.left] == ["QueueNotFound"]
+
+
+def test_redrive_does_not_look_for_ever():
+    """Where each look finds something new, it ends after so many, and the batch stays."""
+    bench = attached()
+    shelf = Shelf(bench.given_up())
+    numbers = iter(range(1_000))
+
+    def another(seconds):
+        bench.days.sleep(seconds)
+        bench.scene.there("books", book_item(f"b{next(numbers)}", "a1"))
+
+    bench.redrive(shelf, sleep=another)
+    assert [left.reason.partition(":")[0] for left in bench.left] == ["StillChanging"]
+    assert len(shelf.bodies) == 1
+    assert bench.days.slept == [60, 120, 240, 480, *[900] * (redrive.LOOKS_MAX - 4)]
+
+
+def test_redrive_finishes_what_is_too_much_for_one_piece(monkeypatch):
+    """The rest of a large push is worked on here too."""
+    monkeypatch.setattr(
+        redrive, "AT_ONCE", replace(redrive.AT_ONCE, fan_out_inline_max_items=3, fan_out_page_max_items=2)
+    )
+    bench = attached()
+    shelf = Shelf(bench.given_up())
+    bench.scene.there("books", *(book_item(f"b{number}", "a1") for number in range(10)))
+    bench.redrive(shelf)
+    assert shelf.bodies == []
+    books = [bench.scene.item(bench.scene.at("books", f"b{number}")) for number in range(10)]
+    assert {book["author_name"]["S"] for book in books} == {"Bea"}
+
+
+# ---------------------------------------------------------------- some rules only
+def test_redrive_of_one_rule():
+    """Failure records and messages of other rules are left alone; a batch is put through for that rule, and stays."""
+    bench = Bench()
+    bench.scene.put("shop", user("1", name=s("Ada"), email=s("a@x")), order("1", "a", 5))
+    at = bench.scene.at("shop", "USER#1", "ORDER#a")
+    shelf = Shelf(
+        bench.given_up(), failure("names", at), failure("mails", at), encode(PushMessage(("told", "names"), at)),
+        failure("mails, names", at, position="7"), failure("names.part", at),
+    )  # fmt: skip
+    tally = bench.redrive(shelf, only=frozenset({"names"})).tally
+    assert (tally.done, tally.skipped, tally.kept) == (1, 1, 2)
+    assert [left.where for left in bench.left] == ["shelf:3", "shelf:5"]
+    assert sorted(shelf.texts) == [0, 2, 3, 4, 5]
+    item = bench.scene.item(at)
+    assert item["user_name"] == s("Ada")
+    assert bench.scene.memory.item(bench.scene.at("shop", "EMAIL#a@x", "EMAIL")) is None
+    assert bench.scene.caller.calls == []
+
+
+# ---------------------------------------------------------------- out of the stream
+
+
+def test_redrive_of_one_function():
+    """Batches of other functions under a shared prefix are not touched; failure records are nobody's."""
+    bench = Bench()
+    bench.scene.there("shop", order("1", "a", 5), user("1", name=s("Ada")))
+    arn = "arn:aws:lambda:eu-west-1:123456789012:function:mine"
+    body = batch_of(event_of(bench.scene.rules, *bench.scene.records))
+    batches = [
+        {**body, "requestContext": {"functionArn": of} if of else {}} for of in (arn, f"{arn}:live", f"{arn}-not", "")
+    ]
+    for named in ("mine", arn):
+        shelf = Shelf(*batches, failure("names", bench.scene.at("shop", "USER#1", "ORDER#a")))
+        tally = bench.redrive(shelf, function=named).tally
+        assert (tally.done, tally.skipped) == (3, 2)
+        assert shelf.bodies == batches[2:]
+    said = [*Redriver(bench.scene.rules, bench.scene.world, function="mine").rehearse(Shelf(*batches))]
+    assert [words.rpartition(", of ")[2] for words in said] == [arn, f"{arn}:live"]
+
+
+class Reader(FakeStream):
+    """A stream in memory that can also be read at a sequence number."""
+
+    def iterator_at(self, stream_arn, shard_id, position):
+        self._fault("iterator_at", position)
+        if shard_id not in self.held:
+            raise ShardGoneError
+        if int(position) <= self.held[shard_id].trimmed_to:
+            raise RecordsTrimmedError
+        return json.dumps([shard_id, int(position) - 1])
+
+
+RULES_ON_SHOP = parse_rules("""
+tables: {shop: {key: {PK: S}}}
+entities: {user: {table: shop, key: {PK: "{user_id}"}}}
+rules: {seen: {derive: user.seen, as: "{user_id}!"}}
+""")
+
+
+def span(first: int, last: int, shard: str = "shard-0") -> dict:
+    info = {"shardId": shard, "startSequenceNumber": str(first), "endSequenceNumber": str(last), "streamArn": ARN}
+    return {"DDBStreamBatchInfo": info}
+
+
+class Streamed(Bench):
+    """Users u1 to u9, each with a record in a stream whose rule was never applied."""
+
+    def __init__(self) -> None:
+        super().__init__(RULES_ON_SHOP)
+        self.scene.there("shop", *({"PK": s(f"u{number}")} for number in range(1, 10)))
+        records = [
+            record(
+                number, f"u{number}", NewImage={"PK": s(f"u{number}")}, OldImage={"PK": s(f"u{number}"), "seen": s("!")}
+            )
+            for number in range(1, 10)
+        ]
+        self.stream = Reader({"shard-0": FakeShard(records=records)}, page_max_records=2)
+        self.options = {"reader": self.stream}
+
+    def seen(self) -> list[int]:
+        return [n for n in range(1, 10) if "seen" in self.scene.item(self.scene.at("shop", f"u{n}"))]
+
+
+@pytest.mark.parametrize(("first", "last"), [(1, 9), (3, 3), (3, 6), (2, 5), (9, 9)])
+def test_redrive_reads_a_span_out_of_the_stream(first, last):
+    """What a queue got names a range of the stream: its records and no others are read again, and put through."""
+    bench = Streamed()
+    shelf = Shelf(span(first, last))
+    bench.redrive(shelf)
+    assert (shelf.bodies, bench.left) == ([], [])
+    assert bench.seen() == [*range(first, last + 1)]
+
+
+@pytest.mark.parametrize(
+    ("trimmed_to", "shard", "seen"),
+    [(9, "shard-0", []), (4, "shard-0", []), (0, "shard-9", [])],
+    ids=["all", "some", "shard"],
+)
+def test_redrive_says_that_a_span_is_trimmed(trimmed_to, shard, seen):
+    """What the stream no longer holds cannot be read again; verify --repair is the way."""
+    bench = Streamed()
+    bench.stream.held["shard-0"].trimmed_to = trimmed_to
+    shelf = Shelf(span(3, 6, shard))
+    bench.redrive(shelf)
+    (left,) = bench.left
+    assert (left.reason, left.unreadable, len(shelf.bodies)) == (TRIMMED, True, 1)
+    assert "verify --repair" in left.reason
+    assert bench.seen() == seen
+
+
+def test_redrive_says_that_a_span_is_trimmed_in_part():
+    """A stream that answers from the oldest record it still has is not taken for the whole."""
+    bench = Streamed()
+    bench.stream.held["shard-0"].records[:4] = []
+    shelf = Shelf(span(3, 6))
+    bench.redrive(shelf)
+    assert bench.left[0].reason == f"some of {TRIMMED}"
+    assert bench.seen() == [5, 6]
+
+
+def test_redrive_says_that_a_span_ends_after_its_shard():
+    """A number that never comes is not waited for, in an open shard or a closed one."""
+    for closed in (False, True):
+        bench = Streamed()
+        bench.stream.held["shard-0"].closed = closed
+        bench.redrive(Shelf(span(8, 12)))
+        assert "there is no record 12 in it" in bench.left[0].reason
+        assert bench.seen() == [8, 9]
+
+
+def test_redrive_tries_a_span_again_that_could_not_be_read():
+    """A stream that does not answer is an error of the world; so is an iterator that expired."""
+    for fault in (StoreError("ThrottlingException"), IteratorExpiredError("...")):
+        bench = Streamed()
+        bench.stream.faults = {"records": [fault]}
+        shelf = Shelf(span(1, 2))
+        bench.redrive(shelf)
+        assert bench.left[0].reason in ("ThrottlingException", "IteratorExpired")
+        bench.redrive(shelf)
+        assert shelf.bodies == []
+
+
+def test_redrive_without_a_stream_leaves_spans():
+    """As where rules are tried without an account."""
+    bench = Streamed()
+    bench.redrive(Shelf(span(1, 2)), reader=None)
+    assert "holds no records" in bench.left[0].reason
+
+
+# ---------------------------------------------------------------- however late
+USERS, IDS = ("1", "2"), ("a", "b", "c")
+NAMES = st.sampled_from(["Ada", "Bea", "Cle"])
+OPS = st.one_of(
+    st.tuples(st.just("user"), st.sampled_from(USERS), NAMES, st.booleans()),
+    st.tuples(st.just("order"), st.sampled_from(USERS), st.sampled_from(IDS), st.integers(1, 9)),
+    st.tuples(st.just("post"), st.sampled_from(IDS), st.sampled_from(USERS), NAMES),
+    st.tuples(st.just("part"), st.sampled_from([("p2", "p1"), ("p3", "p1"), ("p3", "p2"), ("p2", None)])),
+    st.tuples(st.just("gone"), st.sampled_from(["shop", "posts"]), st.integers(0, 9)),
+)
+FATES = st.sampled_from(["delivered", "given up", "rejected"])
+
+
+class Application:
+    """Whoever writes what the rules copy."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+
+    def do(self, op: tuple) -> None:
+        match op:
+            case ("user", name, text, has_email):
+                mail = {"email": s(f"{name}@x")} if has_email else {}
+                self.scene.put("shop", user(name, name=s(text), rank=n(len(text)), **mail))
+            case ("order", name, order_id, total):
+                self.scene.put("shop", order(name, order_id, total))
+            case ("post", post_id, name, title):
+                self.scene.put("posts", post(post_id, name, title))
+            case ("part", (name, parent)):
+                self.scene.put("parts", every_kind.part(name, parent))
+            case ("gone", table, number):
+                items = self.scene.memory.items(table)
+                if items:
+                    key = self.scene.rules.tables[table].key_of(items[number % len(items)])
+                    if not key.values[0][2].startswith("EMAIL"):
+                        self.scene.memory.delete(key)
+
+
+def play(days: list[tuple[list[tuple], str]], *, then_redrive: bool = True) -> tuple[Bench, list[Shelf]]:
+    """Days of changes, the records of each delivered, given up, or delivered while every write is rejected; much later
+    all that failed is put through again, and the pipeline comes to rest.
+    """
+    bench = Bench(every_kind.rules_of(effects=False))
+    scene, batches = bench.scene, []
+    scene.put("parts", every_kind.part("p1"))  # a part below one without a path has none, and says so
+    scene.rest()
+    application = Application(scene)
+    for ops, fate in days:
+        for op in ops:
+            application.do(op)
+        if fate == "given up":
+            batches.append(bench.given_up())
+            continue
+        if fate == "rejected":
+            scene.tap.result = lambda _write: Result(Status.REJECTED, reason="ItemTooLarge")
+            assert scene.deliver() == []
+            scene.tap.result = lambda _write: None
+        scene.rest()
+        scene.receive()
+    scene.rest()
+    failed = bench.failed()
+    shelves = [Shelf(*batches[::-1]), failed]
+    for _ in range(2 if then_redrive else 0):  # what hung on another entry is right the second time
+        bench.redrive(*shelves)
+        scene.rest()
+    return bench, shelves
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.tuples(st.lists(OPS, min_size=1, max_size=4), FATES), min_size=1, max_size=6))
+def test_redrive_days_later_is_harmless(days):
+    """Whatever changed between a failure and its redrive, in the end every copy is what its rule says of the items as
+    they are: nothing newer was overwritten, nothing was missed. A second redrive of the same writes nothing.
+    """
+    bench, shelves = play(days)
+    assert bench.left == []
+    assert [shelf.bodies for shelf in shelves] == [[], []]
+    assert bench.drift() == []
+    again, _ = play(days, then_redrive=False)[1]
+    assert bench.redrive(again).tally.written == 0
+
+
+def test_redrive_is_what_mends_it():
+    """Without it, the same days leave drift: the fact above is about something."""
+    for fate in ("given up", "rejected"):
+        days = [([("user", "1", "Ada", True), ("order", "1", "a", 5)], fate)]
+        assert {one.rule for one in play(days, then_redrive=False)[0].drift()} >= {"tags", "mails"}
+        assert play(days)[0].drift() == []
+
+
+# ---------------------------------------------------------------- as it was recorded
+@pytest.mark.parametrize("kept", ["text", "map"])
+@pytest.mark.parametrize("event", real_events())
+def test_redrive_puts_recorded_events_through(event, kept):
+    """Every event of AWS's guides, Powertools, SAM and LocalStack, under rules that name its table, is put through
+    without a failure, and is found right the next time.
+    """
+    bench = Bench(rules_for(event))
+    (table,) = bench.scene.rules.tables
+    changes, _ = changes_of(read_event(event, bench.scene.rules))
+    for change in changes:
+        if change.new is not None:
+            bench.scene.there(table, {**change.new, "a": s("new")})
+    body = batch_of(event) if kept == "text" else {**batch_of(event), "payload": event}
+    shelf = Shelf(body, body)
+    tally = bench.redrive(shelf).tally
+    assert (shelf.bodies, bench.left, bench.recorded.failures) == ([], [], [])
+    assert tally.records == 2 * len(event["Records"])
+
+
+def test_redrive_puts_through_the_object_that_lambda_left():
+    """The on-failure object as it lay in S3, its payload a map: its one record becomes a copy, and the object goes."""
+    body = json.loads(case("events", "derived-from-localstack", "s3_on_failure_object.json").read_text())
+    bench = Bench(rules_for(body["payload"]))
+    (table,) = bench.scene.rules.tables
+    at = bench.scene.there(table, {"my_partition_key": s("hello world"), "a": s("new")})
+    shelf = Shelf(body)
+    assert bench.redrive(shelf).tally.written == 1
+    assert (shelf.bodies, bench.scene.item(at)["b"]) == ([], s("new"))
+
+
+def test_redrive_puts_through_exactly_what_was_given_up():
+    """Of the recorded records the sixth failed each time and was given up; put through again it is done, with the
+    others nothing is missing, and no other is in its batch.
+    """
+    file = case("events", "derived-from-localstack", "batch_item_failures_invocations.json")
+    records = {one["dynamodb"]["SequenceNumber"]: one for one in json.loads(file.read_text())["Records"]}
+    bench = Bench(rules_for({"Records": [*records.values()]}))
+    (table,) = bench.scene.rules.tables
+
+    def answer(event):
+        for one in event["Records"]:
+            if not one["dynamodb"]["NewImage"]["should_fail"]["BOOL"]:
+                bench.scene.there(table, {**one["dynamodb"]["NewImage"], "a": s("new"), "b": s("new")})
+        bad = [one for one in event["Records"] if one["dynamodb"]["NewImage"]["should_fail"]["BOOL"]]
+        return failed(*(one["dynamodb"]["SequenceNumber"] for one in bad))
+
+    pump = Harness(FakeShard(records=[*records.values()]), answer=answer, batch_size=3, maximum_retry_attempts=3)
+    pump.until_idle()
+    shelf = Shelf(*pump.given_up)
+    bench.scene.there(table, {"my_partition_key": s("testId5"), "a": s("new")})
+    tally = bench.redrive(shelf).tally
+    assert (tally.done, tally.records, tally.written) == (1, 1, 1)
+    assert {item["b"]["S"] for item in bench.scene.memory.items(table)} == {"new"}
+    assert len(bench.scene.memory.items(table)) == len(records)
+
+
+# ---------------------------------------------------------------- only looking
+def test_redrive_rehearsed_does_nothing():
+    """What would be put through is said in words, with keys and no value; what could not be is named; nothing is read
+    or written.
+    """
+    bench = Bench()
+    secret = "SECRETVALUE"
+    bench.scene.put("shop", user("1", name=s(secret)), order("1", "a", 5))
+    at = bench.scene.at("shop", "USER#1", "ORDER#a")
+    change = bench.scene.records[1]
+    shelf = Shelf(
+        bench.given_up(), span(1, 2), failure("names", at), encode(PullMessage(at)), encode(PushMessage(("names",), at)),
+        encode(CallMessage("called", "f.g", change)), failure("gone", at), "{",
+    )  # fmt: skip
+    bench.scene.tap.requests.clear()
+    redriver = Redriver(bench.scene.rules, bench.scene.world, on_left=bench.left.append)
+    said = [*redriver.rehearse(shelf)]
+    assert said[:3] == [
+        "2 records of shard-0, 1 to 2", "the records of shard-0, 1 to 2, read from the stream",
+        "names on shop[USER#1, ORDER#a]: Stuck",
+    ]  # fmt: skip
+    assert said[3] == "pull of shop[USER#1, ORDER#a]"
+    assert secret not in json.dumps(said)
+    assert (redriver.tally.done, redriver.tally.unreadable, len(shelf.texts)) == (5, 3, 8)
+    assert (bench.scene.tap.requests, bench.scene.caller.calls) == ([], [])

@@ -1,0 +1,446 @@
+"""A backfill in the account, in memory: the same end as a local one, whatever dies, comes twice or is told to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sync_rules.adapters.state import Held, applied
+from sync_rules.jobs.account.backfill import STOP, BackfillWork, asked_of, watched
+from sync_rules.jobs.backfill.job import Job, Selection
+from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.jobs.backfill.progress import HEAD, unfinished
+from sync_rules.jobs.backfill.scope import Scope
+from sync_rules.jobs.backfill.segments import segments
+from sync_rules.model.entities import Table
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.items import Outcome
+from sync_rules.model.writes import Result, Status
+from sync_rules.pipeline.requests import Scan
+from sync_rules.rules.fingerprints import of_each
+from tests import every_kind
+from tests.builders import order_item, s, shop, user_item
+from tests.inaccount import KilledError, Machine, SharedMemory
+from tests.unit.jobs.test_backfill_run import chain, contents, drift_of, run_of, scene_of, shops
+from tests.worlds import Scene
+
+LONG_MS = 900_000
+
+
+class Account:
+    """A deployed stack: the tables, its state, and functions that are called."""
+
+    def __init__(self, scene: Scene, state: SharedMemory | None = None, remaining=lambda: LONG_MS) -> None:
+        self.scene = scene
+        self.state = state or SharedMemory()
+        self.remaining = remaining
+
+    def work(self) -> BackfillWork:
+        return BackfillWork(
+            self.scene.rules,
+            lambda _sleep: self.scene.tap,
+            self.scene.parked,
+            self.state,
+            self.job,
+            remaining_ms=self.remaining,
+            sleep=lambda _seconds: None,
+        )
+
+    def job(self, names: frozenset[str], selection: Selection) -> Job:
+        rules = self.scene.rules
+        prints = of_each(rules)
+        scope = Scope(
+            {rules.rules[name].title: prints[rules.rules[name].title] for name in sorted(names)},
+            {"all": "id"},
+            selection.table,
+            selection.where,
+            selection.segments,
+        )
+        supplies = segments(rules, selection.segments, () if selection.table is None else (selection.table,))
+        return Job(Chosen(rules, names), supplies, scope, dict.fromkeys(rules.tables, 9))
+
+    def asked(self, **more) -> dict:
+        rules = {"rules": [], "changed": False, "table": None, "where": None, "segments": 3, "workers": 2, "rate": 0.0}
+        return {**rules, "resume": False, "restart": False, "prints": of_each(self.scene.rules), **more}
+
+    def machine(self, random: Random | None = None, execution: str = "one") -> Machine:
+        return Machine(self.work, random, execution)
+
+
+class InPeace(Random):
+    """Units in their order, and no question twice."""
+
+    def shuffle(self, _units):
+        pass
+
+    def random(self):
+        return 1.0
+
+
+def calls(remaining: list[int]):
+    """Time that runs out now and then: each call has as many looks at the clock as is said next."""
+    left = [0]
+    first = [True]
+
+    def remaining_ms() -> int:
+        if first[0]:  # the look at the beginning of a call
+            first[0], left[0] = False, remaining[0]
+            remaining.append(remaining.pop(0))
+            return LONG_MS
+        left[0] -= 1
+        if left[0] < 0:
+            first[0] = True
+            return 0
+        return LONG_MS
+
+    return remaining_ms
+
+
+@given(shops(), st.integers(1, 5))
+@settings(max_examples=60, deadline=None)
+def test_remote_backfill_ends_as_a_local_one(steps, page):
+    """Every kind of rule is brought in line as by a local backfill, and with the same totals."""
+    local, remote = scene_of(steps, page), scene_of(steps, page)
+    run = run_of(local, total=3)
+    assert run.run()
+    account = Account(remote)
+    assert account.machine(InPeace()).run(account.asked())["error"] == ""
+    assert contents(remote) == contents(local)
+    assert unfinished(account.state) is None
+    seen = watched(account.state, remote.rules)
+    assert seen.totals == run.totals
+    assert applied(account.state) == of_each(remote.rules)
+
+
+@given(shops(), st.integers(1, 4), st.lists(st.integers(1, 40), max_size=5), st.integers(0, 99))
+@settings(max_examples=100, deadline=None)
+def test_remote_backfill_survives_workers_that_die_and_questions_that_come_twice(steps, page, deaths, seed):
+    """Killed at any request or save, asked twice, in any order: in the end nothing drifts but what is stuck, and a
+    local backfill has nothing to write.
+    """
+    disturbed = scene_of(steps, page)
+    account = Account(disturbed)
+    left = list(deaths)
+
+    def tick(*_: object) -> None:
+        if left:
+            left[0] -= 1
+            if left[0] == 0:
+                left.pop(0)
+                raise KilledError
+
+    disturbed.tap.before = account.state.before = tick
+    machine = account.machine(Random(seed))
+    said = machine.run(account.asked()) if not deaths else _insisting(account, machine)
+    assert said["error"] == ""
+    left.clear()
+    assert unfinished(account.state) is None
+    assert [one for one in drift_of(disturbed) if one.mendable] == []
+    after = run_of(disturbed)
+    assert after.run()
+    assert after.totals.wrote == 0
+
+
+def _insisting(account: Account, machine: Machine) -> dict:
+    """A user who goes on until it is done."""
+    for number in range(20):
+        machine.execution = f"run{number}"
+        begun = unfinished(account.state) is not None
+        try:
+            said = machine.run(account.asked(resume=begun))
+        except KilledError:
+            continue
+        if not said["error"]:
+            return said
+    raise AssertionError("it is never done")
+
+
+def orders(count: int = 30, page: int = 2) -> Scene:
+    scene = Scene(shop())
+    scene.memory.page_items = lambda limit: min(limit, page)
+    for i in range(count):
+        scene.there("shop", user_item(str(i), name=s("Ada")), order_item(str(i), "1"))
+    return scene
+
+
+def test_remote_backfill_goes_on_when_time_is_up():
+    """A call that is short of time saves where it is and says that it is not done; the next one writes nothing again."""
+    scene = orders()
+    account = Account(scene, remaining=calls([9, 12, 10]))
+    machine = account.machine(InPeace())
+    assert machine.run(account.asked(segments=1))["error"] == ""
+    assert len(scene.tap.writes) == 30
+    assert len(scene.tap.seen(Scan)) >= 30
+    assert drift_of(scene) == []
+
+
+def test_remote_backfill_needs_time_to_begin_with():
+    """A function whose time limit lets it do nothing says so, instead of being called for ever."""
+    account = Account(orders(), remaining=lambda: 5_000)
+    machine = account.machine(InPeace())
+    assert machine.run(account.asked())["error"] == "NotAllDone"
+    with pytest.raises(UserError, match="raise the function's timeout"):
+        account.work().unit("shop/0-of-3", {})
+
+
+def test_remote_backfill_leaves_a_segment_and_goes_on_with_it_later():
+    """A segment that cannot be read is left with its reason, the others are done; going on does that one only."""
+    scene = orders()
+    account = Account(scene)
+
+    def before(request: object) -> None:
+        if isinstance(request, Scan) and request.segment == 1:
+            raise StoreError("ThrottlingException", "table shop")
+
+    scene.tap.before = before
+    said = account.machine().run(account.asked())
+    assert said["error"] == "NotAllDone"
+    assert "1 not done" in said["cause"]
+    assert "shop/1-of-3: ThrottlingException: table shop" in said["cause"]
+    assert applied(account.state) == {}
+    scene.tap.before = lambda _request: None
+    later = account.machine(execution="two")
+    assert later.run(account.asked(resume=True))["error"] == ""
+    assert later.units == ["shop/1-of-3"]
+    assert drift_of(scene) == []
+    assert watched(account.state, scene.rules).totals.items == 60
+
+
+def test_remote_backfill_refuses_what_is_unfinished():
+    """One that was left is neither begun again nor forgotten, unless the user says so."""
+    scene = orders()
+    account = Account(scene)
+    scene.tap.before = lambda request: (_ for _ in ()).throw(StoreError("X")) if isinstance(request, Scan) else None
+    account.machine().run(account.asked())
+    scene.tap.before = lambda _request: None
+    said = account.machine(execution="two").run(account.asked())
+    assert said["error"] == "Refused"
+    assert "--resume" in said["cause"]
+    assert account.machine(execution="three").run(account.asked(restart=True))["error"] == ""
+    assert drift_of(scene) == []
+    assert account.machine(execution="four").run(account.asked(resume=True))["error"] == "Refused"
+
+
+def test_remote_backfill_refuses_rules_that_are_not_deployed():
+    """Who has other rules than those that run is told which."""
+    account = Account(orders())
+    said = account.machine().run(account.asked(prints={"user-name-on-orders": "other", "new": "1"}))
+    assert said["error"] == "Refused"
+    assert "deploy first" in said["cause"]
+    assert "new: is not there" in said["cause"]
+    assert "user-name-on-orders: says something else" in said["cause"]
+    assert account.state.documents == {}
+
+
+def test_remote_backfill_refuses_tables_that_are_not_its_own():
+    """The same rules on the tables of another stage are another stack's, by name or by ARN."""
+    account = Account(orders())
+    tables = {name: table.physical_name for name, table in account.scene.rules.tables.items()}
+    said = account.machine().run(account.asked(tables=tables | {"shop": "arn:aws:dynamodb:x:1:table/dev-shop"}))
+    assert said["error"] == "Refused"
+    assert (
+        f"table shop: the stack has {tables['shop']}, your rules file arn:aws:dynamodb:x:1:table/dev-shop"
+        in said["cause"]
+    )
+    assert account.state.documents == {}
+    assert account.machine().run(account.asked(tables=tables))["error"] == ""
+
+
+def test_remote_backfill_stops_when_told_and_goes_on():
+    """Told to stop, workers stop after the writes in hand; the machine ends; going on writes the rest and no more."""
+    scene = orders()
+    account = Account(scene)
+
+    def before(request: object) -> None:
+        if len(scene.tap.writes) > 5:
+            account.state.save(STOP, {"execution": "one"})
+
+    scene.tap.before = before
+    machine = account.machine(InPeace())
+    machine.make = lambda: _impatient(account)
+    said = machine.run(account.asked())
+    assert said["error"] == "Stopped"
+    stopped_at = len(scene.tap.writes)
+    assert stopped_at < 30
+    scene.tap.before = lambda _request: None
+    assert account.machine(execution="two").run(account.asked(resume=True))["error"] == ""
+    assert len(scene.tap.writes) == 30
+    assert drift_of(scene) == []
+
+
+def _impatient(account: Account) -> BackfillWork:
+    """Looks at the state each time."""
+    ticks = iter(range(0, 10**9, 10))
+    work = account.work()
+    work._clock = lambda: next(ticks)
+    return work
+
+
+def test_remote_backfill_takes_over_a_segment_from_a_worker_that_still_runs():
+    """Two workers on one segment: the one that was taken for dead is refused at its next save and takes nothing back,
+    and the round has another one behind it, for what it wrote is counted nowhere.
+    """
+    scene = chain(6, page=1)
+    account = Account(scene)
+    machine = account.machine(InPeace())
+    begun = machine.ask({"do": "begin", "asked": account.asked(segments=1), "execution": "one"})
+    question = {"do": "unit", "unit": "parts/0-of-1", "run": begun["run"]}
+    inside = [False]
+
+    def before(request: object) -> None:
+        if isinstance(request, Scan) and request.cursor is not None and not inside[0]:
+            inside[0] = True
+            assert machine.ask(question)["done"]  # the retry comes, and ends, while this one is at work
+
+    scene.tap.before = before
+    with pytest.raises(StoreError, match="another worker"):
+        machine.ask(question)
+    found = account.state.documents["backfill/parts/0-of-1"]
+    assert (found["done"], found["holder"], found["broken"]) == (True, None, True)
+    scene.tap.before = lambda _request: None
+    machine.answer = machine.ask({"do": "end", "run": begun["run"]})
+    assert machine.answer["more"]
+    assert machine.go_on()["error"] == ""
+    assert drift_of(scene) == []
+
+
+def test_remote_backfill_that_lost_a_workers_count_takes_another_round():
+    """All that the first round wrote was written by a worker that died before it could say so: without another round
+    the children of what it wrote would be left wrong.
+    """
+    scene = chain(0)
+    scene.there("parts", *(every_kind.part(name) for name in ("x", "y", "z")))
+    least, child, root = (item["part_id"]["S"] for item in scene.memory.scan(Scan("parts", 3)).items)
+    scene.there("parts", every_kind.part(least, child), every_kind.part(child, root))
+    scene.memory.page_items = lambda limit: min(limit, 1)
+    account = Account(scene)
+    died, now = [False], [0.0]
+
+    def dies(_name: str) -> None:
+        if any("path" in item for item in scene.memory.items("parts")) and not died[0]:
+            died[0] = True
+            raise KilledError
+
+    def later(_request: object) -> None:
+        now[0] += 2  # each page is saved
+
+    def work() -> BackfillWork:
+        made = account.work()
+        made._clock = lambda: now[0]
+        return made
+
+    account.state.before, scene.tap.before = dies, later
+    machine = account.machine(InPeace())
+    machine.make = work
+    assert machine.run(account.asked(segments=1))["error"] == ""
+    assert died[0]
+    assert drift_of(scene) == []
+    assert scene.parked.told == []
+
+
+def test_remote_backfill_asked_twice_to_end_moves_on_once():
+    """The answer to an end was lost: the next one says the same, though workers are at it already."""
+    scene = chain(4)
+    account = Account(scene)
+    machine = account.machine(InPeace())
+    machine.answer = machine.ask({"do": "begin", "asked": account.asked(segments=2), "execution": "one"})
+    for unit in machine.answer["units"]:
+        machine.work(unit)
+    end = {"do": "end", "run": machine.answer["run"]}
+    first = machine.ask(end)
+    machine.answer = first
+    machine.work(first["units"][0])
+    second = machine.ask(end)
+    assert second["run"] == first["run"]
+    assert second["units"] == first["units"][1:]
+    machine.answer = first
+    assert machine.go_on()["error"] == ""
+    assert machine.ask({"do": "end", "run": machine.answer["run"] or first["run"]})["error"] == ""
+    assert drift_of(scene) == []
+
+
+def test_remote_backfill_of_changed_rules_only():
+    """With --changed what was done already is not gone over; when all was, nothing is."""
+    scene = orders()
+    account = Account(scene)
+    assert account.machine().run(account.asked())["error"] == ""
+    scene.tap.requests.clear()
+    said = account.machine(execution="two").run(account.asked(changed=True))
+    assert said["error"] == ""
+    assert scene.tap.requests == []
+
+
+def test_remote_backfill_of_too_many_units_is_refused():
+    """A state takes only so much."""
+    account = Account(orders())
+    said = account.machine().run(account.asked(segments=5_000))
+    assert said["error"] == "Refused"
+    assert "fewer --segments" in said["cause"]
+
+
+def test_remote_backfill_keeps_what_failed_out_of_what_is_applied():
+    """A rule of which an item failed each time does not count as done."""
+    scene = orders(3)
+    bad = scene.at("shop", "USER#1", "ORDER#1")
+    scene.tap.result = lambda write: Result(Status.FAILED, reason="InternalServerError") if write.key == bad else None
+    account = Account(scene)
+    assert account.machine().run(account.asked())["error"] == ""
+    assert applied(account.state) == {}
+    assert watched(account.state, scene.rules).totals.count(Outcome.FAILED) == 1
+
+
+def test_held_is_refused_where_another_saved():
+    """Nobody saves over what they have not seen."""
+    state = SharedMemory()
+    one, two = Held(state), Held(state)
+    assert one.load(HEAD) is two.load(HEAD) is None
+    one.save(HEAD, {"a": 1})
+    with pytest.raises(StoreError, match="StateTaken"):
+        two.save(HEAD, {"a": 2})
+    assert state.load(HEAD) == {"a": 1}
+
+
+def test_begin_that_lost_a_race_leaves_no_trace_in_the_other():
+    """Two begin at the same moment and one is refused: what it was asked for is not noted as done when the other ends."""
+    account = Account(scene_of([], 3))
+    mine, other = sorted(rule.title for rule in account.scene.rules.rules.values())[:2]
+    first, second = account.machine(execution="first"), account.machine(execution="second")
+    begun: list[bool] = []
+
+    def begin_meanwhile(name: str) -> None:
+        if name == asked_of("second") and not begun:
+            begun.append(True)
+            first.answer = first.ask({"do": "begin", "asked": account.asked(rules=[mine]), "execution": "first"})
+
+    account.state.before = begin_meanwhile
+    with suppress(StoreError):  # the head was taken meanwhile
+        second.ask({"do": "begin", "asked": account.asked(rules=[other]), "execution": "second"})
+    said = second.ask({"do": "begin", "asked": account.asked(rules=[other]), "execution": "second"})
+    assert (begun, said["error"]) == ([True], "Refused")
+    first.go_on()
+    assert set(applied(account.state)) == {mine}
+
+
+def test_begin_forgets_what_the_one_before_was_asked_for():
+    """There is one such document, however many backfills there were."""
+    account = Account(scene_of([], 3))
+    for number in range(3):
+        account.machine(execution=f"run-{number}").run(account.asked(restart=number > 0))
+    assert [name for name in account.state.documents if name.startswith("backfill-remote")] == [asked_of("run-2")]
+
+
+def test_remote_backfill_shares_the_limit_of_a_table(monkeypatch):
+    """Each of its workers takes its part of what the rules file allows."""
+    made: list[tuple[Mapping[str, Table], int]] = []
+    monkeypatch.setattr(
+        "sync_rules.jobs.account.backfill.Budget", lambda tables, writers: made.append((tables, writers))
+    )
+    account = Account(chain(4))
+    account.machine(InPeace()).run(account.asked(workers=2))
+    assert made
+    assert all(one == (account.scene.rules.tables, 2) for one in made)

@@ -1,0 +1,373 @@
+"""A redrive in the account, in memory: place by place, in as many calls as it takes, and never without an end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from sync_rules.adapters.sqs import utc_now
+from sync_rules.jobs.account import redrive
+from sync_rules.jobs.account.redrive import RedriveWork, told, total
+from sync_rules.jobs.redrive.redriver import Redriver
+from sync_rules.model.errors import StoreError
+from sync_rules.model.items import Failure
+from sync_rules.pipeline.failed_entries import Entry
+from sync_rules.pipeline.failure_records import failure_record
+from sync_rules.rules.fingerprints import of_each
+from tests.builders import order_item, s, shop, user_item
+from tests.inaccount import KilledError, Machine, SharedMemory
+from tests.unit.jobs.test_remote_backfill import LONG_MS, InPeace
+from tests.worlds import Scene
+
+
+class Box:
+    """Texts by their number. Before it gives any, `before` may raise."""
+
+    def __init__(self, *texts: str) -> None:
+        self.lies = dict(enumerate(texts))
+        self.closed = 0
+        self.before: Callable[[], object] = lambda: None
+
+    @property
+    def texts(self) -> list[str]:
+        return [*self.lies.values()]
+
+    def place(self) -> Box:
+        return self
+
+    def entries(self):
+        self.before()
+        for number, text in [*self.lies.items()]:
+            yield Entry(text.encode(), f"box {number}", number)
+
+    def remove(self, entry):
+        del self.lies[entry.handle]
+
+    def replace(self, entry, text):
+        self.lies[entry.handle] = text
+
+    def close(self):
+        self.closed += 1
+
+
+class Marked:
+    """A MarkedPlace on another place: those that the calls before were given are left out."""
+
+    hidden_seconds = 960
+    held = 0
+
+    def __init__(self, place, mark: str) -> None:
+        self.seen = json.loads(mark or "[]")
+        self.place = place
+
+    @property
+    def mark(self) -> str:
+        return json.dumps(self.seen)
+
+    def entries(self):
+        for entry in self.place.entries():
+            if entry.handle not in self.seen:
+                self.seen.append(entry.handle)
+                yield entry
+
+    def remove(self, entry):
+        self.place.remove(entry)
+
+    def replace(self, entry, text):
+        self.place.replace(entry, text)
+
+    def close(self):
+        self.place.close()
+
+
+class Queue:
+    """What a call takes is hidden until it lets it go; of one that dies, for longer than a redrive takes."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = list(texts)
+        self.hidden: set[str] = set()
+        self.gone = False  # the call that is at work
+
+    def place(self) -> Taken:
+        self.gone = False
+        return Taken(self)
+
+
+class Taken:
+    """The messages that one call took."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.mine: list[str] = []
+
+    def entries(self):
+        for text in [*self.queue.texts]:
+            if text not in self.queue.hidden:
+                self.queue.hidden.add(text)
+                self.mine.append(text)
+                yield Entry(text.encode(), "queue", text)
+
+    def remove(self, entry):
+        self.queue.texts.remove(entry.handle)
+
+    def replace(self, entry, text):
+        pass
+
+    def close(self):
+        if not self.queue.gone:
+            self.queue.hidden -= {*self.mine}
+
+
+class Clock:
+    """The time of one call after the other: each request to a store takes some of it."""
+
+    def __init__(self, scene: Scene, request_ms: int) -> None:
+        self.left = LONG_MS
+        self.calls = 0
+        self.request_ms = request_ms
+        scene.tap.before = self.tick
+
+    def tick(self, _request) -> None:
+        self.left -= self.request_ms
+
+    def remaining_ms(self) -> int:
+        return self.left
+
+    def begin(self) -> None:
+        self.left = LONG_MS
+        self.calls += 1
+
+
+def text_of(scene: Scene, order_id: str, rule: str = "user-name-on-orders") -> str:
+    return json.dumps(failure_record(Failure(rule, scene.at("shop", "USER#1", f"ORDER#{order_id}"), "X"), utc_now()))
+
+
+def orders() -> Scene:
+    scene = Scene(shop())
+    scene.there("shop", user_item("1", name=s("Ada")), *(order_item("1", str(i)) for i in range(6)))
+    return scene
+
+
+def batch_of(scene: Scene, *records: dict) -> str:
+    """A batch that Lambda gave up."""
+    table = scene.rules.tables["shop"]
+    arn = f"arn:aws:dynamodb:us-east-1:1:table/{table.physical_name}/stream/x"
+    event = {
+        "Records": [
+            {
+                "eventID": str(number),
+                "eventName": "MODIFY" if "OldImage" in record else "INSERT",
+                "eventSourceARN": arn,
+                "dynamodb": {
+                    "Keys": {name: record["NewImage"][name] for name in ("PK", "SK")},
+                    "SequenceNumber": str(10**21 + number),
+                    "StreamViewType": "NEW_AND_OLD_IMAGES",
+                    **record,
+                },
+            }
+            for number, record in enumerate(records)
+        ]
+    }
+    info = {"shardId": "shard", "startSequenceNumber": "1", "endSequenceNumber": "2", "streamArn": arn}
+    return json.dumps({"DDBStreamBatchInfo": info, "payload": json.dumps(event)})
+
+
+def machine_of(scene: Scene, boxes: dict, state: SharedMemory, remaining, begin=lambda: None) -> Machine:
+    def place_of(box) -> Callable[[str], Marked]:
+        return lambda mark: Marked(box.place(), mark)
+
+    def make() -> RedriveWork:
+        begin()
+        return RedriveWork(
+            scene.rules,
+            lambda only, remaining_ms: Redriver(
+                scene.rules, scene.world, queue=scene.queue, only=only, remaining_ms=remaining_ms
+            ),
+            {name: place_of(box) for name, box in boxes.items()},
+            state,
+            remaining_ms=remaining,
+        )
+
+    return Machine(make, InPeace())
+
+
+def asked(scene: Scene, *rules: str) -> dict:
+    return {"rules": list(rules), "prints": of_each(scene.rules)}
+
+
+def test_remote_redrive_goes_through_all_places():
+    """What succeeds is gone from its place, what nobody can read stays; the figures are of all places."""
+    scene, state = orders(), SharedMemory()
+    boxes = {"failures": Box(text_of(scene, "1"), text_of(scene, "2")), "batches": Box("?")}
+    assert machine_of(scene, boxes, state, lambda: LONG_MS).run(asked(scene))["error"] == ""
+    tally = total(told(state, "one", boxes).values())
+    assert (tally.done, tally.written, tally.unreadable) == (2, 2, 1)
+    assert (boxes["failures"].texts, boxes["batches"].texts) == ([], ["?"])
+    assert boxes["failures"].closed == 1
+    assert scene.item(scene.at("shop", "USER#1", "ORDER#1"))["user_name"] == s("Ada")
+
+
+def test_remote_redrive_short_of_time_goes_on_and_ends():
+    """A call takes what it has time for, and the next goes on, until all were tried."""
+    scene, state = orders(), SharedMemory()
+    gone = text_of(scene, "1", rule="gone")
+    box = Box(gone, *(text_of(scene, str(i)) for i in range(6)))
+    clock = Clock(scene, 300_000)  # two requests for each that can be put through
+    machine = machine_of(scene, {"failures": box}, state, clock.remaining_ms, clock.begin)
+    assert machine.run(asked(scene))["error"] == ""
+    tally = total(told(state, "one", ["failures"]).values())
+    assert (tally.done, tally.unreadable) == (6, 1)
+    assert box.texts == [gone]
+    assert box.closed > 2
+
+
+def test_remote_redrive_tries_those_behind_what_fails_again():
+    """However many fail again first, and use up the time of a call, each entry is tried once and counted once."""
+    scene, state = orders(), SharedMemory()
+    stuck = [text_of(scene, str(i)) for i in range(3)]
+    box = Box(*stuck, *(text_of(scene, str(i)) for i in range(3, 6)))
+    clock = Clock(scene, 0)
+
+    def before(_request) -> None:
+        clock.left = 100_000  # too little to begin another
+        if clock.calls < 5:  # that of begin, and four of the unit
+            raise StoreError("Throttled")
+
+    scene.tap.before = before
+    assert machine_of(scene, {"failures": box}, state, clock.remaining_ms, clock.begin).run(asked(scene))["error"] == ""
+    tally = total(told(state, "one", ["failures"]).values())
+    assert (tally.again, tally.done) == (3, 3)
+    assert [json.loads(text)["reason"] for text in box.texts] == ["Throttled"] * 3
+
+
+def test_remote_redrive_of_one_rule_goes_through_batches_that_are_kept():
+    """A batch that is put through for some rules stays, and those behind it have their turn all the same."""
+    scene, state = orders(), SharedMemory()
+    box = Box(*(batch_of(scene, {"NewImage": order_item("1", str(i))}) for i in range(6)))
+    texts = [*box.texts]
+    clock = Clock(scene, 200_000)  # two requests for each
+    machine = machine_of(scene, {"batches": box}, state, clock.remaining_ms, clock.begin)
+    assert machine.run(asked(scene, "user-name-on-orders"))["error"] == ""
+    tally = total(told(state, "one", ["batches"]).values())
+    assert (tally.kept, tally.again, tally.unreadable) == (6, 0, 0)
+    assert box.texts == texts
+    assert clock.calls > 3
+    for number in range(6):
+        assert scene.item(scene.at("shop", "USER#1", f"ORDER#{number}"))["user_name"] == s("Ada")
+
+
+def test_remote_redrive_after_a_call_died_is_not_done():
+    """What a call that died had in hand is hidden from the next: it goes on, and says when what is hidden comes back."""
+    scene, state = orders(), SharedMemory()
+    queue = Queue(*(text_of(scene, str(i)) for i in range(6)))
+    requests = [0]
+
+    def before(_request) -> None:
+        requests[0] += 1
+        if requests[0] == 6:
+            queue.gone = True
+            raise KilledError
+
+    scene.tap.before = before
+    said = machine_of(scene, {"failures": queue}, state, lambda: LONG_MS).run(asked(scene))
+    assert said["error"] == "NotAllDone"
+    assert "failures: a call died with messages in hand; they come back within 16 minutes" in said["cause"]
+    assert len(queue.texts) == 1
+    assert queue.hidden.issuperset(queue.texts)
+    queue.hidden.clear()
+    machine = machine_of(scene, {"failures": queue}, state, lambda: LONG_MS)
+    machine.execution = "two"
+    assert machine.run(asked(scene))["error"] == ""
+    assert queue.texts == []
+
+
+def test_remote_redrive_whose_calls_all_die_says_so():
+    """The reason stands there before a call begins."""
+    scene, state = orders(), SharedMemory()
+
+    def before(_request) -> None:
+        raise KilledError
+
+    scene.tap.before = before
+    said = machine_of(scene, {"failures": Box(text_of(scene, "1"))}, state, lambda: LONG_MS).run(asked(scene))
+    assert "failures: a call died" in said["cause"]
+
+
+def test_remote_redrive_that_cannot_let_go_is_not_done(monkeypatch):
+    """Messages that a call could not let go of are hidden like those of one that died."""
+    monkeypatch.setattr(Marked, "held", 1)
+    scene, state = orders(), SharedMemory()
+    said = machine_of(scene, {"failures": Box()}, state, lambda: LONG_MS).run(asked(scene))
+    assert "they come back within 16 minutes" in said["cause"]
+
+
+def test_remote_redrive_of_a_place_that_fails_says_why():
+    """What a place answered each time is the reason; and when it answers again, the unit goes on to its end."""
+    scene, state = orders(), SharedMemory()
+    box = Box(text_of(scene, "1"))
+    troubles = ["SlowDown"] * 3
+
+    def before() -> None:
+        if troubles:
+            raise StoreError(troubles.pop())
+
+    box.before = before
+    machine = machine_of(scene, {"failures": box}, state, lambda: LONG_MS)
+    assert "failures: SlowDown" in machine.run(asked(scene))["cause"]
+    machine.answer = {"run": {"execution": "one", "rules": []}}
+    machine.work("failures")
+    assert machine.ask({"do": "end", **machine.answer})["error"] == ""
+    assert box.texts == []
+
+
+def test_remote_redrive_with_too_many_that_stay_comes_to_an_end(monkeypatch):
+    """When it can no longer be told which were tried, it ends and says so."""
+    monkeypatch.setattr(redrive, "MARK_MAX_CHARS", 2)
+    scene, state = orders(), SharedMemory()
+    box = Box(*(text_of(scene, str(i)) for i in range(6)))
+    clock = Clock(scene, LONG_MS)
+    said = machine_of(scene, {"failures": box}, state, clock.remaining_ms, clock.begin).run(asked(scene))
+    assert "failures: TooManyStay" in said["cause"]
+    assert box.closed == 1
+
+
+def test_remote_redrive_ends_a_heavy_batch_in_time():
+    """Once time is up no more of a batch is begun; it stays, with the reason, and is counted."""
+    scene, state = Scene(shop()), SharedMemory()
+    for user in range(20):
+        scene.there("shop", user_item(str(user), name=s("Ada")), *(order_item(str(user), str(i)) for i in range(50)))
+    renamed = [
+        {"NewImage": user_item(str(user), name=s("Ada")), "OldImage": user_item(str(user), name=s("Bob"))}
+        for user in range(20)
+    ]
+    scene.queue.broken = "Down"  # or the pushes would be handed over
+    box = Box(batch_of(scene, *renamed))
+    clock = Clock(scene, LONG_MS)
+    scene.tap.requests.clear()
+    assert machine_of(scene, {"batches": box}, state, clock.remaining_ms, clock.begin).run(asked(scene))["error"] == ""
+    assert len(scene.tap.requests) <= 3
+    tally = total(told(state, "one", ["batches"]).values())
+    assert (tally.again, tally.done) == (1, 0)
+    (kept,) = box.texts
+    assert json.loads(kept)["redriven"]["reason"] in ("OutOfTime", "Down")
+
+
+def test_remote_redrive_of_rules_that_are_not_there_is_refused():
+    """A rule that is not deployed is said to be missing."""
+    scene = orders()
+    said = machine_of(scene, {}, SharedMemory(), lambda: LONG_MS).run(asked(scene, "nobody"))
+    assert (said["error"], "nobody" in said["cause"]) == ("Refused", True)
+
+
+def test_remote_redrive_says_which_place_could_not_be_gone_through():
+    """A place that does not answer is left, and named."""
+    scene = orders()
+
+    scene_state = SharedMemory()
+    box = Box(text_of(scene, "1"))
+    machine = machine_of(scene, {"failures": box, "batches": Box()}, scene_state, lambda: LONG_MS)
+    machine.work = lambda unit: None if unit == "batches" else Machine.work(machine, unit)
+    said = machine.run(asked(scene))
+    assert said["error"] == "NotAllDone"
+    assert "batches: NotFinished" in said["cause"]
+    assert box.texts == []

@@ -1,0 +1,159 @@
+"""The deployed stack as a user finds it: what is missing is named, and an execution's end is told in plain words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from botocore.exceptions import ClientError
+
+from sync_rules.jobs.account.stack import Execution, Machine, Stack, stack_of
+from sync_rules.model.errors import StoreError, UserError
+
+ARN = "arn:aws:states:us-east-1:111122223333:stateMachine:s-backfill"
+
+
+class Client:
+    """A client of boto3: `answers` by name of the call; what it was asked is kept."""
+
+    meta = SimpleNamespace(region_name="eu-west-1", endpoint_url="https://x")
+
+    def __init__(self, **answers) -> None:
+        self.answers = answers
+        self.asked: list[tuple[str, dict]] = []
+
+    def __getattr__(self, name):
+        def call(**parameters):
+            self.asked.append((name, parameters))
+            answer = self.answers[name]
+            answer = answer.pop(0) if isinstance(answer, list) else answer
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return call
+
+
+def test_stack_that_is_not_there_is_named():
+    """The message says name, region and cure."""
+    error = ClientError({"Error": {"Code": "ValidationError", "Message": "x"}}, "DescribeStacks")
+    with pytest.raises(UserError, match=r"no stack shop in region eu-west-1: deploy it .* --stack"):
+        stack_of(Client(describe_stacks=error), "shop")
+
+
+def test_stack_that_is_another_ones_is_named():
+    """A stack without the output is none of ours."""
+    outputs = [{"OutputKey": "A", "OutputValue": "1"}]
+    stack = stack_of(Client(describe_stacks={"Stacks": [{"Outputs": outputs}]}), "shop")
+    assert stack == Stack("shop", "eu-west-1", {"A": "1"})
+    assert stack.output("A") == "1"
+    with pytest.raises(UserError, match="no output BackfillMachineArn"):
+        stack.output("BackfillMachineArn")
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "well"),
+    [
+        ("SUCCEEDED", "", True),
+        ("FAILED", "NotAllDone", False),
+        ("FAILED", "Stopped", False),
+        ("ABORTED", "", False),
+        ("TIMED_OUT", "", False),
+    ],
+)
+def test_execution_is_well_when_all_is_done(status, error, well):
+    """What was left or stopped is no success, and no error either."""
+    assert Execution("x", status, error, "why").well() is well
+
+
+def test_execution_that_broke_says_why():
+    """What a function refused is the user's; what it raised is shown without the JSON around it."""
+    with pytest.raises(UserError, match=r"^no such rule$"):
+        Execution("x", "FAILED", "Refused", "no such rule").well()
+    cause = json.dumps({"errorMessage": "TableNotFound: state", "errorType": "StoreError", "stackTrace": []})
+    with pytest.raises(StoreError, match=r"^StoreError: x: TableNotFound: state$"):
+        Execution("x", "FAILED", "StoreError", cause).well()
+
+
+def test_execution_that_was_refused_ends_well_and_is_the_users_mistake():
+    """No alarm rings for what could not begin: it is in the answer of an execution that succeeded."""
+    output = json.dumps({"more": False, "units": [], "error": "Refused", "cause": "no such rule"})
+    machine = Machine(Client(describe_execution={"status": "SUCCEEDED", "output": output}), ARN)
+    with pytest.raises(UserError, match=r"^no such rule$"):
+        machine.execution("x").well()
+    for text in ("", "[]", json.dumps({"error": "", "cause": ""})):
+        machine = Machine(Client(describe_execution={"status": "SUCCEEDED", "output": text}), ARN)
+        assert machine.execution("x").well()
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [
+        ({"more": True, "error": ""}, "Map"),
+        ({"more": False, "error": ""}, "Succeed"),
+        ({"more": False, "error": "Refused"}, "Succeed"),
+        ({"more": False, "error": "NotAllDone"}, "Fail"),
+        ({"more": False, "error": "Stopped"}, "Fail"),
+    ],
+    ids=["more", "done", "refused", "left", "stopped"],
+)
+def test_machine_fails_for_what_is_left_and_not_for_what_is_refused(answer, state):
+    """Failed executions raise an alarm, so only what somebody has to look at is one."""
+    states = json.loads((Path(__file__).parents[3] / "infra/machine.asl.json").read_text())["States"]
+
+    def holds(choice: dict) -> bool:
+        if "Not" in choice:
+            return not holds(choice["Not"])
+        (expected,) = (choice[name] for name in ("BooleanEquals", "StringEquals") if name in choice)
+        return answer[choice["Variable"].removeprefix("$.")] == expected
+
+    there = next((one["Next"] for one in states["Look"]["Choices"] if holds(one)), states["Look"]["Default"])
+    assert states[there]["Type"] == state
+
+
+def test_machine_waits_until_it_has_begun_or_ended():
+    """It looks again until what is there once it has begun is there, or it has ended; and not for ever."""
+    waits: list[float] = []
+    runs = {"status": "RUNNING"}
+    found = iter([None, {}, {"said": ""}])
+    now = Machine(Client(describe_execution=runs), ARN).begun("one", lambda: next(found), sleep=waits.append)
+    assert (now, len(waits)) == (Execution("one", "RUNNING"), 2)
+    ended = Machine(Client(describe_execution=[runs, {"status": "ABORTED"}]), ARN)
+    assert ended.begun("one", lambda: None, sleep=waits.append) == Execution("one", "ABORTED")
+    waits.clear()
+    assert Machine(Client(describe_execution=runs), ARN).begun("one", lambda: None, sleep=waits.append) is None
+    assert 50 <= sum(waits) <= 70
+
+
+def test_machine_watches_until_the_end():
+    """It looks while it runs, and once more at its end."""
+    states = [{"status": "RUNNING"}, {"status": "RUNNING"}, {"status": "FAILED", "error": "E", "cause": "c"}]
+    client = Client(describe_execution=states)
+    looks: list[int] = []
+    ended = Machine(client, ARN).watch("one", lambda: looks.append(1), sleep=lambda _seconds: None)
+    assert (ended, len(looks)) == (Execution("one", "FAILED", "E", "c"), 3)
+    assert client.asked[0][1] == {"executionArn": ARN.replace("stateMachine", "execution") + ":one"}
+
+
+def test_machine_that_is_left_goes_on():
+    """Ctrl-C ends the watching and says that the execution goes on."""
+
+    def left(_seconds):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match="one goes on in the account"):
+        Machine(Client(describe_execution={"status": "RUNNING"}), ARN).watch("one", lambda: None, sleep=left)
+
+
+def test_machine_starts_and_stops_executions_by_name():
+    """The name says what it is, and the input what was asked."""
+    client = Client(start_execution={}, stop_execution={}, list_executions={"executions": [{"name": "a"}]})
+    machine = Machine(client, ARN)
+    name = machine.start("backfill", {"rate": 5})
+    assert name.startswith("backfill-")
+    assert json.loads(client.asked[0][1]["input"]) == {"rate": 5}
+    machine.stop(name)
+    assert client.asked[1][1]["executionArn"].endswith(f":execution:s-backfill:{name}")
+    assert machine.running() == ["a"]

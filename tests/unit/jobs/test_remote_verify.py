@@ -1,0 +1,560 @@
+"""A verify in the account, in memory: the figures and the report of a local one, whatever dies or comes twice."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sync_rules.audit import ledger_balance
+from sync_rules.audit.drift_report import open_report, totals
+from sync_rules.audit.verifier import Verifier
+from sync_rules.cli.account import Account as Deployed
+from sync_rules.cli.commands import verify as verify_command
+from sync_rules.jobs.account import verify as remote
+from sync_rules.jobs.account.stack import Execution, Stack
+from sync_rules.jobs.account.verify import VerifyWork
+from sync_rules.jobs.account.verify_report import tally_of
+from sync_rules.jobs.account.verify_unit import head_of, sample
+from sync_rules.model.errors import StoreError
+from sync_rules.pipeline.requests import Read, Scan
+from sync_rules.rules.fingerprints import of_each
+from tests import every_kind
+from tests.builders import n, s
+from tests.inaccount import KilledError, Machine, SharedMemory
+from tests.unit.jobs.test_backfill_run import RULES, drift_of, scene_of, shops
+from tests.unit.jobs.test_remote_backfill import LONG_MS, InPeace
+from tests.worlds import Scene
+
+NO_TIME_MS = 1_000
+
+
+class Shelf:
+    """Reports in memory."""
+
+    def __init__(self) -> None:
+        self.reports: dict[str, bytes] = {}
+
+    def write(self, name, file):
+        self.reports[name] = file.read()
+
+    def lines(self, name):
+        return iter(self.reports[name].splitlines())
+
+    def key(self, name):
+        return name
+
+
+class Account:
+    """A deployed stack, as far as verify goes."""
+
+    def __init__(self, scene: Scene, remaining=lambda: LONG_MS, sleep=lambda _seconds: None) -> None:
+        self.scene = scene
+        self.sleep = sleep
+        self.told: list = []
+        self.state = SharedMemory()
+        self.shelf = Shelf()
+        self.remaining = remaining
+
+    def work(self) -> VerifyWork:
+        return VerifyWork(
+            self.scene.rules,
+            self.scene.world,
+            self.state,
+            self.shelf,
+            lambda _names: {"all": 5},
+            remaining_ms=self.remaining,
+            on_end=lambda tally, names, whole: self.told.append((tally, names, whole)),
+            sleep=self.sleep,
+        )
+
+    def asked(self, **more) -> dict:
+        asked = {"rules": [], "repair": False, "grace_seconds": 0, "seed": None, "numbers": None, "segments": 3}
+        return {**asked, "workers": 4, "prints": of_each(self.scene.rules), **more}
+
+    def run(self, random: Random | None = None, **more) -> dict:
+        return Machine(self.work, random or InPeace()).run(self.asked(**more))
+
+    @property
+    def tally(self):
+        return tally_of(self.state.documents[head_of("one")]["tally"])
+
+    def rows(self) -> list[dict]:
+        return [json.loads(line) for line in self.shelf.lines(self.state.documents[head_of("one")]["report"])]
+
+
+def figures(tally, rules) -> dict:
+    return {name: totals(tally, name) for name in rules.rules}
+
+
+@given(shops(), st.integers(1, 5), st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
+def test_remote_verify_finds_what_a_local_one_finds(steps, page, seed):
+    """The same figures for each rule of every kind, asked in any order and some of it twice; a row for each drift."""
+    scene = scene_of(steps, page)
+    verifier = Verifier(scene.rules, scene.world, frozenset(scene.rules.rules), grace_seconds=0)
+    found = list(verifier.sweep())
+    account = Account(scene)
+    assert account.run(Random(seed))["error"] == ""
+    assert figures(account.tally, scene.rules) == figures(verifier.tally, scene.rules)
+    assert account.tally.items == verifier.tally.items
+    assert account.tally.left == verifier.tally.left
+    assert len(account.rows()) == len(found) + 2
+
+
+@given(shops(), st.lists(st.integers(1, 60), max_size=4), st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
+def test_remote_verify_repairs_whatever_dies(steps, deaths, seed):
+    """Killed at any request or save and asked twice, a repair leaves nothing that can be mended."""
+    scene = scene_of(steps)
+    account = Account(scene)
+    left = list(deaths)
+
+    def tick(*_: object) -> None:
+        if left:
+            left[0] -= 1
+            if left[0] == 0:
+                left.pop(0)
+                raise KilledError
+
+    scene.tap.before = account.state.before = tick
+    machine = Machine(account.work, Random(seed))
+    for number in range(9):
+        machine.execution = f"run{number}"
+        try:
+            if not machine.run(account.asked(repair=True))["error"]:
+                break
+        except KilledError:
+            continue
+    else:
+        pytest.fail("it is never done")
+    left.clear()
+    assert [one for one in drift_of(scene) if one.mendable] == []
+
+
+def wrong() -> Scene:
+    scene = Scene(RULES)
+    scene.there("shop", every_kind.user("1", name=s("Ada"), rank=n(1), counted=n(9)))
+    scene.there("shop", *(every_kind.order("1", str(i), i, user_name=s("?")) for i in range(9)))
+    scene.there("parts", every_kind.part("a"), every_kind.part("b", "a"), every_kind.part("c", "b"))
+    return scene
+
+
+def test_remote_verify_report_is_one_that_from_takes(tmp_path):
+    """The report in the bucket is that of `verify --json`: a repair of what it lists can begin with it."""
+    account = Account(wrong())
+    assert account.run()["error"] == ""
+    path = tmp_path / "report.jsonl"
+    path.write_bytes(account.shelf.reports["one/report"])
+    report = open_report(path, account.scene.rules)
+    assert len(list(report.listed(report.names))) == account.tally.left > 10
+
+
+def test_remote_verify_counts_repairs_of_a_cascade_as_a_local_one():
+    """Steps and rounds down the cascade come to the same figures as in one process."""
+    local, scene = wrong(), wrong()
+    verifier = Verifier(local.rules, local.world, frozenset(local.rules.rules), grace_seconds=0, repair=True)
+    for _ in verifier.sweep():
+        pass
+    account = Account(scene)
+    assert account.run(repair=True, segments=1)["error"] == ""
+    mended = {rule: count for rule, count in account.tally.repaired.items() if count}
+    assert mended == {rule: count for rule, count in verifier.tally.repaired.items() if count}
+    assert account.tally.left == verifier.tally.left == 0
+    assert drift_of(scene) == []
+
+
+def test_remote_verify_unit_that_runs_out_of_time_says_what_helps():
+    """A segment that does not fit into one call is left with that reason, and what to do about it."""
+    scene = wrong()
+    left = [LONG_MS]
+    scene.tap.before = lambda request: left.__setitem__(0, NO_TIME_MS if isinstance(request, Scan) else left[0])
+    account = Account(scene, remaining=lambda: left[0])
+    machine = Machine(account.work, InPeace())
+    inner = machine.ask
+    machine.ask = lambda question: (left.__setitem__(0, LONG_MS), inner(question))[1]
+    said = machine.run(account.asked(segments=1))
+    assert said["error"] == "NotAllDone"
+    assert "more --segments" in said["cause"]
+    assert "0: OutOfTime: segment 0 of 1 is too much for one call" in said["cause"]
+
+
+def test_remote_verify_chooses_segments_by_the_number_of_items(monkeypatch):
+    """Enough that one is small, and no more than a state holds."""
+    account = Account(wrong())
+    monkeypatch.setattr(remote, "SEGMENT_ITEMS", 2)
+    machine = Machine(account.work, InPeace())
+    begun = machine.ask({"do": "begin", "asked": account.asked(segments=None), "execution": "one"})
+    assert begun["units"] == ["0", "1", "2"]
+
+
+def test_remote_verify_of_a_sample_looks_at_its_segments_only():
+    """The segments that were drawn, of a thousand; ledgers are not added up."""
+    scene = wrong()
+    account = Account(scene)
+    scene.tap.requests.clear()
+    assert account.run(numbers=[3, 500], seed=7)["error"] == ""
+    assert {(one.segment, one.total_segments) for one in scene.tap.seen(Scan)} == {(3, 1_000), (500, 1_000)}
+    assert account.rows()[0]["sampled"] == 0.2
+
+
+def test_remote_sample_only_looks_and_ends_in_time():
+    """The verify by the clock writes nothing, and stops scanning while there is time for two more looks."""
+    scene = wrong()
+    options = {"grace_seconds": 0, "sleep": lambda _seconds: None}
+    found = sample(scene.rules, scene.world, 100, lambda: LONG_MS, Random(1), **options)
+    assert found.tally.drift.total() > 10
+    assert (found.names, found.cut_short) == (frozenset(scene.rules.rules), False)
+    assert scene.tap.writes == []
+    found = sample(scene.rules, scene.world, 100, lambda: NO_TIME_MS, Random(1), **options)
+    assert (found.tally.items, found.cut_short) == (0, True)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_remote_sample_reaches_every_table_before_time_is_up(seed):
+    """A segment of each table comes before the next one of any: where time is up early, each was looked at."""
+    scene, left = wrong(), [LONG_MS]
+    scene.tap.before = lambda request: left.__setitem__(0, left[0] - 100_000 * isinstance(request, Scan))
+    found = sample(scene.rules, scene.world, 30, lambda: left[0], Random(seed), grace_seconds=0)
+    assert found.cut_short
+    assert {one.table for one in scene.tap.seen(Scan)} == {"shop", "parts", "ledger"}
+
+
+def test_remote_sample_begins_with_another_table_each_time():
+    """Where not even one segment of each table fits into a call, none of them is always the one that is left out."""
+    first = set()
+    for seed in range(20):
+        scene = wrong()
+        remaining = iter([LONG_MS])
+        sample(scene.rules, scene.world, 1, lambda left=remaining: next(left, 0), Random(seed), grace_seconds=0)
+        first |= {one.table for one in scene.tap.seen(Scan)}
+    assert first == {"shop", "parts", "ledger"}
+
+
+def test_remote_verify_goes_on_where_a_segment_cannot_be_read():
+    """What could not be looked at is told, and no figures are given for the whole."""
+    scene = wrong()
+
+    def before(request: object) -> None:
+        if isinstance(request, Scan) and request.segment == 1:
+            raise StoreError("ThrottlingException", "table shop")
+
+    scene.tap.before = before
+    account = Account(scene)
+    said = account.run()
+    assert said["error"] == "NotAllDone"
+    assert "1: ThrottlingException: table shop" in said["cause"]
+    assert account.state.documents[head_of("one")]["report"] == ""
+
+
+def test_remote_verify_reports_a_part_that_two_calls_see_once():
+    """An order and its entry lie in different segments: the wrong entry is seen from both, and is one drift."""
+    scene = Scene(RULES)
+    scene.put("shop", every_kind.user("1", name=s("Ada")), *(every_kind.order("1", str(i), i) for i in range(9)))
+    scene.rest()
+    scene.put("shop", *(every_kind.order("1", str(i), 50 + i) for i in range(9)))
+    verifier = Verifier(scene.rules, scene.world, frozenset(scene.rules.rules), grace_seconds=0)
+    found = list(verifier.sweep())
+    account = Account(scene)
+    assert account.run(segments=7)["error"] == ""
+    assert figures(account.tally, scene.rules) == figures(verifier.tally, scene.rules)
+    assert account.tally.unmended == +verifier.tally.unmended
+    assert len(account.rows()) == len(found) + 2
+
+
+# ---------------------------------------------------------------- more than a call can do
+class Clock:
+    """Time that the scans of ledgers and waiting take; each call has all of it. Who goes on after its end is killed."""
+
+    def __init__(self, account: Account, scan_ms: int = 0) -> None:
+        self.account = account
+        self.scan_ms = scan_ms
+        self.left = LONG_MS
+        account.remaining = lambda: self.left
+        account.sleep = lambda seconds: self.spend(seconds * 1000)
+        account.scene.tap.before = self.before
+
+    def before(self, request: object) -> None:
+        if isinstance(request, Scan) and request.table == "ledger" and request.limit == 1:  # no page of a segment
+            self.spend(self.scan_ms)
+
+    def spend(self, ms: float) -> None:
+        self.left -= ms
+        if self.left <= 0:
+            raise KilledError
+
+    def machine(self) -> Machine:
+        machine = Machine(self.account.work, InPeace())
+        ask = machine.ask
+        machine.ask = lambda question: (setattr(self, "left", LONG_MS), ask(question))[1]
+        return machine
+
+
+@pytest.fixture
+def large(monkeypatch) -> Account:
+    """A ledger of more pages than a call has time for, and much that is wrong elsewhere."""
+    monkeypatch.setattr(ledger_balance, "PAGE_MAX_ITEMS", 1)
+    scene = wrong()
+    scene.there("ledger", *({"PK": s(f"else#{i}"), "SK": s("x")} for i in range(50)))
+    return Account(scene)
+
+
+def test_remote_verify_gives_figures_of_segments_where_ledgers_are_too_much_for_a_call(large):
+    """They are left by the clock and tried once; the report has all else, says what it lacks, and the cure is true."""
+    machine = Clock(large, scan_ms=20_000).machine()
+    said = machine.run(large.asked())
+    assert said["error"] == "NotAllDone"
+    rules = large.scene.rules
+    tallied = sorted(rule.name for _, some in ledger_balance.ledgers(rules, frozenset(rules.rules)) for rule in some)
+    titles = sorted({rules.rules[name].title for name in tallied})
+    assert f"sync-rules verify{''.join(f' --rule {title}' for title in titles)}\n" in said["cause"]
+    assert f"{tallied[0]}: OutOfTime: the ledgers are too much for one call" in said["cause"]
+    assert sum(one.table == "ledger" and one.limit == 1 for one in large.scene.tap.seen(Scan)) < LONG_MS / 20_000
+    assert large.tally.drift.total() > 10
+    head, *rows, end = large.rows()
+    assert len(rows) == large.tally.left
+    assert sorted(end["not_looked_at"]) == tallied
+    assert head["rules"] == of_each(rules)
+    stage = {"step": 0, "round": 0, "adding_up": True}
+    assert machine.ask({"do": "end", "run": {"execution": "one", "stage": stage}}) == said  # its answer was lost
+    assert len(large.told) == 1
+
+
+def test_remote_verify_repairs_nothing_that_is_made_from_totals_it_could_not_add_up(large):
+    """The steps after the ledgers are not begun; their rules are named with them, and have no figures."""
+    said = Clock(large, scan_ms=20_000).machine().run(large.asked(repair=True))
+    assert "sync-rules verify --repair --rule" in said["cause"]
+    end = large.rows()[-1]
+    assert end["not_looked_at"]["told"] == "comes after what was not looked at"
+    assert "told" not in end["rules"]
+    assert {"names", "told"} & end["rules"].keys() == {"names"}
+    assert not {"told", "spent"} & large.tally.drift.keys()
+    assert large.told[0][1] == frozenset(end["rules"])
+
+
+def test_remote_verify_gives_figures_of_segments_where_ledgers_cannot_be_read(large):
+    """Whatever keeps the ledgers from being added up, the figures of all else are told."""
+    clock = Clock(large)
+    clock.spend = lambda _ms: (_ for _ in ()).throw(StoreError("ThrottlingException", "table ledger"))
+    said = clock.machine().run(large.asked())
+    assert "ThrottlingException: table ledger" in said["cause"]
+    assert "Run it again" in said["cause"]
+    assert len(large.rows()) == large.tally.left + 2 > 10
+
+
+def test_remote_verify_refuses_a_grace_period_that_no_call_can_wait_for():
+    """Two waits, and the work between them, have to fit into one call: else nothing is begun, and the most is told."""
+    account = Account(wrong())
+    said = account.run(grace_seconds=421)
+    assert said["error"] == "Refused"
+    assert "--grace-seconds 421: a call has 900 s, and may wait 2 times: give at most 420" in said["cause"]
+    assert account.state.documents == {}
+    assert Account(wrong()).run(grace_seconds=420)["error"] == ""
+
+
+def test_remote_verify_does_not_begin_a_wait_that_its_call_would_not_survive():
+    """A call with too little time left for the grace period says OutOfTime, and is not killed in its sleep."""
+    account = Account(wrong())
+    clock = Clock(account)
+    machine = clock.machine()
+    spent = clock.before
+    account.scene.tap.before = lambda request: (
+        spent(request),
+        isinstance(request, Scan) and clock.spend(250_000),
+    )
+    said = machine.run(account.asked(segments=1, grace_seconds=300))
+    assert "0: OutOfTime: segment 0 of 1 is too much for one call" in said["cause"]
+
+
+# ---------------------------------------------------------------- calls that are taken for dead
+def begun(account: Account, **more) -> tuple[Machine, dict]:
+    """A verify that has begun, and the question about its first unit."""
+    machine = Machine(account.work, InPeace())
+    machine.answer = machine.ask({"do": "begin", "asked": account.asked(**more), "execution": "one"})
+    return machine, {"do": "unit", "unit": machine.answer["units"][0], "run": machine.answer["run"]}
+
+
+@pytest.mark.parametrize("fails", [True, False], ids=["fails", "ends well"])
+def test_remote_verify_unit_that_comes_late_takes_nothing_back(fails):
+    """What the successor of a call has saved stands, whatever becomes of the call that was taken for dead."""
+    scene = wrong()
+    account = Account(scene)
+    machine, question = begun(account, segments=1)
+
+    def before(_request: object) -> None:
+        scene.tap.before = lambda _request: None
+        assert machine.ask(question)["done"]  # the next try, to its end
+        for name in ("shop", "parts"):  # whatever the first call sees is something else
+            for item in scene.memory.items(name):
+                scene.memory.delete(scene.rules.tables[name].key_of(item))
+        if fails:
+            raise StoreError("ThrottlingException")
+
+    scene.tap.before = before
+    with pytest.raises(StoreError, match="Throttling" if fails else "StateTaken"):
+        machine.ask(question)
+    machine.answer = machine.ask({"do": "end", "run": machine.answer["run"]})
+    assert machine.answer["error"] == ""
+    assert account.tally.drift.total() > 10
+
+
+def test_remote_verify_unit_of_an_earlier_stage_touches_nothing_of_the_next():
+    """A call that goes on while its verify is a step further saves nowhere, and the step loses nothing."""
+    scene = wrong()
+    account = Account(scene)
+    machine, question = begun(account, repair=True, segments=1)
+    later: dict = {}
+
+    def before(_request: object) -> None:
+        scene.tap.before = lambda _request: None
+        machine.ask(question)
+        machine.answer = machine.ask({"do": "end", "run": question["run"]})
+        machine.ask({**question, "run": machine.answer["run"]})
+        later.update(account.state.documents)
+
+    scene.tap.before = before
+    with pytest.raises(StoreError, match="StateTaken"):
+        machine.ask(question)
+    assert account.state.documents == later
+    assert machine.go_on()["error"] == ""
+
+
+def test_remote_verify_end_that_comes_late_answers_as_the_first():
+    """The end of a stage that another call has ended meanwhile, and whose units are removed, tells what is next."""
+    account = Account(wrong())
+    machine, question = begun(account, repair=True, segments=1)
+    machine.ask(question)
+    end, found = {"do": "end", "run": question["run"]}, account.state.load_many
+    first: list[dict] = []
+
+    def late(names: object) -> dict:
+        account.state.load_many = found
+        first.append(machine.ask(end))
+        return found(names)
+
+    account.state.load_many = late
+    assert machine.ask(end) == first[0]
+    assert first[0]["error"] == ""
+
+
+def test_remote_verify_removes_nothing_of_the_next_stage():
+    """An end that is slow to clear up, while its next try has told what is next, takes away nothing of that."""
+    account = Account(wrong())
+    machine, question = begun(account, repair=True, numbers=[3])  # no ledgers: the next stage has the same units
+    machine.ask(question)
+    end, remove = {"do": "end", "run": question["run"]}, account.state.remove
+
+    def slow(name: str) -> None:
+        account.state.remove = remove
+        machine.answer = machine.ask(end)
+        for unit in machine.answer["units"]:
+            machine.ask({"do": "unit", "unit": unit, "run": machine.answer["run"]})
+        remove(name)
+
+    account.state.remove = slow
+    machine.ask(end)
+    machine.answer = machine.ask({"do": "end", "run": machine.answer["run"]})
+    assert machine.answer["error"] == ""
+    assert machine.go_on()["error"] == ""
+
+
+# ---------------------------------------------------------------- what a call mended that died
+def died_repairing() -> Account:
+    """A repair of which one call died after it had mended, and before it could say so."""
+    account = Account(wrong())
+    machine, _ = begun(account, repair=True, segments=1)
+
+    def save_after_a_write(_name: str) -> None:
+        if account.scene.tap.writes:
+            raise KilledError
+
+    account.state.before = save_after_a_write
+    with suppress(KilledError):
+        while machine.answer["more"]:  # until a step mends something
+            question = {"do": "unit", "unit": machine.answer["units"][0], "run": machine.answer["run"]}
+            machine.ask(question)
+            machine.answer = machine.ask({"do": "end", "run": question["run"]})
+    assert machine.answer["more"]
+    account.state.before = lambda _name: None
+    assert machine.go_on()["error"] == ""
+    return account
+
+
+def test_remote_verify_says_that_a_call_died_while_it_repaired():
+    """What such a call mended is in no figure: the state and the report say of how many that is so."""
+    account = died_repairing()
+    assert account.state.documents[head_of("one")]["broken"] == 1
+    assert (account.rows()[-1]["broken"], account.rows()[-1]["not_looked_at"]) == (1, {})
+    assert drift_of(account.scene) == []
+    whole = Account(wrong())
+    assert whole.run(repair=True)["error"] == ""
+    assert whole.rows()[-1]["broken"] == 0
+
+
+def test_remote_verify_that_only_looks_has_lost_nothing_by_a_call_that_died():
+    """A look that is taken again sees the same: only repairs of a call that died are missing."""
+    scene = wrong()
+    account = Account(scene)
+    left = [1]
+    scene.tap.before = lambda request: (
+        (_ for _ in ()).throw(KilledError) if isinstance(request, Read) and left and left.pop() else None
+    )
+    assert account.run()["error"] == ""
+    assert (left, account.rows()[-1]["broken"]) == ([], 0)
+
+
+class Ended:
+    """A machine of which the execution has ended."""
+
+    def __init__(self, said: dict) -> None:
+        self.said = said
+
+    def start(self, _verb: str, _asked: dict) -> str:
+        return "one"
+
+    def watch(self, name: str, look) -> Execution:
+        look()
+        return Execution(name, "FAILED" if self.said["error"] else "SUCCEEDED", self.said["error"], self.said["cause"])
+
+
+def watched(account: Account, said: dict, monkeypatch) -> verify_command.Verdict:
+    """What the command makes of a verify that ended so."""
+    monkeypatch.setattr(verify_command, "BucketReports", lambda *_given: account.shelf)
+    stack = Stack("sync-rules", "us-east-1", {"BucketName": "bucket"})
+    deployed = Deployed(stack, Ended(said), account.state, "http://127.0.0.1:1", "us-east-1")
+    return verify_command.verify_in_account(deployed, account.scene.rules, {}, detach=False)
+
+
+def test_remote_verify_command_says_that_figures_are_at_least_these(monkeypatch, capsys):
+    """A word on stderr, and the report as it is for machines."""
+    account = died_repairing()
+    verdict = watched(account, {"error": "", "cause": ""}, monkeypatch)
+    assert "sync-rules: figures are at least these: 1 call died while it repaired\n" in capsys.readouterr().err
+    verdict.print_report()
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["broken"] == 1
+    assert verdict.whole
+
+
+def test_remote_verify_command_shows_figures_and_what_they_lack(large, monkeypatch, capsys):
+    """A verify without its ledgers is shown, not refused: what was not looked at is named, with the cure."""
+    said = Clock(large, scan_ms=20_000).machine().run(large.asked())
+    verdict = watched(large, said, monkeypatch)
+    err = capsys.readouterr().err
+    assert "rule spent.ledger was not looked at as a whole: OutOfTime" in err
+    assert "sync-rules: Verify from a machine: sync-rules verify --rule" in err
+    assert not verdict.whole
+    assert verdict.tally.left == large.tally.left > 10
+
+
+@pytest.mark.parametrize(("asked", "whole"), [({}, True), ({"numbers": [0, 1]}, False)], ids=["all", "sample"])
+def test_remote_verify_tells_what_it_came_to_once(asked, whole):
+    """And whether everything was looked at: a sample without drift is no sign that none is left."""
+    account = Account(scene_of([]))
+    assert account.run(**asked)["error"] == ""
+    ((tally, names, said),) = account.told
+    assert (tally.items, said) == (account.tally.items, whole)
+    assert names <= account.scene.rules.rules.keys()

@@ -1,0 +1,252 @@
+"""The pytest plugin, in runs of pytest of its own: scenarios as tests, fixtures, and what it costs who does not use it."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from sync_rules.lab.delivery import VARIANTS
+from tests.unit.lab.test_trial import RULES, SCENARIO
+
+pytest_plugins = ["pytester"]
+ROOT = Path(__file__).parents[3]
+MODULE = "sync_rules.lab.pytest_plugin"
+BROKEN = SCENARIO.replace("user_name: Ada King", "user_name: Ada Kong")
+
+
+@pytest.fixture
+def suite(pytester, monkeypatch):
+    """A folder of a team: rules, a scenario, and a test of their own. Other plugins are left out. The package is found
+    wherever these tests were started.
+    """
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makefile(".yaml", rules=RULES)
+    scenario = pytester.mkdir("scenarios") / "scenario.yaml"
+    scenario.write_text(f"rules: ../rules.yaml{SCENARIO}")
+    pytester.makepyfile(test_own="def test_own(): pass")
+    return pytester
+
+
+def run(suite: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    """Another process, so that what is imported there is only what that run imports."""
+    return suite.runpytest_subprocess("-p", MODULE, *arguments)
+
+
+def test_plugin_plays_each_scenario_under_each_delivery(suite):
+    """One test per way of delivery, named by its file and the way; other tests run as ever."""
+    result = run(suite, "--sync-rules", "-v")
+    result.assert_outcomes(passed=len(VARIANTS) + 1)
+    result.stdout.fnmatch_lines([f"scenarios/scenario.yaml::{how.name} PASSED*" for how in VARIANTS])
+
+
+def test_plugin_does_nothing_unless_asked(suite):
+    """Without the option no scenario is looked at, not even one that is wrong."""
+    (suite.path / "scenarios/scenario.yaml").write_text("steps: {}")
+    run(suite).assert_outcomes(passed=1)
+
+
+def test_plugin_chooses_by_node_and_by_variant(suite):
+    """A test can be named, chosen with -k, or by its way of delivery."""
+    run(suite, "--sync-rules", "scenarios/scenario.yaml::crashing").assert_outcomes(passed=1)
+    run(suite, "--sync-rules", "-k", "crashing or shuffled").assert_outcomes(passed=2, deselected=6)
+    result = run(
+        suite, "--sync-rules", "--sync-rules-variant", "throttled", "--sync-rules-seed", "9", "scenarios", "-v"
+    )
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*::throttled PASSED*"])
+
+
+def test_plugin_tells_what_failed_as_the_command_does(suite):
+    """The account and no traceback; the seed is in the command that runs it again."""
+    (suite.path / "scenarios/scenario.yaml").write_text(f"rules: ../rules.yaml{BROKEN}")
+    result = run(suite, "--sync-rules", "--sync-rules-seed", "3", "scenarios")
+    result.assert_outcomes(failed=len(VARIANTS))
+    result.stdout.fnmatch_lines([
+        "scenarios/scenario.yaml:12:20 · Ada marries · shop?USER#1, ORDER#2? user_name",
+        '  expected "Ada Kong"',
+        '  found    "Ada King"',
+        "  under in-order: *; after",
+        "    scenarios/scenario.yaml:10 Ada marries",
+        "  again: sync-rules test scenarios/scenario.yaml --variant in-order --seed 3",
+        "FAILED scenarios/scenario.yaml::in-order*",
+    ])  # fmt: skip
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_plugin_tells_where_a_file_is_wrong(suite):
+    """A file that cannot be played is an error of its collection, with its place and no traceback."""
+    (suite.path / "scenarios/scenario.yaml").write_text("rules: ../rules.yaml\nexpect: {shp: {}}")
+    result = run(suite, "--sync-rules")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["scenarios/scenario.yaml:2:10 · expect · shp", "  no table 'shp'*"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_plugin_refuses_a_variant_that_does_not_exist(suite):
+    """A wrong name is a usage error, told before any test runs."""
+    result = run(suite, "--sync-rules", "--sync-rules-variant", "crash")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*no variant 'crash'*Did you mean 'crashing'?"])
+
+
+def test_plugin_finds_files_of_other_names_when_told(suite):
+    """`sync_rules_files` says what scenario files are called."""
+    suite.makeini("[pytest]\nsync_rules_files = story-*.yaml\naddopts = --sync-rules")
+    (suite.path / "scenarios/scenario.yaml").rename(suite.path / "scenarios/story-one.yaml")
+    run(suite, "scenarios").assert_outcomes(passed=len(VARIANTS))
+
+
+def test_plugin_runs_in_parallel(suite, monkeypatch):
+    """Workers of xdist agree on what there is, and each failure is told once."""
+    monkeypatch.delenv("CI", raising=False)  # where it is set, pytest's last lines tell each failure once more
+    (suite.path / "scenarios/bad.scenario.yaml").write_text(f"rules: ../rules.yaml{BROKEN}")
+    result = run(suite, "-p", "xdist", "-n", "2", "--sync-rules")
+    result.assert_outcomes(passed=len(VARIANTS) + 1, failed=len(VARIANTS))
+    assert str(result.stdout).count("again: sync-rules test scenarios/bad.scenario.yaml") == len(VARIANTS)
+
+
+# ---------------------------------------------------------------- fixtures
+ENGINE = """
+import pytest
+from sync_rules.lab.delivery import VARIANTS
+
+USER, ORDER = {"PK": "USER#1", "SK": "PROFILE"}, {"PK": "USER#1", "SK": "ORDER#1"}
+
+@pytest.mark.parametrize("delivery", VARIANTS, ids=lambda delivery: delivery.name)
+def test_names_follow(sync_rules_engine, delivery):
+    engine = sync_rules_engine("rules.yaml", delivery)
+    engine.put("shop", {**USER, "name": "Ada"}, ORDER)
+    engine.rest()
+    engine.update("shop", USER, {"name": "Bea"})
+    engine.rest()
+    assert engine.item("shop", ORDER)["user_name"] == "Bea"
+
+def test_by_name(sync_rules_engine):
+    assert sync_rules_engine("rules.yaml", "crashing", seed=2).item("shop", USER) is None
+"""
+
+
+@pytest.mark.parametrize("place", [".", "deep"], ids=["root", "below"])
+def test_engine_fixture_works_without_the_option(suite, place):
+    """Tables in memory, with plain values; rules are found beside the test, or from the root."""
+    (suite.path / place).mkdir(exist_ok=True)
+    (suite.path / place / "test_engine.py").write_text(ENGINE)
+    run(suite, f"{place}/test_engine.py").assert_outcomes(passed=len(VARIANTS) + 1)
+
+
+def test_engine_fixture_tells_of_rules_that_are_not_there(suite):
+    """A rules file that is nowhere is named."""
+    suite.makepyfile("def test_it(sync_rules_engine): sync_rules_engine('no.yaml')")
+    result = run(suite)
+    result.stdout.fnmatch_lines(["*UserError: no.yaml: no such file*"])
+
+
+def record(name: str, number: int, new: dict, old: dict | None = None) -> str:
+    """A line of a recording: a change of an item of the table shop."""
+    keys = {part: new[part] for part in ("PK", "SK")}
+    data = {"Keys": keys, "NewImage": new, "SequenceNumber": str(number), "StreamViewType": "NEW_AND_OLD_IMAGES"}
+    arn = "arn:aws:dynamodb:us-east-1:111122223333:table/shop/stream/2026-01-01T00:00:00.000"
+    body = {"eventName": name, "eventSource": "aws:dynamodb", "eventSourceARN": arn}
+    return json.dumps({**body, "dynamodb": data | ({"OldImage": old} if old else {})})
+
+
+USER = {"PK": {"S": "USER#1"}, "SK": {"S": "PROFILE"}, "name": {"S": "Ada"}}
+ORDER = {"PK": {"S": "USER#1"}, "SK": {"S": "ORDER#1"}}
+RECORDING = "\n".join([
+    record("INSERT", 1, USER),
+    record("INSERT", 2, ORDER),
+    record("MODIFY", 3, {**USER, "name": {"S": "Bea"}}, USER),
+])  # fmt: skip
+REPLAY = """
+def test_monday(replay):
+    replay("monday.jsonl", "rules.yaml")
+
+def test_one_way(replay):
+    replay("monday.jsonl", "rules.yaml", ["crashing"], seed=4)
+"""
+MUTANT = """
+import sync_rules.lab.rehearsal as rehearsal
+from sync_rules.pipeline.reconcile import Report
+
+def test_mutant(replay, monkeypatch):
+    monkeypatch.setattr(Report, "fail", lambda *given: None)
+    for seed in range(10):
+        replay("monday.jsonl", "rules.yaml", ["throttled"], seed=seed)
+"""
+
+
+def test_replay_fixture_replays_under_every_delivery(suite):
+    """A recording beside the test, with the rules it was made under."""
+    (suite.path / "monday.jsonl").write_text(RECORDING)
+    suite.makepyfile(REPLAY)
+    run(suite).assert_outcomes(passed=3)
+
+
+def test_replay_fixture_fails_with_the_first_difference(suite):
+    """A pipeline that swallows failures is caught, and told without a traceback."""
+    (suite.path / "monday.jsonl").write_text(RECORDING)
+    suite.makepyfile(MUTANT)
+    result = run(suite)
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(["monday.jsonl: *shop?USER#1, ORDER#1? user_name*rule names*throttled*"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_replay_fixture_does_not_pass_on_nothing(suite):
+    """A recording without records of the tables of the rules proves nothing."""
+    (suite.path / "monday.jsonl").write_text("")
+    suite.makepyfile("def test_monday(replay): replay('monday.jsonl', 'rules.yaml')")
+    result = run(suite)
+    result.stdout.fnmatch_lines(["*monday.jsonl: expected records of the tables of the rules, found none*"])
+
+
+def test_fixtures_work_as_the_page_shows_them(suite):
+    """The tests of docs/testing.md run as they stand there."""
+    page = (ROOT / "docs/testing.md").read_text()
+    (suite.path / "monday.jsonl").write_text(RECORDING)
+    suite.makepyfile(page.split("```python\n", 1)[1].split("```", 1)[0])
+    run(suite).assert_outcomes(passed=len(VARIANTS) + 2)
+
+
+# ---------------------------------------------------------------- what it costs
+def test_plugin_imports_nothing_until_it_is_used(suite):
+    """Who has it installed and does not use it imports three small modules, and has no hook on any file."""
+    suite.makepyfile("""
+        import sys
+
+        def test_modules(request):
+            ours = {name for name in sys.modules if name.split(".")[0] == "sync_rules"}
+            assert ours == {"sync_rules", "sync_rules.lab", "sync_rules.lab.pytest_plugin"}
+            assert not {"boto3", "pydantic", "ruamel.yaml"} & sys.modules.keys()
+            plugin = sys.modules["sync_rules.lab.pytest_plugin"]
+            assert {name for name in vars(plugin) if name.startswith("pytest_")} == {"pytest_addoption", "pytest_configure"}
+    """)
+    run(suite).assert_outcomes(passed=2)
+
+
+def test_plugin_leaves_fixtures_of_others_alone(suite):
+    """A fixture that a team calls `replay` is theirs."""
+    suite.makeconftest("import pytest\n@pytest.fixture\ndef replay(): return 'ours'")
+    suite.makepyfile("def test_it(replay): assert replay == 'ours'")
+    run(suite).assert_outcomes(passed=2)
+
+
+def test_plugin_comes_with_the_package(suite, monkeypatch):
+    """Whoever has the package installed has the plugin, by the entry point that the package declares."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    metadata = suite.mkdir("sync_rules-0.0.0.dist-info")
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: sync-rules\nVersion: 0.0.0\n")
+    points = "".join(f"{name} = {value}\n" for name, value in project["entry-points"]["pytest11"].items())
+    (metadata / "entry_points.txt").write_text(f"[pytest11]\n{points}")
+    monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(suite.path), str(ROOT)]))
+    result = suite.runpytest_subprocess("--sync-rules")
+    result.assert_outcomes(passed=len(VARIANTS) + 1)
+    suite.runpytest_subprocess("--sync-rules", "-p", "no:sync-rules").stderr.fnmatch_lines(
+        ["*unrecognized*--sync-rules*"]
+    )

@@ -1,0 +1,176 @@
+"""A scenario under every way of delivery: what it finds in sound rules, and in a pipeline that breaks a law."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from sync_rules.adapters import memory
+from sync_rules.lab import rehearsal
+from sync_rules.lab.delivery import VARIANTS
+from sync_rules.lab.scenario import Scenario
+from sync_rules.lab.scenario_file import find_scenarios, load_scenario
+from sync_rules.lab.trial import drifted, tried, variants
+from sync_rules.model.errors import UserError
+from sync_rules.pipeline.report import Report
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+RULES = """
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  user:  {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
+rules:
+  names: copy user.name into order.user_name
+"""
+SCENARIO = """
+data:
+  shop: [{PK: USER#1, SK: PROFILE, name: Ada}, {PK: USER#1, SK: ORDER#1}, {PK: USER#1, SK: ORDER#2}]
+expect:
+  shop: {PK: USER#1, SK: ORDER#1, user_name: Ada}
+steps:
+  - say: an order is taken back
+    delete: {shop: {PK: USER#1, SK: ORDER#1}}
+    expect_gone: {shop: {PK: USER#1, SK: ORDER#1}}
+  - say: Ada marries
+    update: {shop: {key: {PK: USER#1, SK: PROFILE}, set: {name: Ada King}}}
+    expect: {shop: {PK: USER#1, SK: ORDER#2, user_name: Ada King}}
+"""
+
+
+@pytest.fixture
+def load(tmp_path, monkeypatch) -> Callable[..., Scenario]:
+    """Reads a scenario, from a file that has the same name in every run."""
+    monkeypatch.chdir(tmp_path)
+
+    def load(scenario: str = SCENARIO, rules: str = RULES) -> Scenario:
+        Path("rules.yaml").write_text(rules)
+        Path("my scenario.yaml").write_text(scenario)
+        return load_scenario(Path("my scenario.yaml"))
+
+    return load
+
+
+def failed(scenario: Scenario, seeds: Iterable[int] = range(5)) -> set[str]:
+    """The ways of delivery under which something is wrong."""
+    return {how.name for seed in seeds for how in variants((), seed) if not tried(scenario, how).ok}
+
+
+@pytest.mark.parametrize("file", find_scenarios([EXAMPLES]), ids=lambda file: file.parent.name)
+@pytest.mark.parametrize("delivery", VARIANTS, ids=lambda delivery: delivery.name)
+def test_trial_every_example_holds(file, delivery):
+    """Each example holds however its records are delivered."""
+    assert tried(load_scenario(file), delivery).wrong == ()
+
+
+def test_trial_of_sound_rules_holds(load):
+    """Nothing is wrong, and all steps were taken."""
+    scenario = load()
+    assert failed(scenario) == set()
+    assert tried(scenario, VARIANTS[0]).steps == scenario.steps
+
+
+# ---------------------------------------------------------------- what it says
+def test_trial_tells_what_was_expected_where_and_how_to_see_it_again(load):
+    """The account has the place, both values, the delivery, the steps before, and the command for this alone."""
+    scenario = load(SCENARIO.replace("user_name: Ada King", "user_name: Ada Kong"))
+    (how,) = variants(["shuffled"], 7)
+    assert tried(scenario, how).account() == (
+        "my scenario.yaml:12:20 · Ada marries · shop[USER#1, ORDER#2] user_name\n"
+        '  expected "Ada Kong"\n'
+        '  found    "Ada King"\n'
+        "  under shuffled: batches of up to 100 records, items in any order; after\n"
+        "    my scenario.yaml:2 load the data\n"
+        "    my scenario.yaml:7 an order is taken back\n"
+        "    my scenario.yaml:10 Ada marries\n"
+        "  again: sync-rules test 'my scenario.yaml' --variant shuffled --seed 7"
+    )
+
+
+def test_trial_stops_at_the_first_step_that_goes_wrong(load):
+    """What is wrong later follows from what is wrong before, so that is not told."""
+    trial = tried(load(SCENARIO.replace("user_name: Ada}", "user_name: Eva}")), VARIANTS[0])
+    assert [step.say for step in trial.steps] == ["load the data"]
+    assert len(trial.wrong) == 1
+
+
+def test_trial_tells_of_a_write_that_dynamodb_would_reject(load):
+    """Such a write is told with its step, and what DynamoDB says of it."""
+    deed = "update: {shop: {key: {PK: USER#1, SK: PROFILE}, set: {a.b: 1}}}"
+    trial = tried(
+        load(f"data: {{shop: {{PK: USER#1, SK: PROFILE}}}}\nsteps:\n  - say: no map\n    {deed}"), VARIANTS[0]
+    )
+    (wrong,) = trial.wrong
+    assert wrong.startswith("my scenario.yaml:3:5 · no map\n  expected no error\n  found    ValidationException")
+    assert [step.say for step in trial.steps] == ["load the data", "no map"]
+
+
+def test_trial_finds_a_wrong_copy_that_nobody_expects_anything_of(load, monkeypatch):
+    """At rest every copy must be right, whatever the scenario looks at; the place is that of the step."""
+    scenario = load("data:\n  shop: [{PK: USER#1, SK: PROFILE, name: Ada}, {PK: USER#1, SK: ORDER#1}]")
+    assert tried(scenario, VARIANTS[0]).ok
+    monkeypatch.setattr(rehearsal.Rehearsal, "rest", lambda _self: True)
+    (wrong,) = tried(scenario, VARIANTS[0]).wrong
+    assert wrong.startswith("my scenario.yaml:1:1 · load the data\n  expected every copy to be right\n")
+    assert wrong.endswith("found    what is missing: shop[USER#1, ORDER#1] user_name (rule names)")
+
+
+def test_trial_of_rules_without_copies_has_nothing_to_compare(load):
+    """Rules that only archive or call keep nothing in a table."""
+    rules = RULES[: RULES.index("  names")] + "  old: {archive: order, into: s3://old-orders/}\n"
+    scenario = load("steps: []", rules)
+    assert list(drifted(scenario.rules, rehearsal.Rehearsal(scenario.rules).world)) == []
+    assert failed(scenario, [0]) == set()
+
+
+def test_trial_variants_are_chosen_by_name():
+    """All of them, or those named, each with the seed; one that is none's is told."""
+    assert [how.name for how in variants()] == [how.name for how in VARIANTS]
+    assert [(how.name, how.seed) for how in variants(["crashing", "in-order"], 3)] == [("in-order", 3), ("crashing", 3)]
+    with pytest.raises(UserError, match=r"no variant 'crash'.*Did you mean 'crashing'"):
+        variants(["crash"])
+
+
+# ---------------------------------------------------------------- mutants: a law is broken
+def test_trial_catches_writes_without_guards(load, monkeypatch):
+    """An old record of an order that is gone would make half an order; delivered once and in order nobody sees it."""
+    scenario = load()
+    monkeypatch.setattr(memory, "holds", lambda _guard, _item: True)
+    found = failed(scenario)
+    assert "duplicated" in found
+    assert not found & {"in-order", "crashing", "throttled"}
+
+
+@pytest.mark.parametrize("method", ["fail", "note"])
+def test_trial_catches_failures_that_are_swallowed(load, monkeypatch, method):
+    """A throttled write that is taken as done is a copy that stays wrong; where nothing is throttled nobody sees it."""
+    scenario = load()
+    monkeypatch.setattr(Report, method, lambda *_given: None)
+    found = failed(scenario)
+    assert "throttled" in found
+    assert not found & {"in-order", "one-by-one", "shuffled", "duplicated", "crashing"}
+
+
+def test_trial_catches_progress_that_is_saved_before_the_effect(load, monkeypatch):
+    """A worker that notes records as done before they are loses them when it dies; where none dies nobody sees it."""
+    scenario = load()
+    process = rehearsal.process
+    noted: set[str] = set()
+
+    def hasty(changes, rules, pace):
+        new = [change for change in changes if change.position not in noted]
+        noted.update(change.position for change in changes)
+        return process(new, rules, pace)
+
+    monkeypatch.setattr(rehearsal, "process", hasty)
+
+    def loses(name: str) -> bool:
+        trials = []
+        for seed in range(10):
+            noted.clear()
+            trials += [tried(scenario, how).ok for how in variants([name], seed)]
+        return not all(trials)
+
+    assert {how.name for how in VARIANTS if loses(how.name)} == {"crashing", "throttled", "all-of-it"}

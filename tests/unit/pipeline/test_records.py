@@ -1,0 +1,328 @@
+"""Stream records as they really come: every known form is read, everything else becomes a failure, nothing raises."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sync_rules.language.load import parse_rules
+from sync_rules.model.entities import Ref, Table
+from sync_rules.model.items import Change, Failure
+from sync_rules.model.lookups import Find
+from sync_rules.pipeline.records import changes_of, position_of, read_event
+from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.rules.ruleset import Rules
+from tests.builders import entity, key, mapping, n, order_item, rules_of, s, shop, table, user_item
+from tests.worlds import Scene, event_of, record_of
+
+EVENTS = Path(__file__).parents[4] / "shared" / "cases" / "events"
+SHOP = shop()
+USER = key(SHOP.tables["shop"], "USER#1", "PROFILE")
+WRITTEN = Change(USER, user_item("1", name=s("old")), user_item("1", name=s("new")), "100", 1_700_000_000_000)
+
+
+def read(event: Any, rules: Rules = SHOP) -> tuple[list[Change], list[Failure]]:
+    return changes_of(read_event(event, rules))
+
+
+def rules_on(*tables: Table) -> Rules:
+    """Rules that need the stream of each table: an attribute copied within one item."""
+    rules = []
+    for one in tables:
+        item = entity(f"item-of-{one.name}", one)
+        link = tuple((a.name, Ref(a.name, (a.name,))) for a in one.key)
+        find = Find(None, tuple((a, item.templates[a.name]) for a in one.key[:1]))
+        rules.append(
+            CopyRule(name=f"rule-{one.name}", source=item, target=item, mapping=mapping(a="b"), link=link, find=find)
+        )
+    return rules_of(*rules)
+
+
+# ---------------------------------------------------------------- real events
+def events_in(content: Any) -> Iterator[dict[str, Any]]:
+    """Every map with a list of stream records in a document."""
+    if isinstance(content, dict):
+        records = content.get("Records")
+        if isinstance(records, list) and any("dynamodb" in one or "kinesis" in one for one in records):
+            yield content
+        for inner in content.values():
+            yield from events_in(inner)
+    elif isinstance(content, list):
+        for inner in content:
+            yield from events_in(inner)
+
+
+def real_events() -> list[Any]:
+    files = sorted(EVENTS.rglob("*.json")) if EVENTS.is_dir() else []
+    found = [
+        pytest.param(event, id=f"{file.relative_to(EVENTS)}-{number}")
+        for file in files
+        for number, event in enumerate(events_in(json.loads(file.read_text())))
+    ]
+    return found or [pytest.param(None, marks=pytest.mark.skip(reason="the shared events are not here"))]
+
+
+def rules_for(event: dict[str, Any]) -> Rules:
+    """Rules on a table with the key of the event's records, under the name they give it."""
+    body = event["Records"][0]
+    if "kinesis" in body:
+        body = json.loads(base64.b64decode(body["kinesis"]["data"]))
+    name = body.get("tableName") or body.get("eventSourceARN", "").partition("table/")[2].partition("/")[0]
+    keys = {attribute: next(iter(value)) for attribute, value in body["dynamodb"]["Keys"].items()}
+    return rules_on(replace(table("real", keys), physical_name=name or "real"))
+
+
+@pytest.mark.parametrize("event", real_events())
+def test_records_reads_real_events(event):
+    """Events from AWS's guides, Powertools, SAM and LocalStack are read whole, each record under its own number."""
+    changes, failures = read(event, rules_for(event))
+    assert failures == []
+    assert [change.position for change in changes] == [position_of(record) for record in event["Records"]]
+    assert all(change.new is not None or change.old is not None for change in changes)
+
+
+# ---------------------------------------------------------------- every form
+NUMBERS = st.integers(-(10**30), 10**30).map(str)
+TEXT = st.text(max_size=5)
+SCALARS = st.one_of(
+    TEXT.map(lambda v: {"S": v}), NUMBERS.map(lambda v: {"N": v}), st.binary(max_size=5).map(lambda v: {"B": v}),
+    st.booleans().map(lambda v: {"BOOL": v}), st.just({"NULL": True}),
+    st.lists(TEXT, min_size=1, max_size=3, unique=True).map(lambda v: {"SS": v}),
+    st.lists(NUMBERS, min_size=1, max_size=3, unique=True).map(lambda v: {"NS": v}),
+    st.lists(st.binary(max_size=5), min_size=1, max_size=3, unique=True).map(lambda v: {"BS": v}),
+)  # fmt: skip
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(lambda v: {"L": v}),
+        st.dictionaries(TEXT, inner, max_size=3).map(lambda v: {"M": v}),
+    ),
+    max_leaves=8,
+)
+IMAGES = st.dictionaries(TEXT.filter(lambda name: name not in ("PK", "SK")), VALUES, max_size=4)
+
+
+def in_kinesis(record: dict[str, Any], number: str, **changed: Any) -> dict[str, Any]:
+    """A record as Kinesis Data Streams carries it: by table name, without an ARN or a number of its own."""
+    body = {**record, "tableName": "shop", **changed}
+    body.pop("eventSourceARN")
+    data = base64.b64encode(json.dumps(body).encode()).decode()
+    return {"kinesis": {"data": data, "sequenceNumber": number}, "eventSource": "aws:kinesis"}
+
+
+@settings(max_examples=60, deadline=None)
+@given(IMAGES, IMAGES)
+def test_records_keeps_every_value_as_it_is(old, new):
+    """Both images come through JSON unchanged, binaries in maps, lists and sets included, straight or in Kinesis."""
+    change = replace(WRITTEN, old=user_item("1", **old), new=user_item("1", **new))
+    assert read(event_of(SHOP, change)) == ([change], [])
+    wrapped = in_kinesis(record_of(SHOP, change), "7")
+    assert read({"Records": [wrapped]}) == ([replace(change, position="7", in_order=False)], [])
+
+
+@pytest.mark.parametrize(
+    ("stamp", "milliseconds"),
+    [
+        (1_700_000_000, 1_700_000_000_000),
+        (1_700_000_000.5, 1_700_000_000_500),
+        (1_700_000_000_123, 1_700_000_000_123),
+        (1_700_000_000_123_456, 1_700_000_000_123),
+        ("2026-01-01T00:00:00Z", None),
+        (-1, None),
+        (1e30, None),
+        (True, None),
+        (None, None),
+    ],
+)
+def test_records_reads_the_time_in_any_unit(stamp, milliseconds):
+    """Seconds, fractions, milliseconds and microseconds are told apart by size; a time of another form is none."""
+    event = event_of(SHOP, WRITTEN)
+    event["Records"][0]["dynamodb"]["ApproximateCreationDateTime"] = stamp
+    ((change,), _) = read(event)
+    assert change.created_ms == milliseconds
+
+
+@pytest.mark.parametrize("source", ["ydb:document-table", "scylladb:alternator", None])
+def test_records_does_not_care_who_sends(source):
+    """Records of other services that speak DynamoDB Streams, without the optional fields, are records all the same."""
+    record = record_of(SHOP, WRITTEN)
+    data = {name: record["dynamodb"][name] for name in ("Keys", "OldImage", "NewImage")}
+    bare = {"eventSource": source, "eventSourceARN": "somewhere", "dynamodb": data}
+    assert read({"Records": [bare]}) == ([replace(WRITTEN, position="", created_ms=None)], [])
+
+
+def test_records_without_arn_are_of_the_one_table_that_fits():
+    """Without an ARN the key tells the table; where it could be of two, the record is a failure that names both."""
+    record = record_of(SHOP, WRITTEN)
+    del record["eventSourceARN"]
+    assert read({"Records": [record]})[0] == [WRITTEN]
+    two = rules_on(table("one", {"PK": "S", "SK": "S"}), table("two", {"PK": "S", "SK": "S"}))
+    ((), (failure,)) = read({"Records": [record]}, two)
+    assert failure == Failure("", None, "a record names no table and its keys could be of one, two", "100")
+
+
+def test_records_of_a_foreign_table_are_ignored():
+    """A table that no rule speaks of gives neither a change nor a failure, whatever its keys and images."""
+    foreign = event_of(SHOP, WRITTEN)["Records"][0]
+    foreign["eventSourceARN"] = foreign["eventSourceARN"].replace("table/shop", "table/other")
+    del foreign["dynamodb"]["NewImage"]
+    assert read({"Records": [foreign]}) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["INSERT", "MODIFY"])
+def test_records_of_a_stream_without_new_images_are_failures(name):
+    """A stream that does not show new images is a failure that names the table, the view it has and the cure."""
+    record = record_of(SHOP, WRITTEN)
+    record["eventName"] = name
+    record["dynamodb"] = {**record["dynamodb"], "StreamViewType": "KEYS_ONLY"}
+    del record["dynamodb"]["NewImage"], record["dynamodb"]["OldImage"]
+    ((), (failure,)) = read({"Records": [record]})
+    assert "table shop" in failure.reason
+    assert "KEYS_ONLY" in failure.reason
+    assert "must have NEW_AND_OLD_IMAGES" in failure.reason
+    assert failure.position == "100"
+
+
+def test_records_with_another_key_than_the_table_are_failures():
+    """Keys that are not the table's say what was expected."""
+    record = record_of(SHOP, WRITTEN)
+    record["dynamodb"]["Keys"] = {"PK": n(1), "SK": s("PROFILE")}
+    ((), (failure,)) = read({"Records": [record]})
+    assert failure.reason == "the keys of a record are not those of table shop: expected PK (S), SK (S)"
+
+
+# ---------------------------------------------------------------- time to live
+REMOVED = Change(USER, user_item("1"), None, "100", 1_700_000_000_000)
+BY_DYNAMODB = [
+    {"type": "Service", "principalId": "dynamodb.amazonaws.com"},
+    {"Type": "Service", "PrincipalId": "dynamodb.amazonaws.com"},
+]
+BY_OTHERS = [
+    None,
+    {},
+    "Service",
+    [],
+    {"type": "Service"},
+    {"principalId": "dynamodb.amazonaws.com"},
+    {"type": "Service", "principalId": "application-autoscaling.amazonaws.com"},
+    {"type": "AssumedRole", "principalId": "dynamodb.amazonaws.com"},
+    {"type": {}, "principalId": []},
+]
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("identity", [*BY_DYNAMODB, *BY_OTHERS])
+def test_records_tell_what_expired_from_what_a_user_deleted(identity, wrapped):
+    """Only DynamoDB itself deletes what has expired, in both spellings, straight or in Kinesis."""
+    record = {**record_of(SHOP, REMOVED), "userIdentity": identity}
+    ((change,), ()) = read({"Records": [in_kinesis(record, "100") if wrapped else record]})
+    assert change == replace(REMOVED, expired=identity in BY_DYNAMODB, in_order=not wrapped)
+
+
+def test_records_nothing_expires_but_what_is_gone():
+    """An item that was written was not deleted, whoever wrote it."""
+    record = {**record_of(SHOP, WRITTEN), "userIdentity": BY_DYNAMODB[0]}
+    assert read({"Records": [record]}) == ([WRITTEN], [])
+
+
+# ---------------------------------------------------------------- damage
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text()),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=8), inner, max_size=4)),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(JSON, max_size=4))
+def test_records_arbitrary_json_becomes_failures(records):
+    """Whatever stands in the list of records, each is a failure and none raises."""
+    changes, failures = read({"Records": records})
+    assert changes == []
+    assert len(failures) == len(records)
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a JSON value, from the outermost in."""
+    if at:
+        yield at
+    if isinstance(value, dict | list):
+        for name in value if isinstance(value, dict) else range(len(value)):
+            yield from places(value[name], (*at, name))
+
+
+def damaged(value: Any, at: tuple[Any, ...], by: Any) -> Any:
+    """The value with another one in one place."""
+    copy = value.copy()
+    copy[at[0]] = by if len(at) == 1 else damaged(value[at[0]], at[1:], by)
+    return copy
+
+
+WHOLE = event_of(
+    SHOP,
+    Change(
+        key(SHOP.tables["shop"], "USER#1", "ORDER#1"),
+        None,
+        order_item("1", "1", tags={"SS": ["a"]}, total=n(1), blob={"B": b"x"}, sizes={"NS": ["1"]}, on={"BOOL": True}),
+        "100",
+        1,
+    ),
+)
+WHOLE["Records"][0] |= {"tableName": "shop", "userIdentity": BY_DYNAMODB[0]}
+DAMAGE = [None, True, 5, -1.5, "text", "", [], [1], [[]], {}, {"S": 5}, {"N": "no number"}, {"S": []}, {"X": {}}]
+
+
+def test_records_a_damaged_record_is_a_failure_or_harmless():
+    """A record damaged in any one place never raises, and never keeps the record beside it from being done."""
+    good = Change(key(SHOP.tables["shop"], "USER#2", "ORDER#2"), None, order_item("2", "2"), "101", 1)
+    for at in places(WHOLE["Records"][0]):
+        for by in DAMAGE:
+            scene = Scene(SHOP)
+            scene.there("shop", user_item("2", name=s("Ada")), good.new)
+            bad = damaged(WHOLE["Records"][0], at, by)
+            answer = scene.consumer.handle_event({"Records": [bad, record_of(SHOP, good)]}, lambda: 60_000)
+            assert answer == {"batchItemFailures": []}, (at, by)
+            assert scene.item(good.key).get("user_name") == s("Ada"), (at, by)
+
+
+@pytest.mark.parametrize("event", [[], None, "text", 5])
+def test_records_an_event_that_is_no_map_is_a_failure(event):
+    """An event of another shape is one failure that says what was expected."""
+    ((), (failure,)) = read(event)
+    assert "list of Records" in failure.reason
+
+
+@pytest.mark.parametrize("stamp", [float("nan"), float("inf"), -float("inf")])
+def test_records_a_time_that_is_no_number_is_none(stamp):
+    """JSON as Python reads it may hold NaN and Infinity: no time, and no reason to lose the record."""
+    event = event_of(SHOP, WRITTEN)
+    event["Records"][0]["dynamodb"]["ApproximateCreationDateTime"] = stamp
+    assert read(event) == ([replace(WRITTEN, created_ms=None)], [])
+
+
+def test_records_failures_quote_nothing_of_an_item():
+    """A record whose image is plain JSON, not DynamoDB's, is refused without a word of its content."""
+    record = record_of(SHOP, WRITTEN)
+    record["dynamodb"]["NewImage"] = {"mails": {"ada@example.com": True}}
+    ((), (failure,)) = read({"Records": [record]})
+    assert "ada@example.com" not in failure.reason
+
+
+def test_records_of_a_table_named_by_arn_are_read():
+    """A table that the rules file names by its ARN is the table of that name in the stream's ARN."""
+    rules = parse_rules("""
+tables: {shop: {name: "arn:aws:dynamodb:us-east-1:111122223333:table/shop", key: {PK: S, SK: S}}}
+entities:
+  user: {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
+rules: {names: copy user.name into order.user_name}
+""")
+    assert read(event_of(SHOP, WRITTEN), rules) == ([WRITTEN], [])

@@ -1,0 +1,245 @@
+"""The sieve: what it leaves out is a reason for nothing, and it leaves out what most records are."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from itertools import pairwise, product
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sync_rules.language.load import load_rules, parse_rules
+from sync_rules.model.entities import Entity, Table
+from sync_rules.model.items import Change
+from sync_rules.model.values import AttributeValue, Item, get
+from sync_rules.pipeline.records import changes_of, read_event
+from sync_rules.pipeline.tasks import Plan, Pull, plan_batch
+from sync_rules.rules.record_filter import Sieve
+from sync_rules.rules.ruleset import Rules
+from tests.builders import n, s
+from tests.every_kind import EFFECTS, RULES, order, rules_of, user
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*/rules.yaml"))
+FILES = {path.parent.name: path for path in EXAMPLES}
+EVERY = "every-kind"
+MORE = {  # what rules of these kinds can say beside
+    "nested": "{copy: user.name, into: order.meta.user_name, where: \"status == 'OPEN'\", mode: snapshot}",
+    "paid": "{sum: order.total, into: user.paid, where: \"status == 'PAID'\"}",
+    "seen": "{call: tests.every_kind.told, on: order, when: [changed], watch: [total]}",
+}
+ALIKE = "alike"  # keys of several entities begin alike, or with anything, and each is watched for something else
+BEGIN_ALIKE = """
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  user: {table: shop, key: {PK: "U#{user_id}", SK: PROFILE}}
+  head: {table: shop, key: {PK: "U#{user_id}", SK: "O#{order_id}#HEAD"}}
+  line: {table: shop, key: {PK: "U#{user_id}", SK: "O#{order_id}#LINE"}}
+  note: {table: shop, key: {PK: "U#{user_id}", SK: "{note_id}#NOTE"}}
+rules:
+  heads: copy user.name into head.user_name
+  lines: copy user.rank into line.user_rank
+  notes: copy user.age into note.user_age
+"""
+ALL = RULES | EFFECTS | MORE
+ALONE = [ALIKE, *(name for name in ALL if name != "told")]  # which is made of another one's copy
+
+
+def rules_named(name: str) -> Rules:
+    if name == ALIKE:
+        return parse_rules(BEGIN_ALIKE)
+    if name in ALL:
+        return rules_of(*(other for other in ALL if other != name), **MORE)
+    return rules_of() if name == EVERY else load_rules(FILES[name], {"ARCHIVE_BUCKET": "some-bucket"})
+
+
+def record(table, keys, old, new):
+    """As Lambda hands it over."""
+    images = {"OldImage": old, "NewImage": new}
+    return {
+        "eventSourceARN": f"arn:aws:dynamodb:us-east-1:000000000000:table/{table.physical_name}/stream/x",
+        "eventName": "MODIFY" if old and new else "INSERT" if new else "REMOVE",
+        "dynamodb": {
+            "Keys": keys, "SequenceNumber": "7", **{name: image for name, image in images.items() if image is not None}
+        },
+    }  # fmt: skip
+
+
+def names_of(rules: Rules) -> list[str]:
+    """Every word of the rules and every key of an index, which may be attributes, and one that none of them knows."""
+    words = re.findall(r"[A-Za-z_]\w*", json.dumps([rule.body() for rule in rules.rules.values()], default=str))
+    keys = {a.name for table in rules.tables.values() for index in table.indexes for a in index.attributes}
+    return sorted({*words, *keys, "unheard_of"})
+
+
+VALUES = (s("a"), s("1"), n(1), n(2), s("USER#1"), {"M": {"x": s("a")}}, {"SS": ["a"]}, {"NULL": True})
+
+
+def telling_values(rules: Rules) -> list[AttributeValue]:
+    """What conditions compare with, which is in capitals, and a set of what may be elements."""
+    words = [s(name) for name in names_of(rules) if name.isupper()]
+    keys = {value["S"] for entity in rules.entities.values() for value in keys_of(entity).values() if "S" in value}
+    return [*words, {"SS": sorted(keys)}]
+
+
+def keys_of(entity: Entity, number: str = "1") -> Item:
+    """The key of an item of an entity, as attributes; where the number does not do, of what may be of none."""
+    fields = dict.fromkeys(entity.identity, s(number))
+    return {a.name: entity.templates[a.name].build(fields, a.type) or s(number) for a in entity.table.key}
+
+
+def with_one(image: Item, name: str, value: AttributeValue | None) -> Item:
+    """The image with one attribute as given; None: without it."""
+    return {other: one for other, one in image.items() if other != name} | ({} if value is None else {name: value})
+
+
+def read(event: list, rules: Rules, *, sifted: bool = False) -> list[Change]:
+    changes, failures = changes_of(read_event({"Records": event}, rules, sifted=sifted))
+    assert failures == []
+    return changes
+
+
+def judged(pull: Pull) -> list:
+    """All that rules go by in the image of a pull."""
+    if (image := pull.image) is None:
+        return []
+    return [
+        (
+            rule.source_keys(image), rule.link_guard(image), rule.desired((), image),
+            rule.deletes(image), rule.restricts(image), [get(image, path) for path in (*rule.copies, *rule.goes_by)],
+        )
+        for rule in pull.rules
+    ]  # fmt: skip
+
+
+def asked(plan: Plan) -> tuple:
+    """A plan, where of an image counts what the rules go by."""
+    pulls = [(replace(one, image=None), one.image is None, judged(one)) for one in plan.pulls]
+    return pulls, plan.pushes, plan.parts, plan.effects, plan.origins, plan.since_ms
+
+
+def places_of(rules: Rules) -> list[tuple[Table, Item]]:
+    """The key of an item of each entity, and of one of none in each table."""
+    strangers = [
+        (table, {a.name: s("X#1") if a.type == "S" else n(0) for a in table.key}) for table in rules.tables.values()
+    ]
+    return [(entity.table, keys_of(entity)) for entity in rules.entities.values()] + strangers
+
+
+@pytest.mark.parametrize("name", [*ALONE, *FILES])
+def test_what_the_sieve_leaves_out_asks_for_nothing(name):
+    """Whichever attribute of whichever item changed, to whatever: if it is left out, nothing is planned for it."""
+    rules = rules_named(name)
+    names, telling = names_of(rules), telling_values(rules)
+    values = st.none() | st.sampled_from([*VALUES, *telling])
+
+    @settings(max_examples=10, deadline=None)
+    @given(st.fixed_dictionaries(dict.fromkeys(names, values)), values)
+    def check(drawn, value):
+        for table, keys in places_of(rules):
+            old = {name: one for name, one in drawn.items() if one is not None} | keys
+            for changed, to in product(names, (value, *telling)):
+                if changed not in keys:
+                    event = [record(table, keys, old, with_one(old, changed, to))]
+                    if read(event, rules, sifted=True) == []:
+                        assert plan_batch(read(event, rules), rules) == Plan(), (keys, changed, to)
+
+    check()
+
+
+@st.composite
+def histories(draw, rules: Rules):
+    """The records of some items, each of which comes, changes in this and that, and may go."""
+    names, values = st.sampled_from(names_of(rules)), st.sampled_from([*VALUES, *telling_values(rules)])
+    items = {}
+    for _ in range(draw(st.integers(1, 3))):
+        entity = rules.entities[draw(st.sampled_from(sorted(rules.entities)))]
+        keys = keys_of(entity, draw(st.sampled_from("12")))
+        items[entity.table.name, repr(keys)] = entity, keys
+    records = []
+    for entity, keys in items.values():
+        images = [draw(st.none() | st.dictionaries(names, values, max_size=9))]
+        for name, value in draw(st.lists(st.tuples(names, st.none() | values), max_size=4)):
+            images.append(with_one(images[-1] or {}, name, value))
+        images += [None] * draw(st.integers(0, 1))
+        whole = [None if image is None else {**image, **keys} for image in images]
+        records += [record(entity.table, keys, old, new) for old, new in pairwise(whole) if (old, new) != (None, None)]
+    return records
+
+
+@pytest.mark.parametrize("name", [EVERY, *ALONE, *FILES])
+def test_what_the_sieve_leaves_out_changes_nothing_of_the_rest(name):
+    """A batch is planned alike with and without: an older image says the same to every rule."""
+    rules = rules_named(name)
+
+    @settings(max_examples=60, deadline=None)
+    @given(histories(rules))
+    def check(event):
+        passed, in_full = read(event, rules, sifted=True), read(event, rules)
+        assert asked(plan_batch(passed, rules)) == asked(plan_batch(in_full, rules))
+
+    check()
+
+
+def sieve_of(rules: Rules, table: str) -> Sieve:
+    return rules.sieves[rules.tables[table].physical_name]
+
+
+def data(old, new):
+    image = new or old
+    return {"Keys": {"PK": image["PK"], "SK": image["SK"]}, "OldImage": old, "NewImage": new}
+
+
+def plain_rules():
+    """Only a copy: two entities, of which two attributes are watched."""
+    return rules_of(*(name for name in rules_of().rules if name != "names"), effects=False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "passes"),
+    [
+        (user("1", age=n(1)), user("1", age=n(2)), False),
+        (user("1", name=s("a")), user("1", name=s("b")), True),
+        (order("1", "1", 5), order("1", "1", 6), False),
+        (order("1", "1", 5, user_name=s("a")), order("1", "1", 5, user_name=s("b")), True),
+        (order("1", "1", 5, user_name=s("a")), order("1", "1", 5), True),
+        (None, order("1", "1", 5), True),
+        (order("1", "1", 5), None, True),
+        ({"PK": s("CART#1"), "SK": s("x")}, {"PK": s("CART#1"), "SK": s("x"), "name": s("b")}, False),
+        ({"PK": s("USER#1"), "SK": s("CART#1")}, {"PK": s("USER#1"), "SK": s("CART#1"), "name": s("b")}, False),
+    ],
+    ids=["unwatched", "source", "target-unwatched", "copy", "copy-gone", "came", "went", "stranger", "other-sort-key"],
+)
+def test_sieve_lets_pass_what_a_rule_watches(old, new, passes):
+    """A change of an attribute that a rule goes by, and items that came or went; nothing of other entities."""
+    assert (sieve_of(plain_rules(), "shop").asks(data(old, new)) is not False) is passes
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {},
+        {"Keys": None},
+        {"Keys": {"PK": s("USER#1")}},
+        {"Keys": {"PK": {"N": "1"}, "SK": s("x")}},
+        {"Keys": {"PK": "x"}},
+    ],
+    ids=["nothing", "no-keys", "one-key", "other-type", "no-value"],
+)
+def test_record_that_is_none_is_told_and_not_left_out(broken):
+    """What the sieve cannot read is read in full, and has its failure."""
+    rules = plain_rules()
+    one = record(rules.tables["shop"], {}, None, None) | {"dynamodb": broken}
+    changes, failures = changes_of(read_event({"Records": [one]}, rules, sifted=True))
+    assert (changes, len(failures)) == ([], 1)
+
+
+def test_what_is_left_out_is_not_read():
+    """Not even that values are values is looked at."""
+    image = {"PK": s("USER#1"), "SK": s("PROFILE"), "odd": {"what": "ever"}}
+    rules = plain_rules()
+    one = record(rules.tables["shop"], {"PK": image["PK"], "SK": image["SK"]}, image, image)
+    assert changes_of(read_event({"Records": [one]}, rules, sifted=True)) == ([], [])
