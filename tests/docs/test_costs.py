@@ -9,15 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from types import SimpleNamespace
 
 import pytest
 
+from benchmarks.scale import LAYOUTS, REGION, estimate, read_units
 from sync_rules.adapters.memory import MemoryStore
+from sync_rules.jobs.dryrun.prices import on_demand, own_prices
 from sync_rules.language.load import parse_rules
+from sync_rules.model import Check
 from sync_rules.model.items import Change
 from sync_rules.model.limits import Pace
-from sync_rules.model.writes import Check, Delete, Increment, Put, Transaction, Update
+from sync_rules.model.writes import Delete, Increment, Put, Transaction, Update
 from sync_rules.pipeline.consumer import process
 from sync_rules.pipeline.requests import Apply, List, Read, World, drive
 from tests.docs.test_docs import TEXTS, first_file, rows
@@ -217,3 +221,20 @@ def test_permissions_are_those_of_the_readme(page, rule, story, row):
     }
     named = set(re.findall(r"dynamodb:(\w+)", table[row])) if row else set()
     assert shop.costs().permissions - {"UpdateItem"} <= named
+
+
+def test_costs_of_a_million_copies_agree():
+    """What pages say that a million copies cost is the sum of its parts, by the prices and `benchmarks.scale`."""
+    table = {cells[0]: cells[1:] for cells in rows("docs/scale.md", "a million copies of 1 KB, USD")}
+    for parts in table.values():
+        *some, total = (sum(map(Decimal, re.findall(r"\d\.\d+", cell))) for cell in parts)
+        assert sum(some) == total
+    base, index = (estimate(1_000_000, layout) for layout in LAYOUTS[:2])
+    listed_once_more = on_demand(own_prices().regions[REGION], read_units(1_000_000, LAYOUTS[1]) - 14_000, 0)
+    assert f"{base.money:.3f}" == table["no rate limit, listed from the base table"][-1]
+    assert (
+        f"{index.money + listed_once_more:.3f}" == table["no rate limit, through an index that projects keys only"][-1]
+    )
+    for page in ("docs/rules/copy.md", "docs/scale.md"):
+        assert {"0.804", "0.902", "1.527"} <= {*re.findall(r"\d\.\d{3}", TEXTS[page])}
+    assert {"**0.80**", "**0.90**", "**0.98**", "**1.08**"} <= {*re.findall(r"\*\*\d\.\d\d\*\*", TEXTS["README.md"])}
