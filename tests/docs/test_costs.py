@@ -18,10 +18,9 @@ from benchmarks.scale import LAYOUTS, REGION, estimate, read_units
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.jobs.dryrun.prices import on_demand, own_prices
 from sync_rules.language.load import parse_rules
-from sync_rules.model import Check
 from sync_rules.model.items import Change
 from sync_rules.model.limits import Pace
-from sync_rules.model.writes import Delete, Increment, Put, Transaction, Update
+from sync_rules.model.writes import Check, Delete, Increment, Put, Transaction, Update
 from sync_rules.pipeline.consumer import process
 from sync_rules.pipeline.requests import Apply, List, Read, World, drive
 from tests.docs.test_docs import TEXTS, first_file, rows
