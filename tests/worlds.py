@@ -25,7 +25,7 @@ from sync_rules.pipeline import fanout
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import Message, decode, encode
 from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import Apply, List, Page, Read, Request, Scan, Store, Work, World, drive
+from sync_rules.pipeline.requests import Apply, List, Page, Read, Request, Scan, Store, Work, World, run_work
 from sync_rules.pipeline.tasks import pull_of
 from sync_rules.rules.ruleset import Rules
 from tests.builders import key
@@ -184,8 +184,8 @@ class Scene:
         return key(self.rules.tables[table], *values)
 
     # ------------------------------------------------------------ the pipeline
-    def drive(self, work: Work[Any]) -> Any:
-        return drive(work, self.world)
+    def run_work(self, work: Work[Any]) -> Any:
+        return run_work(work, self.world)
 
     def pull(self, key: ItemKey, image: Item | None = None, attempt: int = 0, pace: Pace | None = None) -> Report:
         """Look at one target, with an image that may be old."""

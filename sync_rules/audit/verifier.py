@@ -38,7 +38,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Pace
 from sync_rules.pipeline.fanout import pull
 from sync_rules.pipeline.parts import PartLook, settle
-from sync_rules.pipeline.requests import Read, Request, Scan, Work, World, drive
+from sync_rules.pipeline.requests import Read, Request, Scan, Work, World, run_work
 from sync_rules.pipeline.tasks import pull_of
 from sync_rules.rules.order import Step, cascade, swept_tables
 from sync_rules.rules.ruleset import Rules
@@ -166,7 +166,7 @@ class Verifier:
 
         def look(names: frozenset[str]) -> Iterator[Finding]:
             mended = self.tally.repaired.total() > 0
-            self._note(drive(_compare_item(key, self._rules, names, mended=mended), self._world))
+            self._note(run_work(_compare_item(key, self._rules, names, mended=mended), self._world))
             yield from self._settle()
 
         self.tally.items += 1
@@ -201,7 +201,7 @@ class Verifier:
 
     def _look_at(self, some: Sequence[Difference], *, first: bool) -> Iterator[Finding]:
         """Another look at what a report lists. Only at the `first` is what is right none of our doing."""
-        comparison = drive(look_again(some, self._rules), self._world)
+        comparison = run_work(look_again(some, self._rules), self._world)
         differing = {one.subject for one in comparison.different}
         right = [self.tally.came_right(one) for one in some if one.subject not in differing]
         yield from right if first else ()
@@ -241,7 +241,7 @@ class Verifier:
         with ThreadPoolExecutor(self._workers) as pool:
             while waiting and not self._enough():
                 scans, waiting = waiting[: self._workers], waiting[self._workers :]
-                found = pool.map(lambda scan: drive(sweep_page(scan, self._rules, names), self._world), scans)
+                found = pool.map(lambda scan: run_work(sweep_page(scan, self._rules, names), self._world), scans)
                 pages = list(zip(scans, found, strict=True))
                 yield pages
                 waiting = [replace(s, cursor=page.cursor) for s, page in pages if page.cursor is not None] + waiting
@@ -258,13 +258,13 @@ class Verifier:
             of, tell = self._world, partial(self._on_progress, self.tally, f"adding up {table.name}")
             world = _Told(of.store, of.queue, of.failures, inner=of, tell=tell)
             look = unbalanced(table, tallies) if listed is None else of_slots(table, tallies, asked)
-            found = drive(look, world)
+            found = run_work(look, world)
             right = [self.tally.came_right(one) for slot, one in asked.items() if slot not in found]
             yield from right if first else ()
             if found:
                 self._wait(self._grace_seconds, f"{len(found)} differ")
-            for slot, books in drive(still(table, tallies, found), world).items() if found else ():
-                mended = self._repair and drive(ledger_balance.mend(slot, books), self._world)
+            for slot, books in run_work(still(table, tallies, found), world).items() if found else ():
+                mended = self._repair and run_work(ledger_balance.mend(slot, books), self._world)
                 yield self.tally.found(as_difference(slot, books), repaired=mended)
 
     def _note(self, comparison: Comparison) -> None:
@@ -296,7 +296,7 @@ class Verifier:
             self._wait(self._last_seen + self._grace_seconds - self._clock(), f"{len(found)} differ")
         for start in range(0, len(found), LOOK_AGAIN_MAX_ITEMS):
             some = found[start : start + LOOK_AGAIN_MAX_ITEMS]
-            comparison = drive(look_again(some, self._rules), self._world)
+            comparison = run_work(look_again(some, self._rules), self._world)
             self._last_seen = self._clock()
             before = {one.subject: one for one in some}
             judged: dict[Verdict, list[Difference]] = {verdict: [] for verdict in Verdict}
@@ -315,7 +315,7 @@ class Verifier:
         """Mend what drifted, if asked for, and say of each whether it is right now."""
         unmended: Collection[object] = {one.subject for one in drifted}
         if self._repair and drifted:
-            unmended = drive(mend(drifted, self._rules), self._world)
+            unmended = run_work(mend(drifted, self._rules), self._world)
         for one in drifted:
             yield self.tally.found(one, repaired=one.subject not in unmended)
 

@@ -27,7 +27,7 @@ from sync_rules.pipeline.breaker import KeptOnce
 from sync_rules.pipeline.consumer import process, process_message
 from sync_rules.pipeline.messages import Message
 from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import Caller, World, drive
+from sync_rules.pipeline.requests import Caller, World, run_work
 from sync_rules.rules.ruleset import Rules
 
 ROUNDS_MAX = 1_000  # rules that do not end within so many rounds of changes do not end at all,
@@ -132,7 +132,7 @@ class Rehearsal:
             else process_message(message, self._rules, pace)
         )
         try:
-            report: Report = drive(work, self._faulty)
+            report: Report = run_work(work, self._faulty)
         except DiedError:
             self._arrivals.come_again(arrival)
             return

@@ -24,7 +24,7 @@ from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, Par
 from sync_rules.pipeline.parts import settle
 from sync_rules.pipeline.records import changes_of, read_event
 from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import Remembering, Work, World, drive
+from sync_rules.pipeline.requests import Remembering, Work, World, run_work
 from sync_rules.pipeline.tasks import chunks_of, part_of, plan_batch, pull_of, pushes_of
 from sync_rules.pipeline.telemetry import Telemetry
 from sync_rules.rules.kinds.call import CallRule
@@ -101,7 +101,7 @@ class Consumer:
         self._begin()
         changes, unreadable = changes_of(read_event(event, self.rules, sifted=True))
         unkept = self._park(unreadable)
-        report = drive(process(changes, self.rules, self._pace(remaining_ms)), self.world)
+        report = run_work(process(changes, self.rules, self._pace(remaining_ms)), self.world)
         self._count(report, len(changes), len(unreadable))
         first = lowest([*unkept, *(change.position for change in changes if change.key in report.failed)])
         return {"batchItemFailures": [] if first is None else [{"itemIdentifier": first}]}
@@ -116,7 +116,7 @@ class Consumer:
         if pace.out_of_time():  # else it would only be handed over, for ever
             raise StoreError("OutOfTime", f"a message needs more than {TIME_RESERVED_MS} ms: raise the timeout")
         self._begin()
-        report = drive(process_message(message, self.rules, pace), self.world)
+        report = run_work(process_message(message, self.rules, pace), self.world)
         self._count(report)
         if report.failed:
             reason = next(iter(report.failed.values())).reason

@@ -207,7 +207,7 @@ class World:
                 return self.caller.call(request)
 
 
-def drive(work: Work[T], world: World) -> T:
+def run_work(work: Work[T], world: World) -> T:
     """Run a piece of work to its end, answering each request from the world. A StoreError is raised inside the work."""
     try:
         request = next(work)

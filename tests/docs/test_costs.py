@@ -22,7 +22,7 @@ from sync_rules.model.items import Change
 from sync_rules.model.limits import Pace
 from sync_rules.model.writes import Check, Delete, Increment, Put, Transaction, Update
 from sync_rules.pipeline.consumer import process
-from sync_rules.pipeline.requests import Apply, List, Read, World, drive
+from sync_rules.pipeline.requests import Apply, List, Read, World, run_work
 from tests.docs.test_docs import TEXTS, first_file, rows
 
 PERMISSIONS = {
@@ -88,7 +88,7 @@ class Shop:
             batch, self.changes = self.changes, []
             for table in dict.fromkeys(change.key.table for change in batch):
                 work = process([change for change in batch if change.key.table == table], self.rules, Pace())
-                drive(metered(work, meter), World(self.store, later, later))
+                run_work(metered(work, meter), World(self.store, later, later))
         return meter
 
 

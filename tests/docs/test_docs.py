@@ -30,7 +30,7 @@ from sync_rules.model.item_change import ItemChange
 from sync_rules.model.items import Change, Outcome
 from sync_rules.model.limits import Limits, Pace
 from sync_rules.pipeline.consumer import process
-from sync_rules.pipeline.requests import World, drive
+from sync_rules.pipeline.requests import World, run_work
 from sync_rules.pipeline.telemetry import (
     DRIFT,
     DRIFT_SHARE,
@@ -481,7 +481,7 @@ class Shop:
         later = SimpleNamespace(send=lambda _message, _delay: None, park=lambda _failure: None)
         while self.changes:
             batch, self.changes = self.changes, []
-            drive(process(batch, self.rules, Pace()), World(self.store, later, later))
+            run_work(process(batch, self.rules, Pace()), World(self.store, later, later))
 
     def set(self, key, attribute, value):
         self.store.update(key, [((attribute,), {"S": value})])

@@ -14,7 +14,7 @@ from sync_rules.jobs.backfill import segments
 from sync_rules.jobs.backfill.page import Pages
 from sync_rules.jobs.backfill.progress import beginning_of
 from sync_rules.jobs.backfill.run import BackfillRun
-from sync_rules.pipeline.requests import Request, Scan, drive
+from sync_rules.pipeline.requests import Request, Scan, run_work
 from sync_rules.rules.order import Step
 from tests.simulation.breaking import Mutant, Mutation, Pairs, Work, among, answered, known, replacing
 from tests.simulation.oracles import ORACLES
@@ -91,7 +91,7 @@ def sources_first() -> Iterator[None]:
 def failures_acknowledged(self: Any, supply: Any, *args: Any, **_more: Any) -> Any:
     """A page is done, whatever failed on it."""
     cursor, chosen, world, page = args
-    brought = drive(supply.page(cursor, chosen, self._pace), world)
+    brought = run_work(supply.page(cursor, chosen, self._pace), world)
     page.items, page.outcomes = brought.items, brought.report.outcomes
     return brought
 

@@ -28,7 +28,7 @@ from sync_rules.model.writes import (
 )
 from sync_rules.pipeline import consumer
 from sync_rules.pipeline.records import changes_of, read_event
-from sync_rules.pipeline.requests import Apply, Read, Request, drive
+from sync_rules.pipeline.requests import Apply, Read, Request, run_work
 from tests.simulation.breaking import Mutation, Work, among, answered, known, replacing, wrapping
 from tests.simulation.mutants_backfill import RENAMES, all_at_once, histories, one_round
 
@@ -179,7 +179,7 @@ class ByImages(consumer.Consumer):
     def handle_event(self, event: Any, remaining_ms: Any) -> Any:
         changes, _ = changes_of(read_event(event, self.rules))
         images = {change.key: change.new for change in changes}
-        report = drive(
+        report = run_work(
             answered(consumer.process(changes, self.rules, self._pace(remaining_ms)), known(images)), self.world
         )
         self._count(report, len(changes))
@@ -196,7 +196,7 @@ class Puts(consumer.Consumer):
                 sets = tuple(
                     ((name,), value) for name, value in change.new.items() if name not in change.key.attributes()
                 )
-                drive(_apply(Update(change.key, sets, (), (target_exists(change.key),))), self.world)
+                run_work(_apply(Update(change.key, sets, (), (target_exists(change.key),))), self.world)
         return super().handle_event(event, remaining_ms)
 
 

@@ -24,7 +24,7 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import plain_key, printable
-from sync_rules.pipeline.requests import NOBODY, NobodyLooksAgain, Read, World, drive
+from sync_rules.pipeline.requests import NOBODY, NobodyLooksAgain, Read, World, run_work
 from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.rule import PartRule, Rule
 from sync_rules.rules.ruleset import Rules
@@ -92,7 +92,7 @@ def item_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
         yield {"item": _key(key), "entity": None}, f"{printable(key)} is of no entity: no rule speaks of it"
         return
     yield {"item": _key(key), "entity": entity.name}, f"{printable(key)}: entity {entity.name}"
-    found = drive(standings(key, item, rules), world)
+    found = run_work(standings(key, item, rules), world)
     for one in found:
         yield _standing_row(one)
     if not found:

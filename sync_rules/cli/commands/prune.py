@@ -27,7 +27,7 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Item, show_path
 from sync_rules.pipeline.failure_records import printable
-from sync_rules.pipeline.requests import NobodyLooksAgain, World, drive
+from sync_rules.pipeline.requests import NobodyLooksAgain, World, run_work
 from sync_rules.rules.ruleset import Rules
 
 SHOWN_PER_RULE_MAX: Final = 20
@@ -62,13 +62,13 @@ def prune(
         for table in past.tables:
             cursor: Item | None = None
             while True:
-                page = drive(prune_page(table, past, cursor), world)
+                page = run_work(prune_page(table, past, cursor), world)
                 items += page.items
                 for one in page.leftovers:
                     found[one.rule] += 1
                     if found[one.rule] <= SHOWN_PER_RULE_MAX:
                         print(as_line(one), flush=True)
-                remaining = drive(remove(page.leftovers), world) if apply else page.leftovers
+                remaining = run_work(remove(page.leftovers), world) if apply else page.leftovers
                 left += len(remaining)
                 status.update(f"looking through {table.name} · {items} items · {found.total()} leftovers")
                 if stopping():

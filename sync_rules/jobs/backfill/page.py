@@ -24,7 +24,7 @@ from sync_rules.model.values import Item, get
 from sync_rules.pipeline.fanout import pull, push
 from sync_rules.pipeline.parts import PartLook, settle
 from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import Park, Read, Scan, Work, World, drive
+from sync_rules.pipeline.requests import Park, Read, Scan, Work, World, run_work
 from sync_rules.pipeline.sources import read_all
 from sync_rules.pipeline.tasks import Pull, plan_batch
 from sync_rules.rules.kinds.path import TreeRule
@@ -189,7 +189,7 @@ class Pages:
         pace = replace(self._pace, limits=limits, out_of_time=lambda: self._pace.out_of_time() or self._halted())
 
         def once() -> Brought:
-            brought = drive(supply.page(cursor, chosen, pace), world)
+            brought = run_work(supply.page(cursor, chosen, pace), world)
             page.look_again(Totals(outcomes=brought.report.outcomes))
             if brought.report.failed:
                 raise UnfinishedError(brought)

@@ -22,7 +22,7 @@ from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
 from sync_rules.pipeline.failed_entries import Entry, Failed, GivenUp, Place, read_entry, text_of
 from sync_rules.pipeline.failure_records import FailureRecord
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, encode
-from sync_rules.pipeline.requests import Failures, Queue, World, drive
+from sync_rules.pipeline.requests import Failures, Queue, World, run_work
 from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 
@@ -252,7 +252,7 @@ class Redriver:
         limits = self._consumer.limits if pushes else AT_ONCE
         work = work_of(body, self._rules, Pace(limits, lambda: self._remaining_ms() < TIME_RESERVED_MS))
         try:
-            report = drive(work, self._world if pushes else self._strict)
+            report = run_work(work, self._world if pushes else self._strict)
         except StoreError as error:
             return error.reason
         self.tally.written += sum(count for (_, what), count in report.outcomes.items() if what in WRITTEN)

@@ -21,7 +21,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
-from sync_rules.pipeline.requests import List, NobodyLooksAgain, World, drive
+from sync_rules.pipeline.requests import List, NobodyLooksAgain, World, run_work
 from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 from tests.builders import s
@@ -61,7 +61,7 @@ class Shop:
 
     def told(self, key: ItemKey) -> dict[str, Any]:
         """By rule, what is said of an item."""
-        return {one.rule.name: one.verdict for one in drive(standings(key, self.item(key), self.rules), self.world)}
+        return {one.rule.name: one.verdict for one in run_work(standings(key, self.item(key), self.rules), self.world)}
 
     def uses(self, key: ItemKey) -> list[tuple[str, ItemKey]]:
         return [(use.rule.name, use.target) for use in where_used(key, self.rules, self.store)]
@@ -125,18 +125,18 @@ def test_what_stands_on_an_item_is_right_or_named_by_its_drift(shop):
     shop.store.update(shop.order, [(("user_name",), s("Nobody"))])
     shop.store.update(shop.ada, removes=[("head",)], adds=[(("orders",), {"SS": ["99"]})])
     assert shop.told(shop.order)["names"] is Drift.WRONG
-    told = drive(standings(shop.ada, shop.item(shop.ada), shop.rules), shop.world)
+    told = run_work(standings(shop.ada, shop.item(shop.ada), shop.rules), shop.world)
     assert {one.rule.name for one in told if one.verdict is Drift.MISSING} == {"heads"}
     assert [one.element for one in told if one.verdict in (Drift.EXTRA, Drift.ORPHAN)] == ["99"]
 
 
 def test_what_stands_on_an_item_names_the_item_it_came_from(shop):
     """An order's copy of the name came from its user, the mirror from its source."""
-    told = drive(standings(shop.order, shop.item(shop.order), shop.rules), shop.world)
+    told = run_work(standings(shop.order, shop.item(shop.order), shop.rules), shop.world)
     assert {one.rule.name: one.sources for one in told}["names"] == (shop.ada,)
     mirror = shop.rules.tables["shop"].key_of({"PK": s("EMAIL#ada@example.org"), "SK": s("EMAIL")})
     assert mirror is not None
-    told = drive(standings(mirror, shop.item(mirror), shop.rules), shop.world)
+    told = run_work(standings(mirror, shop.item(mirror), shop.rules), shop.world)
     assert [one.sources for one in told] == [(shop.ada,)]
 
 

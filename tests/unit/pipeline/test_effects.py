@@ -10,7 +10,7 @@ from sync_rules.model.items import Call, Failure, Keep, Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.effects import TOO_LARGE
 from sync_rules.pipeline.messages import CallMessage
-from sync_rules.pipeline.requests import NOBODY, Park, World, drive
+from sync_rules.pipeline.requests import NOBODY, Park, World, run_work
 from tests.builders import n, s
 from tests.every_kind import EFFECTS, RULES, order, text_of, user
 from tests.worlds import Scene
@@ -156,8 +156,8 @@ def test_effects_need_somebody():
 
     for request in (Keep("kept", "bucket", "name", b""), Call("called", "tests.every_kind.told", scene.records[0])):
         with pytest.raises(StoreError, match=r"No(Archive|Caller)"):
-            drive(ask(request), world)
-    drive(ask(Park(Failure("called", None, "x"))), world)
+            run_work(ask(request), world)
+    run_work(ask(Park(Failure("called", None, "x"))), world)
     assert scene.parked.told == [("called", "x")]
     assert world.archive is NOBODY
 

@@ -15,7 +15,7 @@ from sync_rules.model.values import Item
 from sync_rules.model.writes import WRITTEN, Result, Status
 from sync_rules.pipeline.fanout import push
 from sync_rules.pipeline.messages import ChunkMessage, PullMessage, PushMessage
-from sync_rules.pipeline.requests import Apply, List, Page, Read, World, drive
+from sync_rules.pipeline.requests import Apply, List, Page, Read, World, run_work
 from sync_rules.pipeline.tasks import Push
 from tests.builders import author_item, book_item, key, library, m, n, order_item, s, shop, user_item
 from tests.every_kind import RULES, order, post, text_of, user
@@ -361,7 +361,7 @@ def peak_bytes(targets: int) -> int:
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        report = drive(push([Push(author, tuple(rules.rules.values()))], rules, pace), world)
+        report = run_work(push([Push(author, tuple(rules.rules.values()))], rules, pace), world)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -21,7 +21,7 @@ from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.handover import chunks
 from sync_rules.pipeline.messages import ChunkMessage, Message, PullMessage, PushMessage, decode, encode
-from sync_rules.pipeline.requests import Apply, List, Read, drive
+from sync_rules.pipeline.requests import Apply, List, Read, run_work
 from tests.builders import author_item, book_item, library, s, shop
 from tests.every_kind import RULES, order, text_of, user
 from tests.worlds import Scene
@@ -432,7 +432,7 @@ def handled(scene: Scene, message: Message, *, looks: int) -> bool:
         return left[0] < 0
 
     pace = Pace(scene.limits, out_of_time)
-    report = drive(process_message(message, scene.rules, pace), scene.world)
+    report = run_work(process_message(message, scene.rules, pace), scene.world)
     return not report.failed
 
 
