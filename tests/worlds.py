@@ -18,7 +18,7 @@ from sync_rules.adapters.streams import as_json
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call, Change, Failure, ItemKey, Keep, Outcome
-from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Result, Write
 from sync_rules.pipeline import fanout
@@ -187,11 +187,11 @@ class Scene:
     def run_work(self, work: Work[Any]) -> Any:
         return run_work(work, self.world)
 
-    def pull(self, key: ItemKey, image: Item | None = None, attempt: int = 0, pace: Pace | None = None) -> Report:
+    def pull(self, key: ItemKey, image: Item | None = None, attempt: int = 0, bounds: Bounds | None = None) -> Report:
         """Look at one target, with an image that may be old."""
         one = pull_of(key, self.rules, image, attempt)
         assert one is not None
-        report: Report = self.drive(fanout.pull([one], pace or Pace(self.limits)))
+        report: Report = self.drive(fanout.pull([one], bounds or Bounds(self.limits)))
         return report
 
     def deliver(self, changes: Iterable[Change] | None = None, remaining_ms: int = 60_000) -> list[str]:

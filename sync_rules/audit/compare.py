@@ -23,7 +23,7 @@ from typing import Final
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.limits import Pace
+from sync_rules.model.limits import Bounds
 from sync_rules.model.values import AttributeValue, Item, Path, get, nest
 from sync_rules.model.writes import Delete, Transaction, Update, Write, differences
 from sync_rules.pipeline.decide import lost_source
@@ -72,7 +72,7 @@ def ordered(value: AttributeValue | None) -> object:
     return kind, content
 
 
-PACE: Final = Pace()
+PACE: Final = Bounds()
 
 
 class Drift(Enum):

@@ -35,7 +35,7 @@ from sync_rules.audit.findings import Finding, Share, Tally
 from sync_rules.audit.ledger_balance import Slot, as_difference, ledgers, of_slots, slot_of, still, unbalanced
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.limits import Pace
+from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.fanout import pull
 from sync_rules.pipeline.parts import PartLook, settle
 from sync_rules.pipeline.requests import Read, Request, Scan, Work, World, run_work
@@ -59,8 +59,8 @@ def mend(drifted: Sequence[Difference], rules: Rules) -> Work[frozenset[Subject]
         for key, names in asked.items()
         if (again := pull_of(key, rules)) is not None
     ]
-    report = yield from pull(pulls, Pace())
-    report.add((yield from settle([PartLook(one.part) for one in mendable if one.part is not None], Pace())))
+    report = yield from pull(pulls, Bounds())
+    report.add((yield from settle([PartLook(one.part) for one in mendable if one.part is not None], Bounds())))
     after = yield from look_again(mendable, rules)
     before = {one.subject: one for one in mendable}
     left = {one.subject for one in drifted if not one.mendable}

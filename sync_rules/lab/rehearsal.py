@@ -20,7 +20,7 @@ from sync_rules.lab.scenario import Deed, Expire, Reported
 from sync_rules.model.errors import StoreError
 from sync_rules.model.item_change import identity
 from sync_rules.model.items import Call, Failure, ItemKey, Keep
-from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.pipeline.breaker import KeptOnce
@@ -125,11 +125,11 @@ class Rehearsal:
         """One invocation. What fails, or dies, comes again."""
         self._faults.calm, self._faults.met = arrival.tries >= FAULTY_TRIES_MAX, 0
         message = arrival.message
-        pace = Pace()
+        bounds = Bounds()
         work = (
-            process(arrival.changes, self._rules, pace)
+            process(arrival.changes, self._rules, bounds)
             if message is None
-            else process_message(message, self._rules, pace)
+            else process_message(message, self._rules, bounds)
         )
         try:
             report: Report = run_work(work, self._faulty)

@@ -88,7 +88,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Pace:
+class Bounds:
     """`may_write` is asked before each write, with the target and what is to be written on it."""
 
     limits: Limits = field(default_factory=Limits)

@@ -15,7 +15,7 @@ from typing import Any
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call, Change, Failure, ItemKey
-from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.breaker import Breaker, KeptOnce
 from sync_rules.pipeline.effects import take_effect
 from sync_rules.pipeline.fanout import look_at, pull, push
@@ -33,44 +33,44 @@ from sync_rules.rules.ruleset import Rules
 TIME_RESERVED_MS = 2_000  # to answer, and for the last requests to return
 
 
-def process(changes: Sequence[Change], rules: Rules, pace: Pace) -> Work[Report]:
+def process(changes: Sequence[Change], rules: Rules, bounds: Bounds) -> Work[Report]:
     """The work of a batch: pulls, whose images the records brought, then pushes and parts; effects at last, so that no
     copy waits for them. Whatever failed is reported for the items whose records asked for it.
     """
     plan = plan_batch(changes, rules)
-    report = yield from pull(plan.pulls, pace)
-    report.add((yield from push(plan.pushes, rules, pace)))
-    report.add((yield from settle(plan.parts, pace)))
+    report = yield from pull(plan.pulls, bounds)
+    report.add((yield from push(plan.pushes, rules, bounds)))
+    report.add((yield from settle(plan.parts, bounds)))
     report.failed, failed = {}, report.failed
     for work, unfinished in failed.items():
         for origin in plan.origins[work]:
             report.note(origin, unfinished)
     for key, effect in plan.effects:
-        yield from take_effect(key, effect, pace, report)
+        yield from take_effect(key, effect, bounds, report)
     report.since_ms.update(plan.since_ms)
     return report
 
 
-def process_message(message: Message, rules: Rules, pace: Pace) -> Work[Report]:
+def process_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Report]:
     """The work of a message from the queue. A message about rules that are gone asks for nothing."""
     match message:
         case PullMessage():
             one = pull_of(message.target, rules, attempt=message.attempt, delay_seconds=message.delay_seconds)
-            return (yield from pull([one] if one else [], pace))
+            return (yield from pull([one] if one else [], bounds))
         case ChunkMessage():
-            return (yield from look_at(chunks_of(message, rules), pace))
+            return (yield from look_at(chunks_of(message, rules), bounds))
         case PartMessage():
             look = part_of(message, rules)
-            return (yield from settle([look] if look else [], pace))
+            return (yield from settle([look] if look else [], bounds))
         case CallMessage():
             report = Report()
             rule = rules.rules.get(message.rule)
             if isinstance(rule, CallRule):  # whose function may have another name by now
                 call = Call(rule.name, rule.function, message.change, message.attempt)
-                yield from take_effect(message.change.key, call, pace, report)
+                yield from take_effect(message.change.key, call, bounds, report)
             return report
     work = spread if message.spread else push
-    return (yield from work(pushes_of(message, rules), rules, pace))
+    return (yield from work(pushes_of(message, rules), rules, bounds))
 
 
 class Consumer:
@@ -101,7 +101,7 @@ class Consumer:
         self._begin()
         changes, unreadable = changes_of(read_event(event, self.rules, sifted=True))
         unkept = self._park(unreadable)
-        report = run_work(process(changes, self.rules, self._pace(remaining_ms)), self.world)
+        report = run_work(process(changes, self.rules, self._bounds(remaining_ms)), self.world)
         self._count(report, len(changes), len(unreadable))
         first = lowest([*unkept, *(change.position for change in changes if change.key in report.failed)])
         return {"batchItemFailures": [] if first is None else [{"itemIdentifier": first}]}
@@ -112,11 +112,11 @@ class Consumer:
         Raises:
             StoreError: when some of it failed: the message must come again.
         """
-        pace = self._pace(remaining_ms)
-        if pace.out_of_time():  # else it would only be handed over, for ever
+        bounds = self._bounds(remaining_ms)
+        if bounds.out_of_time():  # else it would only be handed over, for ever
             raise StoreError("OutOfTime", f"a message needs more than {TIME_RESERVED_MS} ms: raise the timeout")
         self._begin()
-        report = run_work(process_message(message, self.rules, pace), self.world)
+        report = run_work(process_message(message, self.rules, bounds), self.world)
         self._count(report)
         if report.failed:
             reason = next(iter(report.failed.values())).reason
@@ -126,8 +126,8 @@ class Consumer:
         if isinstance(self.world.store, Remembering):
             self.world.store.forget()
 
-    def _pace(self, remaining_ms: Callable[[], int]) -> Pace:
-        return Pace(self.limits, lambda: remaining_ms() < TIME_RESERVED_MS, self._may_write)
+    def _bounds(self, remaining_ms: Callable[[], int]) -> Bounds:
+        return Bounds(self.limits, lambda: remaining_ms() < TIME_RESERVED_MS, self._may_write)
 
     def _park(self, unreadable: Sequence[Failure]) -> list[str]:
         """Keep a failure record of each unreadable record. Returns the positions of those that could not be kept."""

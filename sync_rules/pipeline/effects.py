@@ -10,7 +10,7 @@ from typing import Final
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call, Effect, Failure, ItemKey, Keep, Outcome
-from sync_rules.model.limits import Pace
+from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.messages import CallMessage
 from sync_rules.pipeline.report import Report, Unfinished
 from sync_rules.pipeline.requests import Later, Park, Work
@@ -18,9 +18,9 @@ from sync_rules.pipeline.requests import Later, Park, Work
 TOO_LARGE: Final = "MessageTooLarge"
 
 
-def take_effect(key: ItemKey, effect: Effect, pace: Pace, report: Report) -> Work[None]:
+def take_effect(key: ItemKey, effect: Effect, bounds: Bounds, report: Report) -> Work[None]:
     """Do it, or see to it that it is done later."""
-    if pace.out_of_time():
+    if bounds.out_of_time():
         _fail(key, effect, "OutOfTime", report)
         return
     try:
@@ -30,17 +30,17 @@ def take_effect(key: ItemKey, effect: Effect, pace: Pace, report: Report) -> Wor
             _fail(key, effect, error.reason, report)
         else:
             report.calls_failed[f"{effect.rule} {error}"] += 1
-            yield from _call_again(key, effect, error.reason, pace, report)
+            yield from _call_again(key, effect, error.reason, bounds, report)
     else:
         report.outcomes[effect.rule, Outcome.DONE] += 1
 
 
-def _call_again(key: ItemKey, call: Call, reason: str, pace: Pace, report: Report) -> Work[None]:
+def _call_again(key: ItemKey, call: Call, reason: str, bounds: Bounds, report: Report) -> Work[None]:
     """Later, as often as the limits allow; then, or if the change is too large for a message, it is left to people."""
-    if call.attempt + 1 < pace.limits.call_max_tries:
+    if call.attempt + 1 < bounds.limits.call_max_tries:
         message = CallMessage(call.rule, call.function, call.change, call.attempt + 1)
         try:
-            yield Later(message, pace.limits.parked_delay_seconds(call.attempt))
+            yield Later(message, bounds.limits.parked_delay_seconds(call.attempt))
         except StoreError as error:
             if error.reason != TOO_LARGE:
                 _fail(key, call, error.reason, report)

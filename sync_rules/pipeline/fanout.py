@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey, Outcome
-from sync_rules.model.limits import Pace
+from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.handover import chunk_message, hand_over, inline_max_items, second_look
 from sync_rules.pipeline.listings import Listing, failed, list_page, told
@@ -30,18 +30,18 @@ OUT_OF_TIME: Final = "OutOfTime"
 T = TypeVar("T")
 
 
-def pull(pulls: Sequence[Pull], pace: Pace) -> Work[Report]:
+def pull(pulls: Sequence[Pull], bounds: Bounds) -> Work[Report]:
     """Look at single targets, a bounded number at a time. Those without an image are read first."""
     report = Report()
-    size = pace.limits.fan_out_round_max_items
+    size = bounds.limits.fan_out_round_max_items
     for start in range(0, len(pulls), size):
-        report.add((yield from _pull_some(pulls[start : start + size], pace)))
+        report.add((yield from _pull_some(pulls[start : start + size], bounds)))
     return report
 
 
-def _pull_some(pulls: Sequence[Pull], pace: Pace) -> Work[Report]:
+def _pull_some(pulls: Sequence[Pull], bounds: Bounds) -> Work[Report]:
     report = Report()
-    if pace.out_of_time():
+    if bounds.out_of_time():
         for one in pulls:
             report.fail(Target(one.key, {}, one.rules), "OutOfTime")
         return report
@@ -55,15 +55,15 @@ def _pull_some(pulls: Sequence[Pull], pace: Pace) -> Work[Report]:
             report.fail(Target(one.key, {}, one.rules), str(image))
         elif image is not None:
             targets.append(Target(one.key, image, one.rules, attempt=one.attempt, members=one.members))
-    report.add((yield from fix(targets, pace)))
+    report.add((yield from fix(targets, bounds)))
     present = {target.key: target for target in targets}
     for one in pulls:
         if one.settles and one.key in present:
-            yield from _look_again(one, present[one.key], pace, report)
+            yield from _look_again(one, present[one.key], bounds, report)
     return report
 
 
-def _look_again(one: Pull, target: Target, pace: Pace, report: Report) -> Work[None]:
+def _look_again(one: Pull, target: Target, bounds: Bounds, report: Report) -> Work[None]:
     """A target whose members are listed through an index: look again once the index must have caught up, and again,
     after twice the time, for as long as that still finds something.
     """
@@ -76,7 +76,7 @@ def _look_again(one: Pull, target: Target, pace: Pace, report: Report) -> Work[N
     first = one.delay_seconds == 0
     if settle_seconds == 0 or not (first or one.key in report.written):
         return
-    delay = settle_seconds if first else min(2 * one.delay_seconds, pace.limits.settle_max_seconds)
+    delay = settle_seconds if first else min(2 * one.delay_seconds, bounds.limits.settle_max_seconds)
     try:
         yield Later(PullMessage(one.key, delay_seconds=delay), delay)
     except StoreError as error:
@@ -91,7 +91,7 @@ class Look:
     asked: list[Listing] = field(default_factory=list)
 
 
-def push(pushes: Sequence[Push], rules: Rules, pace: Pace) -> Work[Report]:
+def push(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]:
     """Look at everything that some items list, a bounded number at a time. What does not fit goes on as a message.
 
     The report names as failed the items of which some target, or the listing, could not be finished.
@@ -102,38 +102,38 @@ def push(pushes: Sequence[Push], rules: Rules, pace: Pace) -> Work[Report]:
     while active:
         for listing in active:
             listing.round_began = listing.cursor
-        report.outcomes.update((yield from _list_and_look(active, rules, pace)).outcomes)
+        report.outcomes.update((yield from _list_and_look(active, rules, bounds)).outcomes)
         for listing in active:
             if listing.done and not listing.failed:
-                yield from second_look(listing, pace)
+                yield from second_look(listing, bounds)
         # those that had no turn this time come first in the next round
         active = sorted((one for one in active if not one.done), key=lambda one: one.listed_items)
     return told(listings, report)
 
 
-def _list_and_look(active: Sequence[Listing], rules: Rules, pace: Pace) -> Work[Report]:
+def _list_and_look(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work[Report]:
     """A round. Nothing of it is held any more when the next one is listed."""
-    looks = yield from _list_round(active, rules, pace)
-    return (yield from _look(looks, pace))
+    looks = yield from _list_round(active, rules, bounds)
+    return (yield from _look(looks, bounds))
 
 
-def look_at(chunks: Sequence[Chunk], pace: Pace) -> Work[Report]:
+def look_at(chunks: Sequence[Chunk], bounds: Bounds) -> Work[Report]:
     """Look at exactly these targets; nothing is listed. If one fails, all of its chunk come again."""
     report = Report()
     for one in chunks:
-        report.add((yield from _look_at(one, pace)))
+        report.add((yield from _look_at(one, bounds)))
     return report
 
 
-def _look_at(chunk: Chunk, pace: Pace) -> Work[Report]:
+def _look_at(chunk: Chunk, bounds: Bounds) -> Work[Report]:
     """Some targets at a time. When time is up after some of them, the others go on as a chunk of their own: what is
     large and slow is not given up for having been begun too often, as long as each call gets something done.
     """
     report, targets = Report(), tuple(dict.fromkeys(chunk.targets))
-    step = pace.limits.chunk_step_max_items
+    step = bounds.limits.chunk_step_max_items
     for start in range(0, len(targets), step):
         listing = Listing(chunk.push, None)
-        done = yield from _look_at_some(targets[start : start + step], listing, pace)
+        done = yield from _look_at_some(targets[start : start + step], listing, bounds)
         if start and not report.failed and listing.failed.startswith(OUT_OF_TIME):
             try:
                 yield Later(chunk_message(chunk.push, targets[start:]))
@@ -147,29 +147,29 @@ def _look_at(chunk: Chunk, pace: Pace) -> Work[Report]:
     return report
 
 
-def _look_at_some(targets: Sequence[ItemKey], listing: Listing, pace: Pace) -> Work[Report]:
-    if pace.out_of_time():
+def _look_at_some(targets: Sequence[ItemKey], listing: Listing, bounds: Bounds) -> Work[Report]:
+    if bounds.out_of_time():
         failed([listing], OUT_OF_TIME)
         return Report()
     looks = {key: Look(asked=[listing]) for key in targets}
     yield from _read_images(looks, tuple(looks), _looked_at([listing]))
-    return (yield from _look(looks, pace))
+    return (yield from _look(looks, bounds))
 
 
-def _list_round(active: Sequence[Listing], rules: Rules, pace: Pace) -> Work[dict[ItemKey, Look]]:
+def _list_round(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work[dict[ItemKey, Look]]:
     """A page of each push, until the round is full; images of index rows come from a consistent read after the last."""
     looks: dict[ItemKey, Look] = {}
     unseen: dict[ItemKey, None] = {}
     attributes = _looked_at(active)
-    room = pace.limits.fan_out_round_max_items
+    room = bounds.limits.fan_out_round_max_items
     for listing in active:
         if room <= 0:
             break
-        if pace.out_of_time() or listing.listed_items >= inline_max_items(listing.push, pace.limits):
-            yield from hand_over(listing, pace)
+        if bounds.out_of_time() or listing.listed_items >= inline_max_items(listing.push, bounds.limits):
+            yield from hand_over(listing, bounds)
             continue
         table = listing.push.rules[0].listed.table.name
-        for key, image in (yield from list_page(listing, rules, pace, attributes[table])):
+        for key, image in (yield from list_page(listing, rules, bounds, attributes[table])):
             look = looks.setdefault(key, Look())
             look.asked.append(listing)
             if image is None:
@@ -199,7 +199,7 @@ def _read_images(looks: dict[ItemKey, Look], keys: tuple[ItemKey, ...], attribut
             looks[key].image = image
 
 
-def _look(looks: Mapping[ItemKey, Look], pace: Pace) -> Work[Report]:
+def _look(looks: Mapping[ItemKey, Look], bounds: Bounds) -> Work[Report]:
     """Look at each item of a round once, for all the rules that ask; tell the pushes what came of it."""
     targets: list[Target] = []
     parts: dict[Part, dict[int, Listing]] = {}
@@ -212,9 +212,9 @@ def _look(looks: Mapping[ItemKey, Look], pace: Pace) -> Work[Report]:
         for listing in look.asked:
             for part in parts_listed(listing.push, key, look.image):
                 parts.setdefault(part, {})[id(listing)] = listing
-    report = yield from fix(targets, pace)
+    report = yield from fix(targets, bounds)
     _tell(report, ((key, key, look.asked) for key, look in looks.items()), PullMessage)
-    some = yield from settle([PartLook(part) for part in parts], pace)
+    some = yield from settle([PartLook(part) for part in parts], bounds)
     _tell(some, ((part.target, part, asked.values()) for part, asked in parts.items()), message_of)
     report.add(some)
     return report

@@ -14,7 +14,7 @@ from typing import Final
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.listings import Listing, list_page, told
 from sync_rules.pipeline.messages import ChunkMessage, key_bytes
 from sync_rules.pipeline.report import Report
@@ -30,7 +30,7 @@ def inline_max_items(push: Push, limits: Limits) -> int:
     return limits.fan_out_second_look_max_items if push.delay_seconds else limits.fan_out_inline_max_items
 
 
-def hand_over(listing: Listing, pace: Pace) -> Work[None]:
+def hand_over(listing: Listing, bounds: Bounds) -> Work[None]:
     """The rest of a push goes on as a message, and what failed so far goes with it: else all of it would come again,
     and hand over the same rest once more. A few targets that failed go as messages of their own. Of many, of those
     that could not even be read, and after a delete, which only a push does, the message begins where the first of them
@@ -39,7 +39,7 @@ def hand_over(listing: Listing, pace: Pace) -> Work[None]:
     listing.done = listing.handed_over = True
     cursor = listing.cursor
     known = not listing.push.removed and not listing.unread
-    few = known and len(listing.again) <= FAILED_MAX_MESSAGES and not pace.out_of_time()
+    few = known and len(listing.again) <= FAILED_MAX_MESSAGES and not bounds.out_of_time()
     if listing.failed and not few:
         cursor = listing.first_failed
         if cursor == listing.push.cursor:
@@ -47,7 +47,7 @@ def hand_over(listing: Listing, pace: Pace) -> Work[None]:
     rest = replace(listing.push, cursor=cursor, found=listing.found, spread=listing.push.delay_seconds == 0)
     try:
         for message in listing.again if few else ():
-            yield Later(message, pace.limits.parked_first_delay_seconds)
+            yield Later(message, bounds.limits.parked_first_delay_seconds)
         yield Later(rest.message())
     except StoreError as error:
         listing.failed = str(error)
@@ -55,7 +55,7 @@ def hand_over(listing: Listing, pace: Pace) -> Work[None]:
         listing.failed, listing.targets_failed = "", False
 
 
-def second_look(listing: Listing, pace: Pace) -> Work[None]:
+def second_look(listing: Listing, bounds: Bounds) -> Work[None]:
     """After the last page of a listing through an index: look again once the index must have caught up, and again,
     after twice the time, for as long as that still finds something.
     """
@@ -65,7 +65,7 @@ def second_look(listing: Listing, pace: Pace) -> Work[None]:
     first = push.delay_seconds == 0
     if find is None or find.index is None or settle == 0 or not (first or listing.found) or listing.handed_over:
         return
-    delay = settle if first else min(2 * push.delay_seconds, pace.limits.settle_max_seconds)
+    delay = settle if first else min(2 * push.delay_seconds, bounds.limits.settle_max_seconds)
     again = replace(push, cursor=None, delay_seconds=delay, found=False, spread=False)
     try:
         yield Later(again.message(), delay)
@@ -74,34 +74,34 @@ def second_look(listing: Listing, pace: Pace) -> Work[None]:
 
 
 # ---------------------------------------------------------------- in chunks
-def spread(pushes: Sequence[Push], rules: Rules, pace: Pace) -> Work[Report]:
+def spread(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]:
     """List pushes that were handed over, and send the keys on in chunks; nothing is looked at here. The report names as
     failed the items whose listing, or some message of it, could not be finished: then chunks may be sent twice.
     """
     listings = [Listing(one, one.cursor) for one in pushes]
     for listing in listings:
         try:
-            yield from _send_chunks(listing, rules, pace)
+            yield from _send_chunks(listing, rules, bounds)
         except StoreError as error:
             listing.failed = str(error)
         if not listing.failed:
-            yield from second_look(listing, pace)
+            yield from second_look(listing, bounds)
     return told(listings, Report())
 
 
-def _send_chunks(listing: Listing, rules: Rules, pace: Pace) -> Work[None]:
+def _send_chunks(listing: Listing, rules: Rules, bounds: Bounds) -> Work[None]:
     """All keys of a push, page by page; when it is enough for one invocation, the rest as one more message. Without
     room for a single page it fails: the same message sent anew would be on its way for ever, and never be given up.
     """
-    push, limits = listing.push, pace.limits
+    push, limits = listing.push, bounds.limits
     waiting: list[ItemKey] = []
     while not listing.done and not listing.handed_over:
-        if pace.out_of_time() or listing.listed_items >= limits.fan_out_spread_max_items:
+        if bounds.out_of_time() or listing.listed_items >= limits.fan_out_spread_max_items:
             if listing.cursor == push.cursor:
                 raise StoreError("OutOfTime")
             listing.handed_over = True
         else:
-            page = yield from list_page(listing, rules, pace)
+            page = yield from list_page(listing, rules, bounds)
             *full, waiting = chunks([*waiting, *(key for key, _ in page)], limits)
             for keys in full:
                 yield Later(chunk_message(push, keys))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey, Outcome
-from sync_rules.model.limits import Pace
+from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.messages import Message
 from sync_rules.pipeline.report import Report, Unfinished
@@ -43,7 +43,7 @@ class Listing:
 
 
 def list_page(
-    listing: Listing, rules: Rules, pace: Pace, looked_at: Names = NO_NAMES
+    listing: Listing, rules: Rules, bounds: Bounds, looked_at: Names = NO_NAMES
 ) -> Work[list[tuple[ItemKey, Item | None]]]:
     """One page of a push: the keys of its targets, with their images if they may be used as such; of these, the
     attributes that are looked at.
@@ -56,7 +56,7 @@ def list_page(
         return []
     try:
         names = looked_at if index is None else NO_NAMES
-        limit = pace.limits.fan_out_page_max_items
+        limit = bounds.limits.fan_out_page_max_items
         page = yield List(table.name, index, conditions, limit, listing.cursor, attributes=names)
     except StoreError as error:
         given = listing.cursor is not None and listing.cursor is listing.push.cursor

@@ -14,7 +14,7 @@ from typing import Final
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, ItemKey, Outcome
-from sync_rules.model.limits import Pace
+from sync_rules.model.limits import Bounds
 from sync_rules.model.numbers import holdable, spelt, total_of
 from sync_rules.model.values import AttributeValue, Path
 from sync_rules.model.writes import Action, Check, Increment, Result, Status, Transaction, Update, Write
@@ -48,34 +48,34 @@ class Joint:
     write: Write
 
 
-def settle(looks: Sequence[PartLook], pace: Pace) -> Work[Report]:
+def settle(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
     """Make parts true, a bounded number at a time."""
     report = Report()
-    size = pace.limits.fan_out_round_max_items
+    size = bounds.limits.fan_out_round_max_items
     for start in range(0, len(looks), size):
-        report.add((yield from _settle_some(looks[start : start + size], pace)))
+        report.add((yield from _settle_some(looks[start : start + size], bounds)))
     yield from ask_again(report)
     return report
 
 
-def _settle_some(looks: Sequence[PartLook], pace: Pace) -> Work[Report]:
+def _settle_some(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
     report = Report()
     waiting = list(looks)
-    for attempt in range(pace.limits.source_reads_max_tries):
+    for attempt in range(bounds.limits.source_reads_max_tries):
         if not waiting:
             return report
-        if pace.out_of_time():
+        if bounds.out_of_time():
             break
         wanted, stuck = yield from _judge(waiting, report)
         joints = joined(wanted) if attempt == 0 else [Joint((look,), write) for look, write in wanted]
-        waiting, wrote = yield from _apply(joints, pace, report)
+        waiting, wrote = yield from _apply(joints, bounds, report)
         for look, trouble in stuck:
             if trouble.patient and wrote:  # perhaps what was in its way is gone now, as when two keys are swapped
                 waiting.append(look)
             else:
-                yield from _park(look, trouble, pace, report)
+                yield from _park(look, trouble, bounds, report)
     for look in waiting:  # other writers are quicker each time: let the record come again
-        _fail(look, "OutOfTime" if pace.out_of_time() else "SourceChanging", report)
+        _fail(look, "OutOfTime" if bounds.out_of_time() else "SourceChanging", report)
     return report
 
 
@@ -199,26 +199,26 @@ def _sum(one: Increment, two: Increment) -> Increment | None:
 
 
 # ---------------------------------------------------------------- making it happen
-def _apply(joints: Sequence[Joint], pace: Pace, report: Report) -> Work[tuple[list[PartLook], bool]]:
+def _apply(joints: Sequence[Joint], bounds: Bounds, report: Report) -> Work[tuple[list[PartLook], bool]]:
     """Write. Returns the parts that must be judged anew, and whether anything was written."""
     again: list[PartLook] = []
     wrote = False
-    for turn in _turns(joints, pace.limits.apply_max_writes):
-        if pace.out_of_time():
+    for turn in _turns(joints, bounds.limits.apply_max_writes):
+        if bounds.out_of_time():
             for look in (look for joint in turn for look in joint.looks):
                 _fail(look, "OutOfTime", report)
             continue
         allowed: list[Joint] = []
         for joint in turn:
-            if pace.may_write(joint.looks[0].part.target, joint.write):
+            if bounds.may_write(joint.looks[0].part.target, joint.write):
                 allowed.append(joint)
             else:
                 for look in joint.looks:
-                    yield from _park(look, Trouble("Contended"), pace, report)
+                    yield from _park(look, Trouble("Contended"), bounds, report)
         results = (yield Apply(tuple(joint.write for joint in allowed))) if allowed else ()
         for joint, result in zip(allowed, results, strict=True):
             wrote |= result.status is Status.WRITTEN
-            again += yield from _take(joint, result, pace, report)
+            again += yield from _take(joint, result, bounds, report)
     return again, wrote
 
 
@@ -241,7 +241,7 @@ def _turns(joints: Sequence[Joint], max_writes: int) -> Iterator[list[Joint]]:
         waiting = later
 
 
-def _take(joint: Joint, result: Result, pace: Pace, report: Report) -> Work[Sequence[PartLook]]:
+def _take(joint: Joint, result: Result, bounds: Bounds, report: Report) -> Work[Sequence[PartLook]]:
     rules = [look.part.rule for look in joint.looks]
     if result.status is Status.WRITTEN:
         report.tally(rules, Outcome.COPIED)
@@ -249,7 +249,7 @@ def _take(joint: Joint, result: Result, pace: Pace, report: Report) -> Work[Sequ
     elif result.status is Status.REFUSED or (result.status is Status.REJECTED and len(joint.looks) > 1):
         return joint.looks
     elif result.status is Status.REJECTED:
-        yield from _park(joint.looks[0], Trouble(result.reason), pace, report)
+        yield from _park(joint.looks[0], Trouble(result.reason), bounds, report)
     else:
         for look in joint.looks:
             _fail(look, result.reason, report)
@@ -261,11 +261,11 @@ def _fail(look: PartLook, reason: str, report: Report) -> None:
     report.note(look.part.target, Unfinished((look.part.rule.name,), reason, (look.part,)))
 
 
-def _park(look: PartLook, trouble: Trouble, pace: Pace, report: Report) -> Work[None]:
+def _park(look: PartLook, trouble: Trouble, bounds: Bounds, report: Report) -> Work[None]:
     """Keep a failure record and look again later; the rest goes on."""
     part = look.part
     try:
-        if look.attempt == pace.limits.recorded_at(patient=trouble.patient):
+        if look.attempt == bounds.limits.recorded_at(patient=trouble.patient):
             yield Park(
                 Failure(part.rule.name, part.target, trouble.reason, "", part.source, apart=True, element=part.element)
             )
@@ -273,6 +273,6 @@ def _park(look: PartLook, trouble: Trouble, pace: Pace, report: Report) -> Work[
         _fail(look, str(error), report)
         return
     report.tally([part.rule], Outcome.PARKED)
-    if look.attempt < pace.limits.parked_max_looks:
+    if look.attempt < bounds.limits.parked_max_looks:
         message = message_of(part, look.attempt + 1)
-        report.again.setdefault(part.target, {})[message] = pace.limits.parked_delay_seconds(look.attempt)
+        report.again.setdefault(part.target, {})[message] = bounds.limits.parked_delay_seconds(look.attempt)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, Outcome
-from sync_rules.model.limits import Pace
+from sync_rules.model.limits import Bounds
 from sync_rules.model.writes import Result, Status, differences, misfit
 from sync_rules.pipeline.decide import (
     Changes,
@@ -32,30 +32,30 @@ from sync_rules.pipeline.sources import Sources, Target, read_sources, rounds_of
 from sync_rules.rules.rule import TargetRule, Trouble
 
 
-def fix(targets: Sequence[Target], pace: Pace) -> Work[Report]:
+def fix(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
     """Bring targets, whose images are at hand, in line with their sources. The images must be older than this call."""
     report = Report()
-    for some in rounds_of(targets, pace.limits):
-        report.add((yield from _fix(some, pace)))
+    for some in rounds_of(targets, bounds.limits):
+        report.add((yield from _fix(some, bounds)))
     yield from ask_again(report)
     return report
 
 
-def _fix(targets: Sequence[Target], pace: Pace) -> Work[Report]:
+def _fix(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
     report = Report()
     waiting: Sequence[Target] = targets
-    for _ in range(pace.limits.source_reads_max_tries):
+    for _ in range(bounds.limits.source_reads_max_tries):
         if not waiting:
             return report
-        sources = yield from read_sources(waiting, pace)
+        sources = yield from read_sources(waiting, bounds)
         judged = Judged()
         for target in waiting:
-            _decide(target, sources, pace, report, judged)
+            _decide(target, sources, bounds, report, judged)
         for target, rules, trouble in judged.stuck:
-            yield from _park(target, rules, trouble, pace, report)
+            yield from _park(target, rules, trouble, bounds, report)
         for target, rule in judged.restricted:
             yield from _report_restricted(target, rule, report)
-        waiting = yield from _apply(judged.intents, pace, report)
+        waiting = yield from _apply(judged.intents, bounds, report)
         for target in judged.deferred:
             if target.key in report.written:  # the other rule's write brings this one here again
                 report.tally(target.rules, Outcome.SUPERSEDED)
@@ -79,7 +79,7 @@ class Judged:
     restricted: list[tuple[Target, TargetRule]] = field(default_factory=list)
 
 
-def _decide(target: Target, sources: Sources, pace: Pace, report: Report, judged: Judged) -> None:
+def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, judged: Judged) -> None:
     """The write this target needs, if any; rules that have nothing to write are tallied at once. Rules that another one
     undermines are deferred: they are judged when it is known what became of the other.
     """
@@ -94,7 +94,7 @@ def _decide(target: Target, sources: Sources, pace: Pace, report: Report, judged
             wanted[rule] = changes
     if not wanted:
         return
-    if not pace.may_write(target.key, [*wanted.values()]):
+    if not bounds.may_write(target.key, [*wanted.values()]):
         judged.stuck.append((target, wanted, Trouble("Contended")))
         return
     later = undermined(wanted)
@@ -130,12 +130,12 @@ def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Repo
 
 
 # --------------------------------------------------------------- making it happen
-def _apply(intents: Sequence[Intent], pace: Pace, report: Report) -> Work[list[Target]]:
+def _apply(intents: Sequence[Intent], bounds: Bounds, report: Report) -> Work[list[Target]]:
     """Write. Returns the targets that must be judged anew, such as those whose source changed under a transaction."""
     again: list[Target] = []
-    for start in range(0, len(intents), pace.limits.apply_max_writes):
-        some = intents[start : start + pace.limits.apply_max_writes]
-        if pace.out_of_time():
+    for start in range(0, len(intents), bounds.limits.apply_max_writes):
+        some = intents[start : start + bounds.limits.apply_max_writes]
+        if bounds.out_of_time():
             for intent in some:
                 report.fail(intent.target.only(intent.rules), "OutOfTime")
             continue
@@ -145,19 +145,19 @@ def _apply(intents: Sequence[Intent], pace: Pace, report: Report) -> Work[list[T
                 report.tally(intent.rules, Outcome.DELETED if intent.deletes else Outcome.COPIED)
                 report.written.add(intent.target.key)
                 continue
-            target = yield from _take(intent, result, pace, report)
+            target = yield from _take(intent, result, bounds, report)
             if target is not None:
                 again.append(target)
     return again
 
 
-def _take(intent: Intent, result: Result, pace: Pace, report: Report) -> Work[Target | None]:
+def _take(intent: Intent, result: Result, bounds: Bounds, report: Report) -> Work[Target | None]:
     """Take the store's answer to a write it did not make. Returns the target if it must be judged anew right now."""
     target = intent.target.only(intent.rules)
     if result.status is Status.FAILED:
         report.fail(target, result.reason)
     elif result.status is Status.REJECTED:
-        yield from _rejected(intent, result, pace, report)
+        yield from _rejected(intent, result, bounds, report)
     elif source_changed(intent.write, result):
         return intent.target if intent.deletes else target
     elif intent.deletes and result.item is not None and not relinked(intent, result.item):
@@ -174,21 +174,21 @@ def _take(intent: Intent, result: Result, pace: Pace, report: Report) -> Work[Ta
     return None
 
 
-def _rejected(intent: Intent, result: Result, pace: Pace, report: Report) -> Work[None]:
+def _rejected(intent: Intent, result: Result, bounds: Bounds, report: Report) -> Work[None]:
     """A write that can never succeed. If several rules share it, each is tried alone before it is parked."""
     if len(intent.rules) == 1:
-        yield from _park(intent.target, intent.rules, Trouble(result.reason), pace, report)
+        yield from _park(intent.target, intent.rules, Trouble(result.reason), bounds, report)
         return
     for rule in intent.rules:
-        report.add((yield from _fix([intent.target.only([rule])], pace)))
+        report.add((yield from _fix([intent.target.only([rule])], bounds)))
 
 
-def _park(target: Target, rules: Iterable[TargetRule], trouble: Trouble, pace: Pace, report: Report) -> Work[None]:
+def _park(target: Target, rules: Iterable[TargetRule], trouble: Trouble, bounds: Bounds, report: Report) -> Work[None]:
     """Keep a failure record per rule and look again later; the rest goes on. Never holds up a shard."""
     rules = tuple(rules)
     member = trouble.member or (target.members[0] if target.members else None)
     try:
-        if target.attempt == pace.limits.recorded_at(patient=trouble.patient):
+        if target.attempt == bounds.limits.recorded_at(patient=trouble.patient):
             for rule in rules:
                 apart = trouble.member is not None
                 source = next(iter(rule.source_keys(target.image)), None)
@@ -197,9 +197,9 @@ def _park(target: Target, rules: Iterable[TargetRule], trouble: Trouble, pace: P
         report.fail(target.only(rules), str(error))
         return
     report.tally(rules, Outcome.PARKED)
-    if target.attempt < pace.limits.parked_max_looks:
+    if target.attempt < bounds.limits.parked_max_looks:
         message = PullMessage(target.key, target.attempt + 1)
-        report.again.setdefault(target.key, {})[message] = pace.limits.parked_delay_seconds(target.attempt)
+        report.again.setdefault(target.key, {})[message] = bounds.limits.parked_delay_seconds(target.attempt)
 
 
 def _report_restricted(target: Target, rule: TargetRule, report: Report) -> Work[None]:

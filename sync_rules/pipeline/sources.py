@@ -12,7 +12,7 @@ from typing import Final
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.requests import List, Page, Read, Work
 from sync_rules.rules.rule import Members, Rule, TargetRule, Trouble, attributes_read
@@ -90,7 +90,7 @@ def rounds_of(targets: Sequence[Target], limits: Limits) -> Iterator[Sequence[Ta
         yield some
 
 
-def read_sources(targets: Sequence[Target], pace: Pace) -> Work[Sources]:
+def read_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
     """The sources of these targets, each read once."""
     sources = Sources(attributes_read((rule, rule.source) for target in targets for rule in target.rules))
     wanted: dict[ItemKey, None] = {}
@@ -99,14 +99,14 @@ def read_sources(targets: Sequence[Target], pace: Pace) -> Work[Sources]:
             wanted |= dict.fromkeys(rule.source_keys(target.image))
             members = rule.members(target.key, target.image)
             if members is not None:
-                keys = yield from _list_members(rule, target, members, sources, pace)
+                keys = yield from _list_members(rule, target, members, sources, bounds)
                 sources.members[target.key, rule.name] = keys
                 wanted |= {} if isinstance(keys, StoreError | Trouble) else dict.fromkeys(keys)
     sources.items |= yield from read_all((key for key in wanted if key not in sources.items), sources.attributes)
     return sources
 
 
-def _list_members(rule: TargetRule, target: Target, members: Members, sources: Sources, pace: Pace) -> Work[Keys]:
+def _list_members(rule: TargetRule, target: Target, members: Members, sources: Sources, bounds: Bounds) -> Work[Keys]:
     """The keys of the members of a target. Rows of the base table are images at once; those of an index are keys, to be
     read with those of the other targets, unless there are so many that it must be seen which of them belong.
     """
@@ -114,7 +114,7 @@ def _list_members(rule: TargetRule, target: Target, members: Members, sources: S
     rows = 0
     keys: dict[ItemKey, None] = {} if members.index is None else dict.fromkeys((*members.named, *target.members))
     while True:
-        page = yield from _page(members, cursor, sources.attributes, pace)
+        page = yield from _page(members, cursor, sources.attributes, bounds)
         if isinstance(page, StoreError):
             return page
         rows += len(page.items)
@@ -129,18 +129,18 @@ def _list_members(rule: TargetRule, target: Target, members: Members, sources: S
             keys = belonging
         if cursor is None or (members.enough and len(keys) >= members.max_items):
             return tuple(keys) if members.enough or len(keys) <= members.max_items else TOO_MANY
-        if len(keys) > members.max_items or rows > pace.limits.listed_rows_max_items:
+        if len(keys) > members.max_items or rows > bounds.limits.listed_rows_max_items:
             return TOO_MANY
 
 
 def _page(
-    members: Members, cursor: Item | None, attributes: Mapping[str, Names], pace: Pace
+    members: Members, cursor: Item | None, attributes: Mapping[str, Names], bounds: Bounds
 ) -> Work[Page | StoreError]:
     names = attributes[members.table] if members.index is None else NO_NAMES
-    limit = pace.limits.fan_out_page_max_items
+    limit = bounds.limits.fan_out_page_max_items
     if members.enough and cursor is None:  # most likely one page will do; if its rows are not all members, go on
         limit = min(limit, members.max_items)
-    if pace.out_of_time():
+    if bounds.out_of_time():
         return StoreError("OutOfTime")
     try:
         page: Page = yield List(

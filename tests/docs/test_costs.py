@@ -19,7 +19,7 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.jobs.dryrun.prices import on_demand, own_prices
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
-from sync_rules.model.limits import Pace
+from sync_rules.model.limits import Bounds
 from sync_rules.model.writes import Check, Delete, Increment, Put, Transaction, Update
 from sync_rules.pipeline.consumer import process
 from sync_rules.pipeline.requests import Apply, List, Read, World, run_work
@@ -87,7 +87,7 @@ class Shop:
         while self.changes:
             batch, self.changes = self.changes, []
             for table in dict.fromkeys(change.key.table for change in batch):
-                work = process([change for change in batch if change.key.table == table], self.rules, Pace())
+                work = process([change for change in batch if change.key.table == table], self.rules, Bounds())
                 run_work(metered(work, meter), World(self.store, later, later))
         return meter
 

@@ -28,7 +28,7 @@ from sync_rules.language.kinds.registry import FORMS
 from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.model.item_change import ItemChange
 from sync_rules.model.items import Change, Outcome
-from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.consumer import process
 from sync_rules.pipeline.requests import World, run_work
 from sync_rules.pipeline.telemetry import (
@@ -481,7 +481,7 @@ class Shop:
         later = SimpleNamespace(send=lambda _message, _delay: None, park=lambda _failure: None)
         while self.changes:
             batch, self.changes = self.changes, []
-            run_work(process(batch, self.rules, Pace()), World(self.store, later, later))
+            run_work(process(batch, self.rules, Bounds()), World(self.store, later, later))
 
     def set(self, key, attribute, value):
         self.store.update(key, [((attribute,), {"S": value})])

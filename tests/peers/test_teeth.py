@@ -12,7 +12,7 @@ import pytest
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.limits import Pace
+from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Transaction
 from sync_rules.pipeline import consumer, reconcile, sources, tasks
@@ -116,10 +116,10 @@ def value_from_the_image(patch: pytest.MonkeyPatch) -> None:
     images: dict[ItemKey, Item | None] = {}
     true_process, true_read = consumer.process, sources.read_sources
 
-    def process(changes: Sequence[Change], rules: Rules, pace: Pace) -> Work[Report]:
+    def process(changes: Sequence[Change], rules: Rules, bounds: Bounds) -> Work[Report]:
         images.clear()
         images.update({change.key: change.new for change in changes})
-        return (yield from true_process(changes, rules, pace))
+        return (yield from true_process(changes, rules, bounds))
 
     def read_sources(*args: Any) -> Work[Sources]:
         read = yield from true_read(*args)

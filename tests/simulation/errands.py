@@ -30,7 +30,7 @@ from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.limits import Pace
+from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.requests import NobodyLooksAgain
 from sync_rules.pipeline.requests import World as Outside
 from sync_rules.rules.ruleset import Rules
@@ -91,7 +91,7 @@ class Errand:
 class Backfill(Errand):
     """One backfill, however often it dies. `documents` are its checkpoints. `stops` is asked whether somebody stops it."""
 
-    pace: Pace = field(default_factory=Pace)
+    bounds: Bounds = field(default_factory=Bounds)
     segments: int = 1
     workers: int = 1
     stops: Callable[[], bool] = lambda: False
@@ -112,7 +112,7 @@ class Backfill(Errand):
             {"rules": sorted(self.names), "segments": self.segments},
             supplies=segments(self.rules, self.segments),
             workers=self.workers,
-            pace=self.pace,
+            bounds=self.bounds,
             stopping=self._stopping,
             sleep=lambda _seconds: ask(Wait()),
             clock=self.clock,

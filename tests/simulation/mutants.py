@@ -79,7 +79,9 @@ LAWS: Mapping[str, Mutation] = {
     # listing
     "index row as image": Mutation(mutants_work.index_row_as_image, among("O3", *INDEX)),
     "first page only": Mutation(mutants_work.first_page_only),
-    "no second look": Mutation(lambda: mutants_work.second_look_if(lambda _listing, _pace: False), among("O1", *INDEX)),
+    "no second look": Mutation(
+        lambda: mutants_work.second_look_if(lambda _listing, _bounds: False), among("O1", *INDEX)
+    ),
     "second look after one page only": Mutation(
         lambda: mutants_work.second_look_if(mutants_work.one_page), among("O1", *INDEX)
     ),

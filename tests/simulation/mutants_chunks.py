@@ -27,13 +27,13 @@ def dropping(dropped: Callable[[Message, Any, Any], bool]) -> Any:
     """Some messages of a spread are not sent; it is asked with the listing and the limits."""
     original = handover._send_chunks
 
-    def _send_chunks(listing: Any, rules: Any, pace: Any) -> Work:
+    def _send_chunks(listing: Any, rules: Any, bounds: Any) -> Work:
         def ask(request: Request) -> Work:
-            if isinstance(request, Later) and dropped(request.message, listing, pace.limits):
+            if isinstance(request, Later) and dropped(request.message, listing, bounds.limits):
                 return None
             return (yield request)
 
-        return answered(original(listing, rules, pace), ask)
+        return answered(original(listing, rules, bounds), ask)
 
     return lambda: patch.object(handover, "_send_chunks", _send_chunks)
 
@@ -66,27 +66,27 @@ def nothing(*_args: object) -> Work:
 
 # ---------------------------------------------------------------- what is looked at
 def looked_at(change: Callable[[Any, Any, Any], Work]) -> Any:
-    """A look at chunks replaced by a function of it, the chunks and the pace."""
+    """A look at chunks replaced by a function of it, the chunks and the bounds."""
     original = fanout.look_at
-    return patch.object(consumer, "look_at", lambda chunks, pace: change(original, chunks, pace))
+    return patch.object(consumer, "look_at", lambda chunks, bounds: change(original, chunks, bounds))
 
 
-def failures_forgotten(original: Any, chunks: Any, pace: Any) -> Work:
-    report = yield from original(chunks, pace)
+def failures_forgotten(original: Any, chunks: Any, bounds: Any) -> Work:
+    report = yield from original(chunks, bounds)
     report.failed = {}
     return report
 
 
-def not_removed(original: Any, chunks: Any, pace: Any) -> Work:
-    return original([replace(one, push=replace(one.push, removed=False)) for one in chunks], pace)
+def not_removed(original: Any, chunks: Any, bounds: Any) -> Work:
+    return original([replace(one, push=replace(one.push, removed=False)) for one in chunks], bounds)
 
 
-def first_target_only(original: Any, chunks: Any, pace: Any) -> Work:
-    return original([replace(one, targets=one.targets[:1]) for one in chunks], pace)
+def first_target_only(original: Any, chunks: Any, bounds: Any) -> Work:
+    return original([replace(one, targets=one.targets[:1]) for one in chunks], bounds)
 
 
-def marked(original: Any, chunks: Any, pace: Any) -> Work:
-    return original([replace(one, push=replace(one.push, cursor=OF_A_CHUNK)) for one in chunks], pace)
+def marked(original: Any, chunks: Any, bounds: Any) -> Work:
+    return original([replace(one, push=replace(one.push, cursor=OF_A_CHUNK)) for one in chunks], bounds)
 
 
 @contextmanager
@@ -121,7 +121,7 @@ def rows_as_images() -> Iterator[None]:
     rows: dict[Any, Any] = {}
     list_page, configure = handover.list_page, History._configure
 
-    def noting(listing: Any, rules: Any, pace: Any) -> Work:
+    def noting(listing: Any, rules: Any, bounds: Any) -> Work:
         table = listing.push.rules[0].listed.table
 
         def ask(request: Request) -> Work:
@@ -130,14 +130,14 @@ def rows_as_images() -> Iterator[None]:
                 rows.update({table.key_of(item): item for item in answer.items})
             return answer
 
-        return answered(list_page(listing, rules, pace), ask)
+        return answered(list_page(listing, rules, bounds), ask)
 
     def fresh(self: History) -> None:
         rows.clear()
         configure(self)
 
-    def believing(original: Any, chunks: Any, pace: Any) -> Work:
-        return answered(original(chunks, pace), known(rows))
+    def believing(original: Any, chunks: Any, bounds: Any) -> Work:
+        return answered(original(chunks, bounds), known(rows))
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(handover, "list_page", noting))

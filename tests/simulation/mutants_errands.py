@@ -180,7 +180,7 @@ class ByImages(consumer.Consumer):
         changes, _ = changes_of(read_event(event, self.rules))
         images = {change.key: change.new for change in changes}
         report = run_work(
-            answered(consumer.process(changes, self.rules, self._pace(remaining_ms)), known(images)), self.world
+            answered(consumer.process(changes, self.rules, self._bounds(remaining_ms)), known(images)), self.world
         )
         self._count(report, len(changes))
         return {"batchItemFailures": [{}] if report.failed else []}

@@ -146,8 +146,8 @@ def taken(change: Callable[[Any, Any, Result], Any]) -> Iterator[None]:
     """What is left to do after a write: `change` is given the original answer, the joint write and its result."""
     original = parts._take
 
-    def _take(joint: Any, result: Result, pace: Any, report: Any) -> Work:
-        again = yield from original(joint, result, pace, report)
+    def _take(joint: Any, result: Result, bounds: Any, report: Any) -> Work:
+        again = yield from original(joint, result, bounds, report)
         return change(again, joint, result)
 
     with patch.object(parts, "_take", _take):
@@ -185,10 +185,10 @@ def rejected_together() -> Any:
     """A joint write that is rejected parks its first part only."""
     original = parts._take
 
-    def _take(joint: Any, result: Result, pace: Any, report: Any) -> Work:
+    def _take(joint: Any, result: Result, bounds: Any, report: Any) -> Work:
         if result.status is Status.REJECTED:
             joint = replace(joint, looks=joint.looks[:1])
-        return (yield from original(joint, result, pace, report))
+        return (yield from original(joint, result, bounds, report))
 
     return patch.object(parts, "_take", _take)
 
@@ -213,7 +213,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "collect: sets not looked at again": Mutation(parts_from(CollectRule, no_parts_of_target), COLLECT),
     "collect: what went from a set ignored": Mutation(parts_from(CollectRule, only_what_came), COLLECT),
     "collect: no second look": Mutation(
-        lambda: second_look_if(lambda _listing, _pace: False), among("O1", "collect-few")
+        lambda: second_look_if(lambda _listing, _bounds: False), among("O1", "collect-few")
     ),
     "collect: strict without check": Mutation(judged(CollectRule, without_check), STRICT),
     "collect: strict check of existence only": Mutation(judged(CollectRule, checked_for_being_there), STRICT),

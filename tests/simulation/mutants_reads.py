@@ -86,7 +86,7 @@ def source_first() -> Iterator[None]:
     """A push reads its source once, before it lists."""
     original = fanout.push
 
-    def push(pushes: Any, rules: Any, pace: Any) -> Work:
+    def push(pushes: Any, rules: Any, bounds: Any) -> Work:
         early: dict[Any, Any] = {}
         if pushes:
             keys = tuple(dict.fromkeys(one.source for one in pushes))
@@ -94,7 +94,7 @@ def source_first() -> Iterator[None]:
                 early.update(zip(keys, (yield Read(keys)), strict=True))
             except StoreError:
                 early.clear()
-        return (yield from answered(original(pushes, rules, pace), known(early)))
+        return (yield from answered(original(pushes, rules, bounds), known(early)))
 
     with patch.object(consumer, "push", push):
         yield
@@ -105,8 +105,8 @@ def value_from_image() -> Iterator[None]:
     """What a record's image says of a source is taken for the source."""
     original = consumer.process
 
-    def process(changes: Any, rules: Any, pace: Any) -> Work:
-        return answered(original(changes, rules, pace), known({change.key: change.new for change in changes}))
+    def process(changes: Any, rules: Any, bounds: Any) -> Work:
+        return answered(original(changes, rules, bounds), known({change.key: change.new for change in changes}))
 
     with patch.object(consumer, "process", process):
         yield
@@ -130,10 +130,10 @@ def value_in_message() -> Iterator[None]:
 
         return ask
 
-    def receiving(message: Any, rules: Any, pace: Any) -> Work:
+    def receiving(message: Any, rules: Any, bounds: Any) -> Work:
         text = encode(message)
         items = {message.source: carried[text]} if text in carried else {}
-        return answered(answered(process_message(message, rules, pace), carrying(dict(items))), known(items))
+        return answered(answered(process_message(message, rules, bounds), carrying(dict(items))), known(items))
 
     def fresh(self: History) -> None:
         carried.clear()

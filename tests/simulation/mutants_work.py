@@ -140,16 +140,16 @@ def first_page_only() -> Iterator[None]:
 def second_look_if(allowed: Callable[[Any, Any], bool]) -> Iterator[None]:
     original = fanout.second_look
 
-    def second_look(listing: Any, pace: Any) -> Work:
-        if allowed(listing, pace):
-            yield from original(listing, pace)
+    def second_look(listing: Any, bounds: Any) -> Work:
+        if allowed(listing, bounds):
+            yield from original(listing, bounds)
 
     with in_both(second_look=second_look):
         yield
 
 
-def one_page(listing: Any, pace: Any) -> bool:
-    return listing.push.cursor is None and listing.listed_items < pace.limits.fan_out_page_max_items
+def one_page(listing: Any, bounds: Any) -> bool:
+    return listing.push.cursor is None and listing.listed_items < bounds.limits.fan_out_page_max_items
 
 
 @contextmanager
@@ -164,7 +164,7 @@ def second_look_too_early() -> Iterator[None]:
             yield from original(listing, args[1])
         return found
 
-    def second_look(_listing: Any, _pace: Any) -> Work:
+    def second_look(_listing: Any, _bounds: Any) -> Work:
         return
         yield
 

@@ -162,8 +162,8 @@ def deferred_forgotten() -> Any:
     """A rule that waits for another one is not judged any more, whatever became of the other."""
     original = reconcile._decide
 
-    def _decide(target: Any, sources: Any, pace: Any, report: Any, judged: Any) -> None:
-        original(target, sources, pace, report, judged)
+    def _decide(target: Any, sources: Any, bounds: Any, report: Any, judged: Any) -> None:
+        original(target, sources, bounds, report, judged)
         judged.deferred.clear()
 
     return patch.object(reconcile, "_decide", _decide)
@@ -172,7 +172,7 @@ def deferred_forgotten() -> Any:
 def full_item_dropped() -> Any:
     """A write that can never succeed is forgotten: no failure record, no later look."""
 
-    def _rejected(intent: Any, _result: Any, _pace: Any, report: Any) -> Work:
+    def _rejected(intent: Any, _result: Any, _bounds: Any, report: Any) -> Work:
         report.tally(intent.rules, Outcome.PARKED)
         return
         yield

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from sync_rules.model.items import Change
-from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item
 from sync_rules.pipeline import consumer
 from sync_rules.pipeline.messages import decode
@@ -85,7 +85,7 @@ class History:
         few = pick(3) == 2  # with few operations, the same items meet again and again
         self.operations = [name for name in allowed if pick(4) < (1 if few else 3)] or allowed
         self.operations_left = 3 + pick(14)
-        self.pace = Pace(
+        self.bounds = Bounds(
             self.limits,
             lambda: self.faults.occurs("out of time"),
             lambda _key, _what: not self.faults.occurs("contended"),
@@ -230,7 +230,7 @@ class History:
     def _process(self, changes: Iterable[Change]) -> Work[Report]:
         """An invocation with these records: those of a stream are sifted, as they are where Lambda hands them over."""
         passed = [seen for change in changes if (seen := self._sifted(change)) is not None]
-        return consumer.process(passed, self.rules, self.pace)
+        return consumer.process(passed, self.rules, self.bounds)
 
     def _sifted(self, change: Change) -> Change | None:
         sieve = self.rules.sieves[self.rules.tables[change.key.table].physical_name]
@@ -258,7 +258,7 @@ class History:
         note = ready[self.choices.schedule.pick(len(ready))]
         if not self.faults.occurs("message twice"):
             self.world.notes.remove(note)
-        self.workers.begin(consumer.process_message(decode(note.text), self.rules, self.pace), note)
+        self.workers.begin(consumer.process_message(decode(note.text), self.rules, self.bounds), note)
         return True
 
     def _waits(self, note: Note) -> bool:

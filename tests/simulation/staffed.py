@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from sync_rules.audit.findings import Finding
 from sync_rules.model.items import ItemKey
-from sync_rules.model.limits import Pace
+from sync_rules.model.limits import Bounds
 from tests.simulation.choices import Choices
 from tests.simulation.errands import Backfill, Errand, Redrive, Verify, batch_text, titled
 from tests.simulation.facts import Place
@@ -149,7 +149,7 @@ class Staffed(History):
             names,
             self.seen,
             self.checkpoints,
-            pace=Pace(self.limits),
+            bounds=Bounds(self.limits),
             segments=self.segments,
             workers=self.at_once,
             stops=self._stops if names == self.whole else lambda: self._stops() or self.choices.schedule.pick(3) == 2,

@@ -50,7 +50,7 @@ from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
-from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.suggest import unknown
 from sync_rules.pipeline.breaker import KeptOnce
 from sync_rules.rules.key_json import parse_key
@@ -247,7 +247,7 @@ def carry_out(job: Job, client: DynamoDBClient, documents: State, how: How) -> t
             job.scope.body(),
             supplies=job.supplies,
             workers=how.workers,
-            pace=Pace(Limits(apply_max_writes=writes_at_once(how.rate))),
+            bounds=Bounds(Limits(apply_max_writes=writes_at_once(how.rate))),
             before_write=before_write,
             budget=Budget(job.chosen.rules.tables),
             on_page=on_page,

@@ -33,7 +33,7 @@ from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.backfill.throttle import slowing, until
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
-from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.requests import Failures, Store
 from sync_rules.rules import fingerprints
 from sync_rules.rules.rule import EffectRule
@@ -166,7 +166,7 @@ class BackfillWork:
             self._stores(slowing(rate)),
             self._failures,
             held,
-            pace=Pace(Limits(apply_max_writes=writes_at_once(rate.ceiling))),
+            bounds=Bounds(Limits(apply_max_writes=writes_at_once(rate.ceiling))),
             before_write=rate.take,
             budget=Budget(self._rules.tables, run["workers"]),
             stopping=stopping,

@@ -27,7 +27,7 @@ from sync_rules.jobs.backfill.page import Brought, Chosen, Supply, bring_keys
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import ItemKey
-from sync_rules.model.limits import Pace
+from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Work
 from sync_rules.rules.order import swept_tables
@@ -213,11 +213,11 @@ class ExportFile:
     def name(self) -> str:
         return f"export/{self.file}"
 
-    def page(self, cursor: Item | None, chosen: Chosen, pace: Pace) -> Work[Brought]:
+    def page(self, cursor: Item | None, chosen: Chosen, bounds: Bounds) -> Work[Brought]:
         """Raises UserError when a line is no item of the table, or the file is not what the manifest says."""
         start = int(cursor[LINE]["N"]) if cursor else 0
         keys = self._keys(start)
-        brought = yield from bring_keys(keys, chosen, pace)
+        brought = yield from bring_keys(keys, chosen, bounds)
         if len(keys) < PAGE_MAX_LINES:
             self._lines = None
             return brought

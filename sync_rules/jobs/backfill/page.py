@@ -19,7 +19,7 @@ from sync_rules.audit.compare import Asked, ask
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, Failure, ItemKey, Outcome
-from sync_rules.model.limits import Pace
+from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item, get
 from sync_rules.pipeline.fanout import pull, push
 from sync_rules.pipeline.parts import PartLook, settle
@@ -61,14 +61,14 @@ class Brought:
     levels: int = 0
 
 
-def bring_page(scan: Scan, chosen: Chosen, pace: Pace) -> Work[Brought]:
+def bring_page(scan: Scan, chosen: Chosen, bounds: Bounds) -> Work[Brought]:
     """Scan a page and bring what is on it in line. Raises StoreError when it cannot be scanned."""
     page = yield replace(scan, consistent=True)
-    brought = yield from bring(scan.table, page.items, chosen, pace)
+    brought = yield from bring(scan.table, page.items, chosen, bounds)
     return replace(brought, cursor=page.cursor)
 
 
-def bring(table: str, images: Sequence[Item], chosen: Chosen, pace: Pace) -> Work[Brought]:
+def bring(table: str, images: Sequence[Item], chosen: Chosen, bounds: Bounds) -> Work[Brought]:
     """Bring items of a table, read just now, in line."""
     found = Asked()
     count = 0
@@ -77,16 +77,16 @@ def bring(table: str, images: Sequence[Item], chosen: Chosen, pace: Pace) -> Wor
         key = of_table.key_of(item)
         if key is not None and chosen.wanted(key, item):
             count += ask(item, of_table, chosen.rules, chosen.names, found)
-    report = yield from pull([Pull(target.key, target.image, target.rules) for target in found.targets], pace)
-    report.add((yield from settle([PartLook(part) for part, counts in found.parts.items() if counts], pace)))
-    others = yield from settle([PartLook(part) for part, counts in found.parts.items() if not counts], pace)
+    report = yield from pull([Pull(target.key, target.image, target.rules) for target in found.targets], bounds)
+    report.add((yield from settle([PartLook(part) for part, counts in found.parts.items() if counts], bounds)))
+    others = yield from settle([PartLook(part) for part, counts in found.parts.items() if not counts], bounds)
     for rule in {part.rule.name for part in found.parts}:
         del others.outcomes[rule, Outcome.RIGHT]  # each counts on the page of what it is made from
     report.add(others)
     return Brought(report, len(images), count, levels=_levels(images, chosen))
 
 
-def bring_keys(keys: Sequence[ItemKey], chosen: Chosen, pace: Pace) -> Work[Brought]:
+def bring_keys(keys: Sequence[ItemKey], chosen: Chosen, bounds: Bounds) -> Work[Brought]:
     """Bring the items of these keys, all of one table, in line: those that are still there. Raises StoreError when one
     cannot be read.
     """
@@ -99,11 +99,11 @@ def bring_keys(keys: Sequence[ItemKey], chosen: Chosen, pace: Pace) -> Work[Brou
             found.append(image)
     if not found:
         return Brought(Report(), len(keys), 0)
-    brought = yield from bring(keys[0].table, found, chosen, pace)
+    brought = yield from bring(keys[0].table, found, chosen, bounds)
     return replace(brought, items=len(keys))
 
 
-def bring_all_of(key: ItemKey, image: Item, chosen: Chosen, pace: Pace) -> Work[Report]:
+def bring_all_of(key: ItemKey, image: Item, chosen: Chosen, bounds: Bounds) -> Work[Report]:
     """Bring everything in line that one item has to do with, as if it had just been put: its own copies, all copies of
     it wherever they are, its parts.
     """
@@ -111,9 +111,9 @@ def bring_all_of(key: ItemKey, image: Item, chosen: Chosen, pace: Pace) -> Work[
     plan = plan_batch([Change(key, None, image)], chosen.rules)
     pulls = [replace(one, image=None, rules=tuple(r for r in one.rules if r.name in names)) for one in plan.pulls]
     pushes = [replace(one, rules=tuple(r for r in one.rules if r.name in names)) for one in plan.pushes]
-    report = yield from pull([one for one in pulls if one.rules], pace)
-    report.add((yield from push([one for one in pushes if one.rules], chosen.rules, pace)))
-    report.add((yield from settle([look for look in plan.parts if look.part.rule.name in names], pace)))
+    report = yield from pull([one for one in pulls if one.rules], bounds)
+    report.add((yield from push([one for one in pushes if one.rules], chosen.rules, bounds)))
+    report.add((yield from settle([look for look in plan.parts if look.part.rule.name in names], bounds)))
     return report
 
 
@@ -124,13 +124,13 @@ class OneItem:
     key: ItemKey
     name = "item"
 
-    def page(self, _cursor: Item | None, chosen: Chosen, pace: Pace) -> Work[Brought]:
+    def page(self, _cursor: Item | None, chosen: Chosen, bounds: Bounds) -> Work[Brought]:
         (image,) = yield Read((self.key,))
         if image is None:
             return Brought(Report(), 0, 0)
-        limits = replace(pace.limits, fan_out_inline_max_items=EVERY_ITEM)  # nobody takes a message
-        report = yield from bring_all_of(self.key, image, chosen, replace(pace, limits=limits))
-        if pace.out_of_time():  # the rest of its targets went on as a message, which nobody takes
+        limits = replace(bounds.limits, fan_out_inline_max_items=EVERY_ITEM)  # nobody takes a message
+        report = yield from bring_all_of(self.key, image, chosen, replace(bounds, limits=limits))
+        if bounds.out_of_time():  # the rest of its targets went on as a message, which nobody takes
             raise StoreError("OutOfTime", "not all of its targets were looked at")
         return Brought(report, 1, 1)
 
@@ -153,7 +153,7 @@ class Supply(Protocol):
     @property
     def name(self) -> str: ...
 
-    def page(self, cursor: Item | None, chosen: Chosen, pace: Pace) -> Work[Brought]:
+    def page(self, cursor: Item | None, chosen: Chosen, bounds: Bounds) -> Work[Brought]:
         """The next page, brought in line. Raises StoreError when it cannot be had."""
         ...
 
@@ -170,8 +170,8 @@ class UnfinishedError(StoreError):
 class Pages:
     """Brings pages in line, for several threads. `halted` says whether to stop: at once, with the page unfinished."""
 
-    def __init__(self, pace: Pace, halted: Callable[[], bool], sleep: Callable[[float], None]) -> None:
-        self._pace = pace
+    def __init__(self, bounds: Bounds, halted: Callable[[], bool], sleep: Callable[[float], None]) -> None:
+        self._bounds = bounds
         self._halted = halted
         self._sleep = sleep
         self._set_aside = 0
@@ -185,11 +185,11 @@ class Pages:
         Raises:
             StoreError: when it could not be finished; `page` then counts what was written all the same.
         """
-        limits = replace(self._pace.limits, parked_max_looks=0 if recording else 1)
-        pace = replace(self._pace, limits=limits, out_of_time=lambda: self._pace.out_of_time() or self._halted())
+        limits = replace(self._bounds.limits, parked_max_looks=0 if recording else 1)
+        bounds = replace(self._bounds, limits=limits, out_of_time=lambda: self._bounds.out_of_time() or self._halted())
 
         def once() -> Brought:
-            brought = run_work(supply.page(cursor, chosen, pace), world)
+            brought = run_work(supply.page(cursor, chosen, bounds), world)
             page.look_again(Totals(outcomes=brought.report.outcomes))
             if brought.report.failed:
                 raise UnfinishedError(brought)

@@ -21,7 +21,7 @@ from sync_rules.jobs.backfill.page import Chosen, Pages, Supply
 from sync_rules.jobs.backfill.progress import HEAD, UNREADABLE, Place, Totals, beginning_of, next_place, unfinished
 from sync_rules.jobs.backfill.segments import Supplies
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.limits import Pace
+from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Failures, NobodyLooksAgain, Store, World
 from sync_rules.rules.order import cascade
@@ -60,7 +60,7 @@ class BackfillRun:
         supplies: Supplies,
         name: str = "",
         workers: int = 1,
-        pace: Pace | None = None,
+        bounds: Bounds | None = None,
         before_write: Callable[[float], object] | None = None,
         budget: Spending | None = None,
         on_page: Callable[[Totals], None] = lambda _totals: None,
@@ -87,7 +87,7 @@ class BackfillRun:
         self._scope = dict(scope)
         self._supplies = supplies
         self._workers = workers
-        self._pages = Pages(pace or Pace(), self._halted, sleep)
+        self._pages = Pages(bounds or Bounds(), self._halted, sleep)
         self._before_write = before_write
         self._budget = budget
         self._on_page = on_page

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sync_rules.jobs.backfill.page import Brought, Chosen, Supply, bring_page
-from sync_rules.model.limits import Pace
+from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Scan, Work
 from sync_rules.rules.order import swept_tables
@@ -31,9 +31,9 @@ class Segment:
     def name(self) -> str:
         return f"{self.table}/{self.number}-of-{self.total}"
 
-    def page(self, cursor: Item | None, chosen: Chosen, pace: Pace) -> Work[Brought]:
+    def page(self, cursor: Item | None, chosen: Chosen, bounds: Bounds) -> Work[Brought]:
         scan = Scan(self.table, PAGE_MAX_ITEMS, cursor, self.number, self.total)
-        return (yield from bring_page(scan, chosen, pace))
+        return (yield from bring_page(scan, chosen, bounds))
 
 
 Supplies = Callable[[frozenset[str]], Sequence[Supply]]  # for the rules of these names

@@ -17,7 +17,7 @@ from sync_rules.adapters.streams import SpanReader, read_span
 from sync_rules.jobs.redrive.work import described, legible, titles_of, work_of
 from sync_rules.model.errors import RecordError, StoreError
 from sync_rules.model.items import Failure, Outcome
-from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
 from sync_rules.pipeline.failed_entries import Entry, Failed, GivenUp, Place, read_entry, text_of
 from sync_rules.pipeline.failure_records import FailureRecord
@@ -217,7 +217,7 @@ class Redriver:
                 if isinstance(opened.body, GivenUp):
                     legible((opened.body.event or {}).get("Records", ()), self._all)
                 else:
-                    work_of(opened.body, self._rules, Pace())
+                    work_of(opened.body, self._rules, Bounds())
             except RecordError as error:
                 self._leave(opened, str(error), unreadable=True)
             else:
@@ -250,7 +250,7 @@ class Redriver:
             return self._batch(body)
         pushes = isinstance(body, PushMessage | ChunkMessage)
         limits = self._consumer.limits if pushes else AT_ONCE
-        work = work_of(body, self._rules, Pace(limits, lambda: self._remaining_ms() < TIME_RESERVED_MS))
+        work = work_of(body, self._rules, Bounds(limits, lambda: self._remaining_ms() < TIME_RESERVED_MS))
         try:
             report = run_work(work, self._world if pushes else self._strict)
         except StoreError as error:

@@ -16,7 +16,7 @@ from sync_rules.jobs.backfill.page import Chosen, bring_all_of, bring_keys
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, Failure, ItemKey
-from sync_rules.model.limits import Pace
+from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Path
 from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.failed_entries import Failed, GivenUp
@@ -96,19 +96,19 @@ SOURCE_DELETED: Final = "SourceDeleted"  # what `on_delete: restrict` reports
 REPAIR: Final = "`sync-rules verify --repair` mends it"
 
 
-def work_of(body: FailureRecord | Message, rules: Rules, pace: Pace) -> Work[Report]:
+def work_of(body: FailureRecord | Message, rules: Rules, bounds: Bounds) -> Work[Report]:
     """The work that a failure record or a message asks for. Its report names what failed; it may raise StoreError.
 
     Raises:
         RecordError: when the rules of today have nothing to do with it, or it holds too little.
     """
     if not isinstance(body, FailureRecord):
-        return _of_message(body, rules, pace)
+        return _of_message(body, rules, bounds)
     failure = body.failure(rules.tables)
     if failure.key is None:
         raise RecordError("it is about a record that could not be read: only its batch can be put through again")
     if failure.position:
-        return _of_record(failure, failure.key, rules, pace)
+        return _of_record(failure, failure.key, rules, bounds)
     rule = rules.rules.get(failure.rule)
     if rule is None:
         raise RecordError(f"there is no rule {failure.rule!r} any more")
@@ -118,11 +118,11 @@ def work_of(body: FailureRecord | Message, rules: Rules, pace: Pace) -> Work[Rep
         look = part_of(PartMessage(rule.name, failure.key, failure.member, failure.element or ""), rules)
         if look is None:
             raise _about_others(rule)
-        return _around(failure, look, rules, pace)
+        return _around(failure, look, rules, bounds)
     one = pull_of(failure.key, rules)
     if one is None or not isinstance(rule, TargetRule) or rule not in one.rules:
         raise _about_others(rule)
-    return _pulled(replace(one, rules=(rule,)), rule, rules, pace)
+    return _pulled(replace(one, rules=(rule,)), rule, rules, bounds)
 
 
 def _too_little(rule: Rule) -> RecordError:
@@ -136,7 +136,7 @@ def _about_others(rule: Rule) -> RecordError:
     return RecordError(f"rule {rule.title} speaks of other items by now")
 
 
-def _of_record(failure: Failure, key: ItemKey, rules: Rules, pace: Pace) -> Work[Report]:
+def _of_record(failure: Failure, key: ItemKey, rules: Rules, bounds: Bounds) -> Work[Report]:
     """A record whose images were not there: nobody knows what changed, so everything is looked at."""
     titles = set(failure.rule.split(", "))
     concerned = [rule for rule in rules.rules.values() if rule.title in titles]
@@ -147,12 +147,12 @@ def _of_record(failure: Failure, key: ItemKey, rules: Rules, pace: Pace) -> Work
     for rule in concerned:
         if isinstance(rule, EffectRule):
             raise _too_little(rule)
-    return _without_images(key, concerned, rules, pace)
+    return _without_images(key, concerned, rules, bounds)
 
 
-def _without_images(key: ItemKey, concerned: Collection[Rule], rules: Rules, pace: Pace) -> Work[Report]:
+def _without_images(key: ItemKey, concerned: Collection[Rule], rules: Rules, bounds: Bounds) -> Work[Report]:
     alone = _only(concerned, rules)
-    report = yield from _everything_of(key, alone, pace)
+    report = yield from _everything_of(key, alone, bounds)
     unknown = unknown_by_key(key, alone)
     if unknown and not report.failed:
         titles = ", ".join(dict.fromkeys(rule.title for rule in unknown))
@@ -165,43 +165,43 @@ def _only(some: Collection[Rule], rules: Rules) -> Rules:
     return replace(rules, rules={rule.name: rule for rule in some})
 
 
-def _everything_of(key: ItemKey, rules: Rules, pace: Pace) -> Work[Report]:
+def _everything_of(key: ItemKey, rules: Rules, bounds: Bounds) -> Work[Report]:
     """All that an item has to do with, as it is and by its key; of one that is gone, what its deletion asks for."""
     (image,) = yield Read((key,))
     if image is None:
         plan = plan_batch([Change(key, key.attributes(), None)], rules)
-        report = yield from pull(plan.pulls, pace)
-        report.add((yield from push(plan.pushes, rules, pace)))
+        report = yield from pull(plan.pulls, bounds)
+        report.add((yield from push(plan.pushes, rules, bounds)))
     else:
-        report = yield from bring_all_of(key, image, Chosen(rules, frozenset(rules.rules)), pace)
-    report.add((yield from settle([PartLook(part) for part in parts_by_key(key, rules)], pace)))
+        report = yield from bring_all_of(key, image, Chosen(rules, frozenset(rules.rules)), bounds)
+    report.add((yield from settle([PartLook(part) for part in parts_by_key(key, rules)], bounds)))
     return report
 
 
-def _around(failure: Failure, look: PartLook, rules: Rules, pace: Pace) -> Work[Report]:
+def _around(failure: Failure, look: PartLook, rules: Rules, bounds: Bounds) -> Work[Report]:
     """A part, and those that the item it is made from names by now: what cannot be counted is told of a part beside the
     entry itself. An older record does not say which element it is about: then all that it could mean.
     """
     alone, key = _only([look.part.rule], rules), look.part.target
     if failure.element is not None:
-        report = yield from settle([look], pace)
+        report = yield from settle([look], bounds)
         if failure.member is not None:
-            some = yield from bring_keys([failure.member], Chosen(alone, frozenset(alone.rules)), pace)
+            some = yield from bring_keys([failure.member], Chosen(alone, frozenset(alone.rules)), bounds)
             report.add(some.report)
         return report
-    report = yield from _everything_of(key, alone, pace)
+    report = yield from _everything_of(key, alone, bounds)
     if failure.member is not None:
-        report.add((yield from settle([look], pace)))
-        report.add((yield from _everything_of(failure.member, alone, pace)))
+        report.add((yield from settle([look], bounds)))
+        report.add((yield from _everything_of(failure.member, alone, bounds)))
     elif unknown_by_key(key, alone) and not report.failed:
         reason = f"it does not say which item its part is made from: {REPAIR}"
         report.note(key, Unfinished((look.part.rule.name,), reason))
     return report
 
 
-def _pulled(one: Pull, rule: TargetRule, rules: Rules, pace: Pace) -> Work[Report]:
+def _pulled(one: Pull, rule: TargetRule, rules: Rules, bounds: Bounds) -> Work[Report]:
     """A target. No pull mends one that has lost its source, nor deletes it: so it is looked at whether it has."""
-    report = yield from pull([one], pace)
+    report = yield from pull([one], bounds)
     (image,) = yield Read((one.key,))
     if image is not None and (rule.deletes(image) or rule.restricts(image)):
         asked = Asked()
@@ -212,13 +212,13 @@ def _pulled(one: Pull, rule: TargetRule, rules: Rules, pace: Pace) -> Work[Repor
     return report
 
 
-def _of_message(message: Message, rules: Rules, pace: Pace) -> Work[Report]:
+def _of_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Report]:
     """A message, as if for the first time: what is stuck must be said, and not only after so many looks."""
     match message:
         case PushMessage() | ChunkMessage():
             if not (pushes_of(message, rules) if isinstance(message, PushMessage) else chunks_of(message, rules)):
                 raise RecordError(f"no rule of its rules speaks of its item any more: {', '.join(message.rules)}")
-            return process_message(message, rules, pace)
+            return process_message(message, rules, bounds)
         case PullMessage():
             if pull_of(message.target, rules) is None:
                 raise RecordError("no rule writes its item")
@@ -228,7 +228,7 @@ def _of_message(message: Message, rules: Rules, pace: Pace) -> Work[Report]:
         case CallMessage():
             if not isinstance(rules.rules.get(message.rule), CallRule):
                 raise RecordError(f"there is no rule {message.rule!r} any more that calls a function")
-    return process_message(replace(message, attempt=0), rules, pace)
+    return process_message(replace(message, attempt=0), rules, bounds)
 
 
 def legible(records: Iterable[Any], rules: Rules) -> tuple[list[Any], list[str]]:

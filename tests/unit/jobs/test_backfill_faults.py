@@ -16,7 +16,7 @@ from sync_rules.jobs.backfill.page import OneItem
 from sync_rules.jobs.backfill.progress import abandon
 from sync_rules.jobs.backfill.scope import require_beginning
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.requests import Apply
@@ -56,7 +56,7 @@ def test_one_item_that_is_stopped_is_not_done():
         scene,
         supplies=lambda _names: (OneItem(at),),
         stopping=lambda: len(scene.tap.seen(Apply)) >= 20,
-        pace=Pace(Limits(apply_max_writes=50)),
+        bounds=Bounds(Limits(apply_max_writes=50)),
     )
     assert not run.run()
 

@@ -23,7 +23,7 @@ from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome
-from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.messages import decode_bytes, encode_bytes
 from sync_rules.pipeline.requests import Apply, Scan
@@ -561,7 +561,7 @@ def test_backfill_run_stops_between_a_few_writes_and_goes_on():
             stopping[0] = True
 
     scene.tap.before = before
-    run = run_of(scene, state, stopping=lambda: stopping[0], pace=Pace(Limits(apply_max_writes=5)), total=1)
+    run = run_of(scene, state, stopping=lambda: stopping[0], bounds=Bounds(Limits(apply_max_writes=5)), total=1)
     assert not run.run()
     assert run.left == []
     assert len(scene.tap.writes) == 5

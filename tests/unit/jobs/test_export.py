@@ -16,7 +16,7 @@ from sync_rules.jobs.backfill import export
 from sync_rules.jobs.backfill.export import Bucket, ExportFile, Folder, open_export, shelf_of
 from sync_rules.jobs.backfill.page import Chosen
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.model.limits import Pace
+from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.requests import Read, Scan
 from sync_rules.rules.ruleset import Rules
 from tests.builders import entity, order_item, s, shop, table, user_item
@@ -63,7 +63,7 @@ def bring_all(scene: Scene, supply: ExportFile, cursor: dict | None = None) -> l
     sizes = []
     while True:
         chosen = Chosen(scene.rules, frozenset(scene.rules.rules))
-        brought = scene.drive(supply.page(cursor, chosen, Pace()))
+        brought = scene.drive(supply.page(cursor, chosen, Bounds()))
         sizes.append(brought.items)
         cursor = json.loads(json.dumps(brought.cursor))
         if cursor is None:
@@ -96,8 +96,8 @@ def test_export_goes_on_at_a_line(tmp_path, scene, monkeypatch):
     written(tmp_path, {"a.json.gz": [order_item("1", f"{i:02}") for i in range(12)]})
     (first,) = opened(tmp_path, scene.rules).supplies(frozenset(scene.rules.rules), scene.rules)
     chosen = Chosen(scene.rules, frozenset(scene.rules.rules))
-    brought = scene.drive(first.page(None, chosen, Pace()))
-    again = scene.drive(first.page(None, chosen, Pace()))
+    brought = scene.drive(first.page(None, chosen, Bounds()))
+    again = scene.drive(first.page(None, chosen, Bounds()))
     assert brought.cursor == again.cursor == {"line": {"N": "5"}}
     assert copies(scene) == 5
     (other,) = opened(tmp_path, scene.rules).supplies(frozenset(scene.rules.rules), scene.rules)

@@ -159,10 +159,10 @@ def test_trial_catches_progress_that_is_saved_before_the_effect(load, monkeypatc
     process = rehearsal.process
     noted: set[str] = set()
 
-    def hasty(changes, rules, pace):
+    def hasty(changes, rules, bounds):
         new = [change for change in changes if change.position not in noted]
         noted.update(change.position for change in changes)
-        return process(new, rules, pace)
+        return process(new, rules, bounds)
 
     monkeypatch.setattr(rehearsal, "process", hasty)
 

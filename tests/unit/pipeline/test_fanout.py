@@ -10,7 +10,7 @@ import pytest
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome
-from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item
 from sync_rules.model.writes import WRITTEN, Result, Status
 from sync_rules.pipeline.fanout import push
@@ -354,14 +354,14 @@ class Endless:
 def peak_bytes(targets: int) -> int:
     """The most memory that a push to some targets takes at any time."""
     rules = library()
-    pace = Pace(Limits(fan_out_inline_max_items=targets))
+    bounds = Bounds(Limits(fan_out_inline_max_items=targets))
     store = Endless(targets)
     author = key(rules.tables["authors"], "a1")
     world = World(store, Inbox(), Parked())  # it is never scanned
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        report = run_work(push([Push(author, tuple(rules.rules.values()))], rules, pace), world)
+        report = run_work(push([Push(author, tuple(rules.rules.values()))], rules, bounds), world)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -16,7 +16,7 @@ from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey, Outcome
-from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.handover import chunks
@@ -212,7 +212,7 @@ def test_handover_without_time_for_a_page_fails():
     scene.deliver()
     ((message, _),) = scene.queue.messages
     scene.queue.messages.clear()
-    report = scene.drive(process_message(message, scene.rules, Pace(SMALL, lambda: True)))
+    report = scene.drive(process_message(message, scene.rules, Bounds(SMALL, lambda: True)))
     assert [unfinished.reason for unfinished in report.failed.values()] == ["OutOfTime"]
     assert scene.queue.messages == []
 
@@ -224,7 +224,7 @@ def test_handover_whose_time_is_up_sends_what_it_has():
     ((message, _),) = scene.queue.messages
     scene.queue.messages.clear()
     looks = iter([False, False, True])
-    report = scene.drive(process_message(message, scene.rules, Pace(scene.limits, lambda: next(looks))))
+    report = scene.drive(process_message(message, scene.rules, Bounds(scene.limits, lambda: next(looks))))
     sent = [message for message, _ in scene.queue.messages]
     assert not report.failed
     assert [len(one.targets) for one in sent[:-1]] == [4, 2]
@@ -288,8 +288,8 @@ def test_chunk_of_which_some_fail_comes_again_whole(what):
     elif what == "write":
         throttled = Result(Status.FAILED, reason="Throttled")
         scene.tap.result = lambda write: throttled if "b00000" in str(write.key) else None
-    pace = Pace(SMALL, lambda: what == "time")
-    report = scene.drive(process_message(message, scene.rules, pace))
+    bounds = Bounds(SMALL, lambda: what == "time")
+    report = scene.drive(process_message(message, scene.rules, bounds))
     assert report.failed
     assert names(scene)["Eve"] == (1 if what == "write" else 0)
     assert scene.queue.messages == []
@@ -431,8 +431,8 @@ def handled(scene: Scene, message: Message, *, looks: int) -> bool:
         left[0] -= 1
         return left[0] < 0
 
-    pace = Pace(scene.limits, out_of_time)
-    report = run_work(process_message(message, scene.rules, pace), scene.world)
+    bounds = Bounds(scene.limits, out_of_time)
+    report = run_work(process_message(message, scene.rules, bounds), scene.world)
     return not report.failed
 
 

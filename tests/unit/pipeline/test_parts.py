@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, Outcome
-from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.numbers import spelt, total_of
 from sync_rules.model.values import Item
 from sync_rules.model.writes import (
@@ -308,7 +308,7 @@ def test_parts_without_time_come_again():
     first = scene.records[0].position
     assert scene.deliver(remaining_ms=1_000) == [first]
     assert scene.tap.requests == []
-    late = Pace(out_of_time=lambda: bool(scene.tap.seen(Read)))
+    late = Bounds(out_of_time=lambda: bool(scene.tap.seen(Read)))
     at = scene.at("ledger", "spent/L/USER#1", "ORDER#a")
     report = scene.drive(settle([look(scene, "spent.ledger", at, scene.at("shop", "USER#1", "ORDER#a"))], late))
     assert report.failed[at].reason == "OutOfTime"
@@ -442,5 +442,5 @@ def test_parts_judge_may_be_any_trouble():
     entry = scene.there("ledger", {"PK": s("spent/L/USER#1"), "SK": s("ORDER#a"), "n": s("not ours")})
     one = look(scene, "spent.ledger", entry, child)
     assert one.part.rule.judge(one.part, scene.item(entry), scene.item(child)) == Trouble("EntryBroken", member=child)
-    scene.drive(settle([one], Pace()))
+    scene.drive(settle([one], Bounds()))
     assert scene.parked.failures == [Failure("spent.ledger", entry, "EntryBroken", member=child)]

@@ -9,7 +9,7 @@ import pytest
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, Outcome
-from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Check, Delete, Result, Status, Transaction, Update
 from sync_rules.pipeline.messages import PullMessage
@@ -510,7 +510,7 @@ def test_reconcile_a_source_that_cannot_be_read_fails_its_targets(scene):
 def test_reconcile_a_target_written_too_often_is_parked(scene):
     """A target that something else keeps writing back is parked as contended; others are not."""
     book = scene.there("books", STALE)
-    report = scene.pull(book, STALE, pace=Pace(may_write=lambda key, _what: key != book))
+    report = scene.pull(book, STALE, bounds=Bounds(may_write=lambda key, _what: key != book))
     assert outcomes(report) == {Outcome.PARKED: 1}
     assert scene.parked.failures == [Failure(RULE, book, "Contended")]
     assert scene.item(book) == STALE

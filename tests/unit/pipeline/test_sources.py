@@ -7,7 +7,7 @@ import pytest
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, Outcome
-from sync_rules.model.limits import Limits, Pace
+from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import List, Read
 from sync_rules.pipeline.sources import Target, read_all, read_sources
@@ -33,7 +33,7 @@ def found(scene: Scene, at, *members, limits: Limits | None = None):
     rules = scene.rules.into_target(scene.rules.entity_of(at))
     target = Target(at, image, rules, members=members)
     scene.tap.requests.clear()
-    sources = scene.drive(read_sources([target], Pace(limits or scene.limits)))
+    sources = scene.drive(read_sources([target], Bounds(limits or scene.limits)))
     return {rule.name: sources.of(rule, target) for rule in rules}
 
 
@@ -203,7 +203,7 @@ def test_sources_are_read_once_for_all_targets(rules):
         at = scene.there("shop", order("1", str(i), i))
         targets.append(Target(at, scene.item(at), (scene.rules.rules[rules[0]],)))
     scene.tap.requests.clear()
-    scene.drive(read_sources(targets, Pace(scene.limits)))
+    scene.drive(read_sources(targets, Bounds(scene.limits)))
     assert [len(request.keys) for request in scene.tap.seen(Read)] == [1]
 
 
