@@ -107,7 +107,7 @@ class Plan:
 
 
 @dataclass
-class Asked:
+class TargetWork:
     """What the records of a batch so far ask of one target."""
 
     rules: dict[TargetRule, None] = field(default_factory=dict)
@@ -120,7 +120,7 @@ def plan_batch(changes: Iterable[Change], rules: Rules) -> Plan:
     """The work of a batch of changes, given in the order of their stream."""
     plan = Plan()
     newest: dict[ItemKey, Change] = {}
-    asked: dict[ItemKey, Asked] = {}
+    asked: dict[ItemKey, TargetWork] = {}
     pushed: dict[tuple[ItemKey, Rule], bool] = {}
     parts: dict[Part, None] = {}
     effects: list[tuple[ItemKey, Effect]] = []
@@ -153,11 +153,11 @@ def plan_batch(changes: Iterable[Change], rules: Rules) -> Plan:
     return plan
 
 
-def _ask_pull(change: Change, into: tuple[TargetRule, ...], asked: dict[ItemKey, Asked], plan: Plan) -> None:
+def _ask_pull(change: Change, into: tuple[TargetRule, ...], asked: dict[ItemKey, TargetWork], plan: Plan) -> None:
     """A record of a target: a look at it checks all of its rules."""
     if not any(rule.pulls(change) for rule in into):
         return
-    one = asked.setdefault(change.key, Asked())
+    one = asked.setdefault(change.key, TargetWork())
     one.rules |= dict.fromkeys(into)
     one.newest = change
     one.appeared |= change.old is None
@@ -165,10 +165,10 @@ def _ask_pull(change: Change, into: tuple[TargetRule, ...], asked: dict[ItemKey,
     plan.concerns(into, change)
 
 
-def _ask_hinted(change: Change, rule: TargetRule, asked: dict[ItemKey, Asked], plan: Plan) -> None:
+def _ask_hinted(change: Change, rule: TargetRule, asked: dict[ItemKey, TargetWork], plan: Plan) -> None:
     """A record of a source that names its targets itself."""
     for hint in rule.hints(change):
-        one = asked.setdefault(hint.target, Asked())
+        one = asked.setdefault(hint.target, TargetWork())
         one.rules[rule] = None
         if hint.member is not None:
             one.members[hint.member] = None
@@ -176,7 +176,7 @@ def _ask_hinted(change: Change, rule: TargetRule, asked: dict[ItemKey, Asked], p
         plan.concerns((rule,), change)
 
 
-def _pull(key: ItemKey, asked: Asked, newest: Change | None) -> Pull | None:
+def _pull(key: ItemKey, work: TargetWork, newest: Change | None) -> Pull | None:
     """The look at a target. Its newest image in the batch will do only if nothing else hints at it: what a member says
     may be later than that image, and then no record of the target need follow.
     """
