@@ -41,7 +41,7 @@ def message_of(part: Part, attempt: int = 0) -> PartMessage:
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class JointWrite:
     """One write for some parts."""
 
     looks: tuple[PartLook, ...]
@@ -67,7 +67,7 @@ def _settle_some(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
         if bounds.out_of_time():
             break
         wanted, stuck = yield from _judge(waiting, report)
-        joints = joined(wanted) if attempt == 0 else [Joint((look,), write) for look, write in wanted]
+        joints = joined(wanted) if attempt == 0 else [JointWrite((look,), write) for look, write in wanted]
         waiting, wrote = yield from _apply(joints, bounds, report)
         for look, trouble in stuck:
             if trouble.patient and wrote:  # perhaps what was in its way is gone now, as when two keys are swapped
@@ -117,16 +117,16 @@ def _judge(
 
 
 # ---------------------------------------------------------------- one write for several parts
-def joined(wanted: Iterable[tuple[PartLook, Write]]) -> list[Joint]:
+def joined(wanted: Iterable[tuple[PartLook, Write]]) -> list[JointWrite]:
     """The writes, with those that can be one made one: elements of one set, and whole transactions."""
-    groups: dict[object, list[Joint]] = {}
+    groups: dict[object, list[JointWrite]] = {}
     for look, write in wanted:
         joints = groups.setdefault(_joinable_by(write), [])
         both = _join(joints[-1].write, write) if joints else None
         if both is None:
-            joints.append(Joint((look,), write))
+            joints.append(JointWrite((look,), write))
         else:
-            joints[-1] = Joint((*joints[-1].looks, look), both)
+            joints[-1] = JointWrite((*joints[-1].looks, look), both)
     return [joint for joints in groups.values() for joint in joints]
 
 
@@ -199,7 +199,7 @@ def _sum(one: Increment, two: Increment) -> Increment | None:
 
 
 # ---------------------------------------------------------------- making it happen
-def _apply(joints: Sequence[Joint], bounds: Bounds, report: Report) -> Work[tuple[list[PartLook], bool]]:
+def _apply(joints: Sequence[JointWrite], bounds: Bounds, report: Report) -> Work[tuple[list[PartLook], bool]]:
     """Write. Returns the parts that must be judged anew, and whether anything was written."""
     again: list[PartLook] = []
     wrote = False
@@ -208,7 +208,7 @@ def _apply(joints: Sequence[Joint], bounds: Bounds, report: Report) -> Work[tupl
             for look in (look for joint in turn for look in joint.looks):
                 _fail(look, "OutOfTime", report)
             continue
-        allowed: list[Joint] = []
+        allowed: list[JointWrite] = []
         for joint in turn:
             if bounds.may_write(joint.looks[0].part.target, joint.write):
                 allowed.append(joint)
@@ -222,12 +222,12 @@ def _apply(joints: Sequence[Joint], bounds: Bounds, report: Report) -> Work[tupl
     return again, wrote
 
 
-def _turns(joints: Sequence[Joint], max_writes: int) -> Iterator[list[Joint]]:
+def _turns(joints: Sequence[JointWrite], max_writes: int) -> Iterator[list[JointWrite]]:
     """Writes that may go out at once: none of a turn touches an item of another, or transactions would conflict."""
     waiting = list(joints)
     while waiting:
-        turn: list[Joint] = []
-        later: list[Joint] = []
+        turn: list[JointWrite] = []
+        later: list[JointWrite] = []
         touched: set[ItemKey] = set()
         for joint in waiting:
             write = joint.write
@@ -241,7 +241,7 @@ def _turns(joints: Sequence[Joint], max_writes: int) -> Iterator[list[Joint]]:
         waiting = later
 
 
-def _take(joint: Joint, result: Result, bounds: Bounds, report: Report) -> Work[Sequence[PartLook]]:
+def _take(joint: JointWrite, result: Result, bounds: Bounds, report: Report) -> Work[Sequence[PartLook]]:
     rules = [look.part.rule for look in joint.looks]
     if result.status is Status.WRITTEN:
         report.tally(rules, Outcome.COPIED)
