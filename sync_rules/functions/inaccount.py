@@ -14,7 +14,7 @@ from sync_rules.adapters.state import SharedTable
 from sync_rules.functions import runtime
 from sync_rules.model.errors import UserError
 from sync_rules.model.limits import Limits
-from sync_rules.pipeline.breaker import KeptOnce
+from sync_rules.pipeline.breaker import DeduplicatedFailures
 from sync_rules.pipeline.requests import Failures
 
 STATE_TABLE: Final = "SYNC_RULES_STATE_TABLE"  # how far a backfill, a verify, a redrive is
@@ -39,4 +39,4 @@ def state(keep_seconds: int | None = None) -> SharedTable:
 @cache
 def failures() -> Failures:
     """Where failure records go: of one process, the same once in a while."""
-    return KeptOnce(runtime.failures(), Limits())
+    return DeduplicatedFailures(runtime.failures(), Limits())

@@ -23,7 +23,7 @@ from sync_rules.model.items import Call, Failure, ItemKey, Keep
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Delete, Put, Update
-from sync_rules.pipeline.breaker import KeptOnce
+from sync_rules.pipeline.breaker import DeduplicatedFailures
 from sync_rules.pipeline.consumer import process, process_message
 from sync_rules.pipeline.messages import Message
 from sync_rules.pipeline.report import Report
@@ -51,7 +51,7 @@ class Rehearsal:
         self._arrivals = Arrivals(delivery, random)
         self._faults = Faults(delivery, random)
         self.store = MemoryStore(rules.tables, self._note)
-        self.world = World(self.store, self, KeptOnce(self, Limits()), self, self._calls)
+        self.world = World(self.store, self, DeduplicatedFailures(self, Limits()), self, self._calls)
         self._faulty = FaultyWorld(self.store, self, self.world.failures, self, self._calls, faults=self._faults)
 
     # ------------------------------------------------------------ the stage

@@ -39,7 +39,7 @@ class Breaker:
 
 
 @dataclass
-class KeptOnce:
+class DeduplicatedFailures:
     """Failures with a memory: the same rule, item and reason is recorded once in a while and not at every record of the
     item, for an item that cannot take a copy goes on changing.
     """

@@ -16,7 +16,7 @@ from typing import Any
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call, Change, Failure, ItemKey
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.pipeline.breaker import Breaker, KeptOnce
+from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures
 from sync_rules.pipeline.effects import take_effect
 from sync_rules.pipeline.fanout import look_at, pull, push
 from sync_rules.pipeline.handover import spread
@@ -86,7 +86,7 @@ class Consumer:
     ) -> None:
         self.rules = rules
         self.limits = limits or Limits()
-        self.world = replace(world, failures=KeptOnce(world.failures, self.limits))
+        self.world = replace(world, failures=DeduplicatedFailures(world.failures, self.limits))
         self.telemetry = telemetry or Telemetry()
         self._clock = clock
         self._breaker = Breaker(self.limits)

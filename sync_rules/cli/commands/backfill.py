@@ -52,7 +52,7 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.suggest import unknown
-from sync_rules.pipeline.breaker import KeptOnce
+from sync_rules.pipeline.breaker import DeduplicatedFailures
 from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.ruleset import Rules
 
@@ -242,7 +242,7 @@ def carry_out(job: Job, client: DynamoDBClient, documents: State, how: How) -> t
         run = BackfillRun(
             job.chosen,
             DynamoStore(client, job.chosen.rules.tables, workers=WRITERS, sleep=slowing(rate)),
-            KeptOnce(FailureLog(how.failures, wall_clock_ms), Limits()),
+            DeduplicatedFailures(FailureLog(how.failures, wall_clock_ms), Limits()),
             documents,
             job.scope.body(),
             supplies=job.supplies,

@@ -14,7 +14,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Result, Status
-from sync_rules.pipeline.breaker import Breaker, KeptOnce
+from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures
 from sync_rules.pipeline.consumer import Consumer, lowest
 from sync_rules.pipeline.messages import PullMessage, PushMessage
 from sync_rules.pipeline.requests import World
@@ -202,7 +202,7 @@ def test_batch_a_message_that_has_no_time_comes_again():
 def test_batch_records_a_failure_once_in_a_while():
     """The same rule, item and reason is kept once per window, whatever goes on around it; a failed keep is not a keep."""
     now, behind = [0.0], Parked()
-    failures = KeptOnce(behind, Limits(), clock=lambda: now[0])
+    failures = DeduplicatedFailures(behind, Limits(), clock=lambda: now[0])
     order = Failure("names", key(shop().tables["shop"], "USER#1", "ORDER#1"), "ItemTooLarge")
     behind.broken = "QueueNotFound"
     with pytest.raises(StoreError):
@@ -221,7 +221,7 @@ def test_batch_records_each_part_that_fails():
     all of its children is one, whichever of them is named.
     """
     behind = Parked()
-    failures = KeptOnce(behind, Limits(), clock=lambda: 0.0)
+    failures = DeduplicatedFailures(behind, Limits(), clock=lambda: 0.0)
     target, *members = (key(shop().tables["shop"], "USER#1", f"ORDER#{i}") for i in range(3))
     for member in (*members, *members):
         failures.park(Failure("mirror", target, "KeyTaken", member=member, apart=True))
