@@ -184,7 +184,7 @@ class Scene:
         return key(self.rules.tables[table], *values)
 
     # ------------------------------------------------------------ the pipeline
-    def run_work(self, work: Work[Any]) -> Any:
+    def drive(self, work: Work[Any]) -> Any:
         return run_work(work, self.world)
 
     def pull(self, key: ItemKey, image: Item | None = None, attempt: int = 0, bounds: Bounds | None = None) -> Report:
