@@ -180,12 +180,12 @@ def _pull(key: ItemKey, work: TargetWork, newest: Change | None) -> Pull | None:
     """The look at a target. Its newest image in the batch will do only if nothing else hints at it: what a member says
     may be later than that image, and then no record of the target need follow.
     """
-    rules, members = tuple(asked.rules), tuple(asked.members)
-    hinted = asked.newest is None or bool(members)
+    rules, members = tuple(work.rules), tuple(work.members)
+    hinted = work.newest is None or bool(members)
     if newest is not None and newest.new is None and newest.in_order:
         return None  # gone: there is nothing to hold a copy
     image = newest.new if newest is not None and newest.in_order and not hinted else None
-    return Pull(key, image, rules, members=members, settles=bool(members) or asked.appeared)
+    return Pull(key, image, rules, members=members, settles=bool(members) or work.appeared)
 
 
 def group_pushes(pushed: Mapping[tuple[ItemKey, Rule], bool]) -> tuple[Push, ...]:
