@@ -19,7 +19,7 @@ from sync_rules.model.writes import Condition, Result, Status, Test, Transaction
 from sync_rules.pipeline.requests import Apply
 from sync_rules.rules.kinds.ledger import VERSION, Ledger, ledger_of
 from sync_rules.rules.kinds.tally import TallyRule
-from sync_rules.rules.rule import PartRule, Trouble
+from sync_rules.rules.rule import Blocked, PartRule
 from tests.builders import entity, n, s, table
 
 USERS = table("users", {"user_id": "S"})
@@ -148,7 +148,7 @@ class Worker:
                 source = None if part.source is None else history.store.item(part.source)
                 yield True
                 write = history.rule.judge(part, target, source)
-                if write is None or isinstance(write, Trouble):
+                if write is None or isinstance(write, Blocked):
                     break
                 if history.deaths and history.random.random() < 0.2:
                     history.deaths -= 1

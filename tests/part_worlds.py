@@ -17,7 +17,7 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Status, Write
 from sync_rules.pipeline.requests import Apply, List
-from sync_rules.rules.rule import Part, PartRule, Trouble
+from sync_rules.rules.rule import Blocked, Part, PartRule
 from sync_rules.rules.ruleset import Rules
 
 # Looks go on more often than they begin; much only goes wrong after a rest, when no other record is there to help.
@@ -39,7 +39,7 @@ class PartWorld:
     past: list[Change] = field(default_factory=list)
     works: list[Iterator[None]] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
-    parked: list[tuple[Part, Trouble]] = field(default_factory=list)
+    parked: list[tuple[Part, Blocked]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(self.rules.tables, lambda *change: self.records.append(Change(*change)))
@@ -125,13 +125,13 @@ class PartWorld:
             write = part.rule.judge(part, target, source)
             if write is None:
                 return
-            if isinstance(write, Trouble):
+            if isinstance(write, Blocked):
                 self.parked.append((part, write))
                 return
             (result,) = self.store.apply(Apply((write,)))
             self.writes.append(write)
             if result.status is Status.REJECTED:
-                self.parked.append((part, Trouble(result.reason)))
+                self.parked.append((part, Blocked(result.reason)))
             if result.status is not Status.REFUSED:
                 return
             yield

@@ -33,7 +33,7 @@ from sync_rules.pipeline.sources import Found, Sources, Target, read_sources, ro
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.kinds.linked import LinkedRule
-from sync_rules.rules.rule import Desired, Part, TargetRule, Trouble
+from sync_rules.rules.rule import Blocked, Desired, Part, TargetRule
 from sync_rules.rules.ruleset import Rules
 
 
@@ -237,13 +237,13 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
     found = sources.of(rule, target)
     if isinstance(found, StoreError):
         raise found
-    desired = found if isinstance(found, Trouble) else rule.desired(found, target.image)
+    desired = found if isinstance(found, Blocked) else rule.desired(found, target.image)
     paths: Desired = {}
     reason, mendable = "", True
     lost = lost_source(rule, target, sources) is not None
     if lost and rule.orphans(target.image):
         drift, mendable = Drift.ORPHAN, False
-    elif isinstance(desired, Trouble):
+    elif isinstance(desired, Blocked):
         drift, reason, mendable = Drift.STUCK, desired.reason, False
     elif desired is None:
         comparison.kept[rule.name] += 1
@@ -258,20 +258,20 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
     held = () if left else tuple(get(target.image, path) for path in rule.copies)
     says = desired.values() if isinstance(desired, Mapping) else ()
     source = next(iter(rule.source_keys(target.image)), None)
-    there = found.reason if isinstance(found, Trouble) else not any(found)
+    there = found.reason if isinstance(found, Blocked) else not any(found)
     truth, held_digest = digest(str(source), there, *map(ordered, says)), digest(*map(ordered, held))
     comparison.different.append(
         Difference(rule.name, drift, target.key, source, tuple(paths), held_digest, truth, reason, mendable=mendable)
     )
 
 
-def _differing_part(part: Part, verdict: Write | Trouble | StoreError, target: Found, source: Found) -> Difference:
+def _differing_part(part: Part, verdict: Write | Blocked | StoreError, target: Found, source: Found) -> Difference:
     """A part that is not as it should be. Of a set only the one element counts: the others come and go."""
     reason: str = ""
     held: object = None
     unasked = Drift.ORPHAN if source is None else Drift.EXTRA
     last = verdict.actions[-1] if isinstance(verdict, Transaction) else verdict
-    if isinstance(verdict, Trouble):
+    if isinstance(verdict, Blocked):
         drift, reason, held = Drift.STUCK, verdict.reason, verdict.reason
     elif isinstance(last, Update) and (last.adds or last.discards):
         drift, held = Drift.MISSING if last.adds else unasked, bool(last.adds)

@@ -29,7 +29,7 @@ from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.tally import TallyRule
-from sync_rules.rules.rule import EffectRule, Rule, TargetRule, Trouble
+from sync_rules.rules.rule import Blocked, EffectRule, Rule, TargetRule
 from sync_rules.rules.ruleset import Rules
 
 
@@ -306,7 +306,7 @@ def _says_nothing(store: MemoryStore, rule: TargetRule, item: Item) -> bool:
     if not isinstance(rule, LinkedRule):
         return False
     desired = rule.desired([store.item(key) for key in rule.source_keys(item)], item)
-    return desired is None or isinstance(desired, Trouble)
+    return desired is None or isinstance(desired, Blocked)
 
 
 def _made_anew(ending: Ending, history: _History) -> MemoryStore:

@@ -22,7 +22,7 @@ from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.report import Report, Unfinished, ask_again
 from sync_rules.pipeline.requests import Apply, Park, Work
 from sync_rules.pipeline.sources import Found, read_all
-from sync_rules.rules.rule import Part, Trouble
+from sync_rules.rules.rule import Blocked, Part
 
 TRANSACTION_MAX_ACTIONS: Final = 100  # quota of TransactWriteItems
 
@@ -69,11 +69,11 @@ def _settle_some(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
         wanted, stuck = yield from _judge(waiting, report)
         joints = joined(wanted) if attempt == 0 else [JointWrite((look,), write) for look, write in wanted]
         waiting, wrote = yield from _apply(joints, bounds, report)
-        for look, trouble in stuck:
-            if trouble.patient and wrote:  # perhaps what was in its way is gone now, as when two keys are swapped
+        for look, blocked in stuck:
+            if blocked.patient and wrote:  # perhaps what was in its way is gone now, as when two keys are swapped
                 waiting.append(look)
             else:
-                yield from _park(look, trouble, bounds, report)
+                yield from _park(look, blocked, bounds, report)
     for look in waiting:  # other writers are quicker each time: let the record come again
         _fail(look, "OutOfTime" if bounds.out_of_time() else "SourceChanging", report)
     return report
@@ -87,7 +87,7 @@ def read_parts(parts: Iterable[Part]) -> Work[list[tuple[Part, Found, Found]]]:
     return [(part, targets[part.target], None if part.source is None else sources[part.source]) for part in parts]
 
 
-def judged(part: Part, target: Found, source: Found) -> Write | Trouble | StoreError | None:
+def judged(part: Part, target: Found, source: Found) -> Write | Blocked | StoreError | None:
     """What a part needs, given what was read."""
     if isinstance(target, StoreError):
         return target
@@ -98,18 +98,18 @@ def judged(part: Part, target: Found, source: Found) -> Write | Trouble | StoreE
 
 def _judge(
     looks: Sequence[PartLook], report: Report
-) -> Work[tuple[list[tuple[PartLook, Write]], list[tuple[PartLook, Trouble]]]]:
+) -> Work[tuple[list[tuple[PartLook, Write]], list[tuple[PartLook, Blocked]]]]:
     """What is to be written, and what cannot be."""
     found = yield from read_parts(look.part for look in looks)
     wanted: list[tuple[PartLook, Write]] = []
-    stuck: list[tuple[PartLook, Trouble]] = []
+    stuck: list[tuple[PartLook, Blocked]] = []
     for look, (part, target, source) in zip(looks, found, strict=True):
         verdict = judged(part, target, source)
         if verdict is None:
             report.tally([part.rule], Outcome.RIGHT)
         elif isinstance(verdict, StoreError):
             _fail(look, str(verdict), report)
-        elif isinstance(verdict, Trouble):
+        elif isinstance(verdict, Blocked):
             stuck.append((look, verdict))
         else:
             wanted.append((look, verdict))
@@ -214,7 +214,7 @@ def _apply(joints: Sequence[JointWrite], bounds: Bounds, report: Report) -> Work
                 allowed.append(joint)
             else:
                 for look in joint.looks:
-                    yield from _park(look, Trouble("Contended"), bounds, report)
+                    yield from _park(look, Blocked("Contended"), bounds, report)
         results = (yield Apply(tuple(joint.write for joint in allowed))) if allowed else ()
         for joint, result in zip(allowed, results, strict=True):
             wrote |= result.status is Status.WRITTEN
@@ -249,7 +249,7 @@ def _take(joint: JointWrite, result: Result, bounds: Bounds, report: Report) -> 
     elif result.status is Status.REFUSED or (result.status is Status.REJECTED and len(joint.looks) > 1):
         return joint.looks
     elif result.status is Status.REJECTED:
-        yield from _park(joint.looks[0], Trouble(result.reason), bounds, report)
+        yield from _park(joint.looks[0], Blocked(result.reason), bounds, report)
     else:
         for look in joint.looks:
             _fail(look, result.reason, report)
@@ -261,13 +261,13 @@ def _fail(look: PartLook, reason: str, report: Report) -> None:
     report.note(look.part.target, Unfinished((look.part.rule.name,), reason, (look.part,)))
 
 
-def _park(look: PartLook, trouble: Trouble, bounds: Bounds, report: Report) -> Work[None]:
+def _park(look: PartLook, blocked: Blocked, bounds: Bounds, report: Report) -> Work[None]:
     """Keep a failure record and look again later; the rest goes on."""
     part = look.part
     try:
-        if look.attempt == bounds.limits.recorded_at(patient=trouble.patient):
+        if look.attempt == bounds.limits.recorded_at(patient=blocked.patient):
             yield Park(
-                Failure(part.rule.name, part.target, trouble.reason, "", part.source, apart=True, element=part.element)
+                Failure(part.rule.name, part.target, blocked.reason, "", part.source, apart=True, element=part.element)
             )
     except StoreError as error:
         _fail(look, str(error), report)

@@ -29,7 +29,7 @@ from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.report import Report, ask_again
 from sync_rules.pipeline.requests import Apply, Park, Work
 from sync_rules.pipeline.sources import Sources, Target, read_sources, rounds_of
-from sync_rules.rules.rule import TargetRule, Trouble
+from sync_rules.rules.rule import Blocked, TargetRule
 
 
 def fix(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
@@ -51,8 +51,8 @@ def _fix(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
         judged = Judged()
         for target in waiting:
             _decide(target, sources, bounds, report, judged)
-        for target, rules, trouble in judged.stuck:
-            yield from _park(target, rules, trouble, bounds, report)
+        for target, rules, blocked in judged.stuck:
+            yield from _park(target, rules, blocked, bounds, report)
         for target, rule in judged.restricted:
             yield from _report_restricted(target, rule, report)
         waiting = yield from _apply(judged.intents, bounds, report)
@@ -75,7 +75,7 @@ class Judged:
 
     intents: list[Intent] = field(default_factory=list)
     deferred: list[Target] = field(default_factory=list)
-    stuck: list[tuple[Target, Iterable[TargetRule], Trouble]] = field(default_factory=list)
+    stuck: list[tuple[Target, Iterable[TargetRule], Blocked]] = field(default_factory=list)
     restricted: list[tuple[Target, TargetRule]] = field(default_factory=list)
 
 
@@ -95,7 +95,7 @@ def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, ju
     if not wanted:
         return
     if not bounds.may_write(target.key, [*wanted.values()]):
-        judged.stuck.append((target, wanted, Trouble("Contended")))
+        judged.stuck.append((target, wanted, Blocked("Contended")))
         return
     later = undermined(wanted)
     if later:
@@ -113,16 +113,16 @@ def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Repo
     if rule in target.removed and rule.restricts(target.image) and lost_source(rule, target, sources):
         judged.restricted.append((target, rule))
         return {}
-    desired = found if isinstance(found, Trouble) else rule.desired(found, target.image)
+    desired = found if isinstance(found, Blocked) else rule.desired(found, target.image)
     if desired is None:
         report.tally([rule], Outcome.KEPT)
         return {}
-    if isinstance(desired, Trouble):
+    if isinstance(desired, Blocked):
         judged.stuck.append((target, [rule], desired))
         return {}
     changes = differences(target.image, desired)
     if reason := misfit(target.image, changes):
-        judged.stuck.append((target, [rule], Trouble(reason)))
+        judged.stuck.append((target, [rule], Blocked(reason)))
         return {}
     if not changes:
         report.tally([rule], Outcome.RIGHT)
@@ -177,22 +177,22 @@ def _take(intent: Intent, result: Result, bounds: Bounds, report: Report) -> Wor
 def _rejected(intent: Intent, result: Result, bounds: Bounds, report: Report) -> Work[None]:
     """A write that can never succeed. If several rules share it, each is tried alone before it is parked."""
     if len(intent.rules) == 1:
-        yield from _park(intent.target, intent.rules, Trouble(result.reason), bounds, report)
+        yield from _park(intent.target, intent.rules, Blocked(result.reason), bounds, report)
         return
     for rule in intent.rules:
         report.add((yield from _fix([intent.target.only([rule])], bounds)))
 
 
-def _park(target: Target, rules: Iterable[TargetRule], trouble: Trouble, bounds: Bounds, report: Report) -> Work[None]:
+def _park(target: Target, rules: Iterable[TargetRule], blocked: Blocked, bounds: Bounds, report: Report) -> Work[None]:
     """Keep a failure record per rule and look again later; the rest goes on. Never holds up a shard."""
     rules = tuple(rules)
-    member = trouble.member or (target.members[0] if target.members else None)
+    member = blocked.member or (target.members[0] if target.members else None)
     try:
-        if target.attempt == bounds.limits.recorded_at(patient=trouble.patient):
+        if target.attempt == bounds.limits.recorded_at(patient=blocked.patient):
             for rule in rules:
-                apart = trouble.member is not None
+                apart = blocked.member is not None
                 source = next(iter(rule.source_keys(target.image)), None)
-                yield Park(Failure(rule.name, target.key, trouble.reason, member=member, apart=apart, source=source))
+                yield Park(Failure(rule.name, target.key, blocked.reason, member=member, apart=apart, source=source))
     except StoreError as error:
         report.fail(target.only(rules), str(error))
         return

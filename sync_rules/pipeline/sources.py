@@ -15,15 +15,15 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.requests import List, Page, Read, Work
-from sync_rules.rules.rule import Members, Rule, TargetRule, Trouble, attributes_read
+from sync_rules.rules.rule import Blocked, Members, Rule, TargetRule, attributes_read
 
 Found = Item | StoreError | None  # an error stands for an item that could not be read
-Keys = tuple[ItemKey, ...] | StoreError | Trouble
+Keys = tuple[ItemKey, ...] | StoreError | Blocked
 
 
 ALL: Final[Mapping[str, Names]] = {}
 NO_NAMES: Final[Names] = frozenset()
-TOO_MANY: Final = Trouble("TooManyMembers")
+TOO_MANY: Final = Blocked("TooManyMembers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Sources:
     items: dict[ItemKey, Found] = field(default_factory=dict)
     members: dict[tuple[ItemKey, str], Keys] = field(default_factory=dict)
 
-    def of(self, rule: TargetRule, target: Target) -> tuple[Item | None, ...] | StoreError | Trouble:
+    def of(self, rule: TargetRule, target: Target) -> tuple[Item | None, ...] | StoreError | Blocked:
         """The sources of a target by a rule: those it names, then the members that belong to it."""
         found: list[Item | None] = []
         for key in rule.source_keys(target.image):
@@ -65,7 +65,7 @@ class Sources:
                 return item
             found.append(item)
         members = self.members.get((target.key, rule.name), ())
-        if isinstance(members, StoreError | Trouble):
+        if isinstance(members, StoreError | Blocked):
             return members
         for key in members:
             item = self.items[key]
@@ -101,7 +101,7 @@ def read_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
             if members is not None:
                 keys = yield from _list_members(rule, target, members, sources, bounds)
                 sources.members[target.key, rule.name] = keys
-                wanted |= {} if isinstance(keys, StoreError | Trouble) else dict.fromkeys(keys)
+                wanted |= {} if isinstance(keys, StoreError | Blocked) else dict.fromkeys(keys)
     sources.items |= yield from read_all((key for key in wanted if key not in sources.items), sources.attributes)
     return sources
 

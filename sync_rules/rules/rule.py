@@ -24,7 +24,7 @@ Desired = Mapping[Path, AttributeValue | None]  # what must stand at each path; 
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class Blocked:
     """Why a rule cannot do what it should: for the failure record. `patient`: it may pass by itself within a moment, so
     it is only recorded if it is still so at the next look. `member` is the item that does not fit, if there is one.
     """
@@ -166,7 +166,7 @@ class Members:
 
     `named` are keys of members that are known already. From an index rows are but keys, and it may lag: then the items
     listed, those named and those that hinted at the target are all read, and `belongs` decides. More members than
-    `max_items` are a trouble, unless so many are `enough` to decide by.
+    `max_items` block it, unless so many are `enough` to decide by.
     """
 
     table: str
@@ -233,7 +233,7 @@ class TargetRule(Rule):
         return True
 
     @abstractmethod
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Trouble | None:
+    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked | None:
         """What the target must hold at each path (None: nothing there); None in all when the rule says nothing.
 
         `sources` are the items of `source_keys`, in order, or the members that belong to the target.
@@ -286,7 +286,7 @@ class PartRule(Rule):
         """The parts that a record of a source or of a target names, both as it was and as it is, whoever wrote it."""
 
     @abstractmethod
-    def judge(self, part: Part, target: Item | None, source: Item | None) -> Write | Trouble | None:
+    def judge(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
         """The write that makes a part true; None when it is."""
 
 

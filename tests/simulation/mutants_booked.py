@@ -14,7 +14,7 @@ from sync_rules.rules.kinds import tally
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.recount import RecountRule
 from sync_rules.rules.kinds.tally import TallyRule, TotalRule
-from sync_rules.rules.rule import Trouble
+from sync_rules.rules.rule import Blocked
 from tests.simulation.breaking import Mutant, Mutation, among, replacing
 from tests.simulation.mutants_parts import ALWAYS, judged, kept, no_parts_of_target, only_new, parts_from, without_check
 
@@ -61,7 +61,7 @@ def troubled_kept(rule_type: Any, contribution: Callable[[Any, Any, Any], Any]) 
     original = rule_type.judge
 
     def judge(rule: Any, part: Any, target: Any, source: Any) -> Any:
-        if target is not None and source is not None and isinstance(contribution(rule, part, source), Trouble):
+        if target is not None and source is not None and isinstance(contribution(rule, part, source), Blocked):
             return None
         return original(rule, part, target, source)
 

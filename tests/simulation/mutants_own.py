@@ -10,7 +10,7 @@ from sync_rules.model.numbers import text_of
 from sync_rules.model.values import changed, get
 from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.kinds.path import CYCLE, TreeRule
-from sync_rules.rules.rule import Trouble
+from sync_rules.rules.rule import Blocked
 from tests.simulation.breaking import Mutation, among
 
 
@@ -29,7 +29,7 @@ def no_cycle_rule() -> Any:
     def desired(rule: TreeRule, sources: Any, target: Any) -> Any:
         verdict = original(rule, sources, target)
         above = get(sources[0], rule.path) if sources else None
-        if not isinstance(verdict, Trouble) or verdict.reason != CYCLE or above is None:
+        if not isinstance(verdict, Blocked) or verdict.reason != CYCLE or above is None:
             return verdict
         own = text_of(rule.own.read(target)) or ""
         return rule._made((*above["S"].split(rule.separator), own), own)
@@ -44,7 +44,7 @@ def substring_test() -> Any:
     def desired(rule: TreeRule, sources: Any, target: Any) -> Any:
         above = get(sources[0], rule.path) if sources else None
         if above is not None and (text_of(rule.own.read(target)) or "") in above["S"]:
-            return Trouble(CYCLE, patient=True)
+            return Blocked(CYCLE, patient=True)
         return original(rule, sources, target)
 
     return patch.object(TreeRule, "desired", desired)

@@ -26,7 +26,7 @@ from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.requests import Later, Request
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.mirror import MirrorRule
-from sync_rules.rules.rule import Trouble
+from sync_rules.rules.rule import Blocked
 from tests.simulation.breaking import Mutant, Mutation, Work, among, replacing, wrapping
 from tests.simulation.mutants_work import second_look_if
 
@@ -79,7 +79,7 @@ def judged(rule_type: Any, change: Callable[[Any], Any]) -> Mutant:
 
     def judge(rule: Any, part: Any, target: Any, source: Any) -> Any:
         wanted = original(rule, part, target, source)
-        return wanted if wanted is None or isinstance(wanted, Trouble) else change(wanted)
+        return wanted if wanted is None or isinstance(wanted, Blocked) else change(wanted)
 
     return replacing(rule_type, "judge", judge)
 
@@ -133,7 +133,7 @@ def taken_as_own() -> Any:
 
     def judge(rule: Any, part: Any, target: Any, source: Any) -> Any:
         wanted = original(rule, part, target, source)
-        if isinstance(wanted, Trouble) and wanted.reason == "KeyTaken":
+        if isinstance(wanted, Blocked) and wanted.reason == "KeyTaken":
             return over_others(original(rule, part, None, source))
         return wanted
 

@@ -20,7 +20,7 @@ from sync_rules.model.templates import Fields, Template, as_text, parse_template
 from sync_rules.model.values import AttributeValue, Item, Path, get, same
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Check, Condition, Test, Transaction, Update, Write, equals_seen, target_exists
-from sync_rules.rules.rule import ListingRule, Node, Part, PartRule, Trouble
+from sync_rules.rules.rule import Blocked, ListingRule, Node, Part, PartRule
 
 Reader = Callable[[str], AttributeValue | None]  # what an edge holds in a field or an attribute
 
@@ -262,7 +262,7 @@ class CollectRule(ListingRule, PartRule):
             if claim is not None:
                 yield Part(self, claim.node, change.key, claim.element)
 
-    def judge(self, part: Part, target: Item | None, source: Item | None) -> Write | Trouble | None:
+    def judge(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
         """One element in, or out; nothing when it is where it belongs."""
         if target is None:
             return None
@@ -270,7 +270,7 @@ class CollectRule(ListingRule, PartRule):
         if claim is not None and not (_is_same(claim.node, part.target) and claim.element == part.element):
             claim = None
         if claim is not None and not claim.fit:
-            return Trouble("ElementAmbiguous", member=part.source)
+            return Blocked("ElementAmbiguous", member=part.source)
         wanted = claim is not None
         named = self.edge_key(part.target, part.element)
         if not wanted and named is not None and (part.source is None or not _is_same(named, part.source)):
@@ -278,7 +278,7 @@ class CollectRule(ListingRule, PartRule):
         if wanted == self._has(target, part.element):
             return None
         if self._misfit(target):
-            return Trouble("NotASet")
+            return Blocked("NotASet")
         return self._write(part, source, wanted=wanted)
 
     def _write(self, part: Part, source: Item | None, *, wanted: bool) -> Write:

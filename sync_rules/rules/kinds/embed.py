@@ -19,7 +19,7 @@ from sync_rules.model.templates import Template
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.model.writes import differences
 from sync_rules.rules.kinds.gathered import WHOLE, GatheredRule
-from sync_rules.rules.rule import Desired, Members, Trouble
+from sync_rules.rules.rule import Blocked, Desired, Members
 
 OnOverflow = Literal["fail", "oldest", "omit"]
 TOO_MANY: Final[AttributeValue] = {"NULL": True}  # `omit`: there are too many to keep here, query them
@@ -90,15 +90,15 @@ class EmbedRule(GatheredRule):
         return tuple(dict.fromkeys(child for child in children if child is not None))
 
     # ---------------------------------------------------------------- what is true
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Trouble:
+    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:
         """The entries of the children that fit. What does not fit is `on_overflow`'s to decide."""
         entries = self._entries(sources)
-        trouble = self._misnamed(entries) if self.shape == "map" else None
-        if trouble is not None:
-            return trouble
+        blocked = self._misnamed(entries) if self.shape == "map" else None
+        if blocked is not None:
+            return blocked
         excess = self._excess(entries)
         if excess and self.on_overflow == "fail":
-            return Trouble(excess, member=entries[-1].child)
+            return Blocked(excess, member=entries[-1].child)
         if excess and self.on_overflow == "omit":
             return {self.into: TOO_MANY}
         return self._written(self._fitting(entries) if excess else entries, target)
@@ -128,14 +128,14 @@ class EmbedRule(GatheredRule):
         found = ((name, get(view, path)) for path, name in self.fields)
         return ((name, value) for name, value in found if value is not None)
 
-    def _misnamed(self, entries: Iterable[Entry]) -> Trouble | None:
+    def _misnamed(self, entries: Iterable[Entry]) -> Blocked | None:
         """A child that can have no entry, or none of its own."""
         taken: set[str] = set()
         for entry in entries:
             if not entry.name:
-                return Trouble("NoEntryKey", member=entry.child)
+                return Blocked("NoEntryKey", member=entry.child)
             if entry.name in taken:
-                return Trouble("EntryTwice", member=entry.child)
+                return Blocked("EntryTwice", member=entry.child)
             taken.add(entry.name)
         return None
 

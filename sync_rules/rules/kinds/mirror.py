@@ -35,7 +35,7 @@ from sync_rules.model.writes import (
     target_exists,
     update_of,
 )
-from sync_rules.rules.rule import Node, Part, PartRule, Trouble
+from sync_rules.rules.rule import Blocked, Node, Part, PartRule
 
 Values = dict[Path, AttributeValue | None]
 
@@ -192,7 +192,7 @@ class MirrorRule(PartRule):
         names = dict.fromkeys(name for mirror in mirrors for name in mirror or ())
         return tuple((name,) for name in names if not _in_key(self.target, (name,)))
 
-    def judge(self, part: Part, target: Item | None, source: Item | None) -> Write | Trouble | None:
+    def judge(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
         """One mirror put, brought in line, or deleted; nothing when it is as it should be."""
         if part.source is None:
             return None
@@ -201,13 +201,13 @@ class MirrorRule(PartRule):
         if part.target not in named:
             if part.target == part.source:  # the source itself, which is never written
                 unnamed = source is not None and self._lets_in(source) and self._unnamed(source)
-                return Trouble("NoMirrorKey", member=part.source) if unnamed else None
+                return Blocked("NoMirrorKey", member=part.source) if unnamed else None
             if target is None or owner != part.source:
                 return None
             return self._with_check(part.source, source, Delete(part.target, self._still_of(part.target, target)))
         if source is None or (target is not None and (owner != part.source or part.target == part.source)):
             # of another source: that one may be about to let it go
-            return Trouble("KeyTaken", patient=owner is not None)
+            return Blocked("KeyTaken", patient=owner is not None)
         desired = self._desired(part.target, named[part.target], source)
         if target is None:
             absent = Condition(Test.ABSENT, (self.target.table.partition.name,))
@@ -217,7 +217,7 @@ class MirrorRule(PartRule):
         if not changes:
             return None
         if reason := misfit(target, changes):
-            return Trouble(reason)
+            return Blocked(reason)
         return self._with_check(part.source, source, self._change(part.target, target, desired, changes))
 
     # ---------------------------------------------------------------- what is written

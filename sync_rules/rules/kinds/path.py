@@ -17,7 +17,7 @@ from sync_rules.model.numbers import text_of
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get
 from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.linked import LinkedRule
-from sync_rules.rules.rule import Desired, Node, Trouble
+from sync_rules.rules.rule import Blocked, Desired, Node
 
 CYCLE = "Cycle"
 PARENT_WITHOUT_PATH = "ParentWithoutPath"
@@ -93,29 +93,29 @@ class TreeRule(LinkedRule):
         return self.on_delete != "clear"
 
     # ---------------------------------------------------------------- what is true
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Trouble | None:
+    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked | None:
         own = text_of(self.own.read(target))
         if own is None:
             return None  # a binary id makes no segment
         # also an end that would run into a separator of several characters: "a:" before "::" could be read in two ways
         if self.separator in own + self.separator[:-1]:
-            return Trouble(SEPARATOR_IN_ID)
+            return Blocked(SEPARATOR_IN_ID)
         parent = self.link[0][1].read(target)
         if parent is None or "NULL" in parent or parent.get("S") == "":
             return self._made((own,), own)
         if text_of(parent) == own:
-            return Trouble(CYCLE)
+            return Blocked(CYCLE)
         source = sources[0] if sources else None
         if source is None:
             return self.without_source()
         path = self._path_of(source)
         if path is None:
             # patient: a parent that was just put gets one within a moment; in a ring, or below a bad id, it never does
-            return Trouble(PARENT_WITHOUT_PATH, patient=True)
+            return Blocked(PARENT_WITHOUT_PATH, patient=True)
         segments = path.split(self.separator)
         if own in segments:
             # patient: it may be the path that is late, where an item moved under a former child of its own
-            return Trouble(CYCLE, patient=True)
+            return Blocked(CYCLE, patient=True)
         return {**self._made((*segments, own), own), **{copy: get(source, copy) for copy in self.carry}}
 
     def _made(self, segments: tuple[str, ...], own: str) -> dict[Path, AttributeValue | None]:

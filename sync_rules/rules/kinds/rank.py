@@ -21,7 +21,7 @@ from sync_rules.model.where import Where
 from sync_rules.model.writes import Check, Condition, Delete, Put, Test, Transaction, equals_seen
 from sync_rules.rules.kinds import ledger
 from sync_rules.rules.kinds.ledger import AMOUNT, RANK
-from sync_rules.rules.rule import Node, Part, PartRule, Trouble
+from sync_rules.rules.rule import Blocked, Node, Part, PartRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +85,17 @@ class RankRule(PartRule):
 
     def _look_at(self, child: ItemKey, image: Item | None) -> ItemKey | None:
         place = self._place(child, image)
-        if isinstance(place, Trouble):
+        if isinstance(place, Blocked):
             return ledger.nowhere(self.title, self.target.table, child)
         return None if place is None else place.key
 
     # ---------------------------------------------------------------- what is true
-    def judge(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Trouble | None:
-        """A rank item where the child belongs, none where it does not. Trouble is told once, where nothing ever stands:
+    def judge(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
+        """A rank item where the child belongs, none where it does not. Blocked is told once, where nothing ever stands:
         the place that a child had before must be cleared all the same.
         """
         place = None if part.source is None else self._place(part.source, source)
-        if isinstance(place, Trouble):
+        if isinstance(place, Blocked):
             if self.target.fields(part.target) is None:
                 return replace(place, member=part.source)
             place = None
@@ -107,7 +107,7 @@ class RankRule(PartRule):
             return None
         return self._checked(part, source, Put(part.target, {**part.target.attributes(), AMOUNT: amount}, seen))
 
-    def _place(self, key: ItemKey, child: Item | None) -> Place | Trouble | None:
+    def _place(self, key: ItemKey, child: Item | None) -> Place | Blocked | None:
         """Where a child belongs; None when it belongs nowhere."""
         if child is None or not ledger.holds(self.where, self.source, child):
             return None
@@ -117,10 +117,10 @@ class RankRule(PartRule):
             return None
         amount = number_of(value)
         if amount is None:
-            return Trouble("NotANumber")
+            return Blocked("NotANumber")
         fields = ledger.naming("parent", self.parent, parent) | ledger.naming("child", self.source, key)
         place = self.target.key_of({**fields, RANK: {"S": ledger.rank_text(amount)}})
-        return Trouble("KeyTooLong") if place is None else Place(place, amount)
+        return Blocked("KeyTooLong") if place is None else Place(place, amount)
 
     def _checked(self, part: Part, source: Item | None, action: Put | Delete) -> Transaction:
         """The action, if the child still is as it was read."""

@@ -16,7 +16,7 @@ from sync_rules.model.numbers import holdable, number_of, spelt, text_of, total_
 from sync_rules.model.values import Item, Path
 from sync_rules.rules.kinds import ledger
 from sync_rules.rules.kinds.gathered import GatheredRule
-from sync_rules.rules.rule import Desired, Members, Trouble
+from sync_rules.rules.rule import Blocked, Desired, Members
 
 Function = Literal["count", "sum", "min", "max"]
 Weights = tuple[Path, Mapping[str, str]]  # a field, and what a member counts for each of its values
@@ -60,20 +60,20 @@ class RecountRule(GatheredRule):
         return replace(listing, max_items=1, enough=True, backward=self.function == "max")
 
     # ---------------------------------------------------------------- what is true
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Trouble:  # noqa: ARG002
+    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:  # noqa: ARG002
         """What the members come to, in all or per group. As with a ledger, groups of nothing are left out."""
         groups: dict[str, list[Decimal]] = {}
         for key, member in self.in_key_order(sources):
             amount, group = self._amount(member), self._group(member)
-            if isinstance(amount, Trouble):
+            if isinstance(amount, Blocked):
                 return replace(amount, member=key)
-            if isinstance(group, Trouble):
+            if isinstance(group, Blocked):
                 return replace(group, member=key)
             if amount is not None and group is not None:
                 groups.setdefault(group, []).append(amount)
         numbers = {group: self._number(amounts) for group, amounts in groups.items()}
         if not all(map(holdable, numbers.values())):
-            return Trouble("NumberTooLong")
+            return Blocked("NumberTooLong")
         shown = {group: {"N": spelt(number)} for group, number in numbers.items() if number or not self._adds}
         if self.per is not None:
             return {self.into: {"M": shown}}
@@ -84,7 +84,7 @@ class RecountRule(GatheredRule):
         """Whether nothing comes to 0; it has no least and no greatest."""
         return self.function in ("count", "sum")
 
-    def _amount(self, member: Item) -> Decimal | Trouble | None:
+    def _amount(self, member: Item) -> Decimal | Blocked | None:
         """What a member adds, or is compared by; None when it has no say."""
         if self.function == "count":
             return Decimal(1) if self.weights is None else self._weight(member, *self.weights)
@@ -93,20 +93,20 @@ class RecountRule(GatheredRule):
         if value is None:
             return None
         number = number_of(value)
-        return Trouble("NotANumber") if number is None else number
+        return Blocked("NotANumber") if number is None else number
 
     def _weight(self, member: Item, path: Path, weights: Mapping[str, str]) -> Decimal | None:
         weight = weights.get(text_of(ledger.read(self.source, member, path)) or "")
         return None if weight is None else Decimal(weight)
 
-    def _group(self, member: Item) -> str | Trouble | None:
+    def _group(self, member: Item) -> str | Blocked | None:
         """The group a member counts in: without `per` all are in one, and with it none is that names none."""
         if self.per is None:
             return ""
         value = ledger.read(self.source, member, self.per)
         group = text_of(value)
         if group is None and value is not None:
-            return Trouble("NotAGroup")
+            return Blocked("NotAGroup")
         return group or None  # a map has no empty key
 
     def _number(self, amounts: Sequence[Decimal]) -> Decimal:

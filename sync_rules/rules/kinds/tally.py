@@ -22,7 +22,7 @@ from sync_rules.model.where import Where
 from sync_rules.model.writes import Condition, Delete, Increment, Put, Transaction
 from sync_rules.rules.kinds import ledger
 from sync_rules.rules.kinds.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSION, Contribution
-from sync_rules.rules.rule import Desired, Hint, Node, Part, PartRule, TargetRule, Trouble
+from sync_rules.rules.rule import Blocked, Desired, Hint, Node, Part, PartRule, TargetRule
 
 Function = Literal["count", "sum"]
 
@@ -89,30 +89,30 @@ class TallyRule(PartRule):
             if entry is not None:
                 yield Part(self, entry, change.key)
             images = (image for image in (change.old, change.new) if image is not None)
-            if any(isinstance(self._contribution(entry, image), Trouble) for image in images):
+            if any(isinstance(self._contribution(entry, image), Blocked) for image in images):
                 yield Part(self, ledger.nowhere(self.title, self.target.table, change.key), change.key)
 
     def _entry_of(self, child: ItemKey) -> ItemKey | None:
         return self.target.key_of(ledger.naming("child", self.source, child))
 
     # ---------------------------------------------------------------- what is true
-    def judge(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Trouble | None:
-        """The entry as its child is now, and the totals moved by the difference. Trouble with a child is told once,
+    def judge(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
+        """The entry as its child is now, and the totals moved by the difference. Blocked with a child is told once,
         where nothing ever stands: what it counted before must be taken back all the same.
         """
         if self.target.fields(part.target) is None:
             return self._told(part, source)
         held = None if target is None else ledger.contribution_of(self.target.table, target)
         if held is None and target is not None:
-            return Trouble("EntryBroken", member=part.source)
+            return Blocked("EntryBroken", member=part.source)
         wanted = None if source is None else self._contribution(part.target, source)
-        if isinstance(wanted, Trouble):
+        if isinstance(wanted, Blocked):
             wanted = None
         if wanted == held:
             return None
         moves = _moves(held, wanted)
         if not all(holdable(net) for nets in moves.values() for net in nets.values()):
-            return Trouble("NumberTooLong", member=part.source)
+            return Blocked("NumberTooLong", member=part.source)
         seen = ledger.as_seen(part.target, target, ENTRY)
         entry = (
             Delete(part.target, seen)
@@ -121,32 +121,32 @@ class TallyRule(PartRule):
         )
         return Transaction((*(_increment(total, nets) for total, nets in moves.items()), entry))
 
-    def _told(self, part: Part, source: Item | None) -> Trouble | None:
+    def _told(self, part: Part, source: Item | None) -> Blocked | None:
         """Why a child counts nothing, if it should."""
         if part.source is None or source is None:
             return None
         contribution = self._contribution(self._entry_of(part.source), source)
-        return replace(contribution, member=part.source) if isinstance(contribution, Trouble) else None
+        return replace(contribution, member=part.source) if isinstance(contribution, Blocked) else None
 
-    def _contribution(self, entry: ItemKey | None, child: Item) -> Contribution | Trouble | None:
+    def _contribution(self, entry: ItemKey | None, child: Item) -> Contribution | Blocked | None:
         """What a child adds to its parent's total; None when it adds nothing."""
         parent = self.pointer(child)
         if parent is None or not ledger.holds(self.where, self.source, child):
             return None
         amount, at = self._amount(child), self._at(child)
-        if isinstance(amount, Trouble):
+        if isinstance(amount, Blocked):
             return amount
-        if isinstance(at, Trouble):
+        if isinstance(at, Blocked):
             return at
         if not amount or at is None:
             return None
         if entry is None:
-            return Trouble("KeyTooLong")
+            return Blocked("KeyTooLong")
         fields = ledger.naming("parent", self.parent, parent) | {SHARD: {"S": str(shard_of(entry, self.shards))}}
         total = self.totals.key_of(fields)
-        return Trouble("KeyTooLong") if total is None else Contribution(total, at, amount)
+        return Blocked("KeyTooLong") if total is None else Contribution(total, at, amount)
 
-    def _amount(self, child: Item) -> Decimal | Trouble | None:
+    def _amount(self, child: Item) -> Decimal | Blocked | None:
         """How much a child counts."""
         if self.weights is not None:
             path, weights = self.weights
@@ -158,16 +158,16 @@ class TallyRule(PartRule):
         if value is None:
             return None
         amount = number_of(value)
-        return Trouble("NotANumber") if amount is None else amount
+        return Blocked("NotANumber") if amount is None else amount
 
-    def _at(self, child: Item) -> str | Trouble | None:
+    def _at(self, child: Item) -> str | Blocked | None:
         """The attribute of the total that a child belongs to."""
         if self.per is None:
             return AMOUNT
         value = ledger.read(self.source, child, self.per)
         group = text_of(value)
         if group is None and value is not None:
-            return Trouble("NotAGroup")
+            return Blocked("NotAGroup")
         return GROUP + group if group else None  # a map has no empty key
 
 
@@ -245,20 +245,20 @@ class TotalRule(TargetRule):
         return tuple(key for key in keys if key is not None)
 
     # ---------------------------------------------------------------- what is true
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Trouble:  # noqa: ARG002
+    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:  # noqa: ARG002
         """The sum over the shards; groups of nothing are left out."""
         if len(sources) < self.shards:
-            return Trouble("KeyTooLong")
+            return Blocked("KeyTooLong")
         sums: dict[str, Decimal] = {}
         for name, value in (pair for total in sources if total is not None for pair in total.items()):
             if name != AMOUNT and not name.startswith(GROUP):
                 continue
             number = number_of(value)
             if number is None:
-                return Trouble("TotalBroken")
+                return Blocked("TotalBroken")
             sums[name] = total_of((sums.get(name, Decimal(0)), number))
         if not all(map(holdable, sums.values())):
-            return Trouble("NumberTooLong")
+            return Blocked("NumberTooLong")
         if not self.per:
             return {self.into: _number(sums.get(AMOUNT, Decimal(0)))}
         groups = {name.removeprefix(GROUP): _number(sums[name]) for name in sums if name != AMOUNT and sums[name]}

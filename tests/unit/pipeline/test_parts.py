@@ -31,7 +31,7 @@ from sync_rules.pipeline.breaker import Breaker
 from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.parts import TRANSACTION_MAX_ACTIONS, PartLook, joined, settle
 from sync_rules.pipeline.requests import Apply, Read
-from sync_rules.rules.rule import Part, PartRule, Trouble
+from sync_rules.rules.rule import Blocked, Part, PartRule
 from tests.builders import n, s
 from tests.every_kind import RULES, order, text_of, user
 from tests.worlds import Scene
@@ -441,6 +441,6 @@ def test_parts_judge_may_be_any_trouble():
     child = scene.there("shop", order("1", "a", 1))
     entry = scene.there("ledger", {"PK": s("spent/L/USER#1"), "SK": s("ORDER#a"), "n": s("not ours")})
     one = look(scene, "spent.ledger", entry, child)
-    assert one.part.rule.judge(one.part, scene.item(entry), scene.item(child)) == Trouble("EntryBroken", member=child)
+    assert one.part.rule.judge(one.part, scene.item(entry), scene.item(child)) == Blocked("EntryBroken", member=child)
     scene.drive(settle([one], Bounds()))
     assert scene.parked.failures == [Failure("spent.ledger", entry, "EntryBroken", member=child)]

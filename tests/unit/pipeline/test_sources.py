@@ -12,7 +12,7 @@ from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import List, Read
 from sync_rules.pipeline.sources import Target, read_all, read_sources
 from sync_rules.rules.kinds import gathered
-from sync_rules.rules.rule import Trouble
+from sync_rules.rules.rule import Blocked
 from tests.builders import m, n, s
 from tests.every_kind import RULES, order, post, text_of, user
 from tests.worlds import Scene
@@ -125,7 +125,7 @@ def test_sources_of_too_many_members_are_a_trouble(monkeypatch):
     monkeypatch.setattr(gathered, "MEMBERS_MAX_ITEMS", 3)
     scene = scene_of("heads", listed=LISTED)
     at = scene.put("shop", *(order("1", f"{i}", i) for i in range(4)), {**ADA, "rank": n(1)})
-    assert found(scene, at)["listed"] == Trouble("TooManyMembers")
+    assert found(scene, at)["listed"] == Blocked("TooManyMembers")
     scene.rest()
     assert {(f.rule, f.key, f.reason) for f in scene.parked.failures} == {("listed", at, "TooManyMembers")}
     assert scene.item(at)["head"] == s("Ada-1")
@@ -142,7 +142,7 @@ def test_sources_of_too_many_members_are_a_trouble_though_they_are_named(monkeyp
     scene = scene_of(few="{embed: post, into: user.few, fields: [title], limit: {bytes: 100KB}}")
     at = scene.there("shop", {**ADA, "few": m(**{str(i): m() for i in range(4)})})
     scene.there("posts", *(post(str(i), "1", "x") for i in range(4)))
-    assert found(scene, at)["few"] == Trouble("TooManyMembers")
+    assert found(scene, at)["few"] == Blocked("TooManyMembers")
     scene.memory.delete(scene.at("posts", "0"))
     assert len(found(scene, at)["few"]) == 3
 

@@ -13,7 +13,7 @@ from sync_rules.model.templates import parse_template
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Check, Condition, Test, Transaction, Update
 from sync_rules.rules.kinds.collect import CollectRule, parse_element
-from sync_rules.rules.rule import Part, Trouble
+from sync_rules.rules.rule import Blocked, Part
 from tests.builders import entity, exists, index, key, n, s, table
 from tests.part_worlds import ROAD, PartWorld, rules_of
 
@@ -129,7 +129,7 @@ def test_collect_reports_what_is_no_set(value):
     """Where something else stands in the set's place, an element that belongs there is a failure; others are not."""
     rule = graph()
     part = Part(rule, G1, U1, LEAD)
-    assert rule.judge(part, goal(edges=value), member()) == Trouble("NotASet")
+    assert rule.judge(part, goal(edges=value), member()) == Blocked("NotASet")
     assert rule.judge(part, goal(edges=value), None) is None
 
 
@@ -294,7 +294,7 @@ def test_collect_an_element_that_names_another_edge_is_reported():
     rule = graph()
     dashed = member("U1", "CO-LEAD")
     (part,) = rule.parts(Change(U1, None, dashed), MEMBERSHIP)
-    assert rule.judge(part, goal(), dashed) == Trouble("ElementAmbiguous", member=U1)
+    assert rule.judge(part, goal(), dashed) == Blocked("ElementAmbiguous", member=U1)
     held = goal(edges={"SS": [part.element]})
     assert rule.judge(part, held, None) is None  # whether it belongs there is for the other edge to say
     (of_node,) = rule.parts(Change(G1, None, held), GOAL)
@@ -307,7 +307,7 @@ def test_collect_an_edge_that_becomes_fit_is_looked_at():
     rule = tickets(element=parse_element("{x}|{y}|{ticket_id}"))
     old, new = ticket(x=s("a"), y=s("b|c")), ticket(x=s("a|b"), y=s("c"))
     (part,) = rule.parts(Change(ticket_key(), old, new), TICKET)
-    assert rule.judge(part, {"team_id": s("a")}, old) == Trouble("ElementAmbiguous", member=ticket_key())
+    assert rule.judge(part, {"team_id": s("a")}, old) == Blocked("ElementAmbiguous", member=ticket_key())
     assert rule.judge(part, {"team_id": s("a")}, new) == adds(A, "tickets", {"SS": ["a|b|c|1"]})
 
 
@@ -402,7 +402,7 @@ def test_collect_every_set_is_right_in_the_end(strict, steps):
         if "SS" in value:
             assert set(value["SS"]) == expected_set(world, team)
         else:  # not a set, as the application left it: whatever belongs there is parked
-            named = {part.element for part, trouble in world.parked if trouble == Trouble("NotASet")}
+            named = {part.element for part, trouble in world.parked if trouble == Blocked("NotASet")}
             assert value == s("no set")
             assert all(part.target.table == "teams" for part, _ in world.parked)
             assert named <= set().union(*(expected_set(world, name) for name in TEAM_IDS))

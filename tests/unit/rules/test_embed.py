@@ -21,7 +21,7 @@ from sync_rules.model.where import compile_where
 from sync_rules.model.writes import differences, update_of
 from sync_rules.rules.kinds.embed import ENTRIES_MAX_WRITES, EmbedRule
 from sync_rules.rules.kinds.gathered import MEMBERS_MAX_ITEMS
-from sync_rules.rules.rule import Hint, Node, Trouble, causes
+from sync_rules.rules.rule import Blocked, Hint, Node, causes
 from tests.builders import entity, index, key, m, n, of_partition, s, table
 
 INTO = ("addresses",)
@@ -124,11 +124,11 @@ def test_embed_comes_to_the_same_whatever_was_there_before(options, history, ima
 def test_embed_is_as_before_when_a_child_came_and_went(options, children, value):
     """Adding a child and removing it restores the parent, over limits too; a failure leaves it alone."""
     rule = embed(**options)
-    if isinstance(rule.desired(children, parent()), Trouble):
+    if isinstance(rule.desired(children, parent()), Blocked):
         return
     before = after(rule, children, parent())
     more = [*children, child("new", street=value, created=value)]
-    between = before if isinstance(rule.desired(more, before), Trouble) else after(rule, more, before)
+    between = before if isinstance(rule.desired(more, before), Blocked) else after(rule, more, before)
     assert same(m(**after(rule, children, between)), m(**before))
 
 
@@ -194,7 +194,7 @@ def test_embed_names_the_child_that_can_have_no_entry_of_its_own(by, reason):
     rule = embed(by=parse_template(by))
     who = {"NoEntryKey": "A#a", "EntryTwice": "A#b"}
     expected = (
-        Trouble(reason, member=key(CRM, "C#1", who[reason])) if reason else {INTO: m(**{"a#Rome": m(), "b#Rome": m()})}
+        Blocked(reason, member=key(CRM, "C#1", who[reason])) if reason else {INTO: m(**{"a#Rome": m(), "b#Rome": m()})}
     )
     assert rule.desired(children, parent()) == expected
     assert embed(by=parse_template(by), shape="list").desired(children, parent()) == {INTO: {"L": [m(), m()]}}
@@ -246,7 +246,7 @@ def test_embed_over_a_limit_fails_and_names_the_last_child(limit, reason):
     """Left as it was: no value is desired, and the child that came last in the order is named."""
     wanted = embed(order=(("created",), False), **limit).desired(OVER, parent())
     if reason:
-        assert wanted == Trouble(reason, member=key(CRM, "C#1", "A#a"))
+        assert wanted == Blocked(reason, member=key(CRM, "C#1", "A#a"))
     else:
         assert set(wanted[INTO]["M"]) == set("abc")
 
@@ -273,7 +273,7 @@ def test_embed_fills_its_bytes_to_the_last(over, kept):
         "".join(embed(fields=(), max_bytes=limit, on_overflow="oldest").desired(children, parent())[INTO]["M"]) == kept
     )
     pair = embed(fields=(), max_bytes=limit).desired(children[1:], parent())
-    assert isinstance(pair, Trouble) is bool(over)
+    assert isinstance(pair, Blocked) is bool(over)
 
 
 @settings(deadline=None)

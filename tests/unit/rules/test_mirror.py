@@ -13,7 +13,7 @@ from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Check, Condition, Delete, Put, Test, Transaction, Update
 from sync_rules.pipeline.parts import PartLook, joined
 from sync_rules.rules.kinds.mirror import MirrorRule
-from sync_rules.rules.rule import Part, Trouble
+from sync_rules.rules.rule import Blocked, Part
 from tests.builders import entity, index, key, m, mapping, n, s, table
 from tests.part_worlds import ROAD, PartWorld, rules_of
 from tests.worlds import Scene
@@ -137,7 +137,7 @@ def test_mirror_never_writes_what_is_not_its_own(taken):
     """A key that holds an item of another source, or of none, is reported; where no mirror belongs, it is left alone."""
     rule = by_email()
     trouble = rule.judge(Part(rule, ADA, U1), taken, user())
-    assert trouble == Trouble("KeyTaken", patient=taken.get("owner") == s("2"))
+    assert trouble == Blocked("KeyTaken", patient=taken.get("owner") == s("2"))
     assert rule.judge(Part(rule, ADA, U1), taken, None) is None
     assert rule.judge(Part(rule, ADA, U1), taken, user(email="bea@x")) is None
 
@@ -163,7 +163,7 @@ def test_mirror_reports_what_stands_in_the_way_of_a_copy():
     """Where a copy needs a map and something else stands there, that is a failure."""
     rule = by_email(attributes=mapping(name="card__name"))
     trouble = rule.judge(Part(rule, ADA, U1), look_up(card=s("x")), user(name=s("Ada")))
-    assert isinstance(trouble, Trouble)
+    assert isinstance(trouble, Blocked)
     assert "card is a string" in trouble.reason
 
 
@@ -171,7 +171,7 @@ def test_mirror_never_touches_its_source():
     """Where a mirror's key is its source's own, nothing is deleted and nothing is put."""
     rule = by_tag(target=POST, each=None)
     part = Part(rule, post_key(), post_key())
-    assert rule.judge(part, post(), post()) == Trouble("KeyTaken", patient=True)
+    assert rule.judge(part, post(), post()) == Blocked("KeyTaken", patient=True)
     assert by_tag(target=POST, each=None, where=bare("no")).judge(part, post(), post()) is None
 
 
@@ -239,7 +239,7 @@ def test_mirror_tells_a_source_whose_mirror_cannot_be(value, told):
     rule = by_email(target=HASHED, where=bare("!gone"))
     source = {"user_id": s("1"), **({} if value is None else {"email": value})}
     part = Part(rule, U1, U1)
-    assert rule.judge(part, source, source) == (Trouble("NoMirrorKey", member=U1) if told else None)
+    assert rule.judge(part, source, source) == (Blocked("NoMirrorKey", member=U1) if told else None)
     assert (part in rule.parts(Change(U1, None, source), USER)) == told
     gone = {**source, "gone": s("x")}
     assert rule.judge(part, gone, gone) is None
@@ -260,7 +260,7 @@ def test_mirror_tells_an_element_whose_mirror_cannot_be(tags, told):
     assert (Part(rule, post_key(), post_key()) in parts) == told
     assert (Part(rule, tag_key("a"), post_key()) in parts) == ("a" in str(tags) and "BS" not in tags)
     trouble = rule.judge(Part(rule, post_key(), post_key()), source, source)
-    assert trouble == (Trouble("NoMirrorKey", member=post_key()) if told else None)
+    assert trouble == (Blocked("NoMirrorKey", member=post_key()) if told else None)
 
 
 def test_mirror_whose_key_cannot_be_has_one_failure_record():

@@ -22,7 +22,7 @@ from sync_rules.model.values import Item
 from sync_rules.model.writes import differences, update_of
 from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.path import CYCLE, PARENT_WITHOUT_PATH, SEPARATOR_IN_ID, TreeRule
-from sync_rules.rules.rule import Trouble, causes
+from sync_rules.rules.rule import Blocked, causes
 from tests.builders import entity, index, key, n, s, table
 from tests.worlds import Scene
 
@@ -73,7 +73,7 @@ class Forest:
         self.waiting: list[ItemKey] = []
         self.workers: list[Iterator[None]] = []
         self.written: list[ItemKey] = []
-        self.troubles: dict[ItemKey, Trouble] = {}
+        self.troubles: dict[ItemKey, Blocked] = {}
 
     def become(self, which: ItemKey, new: Item | None) -> None:
         """An item changes, and its record hints."""
@@ -103,7 +103,7 @@ class Forest:
         yield
         desired = self.rule.desired(sources, image)
         self.troubles.pop(which, None)
-        if isinstance(desired, Trouble):
+        if isinstance(desired, Blocked):
             self.troubles[which] = desired
         elif desired is not None and (changes := differences(image, desired)):
             write = update_of(which, image, changes, self.rule.link_guard(image))
@@ -203,7 +203,7 @@ def test_path_of_a_cycle_is_left_as_it_was(guide, components):
     components.rest()
     assert components.column("Path") == before
     assert components.written == []
-    assert components.troubles == {at("CM2"): Trouble(CYCLE, patient=True)}
+    assert components.troubles == {at("CM2"): Blocked(CYCLE, patient=True)}
     components.move("CM2", "CM3")
     components.rest()
     assert components.column("Path", "CM8") == {"CM8": "CM1|CM3|CM2|CM4|CM8"}
@@ -277,7 +277,7 @@ def test_path_writes_only_what_is_asked_for():
 def test_path_waits_for_its_parents(path):
     """Below a parent without a path there is none either. It may come within a moment; if it does not, that is told."""
     parent = {**part("A"), **({} if path is None else {"Path": path})}
-    assert tree().desired((parent,), part("B", "A")) == Trouble(PARENT_WITHOUT_PATH, patient=True)
+    assert tree().desired((parent,), part("B", "A")) == Blocked(PARENT_WITHOUT_PATH, patient=True)
 
 
 PART_RULES = """
@@ -338,15 +338,15 @@ def test_path_without_its_parent_follows_the_policy(policy, expected):
 def test_path_compares_whole_segments(own, parents_path, is_cycle):
     """An id is in a path when it is one of its segments, not when it looks like one."""
     parent = part("P", Path=parents_path)
-    expected = Trouble(CYCLE, patient=True) if is_cycle else s(f"{parents_path}|{own}")
+    expected = Blocked(CYCLE, patient=True) if is_cycle else s(f"{parents_path}|{own}")
     found = tree().desired((parent,), part(own, "P"))
-    assert (found if isinstance(found, Trouble) else found[PATH]) == expected
+    assert (found if isinstance(found, Blocked) else found[PATH]) == expected
 
 
 def test_path_of_an_item_that_is_its_own_parent_is_trouble():
     """A cycle of one is told from the item itself, with or without a path, and will not pass."""
     for item in (part("A", "A"), part("A", "A", Path="A")):
-        assert tree().desired((item,), item) == Trouble(CYCLE)
+        assert tree().desired((item,), item) == Blocked(CYCLE)
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_path_keeps_the_separator_out_of_ids(separator, own, fits):
     """An id that a path could not be taken apart around is trouble, for a root too."""
     for sources, item in (((), part(own)), ((ROOT,), part(own, "A"))):
         found = tree(separator=separator).desired(sources, item)
-        assert (not isinstance(found, Trouble)) if fits else found == Trouble(SEPARATOR_IN_ID)
+        assert (not isinstance(found, Blocked)) if fits else found == Blocked(SEPARATOR_IN_ID)
 
 
 def test_path_of_any_ids_can_be_taken_apart():
@@ -374,10 +374,10 @@ def test_path_of_any_ids_can_be_taken_apart():
         one = tree(separator=separator)
         for own, parent in permutations(["a", ":", ".", ":a", "a:", "a:.", ":.", ".:", "a.", "|", "a|"], 2):
             root = one.desired((), part(parent))
-            if isinstance(root, Trouble):
+            if isinstance(root, Blocked):
                 continue
             child = one.desired(({**part(parent), "Path": root[PATH]},), part(own, parent))
-            if not isinstance(child, Trouble):
+            if not isinstance(child, Blocked):
                 assert child[PATH]["S"].split(separator) == [parent, own]
 
 
@@ -397,7 +397,7 @@ def test_path_takes_numbers_for_ids():
         source=part_of, target=part_of, link=(("id", Ref("parent", ("parent",))),), own=part_of.ref("id"), find=None
     )
     assert one.desired(({"id": n(1), "Path": s("1")},), {"id": n("2.0"), "parent": n(1)})[PATH] == s("1|2")
-    assert one.desired((), {"id": n("2.0"), "parent": n(2)}) == Trouble(CYCLE)
+    assert one.desired((), {"id": n("2.0"), "parent": n(2)}) == Blocked(CYCLE)
     assert one.desired((), {"id": {"B": b"x"}}) is None
 
 

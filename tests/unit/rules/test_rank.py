@@ -14,7 +14,7 @@ from sync_rules.model.writes import Check, Condition, Delete, Put, Test, Transac
 from sync_rules.pipeline.requests import List
 from sync_rules.rules.kinds.ledger import named
 from sync_rules.rules.kinds.rank import RankRule
-from sync_rules.rules.rule import Part, Trouble
+from sync_rules.rules.rule import Blocked, Part
 from tests.builders import key, n, s
 from tests.ledgers import ALWAYS, COUNTS, LINK, NUMBERS, ORDER, ORDERS, USER, USERS, key_of, ledger, order, play
 
@@ -136,14 +136,14 @@ def test_rank_tells_what_is_no_number_and_clears_the_place_it_had():
     old, new = order("a", "u", total=n(1)), order("a", "u", total=s("soon"))
     before, trouble = RULE.parts(Change(key_of(old), old, new), ORDER)
     assert isinstance(RULE.judge(before, item_of(old), new).actions[-1], Delete)
-    assert RULE.judge(trouble, None, new) == Trouble("NotANumber", member=key_of(new))
+    assert RULE.judge(trouble, None, new) == Blocked("NotANumber", member=key_of(new))
     assert RULE.judge(trouble, None, old) is None
 
 
 def test_rank_tells_a_key_that_has_no_room():
     """A child whose key does not fit behind its amount is told, not passed over."""
     long = order("x" * 1024, "u", total=n(1))
-    assert RULE.judge(part_of(long), None, long) == Trouble("KeyTooLong", member=key_of(long))
+    assert RULE.judge(part_of(long), None, long) == Blocked("KeyTooLong", member=key_of(long))
 
 
 # ---------------------------------------------------------------- records

@@ -18,7 +18,7 @@ from sync_rules.model.where import compile_where
 from sync_rules.model.writes import differences
 from sync_rules.rules.kinds.gathered import MEMBERS_MAX_ITEMS
 from sync_rules.rules.kinds.recount import RecountRule
-from sync_rules.rules.rule import Hint, Node, Trouble, causes
+from sync_rules.rules.rule import Blocked, Hint, Node, causes
 from tests.builders import entity, key, m, n, of_partition, s, table
 
 INTO = ("total",)
@@ -56,7 +56,7 @@ def total(function: str, members, **options):
     """The one value that is desired, whichever order the members are found in."""
     found = [recount(function, **options).desired(some, PROFILE) for some in permutations(members)]
     assert all(one == found[0] for one in found)
-    return found[0] if isinstance(found[0], Trouble) else found[0][INTO]
+    return found[0] if isinstance(found[0], Blocked) else found[0][INTO]
 
 
 def holding(desired) -> Item:
@@ -172,7 +172,7 @@ def test_recount_reads_fields_that_the_key_binds():
 def test_recount_names_the_member_whose_group_has_no_text():
     """A group must be a string or a number."""
     members = [order("a", status=s("OPEN")), order("b", status={"BOOL": True})]
-    assert total("count", members, per=("status",)) == Trouble("NotAGroup", member=key(SHOP, "U#1", "O#b"))
+    assert total("count", members, per=("status",)) == Blocked("NotAGroup", member=key(SHOP, "U#1", "O#b"))
 
 
 @pytest.mark.parametrize("function", ["sum", "min", "max"])
@@ -180,13 +180,13 @@ def test_recount_names_the_member_whose_group_has_no_text():
 def test_recount_names_the_first_member_that_is_no_number(function, price):
     """Text that looks like a number is none; the member is named, the same one every time."""
     members = [*orders(1), order("7", price=price), order("8", price=price)]
-    assert total(function, members) == Trouble("NotANumber", member=key(SHOP, "U#1", "O#7"))
+    assert total(function, members) == Blocked("NotANumber", member=key(SHOP, "U#1", "O#7"))
 
 
 @pytest.mark.parametrize("prices", [["1E38", "1"], ["9E125", "9E125"]])
 def test_recount_does_not_round_what_is_too_long(prices):
     """A sum that no number of DynamoDB can hold is a failure, not nearly right."""
-    assert total("sum", orders(*prices)) == Trouble("NumberTooLong")
+    assert total("sum", orders(*prices)) == Blocked("NumberTooLong")
 
 
 # ---------------------------------------------------------------- finding and hints

@@ -13,7 +13,7 @@ from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Condition, Delete, Increment, Put, Test, equals_seen
 from sync_rules.rules.kinds.ledger import contribution_of
 from sync_rules.rules.kinds.tally import TallyRule, shard_of
-from sync_rules.rules.rule import Part, Trouble
+from sync_rules.rules.rule import Blocked, Part
 from tests.builders import entity, key, n, s, table
 from tests.ledgers import COUNTS, ORDERS, entered, key_of, order, play, stands, tally, unguarded
 from tests.worlds import Scene
@@ -190,7 +190,7 @@ def test_tally_tells_what_cannot_be_added(options, values, reason):
     rule = tally(**options)
     good, bad = order("a", "u", total=n(2), status=s("OPEN")), order("a", "v", **values)
     at_entry, nowhere = rule.parts(Change(key_of(bad), good, bad), rule.source)
-    assert rule.judge(nowhere, None, bad) == Trouble(reason, member=key_of(bad))
+    assert rule.judge(nowhere, None, bad) == Blocked(reason, member=key_of(bad))
     (at,) = entry_of(rule, good)["at"].values()
     increment, delete = rule.judge(at_entry, entry_of(rule, good), bad).actions
     assert (increment, type(delete)) == (added(U, (at, "-2")), Delete)
@@ -221,7 +221,7 @@ def test_tally_tells_a_number_that_cannot_be_added():
     """A difference with more digits than DynamoDB holds is not rounded."""
     rule = tally()
     entry = entry_of(rule, order("a", "u", total=n("1E+30")))
-    assert judged(rule, order("a", "u", total=n("1E-20")), entry) == Trouble("NumberTooLong", member=key_of(order("a")))
+    assert judged(rule, order("a", "u", total=n("1E-20")), entry) == Blocked("NumberTooLong", member=key_of(order("a")))
 
 
 def test_tally_tells_a_key_that_has_no_room_in_the_ledger():
@@ -229,11 +229,11 @@ def test_tally_tells_a_key_that_has_no_room_in_the_ledger():
     rule = tally()
     long = order("x" * 2045, "u", total=n(1))
     (part,) = rule.parts(Change(key_of(long), None, long), rule.source)
-    assert rule.judge(part, None, long) == Trouble("KeyTooLong", member=key_of(long))
+    assert rule.judge(part, None, long) == Blocked("KeyTooLong", member=key_of(long))
     assert rule.judge(part, None, None) is None
     moved = order("a", "x" * 2045, total=n(1))
     at_entry, nowhere = rule.parts(Change(key_of(moved), None, moved), rule.source)
-    assert rule.judge(nowhere, None, moved) == Trouble("KeyTooLong", member=key_of(moved))
+    assert rule.judge(nowhere, None, moved) == Blocked("KeyTooLong", member=key_of(moved))
     assert isinstance(rule.judge(at_entry, entry_of(rule, order("a", "u", total=n(1))), moved).actions[-1], Delete)
 
 

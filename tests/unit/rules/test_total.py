@@ -7,7 +7,7 @@ import pytest
 from sync_rules.model.items import Change
 from sync_rules.rules.kinds.ledger import ledger_of, naming
 from sync_rules.rules.kinds.tally import TotalRule
-from sync_rules.rules.rule import Hint, Trouble, causes
+from sync_rules.rules.rule import Blocked, Hint, causes
 from tests.builders import entity, key, m, n, s, table
 from tests.ledgers import COUNTS, ORDER, USER, USERS, ledger, tally
 
@@ -49,7 +49,7 @@ def test_total_is_the_sum_over_the_shards(options, sources, value):
 )
 def test_total_tells_what_it_cannot_say(sources, reason):
     """A parent without a place in the ledger, a total somebody spoilt, a sum with too many digits: nothing is written."""
-    assert total(2).desired(sources, {"user_id": s("u")}) == Trouble(reason)
+    assert total(2).desired(sources, {"user_id": s("u")}) == Blocked(reason)
 
 
 def test_total_reads_every_shard_of_a_parent():
