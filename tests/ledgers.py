@@ -17,8 +17,8 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import AttributeValue, Item
 from sync_rules.model.writes import Condition, Result, Status, Test, Transaction, Write
 from sync_rules.pipeline.requests import Apply
-from sync_rules.rules.kinds.ledger import VERSION, Ledger, ledger_of
 from sync_rules.rules.kinds.tally import TallyRule
+from sync_rules.rules.ledger import VERSION, Ledger, ledger_of
 from sync_rules.rules.rule import Blocked, PartRule
 from tests.builders import entity, n, s, table
 

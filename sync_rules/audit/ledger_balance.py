@@ -20,8 +20,8 @@ from sync_rules.model.values import Item
 from sync_rules.model.writes import Put, Status, Update
 from sync_rules.pipeline.requests import Apply, Read, Scan, Work
 from sync_rules.rules.formula import stable_hash
-from sync_rules.rules.kinds.ledger import AMOUNT, GROUP, VERSION, as_seen, contribution_of
 from sync_rules.rules.kinds.tally import TallyRule
+from sync_rules.rules.ledger import AMOUNT, GROUP, VERSION, as_seen, contribution_of
 from sync_rules.rules.rule import Part
 from sync_rules.rules.ruleset import Rules
 

@@ -18,8 +18,8 @@ from sync_rules.pipeline.fanout import still_linked
 from sync_rules.pipeline.requests import List, Page, Read, Store
 from sync_rules.pipeline.tasks import Push
 from sync_rules.rules.kinds.archive import ArchiveRule
-from sync_rules.rules.kinds.ledger import contribution_of
 from sync_rules.rules.kinds.tally import TallyRule, TotalRule
+from sync_rules.rules.ledger import contribution_of
 from sync_rules.rules.rule import EffectRule, Part, PartRule, Rule, TargetRule, causes
 from sync_rules.rules.ruleset import Rules
 

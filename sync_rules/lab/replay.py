@@ -30,8 +30,8 @@ from sync_rules.model.values import Item, same, show_path
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.pipeline.failure_records import plain_key, printable
 from sync_rules.pipeline.messages import PartMessage, PullMessage
-from sync_rules.rules.kinds.ledger import contribution_of
 from sync_rules.rules.kinds.tally import TallyRule
+from sync_rules.rules.ledger import contribution_of
 from sync_rules.rules.rule import PartRule, Rule, TargetRule
 from sync_rules.rules.ruleset import Rules
 

@@ -19,8 +19,8 @@ from sync_rules.model.numbers import number_of, spelt
 from sync_rules.model.values import Item, Path, changed, get, same
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Check, Condition, Delete, Put, Test, Transaction, equals_seen
-from sync_rules.rules.kinds import ledger
-from sync_rules.rules.kinds.ledger import AMOUNT, RANK
+from sync_rules.rules import ledger
+from sync_rules.rules.ledger import AMOUNT, RANK
 from sync_rules.rules.rule import Blocked, Node, Part, PartRule
 
 

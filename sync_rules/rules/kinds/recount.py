@@ -14,7 +14,7 @@ from typing import Literal
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import holdable, number_of, spelt, text_of, total_of
 from sync_rules.model.values import Item, Path
-from sync_rules.rules.kinds import ledger
+from sync_rules.rules import ledger
 from sync_rules.rules.kinds.gathered import GatheredRule
 from sync_rules.rules.rule import Blocked, Desired, Members
 

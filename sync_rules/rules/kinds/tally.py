@@ -20,8 +20,8 @@ from sync_rules.model.numbers import holdable, number_of, spelt, text_of, total_
 from sync_rules.model.values import AttributeValue, Item, Path, changed
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Condition, Delete, Increment, Put, Transaction
-from sync_rules.rules.kinds import ledger
-from sync_rules.rules.kinds.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSION, Contribution
+from sync_rules.rules import ledger
+from sync_rules.rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSION, Contribution
 from sync_rules.rules.rule import Blocked, Desired, Hint, Node, Part, PartRule, TargetRule
 
 Function = Literal["count", "sum"]

@@ -27,7 +27,7 @@ from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.messages import decode_bytes, encode_bytes
 from sync_rules.pipeline.requests import Apply, Scan
-from sync_rules.rules.kinds.ledger import VERSION
+from sync_rules.rules.ledger import VERSION
 from sync_rules.rules.ruleset import Rules
 from tests import every_kind
 from tests.builders import n, order_item, s, shop, user_item

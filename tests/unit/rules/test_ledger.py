@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from sync_rules.model.numbers import holdable, number_of, spelt, total_of
 from sync_rules.model.templates import possible
-from sync_rules.rules.kinds import ledger
-from sync_rules.rules.kinds.ledger import Contribution
+from sync_rules.rules import ledger
+from sync_rules.rules.ledger import Contribution
 from tests.builders import entity, key, n, s, table
 
 numbers = st.builds(

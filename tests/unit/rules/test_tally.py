@@ -11,8 +11,8 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Condition, Delete, Increment, Put, Test, equals_seen
-from sync_rules.rules.kinds.ledger import contribution_of
 from sync_rules.rules.kinds.tally import TallyRule, shard_of
+from sync_rules.rules.ledger import contribution_of
 from sync_rules.rules.rule import Blocked, Part
 from tests.builders import entity, key, n, s, table
 from tests.ledgers import COUNTS, ORDERS, entered, key_of, order, play, stands, tally, unguarded
