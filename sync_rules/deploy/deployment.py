@@ -102,7 +102,7 @@ def deployment_of(path: Path) -> Deployment:
 
 def _variables(document: Document) -> Iterator[tuple[int, re.Match[str]]]:
     """The variables in the values of a file, comments left out, each with its line, from the first to the last."""
-    for road, spot in sorted(document.spots.items(), key=lambda one: (one[1].line, one[1].column)):
+    for road, spot in sorted(document.locations.items(), key=lambda one: (one[1].line, one[1].column)):
         value = reduce(lambda inner, step: inner[step], road, document.data)
         if isinstance(value, str):
             yield from ((spot.line, match) for match in VARIABLE.finditer(value))

@@ -47,7 +47,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
-from sync_rules.language.problems import Spot
+from sync_rules.language.problems import Location
 from sync_rules.model.items import ItemKey
 from sync_rules.model.python_values import plain_of
 from sync_rules.model.values import AttributeValue, Item, Path, get, same, show_path
@@ -78,7 +78,7 @@ Deed = Put | Update | Delete | Expire  # of an application, so without guards
 class Expected:
     """What an item must hold, and where that is written; `wanted` is None for an item that must not be there."""
 
-    spot: Spot
+    spot: Location
     key: ItemKey
     wanted: Wanted | None
 
@@ -87,7 +87,7 @@ class Expected:
 class Kept:
     """What an archive rule must have kept so far: an object for each of these, and no other."""
 
-    spot: Spot
+    spot: Location
     rule: str
     items: tuple[Wanted, ...]
 
@@ -96,7 +96,7 @@ class Kept:
 class Called:
     """How often a call rule must have called its function so far."""
 
-    spot: Spot
+    spot: Location
     rule: str
     times: int
 
@@ -106,7 +106,7 @@ class Step:
     """One step. `reports`: the failures that it must lead to, and no others; `spot` is where they are written."""
 
     say: str
-    spot: Spot = field(default_factory=Spot)
+    spot: Location = field(default_factory=Location)
     deeds: tuple[Deed, ...] = ()
     items: tuple[Expected, ...] = ()
     objects: tuple[Kept, ...] = ()
@@ -121,7 +121,7 @@ class Scenario:
     file: str
     rules: Rules
     steps: tuple[Step, ...]
-    answers: Mapping[str, tuple[Spot, Any]] = field(default_factory=dict)
+    answers: Mapping[str, tuple[Location, Any]] = field(default_factory=dict)
 
 
 class Stage(Protocol):
@@ -187,7 +187,7 @@ def wrongs(file: str, step: Step, stage: Stage, reports_before: int) -> Iterator
 def wrong_answers(scenario: Scenario, found: Mapping[str, Any]) -> Iterator[str]:
     """The questions that are answered otherwise than the scenario has it, by plain values."""
     for question in dict.fromkeys((*scenario.answers, *found)):
-        spot, want = scenario.answers.get(question, (Spot(), Marker.ABSENT))
+        spot, want = scenario.answers.get(question, (Location(), Marker.ABSENT))
         answer = found.get(question, Marker.ABSENT)
         if want != answer:
             yield _wrong(scenario.file, spot, question, show_plain(want), show_plain(answer))
@@ -198,7 +198,7 @@ def at(file: str, step: Step) -> str:
     return f"{file}:{step.spot.line}:{step.spot.column} · {step.say}"
 
 
-def _wrong(file: str, spot: Spot, place: str, want: str, found: str) -> str:
+def _wrong(file: str, spot: Location, place: str, want: str, found: str) -> str:
     return f"{file}:{spot.line}:{spot.column} · {place}\n  expected {want}\n  found    {found}"
 
 

@@ -17,8 +17,8 @@ from sync_rules.lab.scenario import Deed, Scenario, Step
 from sync_rules.lab.scenario_form import ByTable, ScenarioForm
 from sync_rules.lab.scenario_reader import Reading
 from sync_rules.language.load import RulesFileError, check_rules, read_text
-from sync_rules.language.problems import Spot, errors
-from sync_rules.language.yaml_source import Road
+from sync_rules.language.problems import Location, errors
+from sync_rules.language.yaml_source import KeyPath
 from sync_rules.model.errors import UserError
 from sync_rules.model.writes import Put
 from sync_rules.rules.ruleset import Rules
@@ -71,7 +71,7 @@ def load_scenario(path: File, rules: Rules | None = None) -> Scenario:
     if not told.shaped(TypeAdapter(ScenarioForm)):
         raise told.error()
     told.rules = rules or _rules_of(told)
-    place: Road = ("data",)
+    place: KeyPath = ("data",)
     data = told
     if told.at(("data",)) is None:
         data, place = Reading(told.file.parent / DATA, told.rules), ()
@@ -80,7 +80,7 @@ def load_scenario(path: File, rules: Rules | None = None) -> Scenario:
         puts = tuple(data.puts(place))
     steps = [_step(told, (), LOAD, puts)]
     for number, step in enumerate(told.at(("steps",)) or ()):
-        here: Road = ("steps", number)
+        here: KeyPath = ("steps", number)
         steps.append(_step(told, here, step["say"], tuple(told.deeds(here))))
     if told.wrong or data.wrong:
         raise told.error() if data is told else told.error(data)
@@ -99,7 +99,9 @@ def _rules_of(told: Reading) -> Rules:
     named = told.at(("rules",))
     file = as_typed(told.file.parent / (RULES if named is None else named))
     if named is None and not file.exists():
-        told.say(Spot(), f"no {RULES} beside it, and it does not name its rules: say `rules: ../{RULES}`, for instance")
+        told.say(
+            Location(), f"no {RULES} beside it, and it does not name its rules: say `rules: ../{RULES}`, for instance"
+        )
         raise told.error()
     if not file.exists():
         told.say(told.spot("rules"), f"no such file: {file}")
@@ -115,7 +117,7 @@ def _parsed(name: str, text: str, environ: tuple[tuple[str, str], ...]) -> Rules
     return rules
 
 
-def _step(told: Reading, here: Road, say: str, deeds: tuple[Deed, ...]) -> Step:
+def _step(told: Reading, here: KeyPath, say: str, deeds: tuple[Deed, ...]) -> Step:
     return Step(
         say,
         told.spot(*here),

@@ -15,8 +15,8 @@ from pydantic_core import ErrorDetails
 from sync_rules.lab.scenario import Called, Deed, Expected, Expire, Kept, Marker, Reported, Wanted
 from sync_rules.lab.scenario_form import TAGS, keys_at
 from sync_rules.language.load import read_text
-from sync_rules.language.problems import Report, Spot
-from sync_rules.language.yaml_source import Document, Road, kind_of, read
+from sync_rules.language.problems import Location, Report
+from sync_rules.language.yaml_source import Document, KeyPath, kind_of, read
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
@@ -45,7 +45,7 @@ class Reading:
     def __init__(self, file: File, rules: Rules | None = None) -> None:
         self.file = file
         self.rules = rules or Rules({}, {}, {})
-        self.wrong: list[tuple[Spot, str]] = []
+        self.wrong: list[tuple[Location, str]] = []
         self._document = Document()
 
     def error(self, *others: Reading) -> UserError:
@@ -58,16 +58,16 @@ class Reading:
             road = spot.shown()
             yield f"{self.file}:{spot.line}:{spot.column}" + (f" · {road}" if road else "") + f"\n  {message}"
 
-    def say(self, spot: Spot, message: str) -> None:
+    def say(self, spot: Location, message: str) -> None:
         """Note what is wrong."""
         self.wrong.append((spot, message))
 
     # ------------------------------------------------------------ places
-    def spot(self, *road: str | int) -> Spot:
+    def spot(self, *road: str | int) -> Location:
         """Where a value stands."""
         return self._document.value(*road)
 
-    def at(self, road: Road) -> Any:
+    def at(self, road: KeyPath) -> Any:
         """The value at a road, None where there is none."""
         value = self._document.data
         for part in road:
@@ -77,7 +77,7 @@ class Reading:
                 return None
         return value
 
-    def each(self, road: Road) -> Iterator[tuple[Road, Any]]:
+    def each(self, road: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
         """The values of a list; what stands alone is a list of one."""
         value = self.at(road)
         if isinstance(value, list):
@@ -85,7 +85,7 @@ class Reading:
         elif value is not None:
             yield road, value
 
-    def tables(self, road: Road) -> Iterator[tuple[Table, Road, dict[str, Any]]]:
+    def tables(self, road: KeyPath) -> Iterator[tuple[Table, KeyPath, dict[str, Any]]]:
         """What a map from table to items holds."""
         for name in self.at(road) or ():
             table = self.rules.tables.get(name)
@@ -100,7 +100,7 @@ class Reading:
         report = Report()
         document = read(read_text(self.file), report, TAGS)
         for problem in report.sorted():
-            self.say(problem.spot, problem.message + (f" ({problem.cure})" if problem.cure else ""))
+            self.say(problem.location, problem.message + (f" ({problem.cure})" if problem.cure else ""))
         if document is None or self.wrong:
             return False
         self._document = document
@@ -128,7 +128,7 @@ class Reading:
             self.say(self.spot(*road), message)
 
     # ------------------------------------------------------------ values
-    def value(self, road: Road, value: Any) -> AttributeValue | None:
+    def value(self, road: KeyPath, value: Any) -> AttributeValue | None:
         """A value as DynamoDB has it."""
         if value is Marker.ABSENT:
             self.say(self.spot(*road), "<absent> goes with expect and set: elsewhere, leave the attribute out")
@@ -139,12 +139,12 @@ class Reading:
             self.say(self.spot(*road), str(error))
             return None
 
-    def values(self, road: Road, given: Mapping[str, Any]) -> dict[str, AttributeValue]:
+    def values(self, road: KeyPath, given: Mapping[str, Any]) -> dict[str, AttributeValue]:
         """The attributes of an item."""
         found = {name: self.value((*road, name), value) for name, value in given.items()}
         return {name: value for name, value in found.items() if value is not None}
 
-    def key(self, table: Table, road: Road, given: Mapping[str, Any], *, alone: bool = False) -> ItemKey | None:
+    def key(self, table: Table, road: KeyPath, given: Mapping[str, Any], *, alone: bool = False) -> ItemKey | None:
         """The key in an item; `alone`: there must be nothing else."""
         names = [attribute.name for attribute in table.key]
         noted = len(self.wrong)
@@ -159,7 +159,7 @@ class Reading:
             self.say(self._document.key(*road, others[0]), message)
         return key
 
-    def path(self, road: Road, text: str) -> Path | None:
+    def path(self, road: KeyPath, text: str) -> Path | None:
         """A path."""
         try:
             return parse_path(text)
@@ -167,7 +167,7 @@ class Reading:
             self.say(self._document.key(*road), str(error))
             return None
 
-    def wanted(self, road: Road, given: Mapping[str, Any]) -> Wanted:
+    def wanted(self, road: KeyPath, given: Mapping[str, Any]) -> Wanted:
         """What must stand at each path of an item."""
         paths = ((name, self.path((*road, name), name)) for name in given)
         return {
@@ -177,14 +177,14 @@ class Reading:
         }
 
     # ------------------------------------------------------------ what is done
-    def puts(self, road: Road = ()) -> Iterator[Put]:
+    def puts(self, road: KeyPath = ()) -> Iterator[Put]:
         """Whole items."""
         for table, here, given in self.tables(road):
             key = self.key(table, here, given)
             if key is not None:
                 yield Put(key, self.values(here, given), ())
 
-    def deeds(self, step: Road) -> Iterator[Deed]:
+    def deeds(self, step: KeyPath) -> Iterator[Deed]:
         """All that a step does."""
         yield from self.puts((*step, "put"))
         for table, here, given in self.tables((*step, "update")):
@@ -202,7 +202,7 @@ class Reading:
                     yield Delete(key, ()) if word == "delete" else Expire(key)
 
     # ------------------------------------------------------------ what must be true
-    def expected(self, step: Road) -> Iterator[Expected]:
+    def expected(self, step: KeyPath) -> Iterator[Expected]:
         """Items, and what they must hold."""
         for word in ("expect", "expect_gone"):
             for table, here, given in self.tables((*step, word)):
@@ -212,7 +212,7 @@ class Reading:
                     wanted = self.wanted(here, {name: value for name, value in given.items() if name not in names})
                     yield Expected(self.spot(*here), key, wanted if word == "expect" else None)
 
-    def kept(self, road: Road) -> Iterator[Kept]:
+    def kept(self, road: KeyPath) -> Iterator[Kept]:
         """What archive rules must have kept."""
         archives = [name for name, rule in self.rules.rules.items() if isinstance(rule, ArchiveRule)]
         for name in self.at(road) or ():
@@ -221,7 +221,7 @@ class Reading:
                 self.say(self._document.key(*here), unknown("archive rule", name, archives))
             yield Kept(self.spot(*here), name, tuple(self.wanted(inner, given) for inner, given in self.each(here)))
 
-    def called(self, road: Road) -> Iterator[Called]:
+    def called(self, road: KeyPath) -> Iterator[Called]:
         """How often call rules must have called."""
         calling = [name for name, rule in self.rules.rules.items() if isinstance(rule, CallRule)]
         for name, times in (self.at(road) or {}).items():
@@ -229,7 +229,7 @@ class Reading:
                 self.say(self._document.key(*road, name), unknown("call rule", name, calling))
             yield Called(self.spot(*road, name), name, times)
 
-    def reports(self, road: Road) -> Iterator[Reported]:
+    def reports(self, road: KeyPath) -> Iterator[Reported]:
         """What must be reported."""
         for name in self.at(road) or ():
             if name not in self.rules.rules:

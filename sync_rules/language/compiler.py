@@ -1,6 +1,6 @@
-"""The desk at which one rule is compiled: the file's names, and what is wrong with the rule.
+"""Compile one rule: look up the names it uses in the file, and report what is wrong with it.
 
-Law: whatever is wrong with a rule is said at once, each at its own spot; a rule with an error is not compiled at all.
+Invariant: everything wrong with a rule is reported, each problem at its location; a rule with an error is not compiled.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from sync_rules.language import links
 from sync_rules.language.codes import CODES
-from sync_rules.language.problems import Report, Spot
+from sync_rules.language.problems import Location, Report
 from sync_rules.language.yaml_source import Document
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import UserError
@@ -39,7 +39,7 @@ class Place:
 @dataclass(frozen=True)
 class Known:
     """What rules are compiled against. `broken` are entities that are declared but unusable, reported already; `filled`
-    puts the environment's variables into a text, and reports at a spot those that are not set.
+    puts the environment's variables into a text, and reports at a location those that are not set.
     """
 
     document: Document
@@ -48,7 +48,7 @@ class Known:
     entities: Mapping[str, Entity]
     broken: frozenset[str]
     broken_tables: frozenset[str]
-    filled: Callable[[str, Spot], str | None]
+    filled: Callable[[str, Location], str | None]
 
 
 @dataclass
@@ -60,77 +60,77 @@ class Desk:
     sound: bool = field(default=True, init=False)
 
     # ------------------------------------------------------------ saying what is wrong
-    def at(self, *road: str | int) -> Spot:
+    def at(self, *key_path: str | int) -> Location:
         """Where a value of the rule stands."""
-        return self.known.document.value("rules", self.name, *road)
+        return self.known.document.value("rules", self.name, *key_path)
 
-    def at_key(self, *road: str | int) -> Spot:
+    def at_key(self, *key_path: str | int) -> Location:
         """Where a key of the rule stands."""
-        return self.known.document.key("rules", self.name, *road)
+        return self.known.document.key("rules", self.name, *key_path)
 
-    def add(self, code: str, spot: Spot, message: str, cure: str | None = None) -> None:
+    def add(self, code: str, location: Location, message: str, cure: str | None = None) -> None:
         """Report a problem."""
-        self.known.report.add(code, spot, message, cure)
+        self.known.report.add(code, location, message, cure)
         if CODES[code].severity == "error":
             self.sound = False
 
     # ------------------------------------------------------------ names
-    def place(self, text: str, spot: Spot, *, attribute: bool = False) -> Place | None:
+    def place(self, text: str, location: Location, *, attribute: bool = False) -> Place | None:
         """The entity and the path that a text names; `attribute`: a path there must be."""
         try:
             name, *path = parse_path(text)
         except UserError as error:
-            self.add("SR108", spot, str(error))
+            self.add("SR108", location, str(error))
             return None
-        entity = self._named(name, spot)
+        entity = self._named(name, location)
         if entity is None:
             return None
         if attribute and not path:
             message = f"{text!r} is an entity: expected one of its attributes, such as {text}.name"
-            self.add("SR108", spot, message)
+            self.add("SR108", location, message)
             return None
         return Place(entity, tuple(path))
 
-    def entity(self, text: str, *road: str) -> Entity | None:
+    def entity(self, text: str, *key_path: str) -> Entity | None:
         """The entity that a text names."""
-        spot = self.at(*road)
-        place = self.place(text, spot)
+        location = self.at(*key_path)
+        place = self.place(text, location)
         if place is not None and place.path:
-            self.add("SR108", spot, f"{text!r} is an attribute: expected an entity, such as {place.entity.name}")
+            self.add("SR108", location, f"{text!r} is an attribute: expected an entity, such as {place.entity.name}")
             return None
         return None if place is None else place.entity
 
-    def _named(self, name: str, spot: Spot) -> Entity | None:
+    def _named(self, name: str, location: Location) -> Entity | None:
         entity = self.known.entities.get(name)
         if entity is None:
             self.sound = False
             if name not in self.known.broken:
-                self.add("SR102", spot, unknown("entity", name, self.known.document.names("entities")))
+                self.add("SR102", location, unknown("entity", name, self.known.document.names("entities")))
         return entity
 
     def into(self, text: str) -> Place | None:
         """Where a rule writes: an attribute, or a map key."""
         return self.place(text, self.at("into"), attribute=True)
 
-    def path(self, text: str, spot: Spot) -> Path | None:
+    def path(self, text: str, location: Location) -> Path | None:
         """A path in items that are known already: no entity before it."""
         try:
             return parse_path(text)
         except UserError as error:
-            self.add("SR108", spot, str(error))
+            self.add("SR108", location, str(error))
             return None
 
-    def option_path(self, text: str | None, *road: str | int) -> Path | None:
+    def option_path(self, text: str | None, *key_path: str | int) -> Path | None:
         """The same for an option that may be missing."""
-        return None if text is None else self.path(text, self.at(*road))
+        return None if text is None else self.path(text, self.at(*key_path))
 
     def renamed(self, given: list[str] | Mapping[str, str], option: str) -> tuple[tuple[Path, Path], ...]:
         """Attributes as (path, name they take): those of a list keep their last name."""
         pairs: list[tuple[Path, Path]] = []
         for index, text in enumerate(given):
-            spot = self.at(option, index) if isinstance(given, list) else self.at_key(option, text)
-            path = self.path(text, spot)
-            name = path and (path[-1:] if isinstance(given, list) else self.path(given[text], spot))
+            location = self.at(option, index) if isinstance(given, list) else self.at_key(option, text)
+            path = self.path(text, location)
+            name = path and (path[-1:] if isinstance(given, list) else self.path(given[text], location))
             if path is not None and name is not None:
                 pairs.append((path, name))
         names = [name for _, name in pairs]
@@ -143,14 +143,14 @@ class Desk:
         """A condition on the source item alone: all names are its own."""
         if text is None:
             return None
-        spot = self.at(option)
+        location = self.at(option)
         try:
             where = compile_where(text, "")
         except UserError as error:
-            self.add("SR114", spot, str(error))
+            self.add("SR114", location, str(error))
             return None
         if (source.name,) in where.target_paths:
-            self.add("SR412", spot, f"{source.name!r} is read as an attribute of {source.name!r} itself")
+            self.add("SR412", location, f"{source.name!r} is read as an attribute of {source.name!r} itself")
         others = [name for name in self.known.entities if name != source.name]
         for (name,) in where.target_paths:
             meant = get_close_matches(name, others, n=1, cutoff=NEARLY)
@@ -159,7 +159,7 @@ class Desk:
                 message = (
                     f"{name!r} is read as an attribute of {source.name!r}, and `{option}` reads no other item{hint}"
                 )
-                self.add("SR414", spot, message)
+                self.add("SR414", location, message)
         return where
 
     # ------------------------------------------------------------ links
@@ -191,7 +191,7 @@ class Desk:
         self, link: Link, one: Entity, many: Entity, via: str | None, at: str, *, choose: Choose = links.closest
     ) -> Find | None:
         """How the items of `many` that point to one are listed; `at` is the option at which a lack is told."""
-        spot = self.at(at)
+        location = self.at(at)
         known = ", ".join(f"{{{ref.field}}}" for _, ref in link) or f"nothing ({one.name!r} has a fixed key)"
         indexes = [index.name for index in many.table.indexes]
         if via is not None and via not in indexes:
@@ -205,17 +205,17 @@ class Desk:
             message = f"no key of table {many.table.name!r} lists the items of {many.name!r} by {known}"
             meant = links.nearly_listed(many, link)
             hint = f". Did you mean {meant[0]!r} (index {meant[1]!r})?" if meant else ""
-            self.add("SR201", spot, message + hint, links.missing_index(one, many, link))
+            self.add("SR201", location, message + hint, links.missing_index(one, many, link))
             return None
         if not way.narrow:
             listed = f"index {way.find.index!r}" if way.find.index else "the table"
             message = f"the Query of {listed} is the same for every {one.name!r}: it does not hold {known}"
-            self.add("SR409", spot, message, links.missing_index(one, many, link))
+            self.add("SR409", location, message, links.missing_index(one, many, link))
         for name in links.hidden(many, way.find):
             message = f"index {way.find.index!r} lists by {name!r}, which items of {many.name!r} have inside their key"
             cure = f'if they have it as an attribute too, say entities.{many.name}.key: {{{name}: "{{{name}}}"}}; else'
             told = f"{cure} index another attribute that holds it, written by a derive rule"
-            self.add("SR415", spot, message, told)
+            self.add("SR415", location, message, told)
         return way.find
 
     def when_parent_goes(

@@ -1,6 +1,6 @@
 """What is wrong between rules that are each well written: two writers, cycles, copies into keys, doubtful cost.
 
-Law: one lint is one generator over compiled rules; it knows nothing of YAML but the spots. `LINTS` is all of them.
+Law: one lint is one generator over compiled rules; it knows nothing of YAML but the locations. `LINTS` is all of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, pairwise
 
-from sync_rules.language.problems import Problem, Report, Spot, errors
+from sync_rules.language.problems import Location, Problem, Report, errors
 from sync_rules.language.yaml_source import Document
 from sync_rules.model.entities import Entity
 from sync_rules.model.templates import may_overlap
@@ -32,10 +32,10 @@ def lint(rules: Rules, document: Document, report: Report) -> None:
     """Add what every lint finds. What is unused is only said of a file that has no errors, which may be the reason."""
     for each in LINTS:
         for problem in each(rules, document):
-            report.add(problem.code, problem.spot, problem.message, problem.cure)
+            report.add(problem.code, problem.location, problem.message, problem.cure)
     if not errors(report.problems):
         for problem in unused(rules, document):
-            report.add(problem.code, problem.spot, problem.message, problem.cure)
+            report.add(problem.code, problem.location, problem.message, problem.cure)
 
 
 def attribute(entity: Entity, path: Path) -> str:
@@ -43,10 +43,10 @@ def attribute(entity: Entity, path: Path) -> str:
     return f"{entity.name}.{show_path(path)}" if path else entity.name
 
 
-def written_at(rule: Rule, document: Document) -> Spot:
+def written_at(rule: Rule, document: Document) -> Location:
     """Where the file says what a rule writes."""
-    road = ("rules", rule.title, "into")
-    return document.value(*(road if road in document.spots else (*road[:2], rule.kind)))
+    key_path = ("rules", rule.title, "into")
+    return document.value(*(key_path if key_path in document.locations else (*key_path[:2], rule.kind)))
 
 
 def linked(rules: Rules) -> Iterator[LinkedRule]:
@@ -62,15 +62,15 @@ def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
     for (one, target, left), (two, entity, right) in combinations(writers, 2):
         if target != entity or not overlaps(left, right):
             continue
-        what, spot = attribute(entity, right or left), written_at(two, document)
+        what, location = attribute(entity, right or left), written_at(two, document)
         if one is two:
-            road = ("rules", one.title, "carry")
-            carried = road in document.spots
+            key_path = ("rules", one.title, "carry")
+            carried = key_path in document.locations
             cure = "remove it from carry" if carried else None
             yield Problem(
                 "SR301",
                 f"{what} is written twice by this rule",
-                document.value(*road) if carried else spot,
+                document.value(*key_path) if carried else location,
                 cure,
             )
             continue
@@ -78,39 +78,39 @@ def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
         if isinstance(one, MirrorRule) and isinstance(two, MirrorRule):
             if (one.name, two.name) not in mirrors:
                 message = f"the items of {entity.name!r} are the mirrors of rule {one.title} in line {line} already"
-                yield Problem("SR301", message, spot)
+                yield Problem("SR301", message, location)
             mirrors.add((one.name, two.name))
             continue
         inside = "" if left == right or not right else f" as {attribute(target, left)}"
-        yield Problem("SR301", f"{what} is written by rule {one.title} in line {line} already{inside}", spot)
+        yield Problem("SR301", f"{what} is written by rule {one.title} in line {line} already{inside}", location)
 
 
 def key_writers(rules: Rules, document: Document) -> Iterator[Problem]:
     """No copy goes into the table's key; into an index key only with a warning, if the kind is not there for that."""
     for rule in rules.rules.values():
         table = rule.target.table
-        spot = written_at(rule, document)
+        location = written_at(rule, document)
         keys = {a.name for a in table.key}
         for path in rule.copies:
             what = attribute(rule.target, path)
             if path[0] in keys:
-                yield Problem("SR302", f"{what} is part of the key of table {table.name!r}", spot)
+                yield Problem("SR302", f"{what} is part of the key of table {table.name!r}", location)
                 continue
             for index in table.indexes if rule.kind not in MAKES_KEYS else ():
                 if path[0] in {a.name for a in index.attributes}:
-                    yield Problem("SR403", f"{what} is part of the key of index {index.name!r}", spot)
+                    yield Problem("SR403", f"{what} is part of the key of index {index.name!r}", location)
 
 
 def own_reads(rules: Rules, document: Document) -> Iterator[Problem]:
     """No rule writes what tells it which source to copy from, or whether."""
     for rule in linked(rules):
-        spot = written_at(rule, document)
+        location = written_at(rule, document)
         for path in rule.copies:
             what = attribute(rule.target, path)
             if any(overlaps(path, link) for link in rule.link_paths):
-                yield Problem("SR303", f"{what} is what links {rule.target.name!r} to {rule.source.name!r}", spot)
+                yield Problem("SR303", f"{what} is what links {rule.target.name!r} to {rule.source.name!r}", location)
             if any(overlaps(path, read) for read in rule.where_paths):
-                yield Problem("SR304", f"{what} is what `where` decides by", spot)
+                yield Problem("SR304", f"{what} is what `where` decides by", location)
 
 
 def deletes(rules: Rules, document: Document) -> Iterator[Problem]:
@@ -128,15 +128,17 @@ def slips(rules: Rules, document: Document) -> Iterator[Problem]:
     for rule in rules.rules.values():
         for option in ("where", "omit"):
             where = getattr(rule, option, None)
-            if not isinstance(where, Where) or ("rules", rule.title, option) not in document.spots:
+            if not isinstance(where, Where) or ("rules", rule.title, option) not in document.locations:
                 continue
-            spot = document.value("rules", rule.title, option)
+            location = document.value("rules", rule.title, option)
             for quoted in QUOTED_NAME.findall(where.text):
-                yield Problem("SR410", f"\"{quoted}\" is the attribute {quoted}: for the text, write '{quoted}'", spot)
+                yield Problem(
+                    "SR410", f"\"{quoted}\" is the attribute {quoted}: for the text, write '{quoted}'", location
+                )
             for (name,) in where.target_paths if isinstance(rule, CopyRule) and rule.mapping else ():
                 if f"{name}." in where.text and get_close_matches(name, [rule.source.name]):
                     what = f"{name!r} is a map of {rule.target.name!r}. Did you mean {rule.source.name!r}?"
-                    yield Problem("SR411", what, spot)
+                    yield Problem("SR411", what, location)
 
 
 # ---------------------------------------------------------------- cycles
@@ -216,14 +218,14 @@ def unused(rules: Rules, document: Document) -> Iterator[Problem]:
 def costs(rules: Rules, document: Document) -> Iterator[Problem]:
     """What works, and is dearer or later than it looks."""
     for rule in rules.rules.values():
-        spot = written_at(rule, document)
+        location = written_at(rule, document)
         for index in rule.target.table.indexes if rule.kind not in MAKES_KEYS else ():
             shown = index.projection if isinstance(index.projection, tuple) else ()
             keys = {a.name for a in index.attributes}
             hit = [p for p in rule.copies if p[0] not in keys and (index.projection == "all" or p[0] in shown)]
             if hit:
                 names = ", ".join(attribute(rule.target, path) for path in hit)
-                yield Problem("SR401", f"{names} is projected into index {index.name!r}", spot)
+                yield Problem("SR401", f"{names} is projected into index {index.name!r}", location)
         if rule.find is not None and rule.find.index and not rule.settle_seconds:
             message = f"targets are found through index {rule.find.index!r}, and settle_seconds is 0"
             yield Problem("SR402", message, document.value("rules", rule.title, "settle_seconds"))

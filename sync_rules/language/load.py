@@ -1,4 +1,4 @@
-"""From the rules file to compiled `Rules`: read, shape, compile, lint; every problem at once, each with its spot.
+"""From the rules file to compiled `Rules`: read, shape, compile, lint; every problem at once, each with its location.
 
 Law: whoever loads rules gets rules that can run, or an error that lists all that is wrong.
 """
@@ -122,12 +122,12 @@ def _tables(document: Document, report: Report, shaped: Shaped, variables: Varia
 
 def _physical_name(name: str, form: TableForm, document: Document, report: Report, variables: Variables) -> str:
     """A table's name in DynamoDB."""
-    spot = document.value("tables", name, "name")
-    physical = variables.filled(form.name or name, spot)
+    location = document.value("tables", name, "name")
+    physical = variables.filled(form.name or name, location)
     if physical is None:
         return name
     if wrong := misnamed(physical):
-        report.add("SR006", spot, wrong)
+        report.add("SR006", location, wrong)
     return physical
 
 
@@ -174,7 +174,7 @@ def _entity(name: str, form: EntityForm, table: Table, document: Document, repor
     templates: dict[str, Template] = {}
     sound = True
     for attribute, text in form.key.items():
-        spot = document.value("entities", name, "key", attribute)
+        location = document.value("entities", name, "key", attribute)
         if attribute not in attributes:
             message = unknown("key attribute", attribute, attributes, f"table {table.name!r}")
             report.add("SR102", document.key("entities", name, "key", attribute), message)
@@ -183,13 +183,13 @@ def _entity(name: str, form: EntityForm, table: Table, document: Document, repor
         try:
             template = parse_template(text)
         except UserError as error:
-            report.add("SR109", spot, str(error))
+            report.add("SR109", location, str(error))
             sound = False
             continue
         kind = attributes[attribute].type
         if kind != "S" and template.whole is None:
             message = f"{attribute!r} is of type {kind}: expected one field and no text, found {text!r}"
-            report.add("SR110", spot, message)
+            report.add("SR110", location, message)
             sound = False
         templates[attribute] = template
     for key in table.key:

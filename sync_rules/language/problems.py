@@ -1,4 +1,4 @@
-"""What is wrong with a rules file, as values: a problem has a code, a spot in the file, a road to it, and a cure.
+"""What is wrong with a rules file, as values: a problem has a code, a location in the file, and a cure.
 
 Law: a check never stops at the first problem. Whoever finds one adds it to a `Report` and goes on with what is sound.
 """
@@ -18,20 +18,20 @@ EXPLAINED = ("SR2", "SR3", "SR4")  # families whose reason is not plain from the
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
-    """A place in the rules file. Line and column count from 1, `road` is the way there through maps and lists."""
+class Location:
+    """A place in the rules file. Line and column count from 1, `key_path` leads there through maps and lists."""
 
     line: int = 1
     column: int = 1
-    road: tuple[str | int, ...] = ()
+    key_path: tuple[str | int, ...] = ()
 
-    def at(self, *more: str | int) -> Spot:
-        """The same place, with a longer road: for parts of a sentence, which the file does not tell apart."""
-        return Spot(self.line, self.column, (*self.road, *more))
+    def at(self, *more: str | int) -> Location:
+        """The same place, with a longer key path: for parts of a sentence, which the file does not tell apart."""
+        return Location(self.line, self.column, (*self.key_path, *more))
 
     def shown(self) -> str:
-        """The road in words: `rule user-name-on-orders · into`."""
-        parts = [f"item {part + 1}" if isinstance(part, int) else part for part in self.road]
+        """The key path in words: `rule user-name-on-orders · into`."""
+        parts = [f"item {part + 1}" if isinstance(part, int) else part for part in self.key_path]
         if len(parts) > 1 and parts[0] in SECTIONS:
             parts[:2] = [f"{SECTIONS[parts[0]]} {parts[1]}"]
         return " · ".join(parts)
@@ -43,7 +43,7 @@ class Problem:
 
     code: str
     message: str
-    spot: Spot = Spot()
+    location: Location = Location()
     cure: str | None = None
 
     @property
@@ -52,8 +52,8 @@ class Problem:
 
     def render(self, file: str) -> str:
         """The problem as `check` prints it."""
-        road = self.spot.shown()
-        head = f"{file}:{self.spot.line}:{self.spot.column}" + (f" · {road}" if road else "")
+        way = self.location.shown()
+        head = f"{file}:{self.location.line}:{self.location.column}" + (f" · {way}" if way else "")
         mark = self.code if self.severity == "error" else f"{self.code}, {self.severity}"
         lines = [head, f"{INDENT}{self.message}        [{mark}]"]
         if self.code.startswith(EXPLAINED):
@@ -69,9 +69,9 @@ class Problem:
             "code": self.code,
             "severity": self.severity,
             "file": file,
-            "line": self.spot.line,
-            "column": self.spot.column,
-            "road": self.spot.shown(),
+            "line": self.location.line,
+            "column": self.location.column,
+            "road": self.location.shown(),
             "message": self.message,
             "why": CODES[self.code].why,
             "cure": self.cure or CODES[self.code].cure,
@@ -84,15 +84,15 @@ class Report:
 
     problems: list[Problem] = field(default_factory=list)
 
-    def add(self, code: str, spot: Spot, message: str, cure: str | None = None) -> None:
+    def add(self, code: str, location: Location, message: str, cure: str | None = None) -> None:
         """Take down a problem; the same one at the same place counts once."""
-        problem = Problem(code, message, spot, cure)
+        problem = Problem(code, message, location, cure)
         if problem not in self.problems:
             self.problems.append(problem)
 
     def sorted(self) -> list[Problem]:
         """All problems in the order of the file."""
-        return sorted(self.problems, key=lambda p: (p.spot.line, p.spot.column, p.code, p.message))
+        return sorted(self.problems, key=lambda p: (p.location.line, p.location.column, p.code, p.message))
 
 
 def errors(problems: Iterable[Problem]) -> list[Problem]:

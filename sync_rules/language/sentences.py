@@ -41,12 +41,12 @@ def read_sentence(desk: Desk, text: str) -> RuleForm | None:
         message = f"expected the sentence to end after one path, found {rest!r}"
         desk.add("SR107", document.inside(match.start("into"), *here), message, CURES[kind])
         return None
-    document.spots[(*here, "into")] = document.inside(match.start("into"), *here)
+    document.locations[(*here, "into")] = document.inside(match.start("into"), *here)
     sources = list(SOURCE.finditer(match["what"]))
     for index, source in enumerate(sources):
-        spot = document.inside(match.start("what") + source.start(), *here)
-        document.spots.setdefault((*here, kind), spot)
-        document.spots[(*here, kind, index)] = spot
+        location = document.inside(match.start("what") + source.start(), *here)
+        document.locations.setdefault((*here, kind), location)
+        document.locations[(*here, kind, index)] = location
     texts = [source[0] for source in sources]
     if not texts:
         desk.add("SR107", desk.at(), f"expected a path after `{kind}`", CURES[kind])

@@ -1,4 +1,4 @@
-"""From a YAML document to a file of the right shape: what pydantic finds wrong, in our words and at its spot.
+"""From a YAML document to a file of the right shape: what pydantic finds wrong, in our words and at its location.
 
 Law: one bad entry does not hide the others. A table, entity or rule of the wrong shape is reported and taken out, and
 the rest goes on to be compiled; `broken` keeps the names, so that who refers to one is not told it does not exist.
@@ -18,7 +18,7 @@ from sync_rules.language.kinds.embed import Limit
 from sync_rules.language.kinds.registry import FORMS, kind_of_rule
 from sync_rules.language.problems import Report
 from sync_rules.language.schema import EntityForm, FileForm, IndexForm, TableForm
-from sync_rules.language.yaml_source import Document, Road, kind_of
+from sync_rules.language.yaml_source import Document, KeyPath, kind_of
 from sync_rules.model.suggest import unknown
 
 SECTIONS: Mapping[str, type[BaseModel]] = {"tables": TableForm, "entities": EntityForm, "rules": FORMS["copy"]}
@@ -56,7 +56,7 @@ MEANT = {  # maps of which one value was written
     "link": "name the field of the one pointed to: link: {{field: {}}}",
 }
 MERGE = "<<"
-RULE_OPTION = 3  # parts of the road to an option of a rule
+RULE_OPTION = 3  # parts of the key path to an option of a rule
 INTO = {
     "copy": "say where the copy goes: into: order.user_name",
     "mirror": "name the entity of the mirrored items: into: user_by_email",
@@ -111,84 +111,84 @@ def _unknown_kinds(document: Document, report: Report, rules: Any) -> dict[str, 
     options = {key for form in FORMS.values() for key in _keys(form)}
     for name, value in rules.items() if isinstance(rules, dict) else ():
         if isinstance(value, str) and value.split():
-            word, spot = value.split()[0], document.value("rules", name)
+            word, location = value.split()[0], document.value("rules", name)
         elif isinstance(value, dict) and value and kind_of_rule(value) is None:
             # The kind is the key that no rule has.
             word = next((key for key in value if key not in options), "")
-            spot = document.key("rules", name, word) if word else document.key("rules", name)
+            location = document.key("rules", name, word) if word else document.key("rules", name)
         elif value == {}:
-            word, spot = "", document.key("rules", name)
+            word, location = "", document.key("rules", name)
         else:
             continue
         if word in FORMS:
             continue
         broken["rules"].add(name)
         if word == MERGE:
-            report.add("SR101", spot, *_unknown_key(word, ("rules", name, word), {"rules": rules}))
+            report.add("SR101", location, *_unknown_key(word, ("rules", name, word), {"rules": rules}))
         elif word:
-            report.add("SR112", spot, unknown("kind of rule", word, FORMS))
+            report.add("SR112", location, unknown("kind of rule", word, FORMS))
         else:
             message = f"the kind of rule is missing: expected one of {', '.join(FORMS)}"
-            report.add("SR103", spot, message, "say what is copied: copy: user.name")
+            report.add("SR103", location, message, "say what is copied: copy: user.name")
     return broken
 
 
 def _report(detail: ErrorDetails, document: Document, report: Report, broken: dict[str, set[str]]) -> None:
     """One finding of pydantic in our words."""
     on_key = detail["loc"][-1:] == ("[key]",)
-    road = _road(detail["loc"][:-1] if on_key else detail["loc"], document.data)
+    path = _key_path(detail["loc"][:-1] if on_key else detail["loc"], document.data)
     kind, found = detail["type"], kind_of(detail["input"])
-    if road and road[0] in SECTIONS:
-        broken[str(road[0])].add(str(road[1]) if len(road) > 1 else "*")
-    elif road:
-        broken.setdefault("", set()).add(str(road[0]))
-    name = str(road[-1]) if road else ""
+    if path and path[0] in SECTIONS:
+        broken[str(path[0])].add(str(path[1]) if len(path) > 1 else "*")
+    elif path:
+        broken.setdefault("", set()).add(str(path[0]))
+    name = str(path[-1]) if path else ""
     if kind == "missing":
-        report.add("SR103", document.key(*road[:-1]), f"{name!r} is missing", _missing_cure(road, document.data))
+        report.add("SR103", document.key(*path[:-1]), f"{name!r} is missing", _missing_cure(path, document.data))
     elif kind == "extra_forbidden":
-        report.add("SR101", document.key(*road), *_unknown_key(name, road, document.data))
+        report.add("SR101", document.key(*path), *_unknown_key(name, path, document.data))
     elif on_key:
-        report.add(*_bad_name(kind, name, road, document))
+        report.add(*_bad_name(kind, name, path, document))
     elif kind in EXPECTED:
-        cure = _shape_cure(EXPECTED[kind], detail["input"], road)
-        report.add("SR104", document.value(*road), f"expected {EXPECTED[kind]}, found {found}", cure)
+        cure = _shape_cure(EXPECTED[kind], detail["input"], path)
+        report.add("SR104", document.value(*path), f"expected {EXPECTED[kind]}, found {found}", cure)
     elif kind == "union_tag_not_found":
         form = FORMS_OF[detail["ctx"]["discriminator"]]
-        report.add("SR104", document.value(*road), f"expected {form}; found {found}")
+        report.add("SR104", document.value(*path), f"expected {form}; found {found}")
     else:
-        report.add("SR106", document.value(*road), _out_of_range(detail, road, document.data))
+        report.add("SR106", document.value(*path), _out_of_range(detail, path, document.data))
 
 
-def _road(loc: tuple[str | int, ...], data: Any) -> Road:
+def _key_path(loc: tuple[str | int, ...], data: Any) -> KeyPath:
     """Pydantic's location without the names of the forms it tried."""
-    road: list[str | int] = []
+    path: list[str | int] = []
     for part in loc:
         if isinstance(part, str) and part.startswith(TAG):
             continue
-        road.append(part)
+        path.append(part)
         try:
             data = data[part]
         except (KeyError, IndexError, TypeError):
             data = None
-    return tuple(road)
+    return tuple(path)
 
 
-def _model(road: Road, data: Any) -> type[BaseModel]:
-    """The model of the map at whose key a road ends."""
-    if len(road) == 1:
+def _model(path: KeyPath, data: Any) -> type[BaseModel]:
+    """The model of the map at whose key a path ends."""
+    if len(path) == 1:
         return FileForm
-    if road[0] == "rules":
-        return Limit if "limit" in road[:-1] else FORMS[_kind(road, data)]
-    return IndexForm if "indexes" in road[:-1] else SECTIONS[str(road[0])]
+    if path[0] == "rules":
+        return Limit if "limit" in path[:-1] else FORMS[_kind(path, data)]
+    return IndexForm if "indexes" in path[:-1] else SECTIONS[str(path[0])]
 
 
-def _unknown_key(name: str, road: Road, data: Any) -> tuple[str, str | None]:
+def _unknown_key(name: str, path: KeyPath, data: Any) -> tuple[str, str | None]:
     """What to say of a key that is not known where it stands, and its cure: most often it belongs somewhere else."""
-    keys = _keys(_model(road, data))
+    keys = _keys(_model(path, data))
     if name == MERGE:
         return f"{MERGE!r} merges nothing: YAML 1.2 has no merge keys", "write the options out in each rule"
-    if road[0] == "rules" and len(road) == RULE_OPTION:
-        kind = _kind(road, data)
+    if path[0] == "rules" and len(path) == RULE_OPTION:
+        kind = _kind(path, data)
         if name in FORMS:
             return (
                 f"{name!r} is another kind: this rule is of kind {kind}",
@@ -200,22 +200,22 @@ def _unknown_key(name: str, road: Road, data: Any) -> tuple[str, str | None]:
     return unknown("key", name, keys), None
 
 
-def _shape_cure(expected: str, value: Any, road: Road) -> str | None:
+def _shape_cure(expected: str, value: Any, path: KeyPath) -> str | None:
     """The form that was most likely meant by a value of another type."""
-    name = str(road[-1])
+    name = str(path[-1])
     if expected == EXPECTED["string_type"] and isinstance(value, dict):
         return "quote text that starts with a brace, such as " + _as_template(value)
-    if road[0] != "rules" or not isinstance(value, str | int) or isinstance(value, bool):
+    if path[0] != "rules" or not isinstance(value, str | int) or isinstance(value, bool):
         return None
     if expected == EXPECTED["list_type"]:
         return f"{name}: [{value}]"
-    if "weights" in road:
+    if "weights" in path:
         return f"name the attribute first: weights: {{attribute: {{{name}: {value}}}}}" if name != "weights" else None
     return MEANT[name].format(value) if name in MEANT else None
 
 
-def _kind(road: Road, data: Any) -> str:
-    return kind_of_rule(data["rules"][road[1]]) or "copy"
+def _kind(path: KeyPath, data: Any) -> str:
+    return kind_of_rule(data["rules"][path[1]]) or "copy"
 
 
 def _keys(model: type[BaseModel]) -> list[str]:
@@ -224,53 +224,53 @@ def _keys(model: type[BaseModel]) -> list[str]:
     return sorted(keys, key=lambda key: key not in FORMS) if model in FORMS.values() else keys
 
 
-def _missing_cure(road: Road, data: Any) -> str | None:
-    if road[-1] == "into":
-        return INTO.get(_kind(road, data), "say where to: entity.attribute")
-    return MISSING.get(str(road[-1]))
+def _missing_cure(path: KeyPath, data: Any) -> str | None:
+    if path[-1] == "into":
+        return INTO.get(_kind(path, data), "say where to: entity.attribute")
+    return MISSING.get(str(path[-1]))
 
 
-def _bad_name(kind: str, name: str, road: Road, document: Document) -> tuple[str, Any, str]:
-    spot = document.key(*road)
-    if kind == "string_pattern_mismatch" and "indexes" in road:
-        return "SR105", spot, f"{name!r} is not an index name: DynamoDB takes 3 to 255 letters, digits, _ - and ."
+def _bad_name(kind: str, name: str, path: KeyPath, document: Document) -> tuple[str, Any, str]:
+    location = document.key(*path)
+    if kind == "string_pattern_mismatch" and "indexes" in path:
+        return "SR105", location, f"{name!r} is not an index name: DynamoDB takes 3 to 255 letters, digits, _ - and ."
     if kind == "string_pattern_mismatch":
-        return "SR105", spot, f"{name!r} is not a name: expected a letter, then letters, digits, _ or -, at most 64"
-    return "SR105", spot, f"{name!r} is not an attribute name: expected 1 to 255 letters"
+        return "SR105", location, f"{name!r} is not a name: expected a letter, then letters, digits, _ or -, at most 64"
+    return "SR105", location, f"{name!r} is not an attribute name: expected 1 to 255 letters"
 
 
-def _out_of_range(detail: ErrorDetails, road: Road, data: Any) -> str:
+def _out_of_range(detail: ErrorDetails, path: KeyPath, data: Any) -> str:
     context, value = detail.get("ctx", {}), detail["input"]
     match detail["type"]:
         case "literal_error":
             choices = re.sub(r"'([^']*)'", r"\1", context["expected"])
             return f"expected {choices}, found {value!r}"
         case "greater_than_equal" | "less_than_equal":
-            return f"expected {_range(road, data) or 'a size such as 100KB'}, found {value}"
+            return f"expected {_range(path, data) or 'a size such as 100KB'}, found {value}"
         case "string_pattern_mismatch":
             return f"expected a size such as 100KB, found {value!r}"
-        case "too_long" if road[0] == "rules":
+        case "too_long" if path[0] == "rules":
             return f"expected one entry, found {len(value)}"
         case "string_too_short":
-            return "expected text, found none" if road[0] == "rules" else "expected a name, found empty text"
+            return "expected text, found none" if path[0] == "rules" else "expected a name, found empty text"
         case "too_short":
             return "expected at least one entry, found none"
-        case "too_long" if "indexes" in road and road[-1] not in ("partition", "sort"):
+        case "too_long" if "indexes" in path and path[-1] not in ("partition", "sort"):
             return (
                 f"expected a partition key and at most one sort key, found {len(value)} attributes; "
                 "for more, write {partition: {...}, sort: {...}}"
             )
-        case "too_long" if "indexes" in road:
+        case "too_long" if "indexes" in path:
             return f"expected at most 4 attributes, found {len(value)}"
         case "too_long":
             return f"expected a partition key and at most one sort key, found {len(value)} attributes"
     return str(detail["msg"])
 
 
-def _range(road: Road, data: Any) -> str:
+def _range(path: KeyPath, data: Any) -> str:
     """The numbers that a key takes, as its model has them."""
-    fields = {field.alias or name: field for name, field in _model(road, data).model_fields.items()}
-    limits = fields[str(road[-1])].metadata if road[-1] in fields else []
+    fields = {field.alias or name: field for name, field in _model(path, data).model_fields.items()}
+    limits = fields[str(path[-1])].metadata if path[-1] in fields else []
     low = next((limit.ge for limit in limits if hasattr(limit, "ge")), None)
     high = next((limit.le for limit in limits if hasattr(limit, "le")), None)
     return "" if low is None else f"{low} or more" if high is None else f"{low} to {high}"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sync_rules.language.problems import Report, Spot
+from sync_rules.language.problems import Location, Report
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
@@ -23,7 +23,7 @@ class Variables:
     report: Report
     running: bool
 
-    def filled(self, text: str, spot: Spot) -> str | None:
+    def filled(self, text: str, location: Location) -> str | None:
         """The text with its variables' values; None, with those that are not set reported, when some are not."""
         missing = False
 
@@ -33,7 +33,7 @@ class Variables:
             if not found:
                 missing = True
                 code = "SR005" if self.running else "SR405"
-                self.report.add(code, spot, f"the environment variable {match[1]} is not set")
+                self.report.add(code, location, f"the environment variable {match[1]} is not set")
             return found or ""
 
         text = VARIABLE.sub(value, text)

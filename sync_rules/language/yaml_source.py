@@ -1,4 +1,4 @@
-"""YAML with a spot for every key and value, so that any later message can say where it is meant.
+"""YAML with the location of every key and value, for the messages about them.
 
 Law: YAML 1.2, one document, plain values only. `on`, `yes` and `no` are words; a key that comes twice is a problem and
 not a silent overwrite.
@@ -14,11 +14,11 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from sync_rules.language.problems import Report, Spot
+from sync_rules.language.problems import Location, Report
 
 VALUES_MAX = 100_000  # an alias of an alias of an alias can stand for any number of values
 DEPTH_MAX = 40
-Road = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 KINDS = {dict: "a map", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
 CURES = {  # for what YAML says of the mistakes that templates and tabs lead to
     "flow mapping": 'text with braces needs quotes inside {...}, such as "USER#{user_id}"',
@@ -34,35 +34,35 @@ def kind_of(value: Any) -> str:
 
 @dataclass
 class Document:
-    """The values of a YAML file and where each stands. `starts` holds keys, `spots` values, both by their road."""
+    """The values of a YAML file, and the locations of its keys (`starts`) and of its values (`locations`)."""
 
     data: Any = None
-    starts: dict[Road, Spot] = field(default_factory=dict)
-    spots: dict[Road, Spot] = field(default_factory=dict)
-    text_at: dict[Road, int] = field(default_factory=dict)  # columns before the first letter, for one-line text
+    starts: dict[KeyPath, Location] = field(default_factory=dict)
+    locations: dict[KeyPath, Location] = field(default_factory=dict)
+    text_at: dict[KeyPath, int] = field(default_factory=dict)  # columns before the first letter, for one-line text
 
-    def value(self, *road: str | int) -> Spot:
+    def value(self, *path: str | int) -> Location:
         """Where a value stands; the nearest place above it when the file has no such value."""
-        for length in range(len(road), -1, -1):
-            spot = self.spots.get(road[:length])
-            if spot is not None:
-                return Spot(spot.line, spot.column, road)
-        return Spot(road=road)
+        for length in range(len(path), -1, -1):
+            location = self.locations.get(path[:length])
+            if location is not None:
+                return Location(location.line, location.column, path)
+        return Location(key_path=path)
 
-    def key(self, *road: str | int) -> Spot:
+    def key(self, *path: str | int) -> Location:
         """Where the key of a value stands."""
-        return self.starts.get(road) or self.value(*road)
+        return self.starts.get(path) or self.value(*path)
 
     def names(self, section: str) -> list[str]:
         """The names a section declares, in the order of the file."""
         entries = self.data.get(section)
         return list(entries) if isinstance(entries, dict) else []
 
-    def inside(self, offset: int, *road: str | int) -> Spot:
+    def inside(self, offset: int, *path: str | int) -> Location:
         """Where a letter of a one-line text stands; the text's beginning when it cannot be told."""
-        spot = self.value(*road)
-        quote = self.text_at.get(road)
-        return spot if quote is None else Spot(spot.line, spot.column + quote + offset, road)
+        location = self.value(*path)
+        quote = self.text_at.get(path)
+        return location if quote is None else Location(location.line, location.column + quote + offset, path)
 
 
 def plain_scalar(tag: str, text: str) -> Any:
@@ -103,12 +103,12 @@ def read(text: str, report: Report, tags: Tags = Tags()) -> Document | None:
         node = yaml.compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark
-        spot = Spot(mark.line + 1, mark.column + 1) if mark else Spot()
+        location = Location(mark.line + 1, mark.column + 1) if mark else Location()
         said = ", ".join(part for part in (error.context, error.problem) if part)
-        report.add("SR001", spot, f"not YAML: {said}", next((c for word, c in CURES.items() if word in said), None))
+        report.add("SR001", location, f"not YAML: {said}", next((c for word, c in CURES.items() if word in said), None))
         return None
     except (YAMLError, RecursionError, ValueError) as error:
-        report.add("SR001", Spot(), f"not YAML: {str(error).splitlines()[0]}")
+        report.add("SR001", Location(), f"not YAML: {str(error).splitlines()[0]}")
         return None
     document = Document()
     if node is not None:
@@ -129,50 +129,50 @@ class _Reader:
         self.left = VALUES_MAX
         self.too_much = False
 
-    def convert(self, node: Node, road: Road) -> Any:
-        spot = Spot(node.start_mark.line + 1, node.start_mark.column + 1, road)
-        self.document.spots[road] = spot
+    def convert(self, node: Node, path: KeyPath) -> Any:
+        location = Location(node.start_mark.line + 1, node.start_mark.column + 1, path)
+        self.document.locations[path] = location
         self.left -= 1
-        if self.left < 0 or len(road) > DEPTH_MAX:
+        if self.left < 0 or len(path) > DEPTH_MAX:
             if not self.too_much:
                 limits = f"at most {VALUES_MAX} values, {DEPTH_MAX} deep"
                 message = f"expected {limits}; found more, as when an alias holds itself"
-                self.report.add("SR003", Spot(spot.line, spot.column), message)
+                self.report.add("SR003", Location(location.line, location.column), message)
             self.too_much = True
             self.left = 0  # nothing more is read
             return None
         tag = (node.tag or "").rpartition(":")[2]
         if isinstance(node, MappingNode):
             if tag.startswith("!"):
-                self.report.add("SR001", spot, f"not YAML: a map is not of its tag {tag}")
-            return self._map(node.value, road)
+                self.report.add("SR001", location, f"not YAML: a map is not of its tag {tag}")
+            return self._map(node.value, path)
         if isinstance(node, SequenceNode):
-            values = [self.convert(child, (*road, index)) for index, child in enumerate(node.value)]
+            values = [self.convert(child, (*path, index)) for index, child in enumerate(node.value)]
             try:
                 return self.tags.sequence(tag, values)
             except ValueError as error:
-                self.report.add("SR001", spot, f"not YAML: a list that is not of its tag {tag}: {error}")
+                self.report.add("SR001", location, f"not YAML: a list that is not of its tag {tag}: {error}")
                 return values
         assert isinstance(node, ScalarNode)
         if node.start_mark.line == node.end_mark.line and node.style in (None, "", "'", '"'):
-            self.document.text_at[road] = 1 if node.style else 0
+            self.document.text_at[path] = 1 if node.style else 0
         if node.style in (None, "") and node.value in self.tags.words:
             return self.tags.words[node.value]
         try:
             return self.tags.scalar(tag, node.value)
         except (ValueError, KeyError):  # only an explicit tag can be wrong about its text
-            self.report.add("SR001", spot, f"not YAML: {node.value!r} is not of its tag {node.tag}")
+            self.report.add("SR001", location, f"not YAML: {node.value!r} is not of its tag {node.tag}")
             return None
 
-    def _map(self, pairs: Sequence[tuple[Node, Node]], road: Road) -> dict[str, Any]:
+    def _map(self, pairs: Sequence[tuple[Node, Node]], path: KeyPath) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for key, child in pairs:
-            here = Spot(key.start_mark.line + 1, key.start_mark.column + 1, road)
+            here = Location(key.start_mark.line + 1, key.start_mark.column + 1, path)
             if not isinstance(key, ScalarNode):
                 self.report.add("SR004", here, "a key must be a word, found a map or a list: quote text with braces")
                 continue
             name = str(key.value)
-            inner = (*road, name)
+            inner = (*path, name)
             if name in values:
                 first = self.document.starts[inner]
                 self.report.add(

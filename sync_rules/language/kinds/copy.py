@@ -12,7 +12,7 @@ from pydantic import Discriminator, Field, Tag
 from sync_rules.language import links
 from sync_rules.language.compiler import Desk, Place
 from sync_rules.language.kinds.options import LinkOption, Model, Names, Renames, Settle
-from sync_rules.language.problems import Spot
+from sync_rules.language.problems import Location
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.values import Path, parse_path, show_path
@@ -105,18 +105,18 @@ def _mapping(desk: Desk, form: CopyForm) -> tuple[Entity, Entity, tuple[tuple[Pa
     """The source, the target, and which path of the one goes to which of the other."""
     into = desk.place(form.into, desk.at("into"))
     given = _sources(desk, form)
-    sources = [(desk.place(text, spot, attribute=True), rename) for text, spot, rename in given]
+    sources = [(desk.place(text, location, attribute=True), rename) for text, location, rename in given]
     pairs: list[tuple[Path, Path]] = []
     sound = into is not None
-    for (place, rename), (text, spot, _) in zip(sources, given, strict=True):
-        last = _last_name(desk, place, rename, spot)
+    for (place, rename), (text, location, _) in zip(sources, given, strict=True):
+        last = _last_name(desk, place, rename, location)
         if place is None or last is None or into is None:
             sound = False
             continue
         pairs.append((place.path, into.path if isinstance(form.copied, str) else into.path + last))
         first = next(other.entity for other, _ in sources if other is not None)
         if place.entity != first:
-            desk.add("SR113", spot, f"{text!r} is not of {first.name!r}, as the rule's first source is")
+            desk.add("SR113", location, f"{text!r} is not of {first.name!r}, as the rule's first source is")
             sound = False
     if into is not None and isinstance(form.copied, str) and not into.path:
         name = show_path(sources[0][0].path[-1:]) if sources[0][0] else "attribute"
@@ -129,7 +129,7 @@ def _mapping(desk: Desk, form: CopyForm) -> tuple[Entity, Entity, tuple[tuple[Pa
     return source, into.entity, tuple(pairs)
 
 
-def _sources(desk: Desk, form: CopyForm) -> list[tuple[str, Spot, str | None]]:
+def _sources(desk: Desk, form: CopyForm) -> list[tuple[str, Location, str | None]]:
     """Each source as (path, where it stands, the name it takes)."""
     match form.copied:
         case str(text):
@@ -140,13 +140,13 @@ def _sources(desk: Desk, form: CopyForm) -> list[tuple[str, Spot, str | None]]:
             return [(text, desk.at_key("copy", text), new) for text, new in renames.items()]
 
 
-def _last_name(desk: Desk, place: Place | None, rename: str | None, spot: Spot) -> Path | None:
+def _last_name(desk: Desk, place: Place | None, rename: str | None, location: Location) -> Path | None:
     if rename is None:
         return place.path[-1:] if place is not None else None
     try:
         return parse_path(rename)
     except UserError as error:
-        desk.add("SR108", spot, str(error))
+        desk.add("SR108", location, str(error))
         return None
 
 

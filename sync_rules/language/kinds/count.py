@@ -202,8 +202,8 @@ def _weights(desk: Desk, given: Mapping[str, Mapping[str, float]] | None) -> Wei
         for text, value in values.items():
             number = Decimal(repr(value))
             if not number.is_finite() or not holdable(number):
-                spot = desk.at("weights", attribute, text)
-                desk.add("SR106", spot, f"expected a number that DynamoDB can hold, found {value}")
+                location = desk.at("weights", attribute, text)
+                desk.add("SR106", location, f"expected a number that DynamoDB can hold, found {value}")
         if path is not None and desk.sound:
             return path, {text: plain_number(value) for text, value in values.items()}
     return None
@@ -251,7 +251,7 @@ def _base_listing(desk: Desk, form: GroupForm, group: Group) -> Find | None:
 def _ledger_table(desk: Desk, form: GroupForm) -> Table | None:
     """The table of the books: one of its own, with a key of two strings."""
     name, tables = form.ledger or DEFAULT_LEDGER, desk.known.tables
-    spot = desk.at("ledger") if form.ledger else desk.at_key(next(iter(form.model_fields_set & {*FUNCTIONS})))
+    location = desk.at("ledger") if form.ledger else desk.at_key(next(iter(form.model_fields_set & {*FUNCTIONS})))
     if name in desk.known.broken_tables:
         desk.sound = False
         return None
@@ -261,17 +261,17 @@ def _ledger_table(desk: Desk, form: GroupForm) -> Table | None:
         others = [other for other in tables if other not in taken and suitable(tables[other])]
         cure = f"add under tables: {name}: {{key: {{PK: S, SK: S}}}}; or use mode: recount for small groups"
         cure = f"say which: ledger: {others[0]}" if others and not form.ledger else cure
-        desk.add("SR210", spot, message, cure)
+        desk.add("SR210", location, message, cure)
         return None
     table = tables[name]
     if not suitable(table):
         key = ", ".join(f"{attribute.name}: {attribute.type}" for attribute in table.key)
         message = f"the key of table {name!r} is {{{key}}}: expected two strings, not named n, at or into"
-        desk.add("SR211", spot, message, "{key: {PK: S, SK: S}}")
+        desk.add("SR211", location, message, "{key: {PK: S, SK: S}}")
         return None
     held = next((entity.name for entity in desk.known.entities.values() if entity.table is table), None)
     if held is not None:
-        desk.add("SR212", spot, f"table {name!r} holds the items of {held!r}")
+        desk.add("SR212", location, f"table {name!r} holds the items of {held!r}")
         return None
     return table
 

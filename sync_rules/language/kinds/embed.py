@@ -156,8 +156,8 @@ def _limits(desk: Desk, form: EmbedForm) -> tuple[int | None, int | None]:
     """How many entries and bytes there may be."""
     items, size = (form.limit.items, form.limit.bytes) if form.limit else (None, None)
     if items is None and size is None:
-        spot = desk.at("limit") if form.limit else desk.at_key("embed")
-        desk.add("SR308", spot, f"{form.embed!r} is embedded without a limit")
+        location = desk.at("limit") if form.limit else desk.at_key("embed")
+        desk.add("SR308", location, f"{form.embed!r} is embedded without a limit")
     if isinstance(size, str):
         number, unit = re.findall(r"\d+|[A-Z]+", size)
         size = int(number) * UNITS[unit]

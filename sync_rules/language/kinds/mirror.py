@@ -91,12 +91,12 @@ def _keeps_its_own(desk: Desk, rule: MirrorRule) -> None:
     """No attribute takes the place of what says whose a mirror is, or of what is built for an index."""
     owner = {ref.path: field for field, ref in rule.names}
     for path, to in rule.attributes or ():
-        what, spot = f"{rule.target.name}.{show_path(to)}", desk.at("attributes")
+        what, location = f"{rule.target.name}.{show_path(to)}", desk.at("attributes")
         if any(overlaps(to, place) and (to, path) != (place, (field,)) for place, field in owner.items()):
-            desk.add("SR301", spot, f"{what} says already whose mirror it is", "give the attribute another name")
+            desk.add("SR301", location, f"{what} says already whose mirror it is", "give the attribute another name")
         elif to[0] in rule.index_keys:
             built = rule.index_keys[to[0]][0].text
-            desk.add("SR301", spot, f"{what} is made of {built!r} already", "give the attribute another name")
+            desk.add("SR301", location, f"{what} is made of {built!r} already", "give the attribute another name")
 
 
 def _each(desk: Desk, form: MirrorForm, target: Entity) -> tuple[str, Path] | None:
