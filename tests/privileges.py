@@ -28,7 +28,7 @@ from sync_rules.deploy.tables import table_parameters
 from sync_rules.functions import runtime
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.language.load import load_rules
-from sync_rules.language.problems import Report
+from sync_rules.language.problems import Problems
 from sync_rules.language.yaml_source import read
 from sync_rules.model.errors import SyncRulesError
 from sync_rules.model.items import Call, Change, Failure, ItemKey
@@ -487,7 +487,7 @@ def whole_story(text: str, folder: Path | None = None, puts: dict[str, list[Item
     """A story of a whole rules file, on tables and buckets of its own: its items come, those of a scenario in `folder`
     where none are given, and all of them go.
     """
-    document = read(text, Report())
+    document = read(text, Problems())
     assert document is not None
     for name, table in document.data["tables"].items():
         table["name"] = "${PREFIX}" + name

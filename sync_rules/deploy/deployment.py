@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.language.load import parse_rules, read_text
-from sync_rules.language.problems import Report
+from sync_rules.language.problems import Problems
 from sync_rules.language.variables import VARIABLE
 from sync_rules.language.yaml_source import Document, read
 from sync_rules.model.entities import Table
@@ -77,7 +77,7 @@ def deployment_of(path: Path) -> Deployment:
         UserError: when the rules are wrong, or a variable has two defaults.
     """
     text = read_text(path)
-    document = read(text, Report()) or Document()  # what is wrong with it is told below
+    document = read(text, Problems()) or Document()  # what is wrong with it is told below
     variables: dict[str, Variable] = {}
     for line, match in _variables(document):
         name, default = match[1], match[2] or ""

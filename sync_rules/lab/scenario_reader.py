@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from sync_rules.lab.scenario import Called, Deed, Expected, Expire, Kept, Marker, Reported, Wanted
 from sync_rules.lab.scenario_form import TAGS, keys_at
 from sync_rules.language.load import read_text
-from sync_rules.language.problems import Location, Report
+from sync_rules.language.problems import Location, Problems
 from sync_rules.language.yaml_source import Document, KeyPath, kind_of, read
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
@@ -97,9 +97,9 @@ class Reading:
     # ------------------------------------------------------------ shape
     def shaped(self, form: TypeAdapter[Any]) -> bool:
         """Whether the file is there and of this shape. Raises UserError when it cannot be read."""
-        report = Report()
-        document = read(read_text(self.file), report, TAGS)
-        for problem in report.sorted():
+        problems = Problems()
+        document = read(read_text(self.file), problems, TAGS)
+        for problem in problems.sorted():
             self.say(problem.location, problem.message + (f" ({problem.cure})" if problem.cure else ""))
         if document is None or self.wrong:
             return False

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from sync_rules.language import links
 from sync_rules.language.codes import CODES
-from sync_rules.language.problems import Location, Report
+from sync_rules.language.problems import Location, Problems
 from sync_rules.language.yaml_source import Document
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import UserError
@@ -43,7 +43,7 @@ class Known:
     """
 
     document: Document
-    report: Report
+    problems: Problems
     tables: Mapping[str, Table]
     entities: Mapping[str, Entity]
     broken: frozenset[str]
@@ -70,7 +70,7 @@ class Desk:
 
     def add(self, code: str, location: Location, message: str, cure: str | None = None) -> None:
         """Report a problem."""
-        self.known.report.add(code, location, message, cure)
+        self.known.problems.add(code, location, message, cure)
         if CODES[code].severity == "error":
             self.sound = False
 

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, pairwise
 
-from sync_rules.language.problems import Location, Problem, Report, errors
+from sync_rules.language.problems import Location, Problem, Problems, errors
 from sync_rules.language.yaml_source import Document
 from sync_rules.model.entities import Entity
 from sync_rules.model.templates import may_overlap
@@ -28,14 +28,14 @@ MAKES_KEYS = ("derive", "path", "mirror")  # kinds that are there to fill the ke
 QUOTED_NAME = re.compile(r'"([A-Za-z_][A-Za-z0-9_]*)"')  # which needs no quotes
 
 
-def lint(rules: Rules, document: Document, report: Report) -> None:
+def lint(rules: Rules, document: Document, problems: Problems) -> None:
     """Add what every lint finds. What is unused is only said of a file that has no errors, which may be the reason."""
     for each in LINTS:
         for problem in each(rules, document):
-            report.add(problem.code, problem.location, problem.message, problem.cure)
-    if not errors(report.problems):
+            problems.add(problem.code, problem.location, problem.message, problem.cure)
+    if not errors(problems.found):
         for problem in unused(rules, document):
-            report.add(problem.code, problem.location, problem.message, problem.cure)
+            problems.add(problem.code, problem.location, problem.message, problem.cure)
 
 
 def attribute(entity: Entity, path: Path) -> str:

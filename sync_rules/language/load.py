@@ -13,7 +13,7 @@ from pathlib import Path
 from sync_rules.language import lint
 from sync_rules.language.kinds import Known, compile_rule
 from sync_rules.language.links import default_template
-from sync_rules.language.problems import Problem, Report, errors
+from sync_rules.language.problems import Problem, Problems, errors
 from sync_rules.language.schema import EntityForm, IndexForm, TableForm
 from sync_rules.language.validate import Shaped, shape
 from sync_rules.language.variables import Variables
@@ -81,53 +81,53 @@ def read_text(path: Path) -> str:
 
 
 def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[Rules | None, list[Problem]]:
-    report = Report()
-    document = read(text, report)
-    shaped = shape(document, report) if document is not None else None
+    problems = Problems()
+    document = read(text, problems)
+    shaped = shape(document, problems) if document is not None else None
     if document is None or shaped is None:
-        return None, report.sorted()
-    variables = Variables(environ, report, running)
-    tables = _tables(document, report, shaped, variables)
-    entities = _entities(document, report, shaped, tables)
+        return None, problems.sorted()
+    variables = Variables(environ, problems, running)
+    tables = _tables(document, problems, shaped, variables)
+    entities = _entities(document, problems, shaped, tables)
     declared = frozenset(shaped.form.entities) | shaped.broken["entities"]
     known = Known(
-        document, report, tables, entities, declared - entities.keys(), shaped.broken["tables"], variables.filled
+        document, problems, tables, entities, declared - entities.keys(), shaped.broken["tables"], variables.filled
     )
     compiled = [rule for name, entry in shaped.form.rules.items() for rule in compile_rule(known, name, entry)]
     sound = {rule.name: rule for rule in compiled}
     within = {entity.name: entity for rule in compiled for entity in (rule.source, rule.target)}
     entities = entities | within  # those of ledgers are in no file
     rules = Rules(tables, entities, sound, fingerprints.of_all(tables, entities, sound))
-    lint.lint(rules, document, report)
-    problems = report.sorted()
-    return (None if errors(problems) else rules), problems
+    lint.lint(rules, document, problems)
+    found = problems.sorted()
+    return (None if errors(found) else rules), found
 
 
 # ---------------------------------------------------------------- tables
-def _tables(document: Document, report: Report, shaped: Shaped, variables: Variables) -> dict[str, Table]:
+def _tables(document: Document, problems: Problems, shaped: Shaped, variables: Variables) -> dict[str, Table]:
     tables: dict[str, Table] = {}
     for name, form in shaped.form.tables.items():
-        physical = _physical_name(name, form, document, report, variables)
+        physical = _physical_name(name, form, document, problems, variables)
         first = next((other for other in tables.values() if other.physical_name == physical), None)
         if first is not None:
             message = f"{physical!r} is the table {first.name!r} already"
-            report.add("SR007", document.value("tables", name, "name"), message)
+            problems.add("SR007", document.value("tables", name, "name"), message)
         partition, *sort = _attributes(form.key)
         indexes = tuple(_index(index, entry) for index, entry in form.indexes.items())
         most = form.max_write_units_per_second
         tables[name] = Table(name, physical, partition, sort[0] if sort else None, indexes, most)
-        _one_type_each(document, report, tables[name])
+        _one_type_each(document, problems, tables[name])
     return tables
 
 
-def _physical_name(name: str, form: TableForm, document: Document, report: Report, variables: Variables) -> str:
+def _physical_name(name: str, form: TableForm, document: Document, problems: Problems, variables: Variables) -> str:
     """A table's name in DynamoDB."""
     location = document.value("tables", name, "name")
     physical = variables.filled(form.name or name, location)
     if physical is None:
         return name
     if wrong := misnamed(physical):
-        report.add("SR006", location, wrong)
+        problems.add("SR006", location, wrong)
     return physical
 
 
@@ -143,33 +143,33 @@ def _index(name: str, entry: Mapping[str, KeyType] | IndexForm) -> Index:
     return Index(name, _attributes(entry.partition), _attributes(entry.sort), projection)
 
 
-def _one_type_each(document: Document, report: Report, table: Table) -> None:
+def _one_type_each(document: Document, problems: Problems, table: Table) -> None:
     types = {attribute.name: attribute.type for attribute in table.key}
     for index in table.indexes:
         for attribute in index.attributes:
             first = types.setdefault(attribute.name, attribute.type)
             if first != attribute.type:
                 message = f"{attribute.name!r} is of type {attribute.type} here and of type {first} before"
-                report.add("SR115", document.value("tables", table.name, "indexes", index.name), message)
+                problems.add("SR115", document.value("tables", table.name, "indexes", index.name), message)
 
 
 # ---------------------------------------------------------------- entities
-def _entities(document: Document, report: Report, shaped: Shaped, tables: Mapping[str, Table]) -> dict[str, Entity]:
+def _entities(document: Document, problems: Problems, shaped: Shaped, tables: Mapping[str, Table]) -> dict[str, Entity]:
     entities: dict[str, Entity] = {}
     for name, form in shaped.form.entities.items():
         table = tables.get(form.table)
         if table is not None:
-            entity = _entity(name, form, table, document, report)
+            entity = _entity(name, form, table, document, problems)
             if entity is not None:
                 first = tuple(other for other in entities.values() if lint.may_be_both(other, entity))
                 entities[name] = replace(entity, first=first)
         elif form.table not in shaped.broken["tables"]:
             message = unknown("table", form.table, document.names("tables"))
-            report.add("SR102", document.value("entities", name, "table"), message)
+            problems.add("SR102", document.value("entities", name, "table"), message)
     return entities
 
 
-def _entity(name: str, form: EntityForm, table: Table, document: Document, report: Report) -> Entity | None:
+def _entity(name: str, form: EntityForm, table: Table, document: Document, problems: Problems) -> Entity | None:
     attributes = {a.name: a for a in (*table.key, *(a for index in table.indexes for a in index.attributes))}
     templates: dict[str, Template] = {}
     sound = True
@@ -177,19 +177,19 @@ def _entity(name: str, form: EntityForm, table: Table, document: Document, repor
         location = document.value("entities", name, "key", attribute)
         if attribute not in attributes:
             message = unknown("key attribute", attribute, attributes, f"table {table.name!r}")
-            report.add("SR102", document.key("entities", name, "key", attribute), message)
+            problems.add("SR102", document.key("entities", name, "key", attribute), message)
             sound = False
             continue
         try:
             template = parse_template(text)
         except UserError as error:
-            report.add("SR109", location, str(error))
+            problems.add("SR109", location, str(error))
             sound = False
             continue
         kind = attributes[attribute].type
         if kind != "S" and template.whole is None:
             message = f"{attribute!r} is of type {kind}: expected one field and no text, found {text!r}"
-            report.add("SR110", location, message)
+            problems.add("SR110", location, message)
             sound = False
         templates[attribute] = template
     for key in table.key:

@@ -1,6 +1,6 @@
 """What is wrong with a rules file, as values: a problem has a code, a location in the file, and a cure.
 
-Law: a check never stops at the first problem. Whoever finds one adds it to a `Report` and goes on with what is sound.
+Invariant: a check never stops at the first problem: each is added to `Problems`, and what is sound is checked further.
 """
 
 from __future__ import annotations
@@ -79,20 +79,20 @@ class Problem:
 
 
 @dataclass
-class Report:
+class Problems:
     """The problems found so far."""
 
-    problems: list[Problem] = field(default_factory=list)
+    found: list[Problem] = field(default_factory=list)
 
     def add(self, code: str, location: Location, message: str, cure: str | None = None) -> None:
         """Take down a problem; the same one at the same place counts once."""
         problem = Problem(code, message, location, cure)
-        if problem not in self.problems:
-            self.problems.append(problem)
+        if problem not in self.found:
+            self.found.append(problem)
 
     def sorted(self) -> list[Problem]:
         """All problems in the order of the file."""
-        return sorted(self.problems, key=lambda p: (p.location.line, p.location.column, p.code, p.message))
+        return sorted(self.found, key=lambda p: (p.location.line, p.location.column, p.code, p.message))
 
 
 def errors(problems: Iterable[Problem]) -> list[Problem]:

@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 
 from sync_rules.language.kinds.embed import Limit
 from sync_rules.language.kinds.registry import FORMS, kind_of_rule
-from sync_rules.language.problems import Report
+from sync_rules.language.problems import Problems
 from sync_rules.language.schema import EntityForm, FileForm, IndexForm, TableForm
 from sync_rules.language.yaml_source import Document, KeyPath, kind_of
 from sync_rules.model.suggest import unknown
@@ -72,23 +72,23 @@ class Shaped:
     broken: Mapping[str, frozenset[str]]
 
 
-def shape(document: Document, report: Report) -> Shaped | None:
+def shape(document: Document, problems: Problems) -> Shaped | None:
     """The file as models; None when it is not even a map."""
     if not isinstance(document.data, dict):
-        report.add(
+        problems.add(
             "SR104",
             document.value(),
             f"expected a map with tables, entities and rules; found {kind_of(document.data)}",
         )
         return None
     data = {name: document.data.get(name) for name in SECTIONS}
-    broken = _unknown_kinds(document, report, data["rules"])
+    broken = _unknown_kinds(document, problems, data["rules"])
     for _ in range(2):  # once to find what is wrong, once more without it
         try:
             form = FileForm.model_validate(_without(document.data, broken))
         except ValidationError as error:
             for detail in error.errors(include_url=False):
-                _report(detail, document, report, broken)
+                _report(detail, document, problems, broken)
         else:
             return Shaped(form, {name: frozenset(broken[name]) for name in SECTIONS})
     raise AssertionError("what pydantic found wrong was not taken out")
@@ -105,7 +105,7 @@ def _without(data: Mapping[str, Any], broken: Mapping[str, set[str]]) -> dict[st
     return kept
 
 
-def _unknown_kinds(document: Document, report: Report, rules: Any) -> dict[str, set[str]]:
+def _unknown_kinds(document: Document, problems: Problems, rules: Any) -> dict[str, set[str]]:
     """Take out the rules of unknown kinds, before their other keys are looked at."""
     broken: dict[str, set[str]] = {name: set() for name in SECTIONS}
     options = {key for form in FORMS.values() for key in _keys(form)}
@@ -124,16 +124,16 @@ def _unknown_kinds(document: Document, report: Report, rules: Any) -> dict[str, 
             continue
         broken["rules"].add(name)
         if word == MERGE:
-            report.add("SR101", location, *_unknown_key(word, ("rules", name, word), {"rules": rules}))
+            problems.add("SR101", location, *_unknown_key(word, ("rules", name, word), {"rules": rules}))
         elif word:
-            report.add("SR112", location, unknown("kind of rule", word, FORMS))
+            problems.add("SR112", location, unknown("kind of rule", word, FORMS))
         else:
             message = f"the kind of rule is missing: expected one of {', '.join(FORMS)}"
-            report.add("SR103", location, message, "say what is copied: copy: user.name")
+            problems.add("SR103", location, message, "say what is copied: copy: user.name")
     return broken
 
 
-def _report(detail: ErrorDetails, document: Document, report: Report, broken: dict[str, set[str]]) -> None:
+def _report(detail: ErrorDetails, document: Document, problems: Problems, broken: dict[str, set[str]]) -> None:
     """One finding of pydantic in our words."""
     on_key = detail["loc"][-1:] == ("[key]",)
     path = _key_path(detail["loc"][:-1] if on_key else detail["loc"], document.data)
@@ -144,19 +144,19 @@ def _report(detail: ErrorDetails, document: Document, report: Report, broken: di
         broken.setdefault("", set()).add(str(path[0]))
     name = str(path[-1]) if path else ""
     if kind == "missing":
-        report.add("SR103", document.key(*path[:-1]), f"{name!r} is missing", _missing_cure(path, document.data))
+        problems.add("SR103", document.key(*path[:-1]), f"{name!r} is missing", _missing_cure(path, document.data))
     elif kind == "extra_forbidden":
-        report.add("SR101", document.key(*path), *_unknown_key(name, path, document.data))
+        problems.add("SR101", document.key(*path), *_unknown_key(name, path, document.data))
     elif on_key:
-        report.add(*_bad_name(kind, name, path, document))
+        problems.add(*_bad_name(kind, name, path, document))
     elif kind in EXPECTED:
         cure = _shape_cure(EXPECTED[kind], detail["input"], path)
-        report.add("SR104", document.value(*path), f"expected {EXPECTED[kind]}, found {found}", cure)
+        problems.add("SR104", document.value(*path), f"expected {EXPECTED[kind]}, found {found}", cure)
     elif kind == "union_tag_not_found":
         form = FORMS_OF[detail["ctx"]["discriminator"]]
-        report.add("SR104", document.value(*path), f"expected {form}; found {found}")
+        problems.add("SR104", document.value(*path), f"expected {form}; found {found}")
     else:
-        report.add("SR106", document.value(*path), _out_of_range(detail, path, document.data))
+        problems.add("SR106", document.value(*path), _out_of_range(detail, path, document.data))
 
 
 def _key_path(loc: tuple[str | int, ...], data: Any) -> KeyPath:

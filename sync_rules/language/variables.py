@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sync_rules.language.problems import Location, Report
+from sync_rules.language.problems import Location, Problems
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
@@ -20,7 +20,7 @@ class Variables:
     """The environment. Like in a shell, an empty variable counts as not set."""
 
     environ: Mapping[str, str]
-    report: Report
+    problems: Problems
     running: bool
 
     def filled(self, text: str, location: Location) -> str | None:
@@ -33,7 +33,7 @@ class Variables:
             if not found:
                 missing = True
                 code = "SR005" if self.running else "SR405"
-                self.report.add(code, location, f"the environment variable {match[1]} is not set")
+                self.problems.add(code, location, f"the environment variable {match[1]} is not set")
             return found or ""
 
         text = VARIABLE.sub(value, text)

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from sync_rules.language.problems import Location, Report
+from sync_rules.language.problems import Location, Problems
 
 VALUES_MAX = 100_000  # an alias of an alias of an alias can stand for any number of values
 DEPTH_MAX = 40
@@ -95,7 +95,7 @@ class Tags:
     words: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read(text: str, report: Report, tags: Tags = Tags()) -> Document | None:
+def read(text: str, problems: Problems, tags: Tags = Tags()) -> Document | None:
     """The document in a text; None, with the problem reported, when it is not one YAML document."""
     yaml = YAML(typ="safe", pure=True)
     yaml.composer.warn_double_anchors = False  # an anchor may be used again; the nearest before an alias counts
@@ -105,14 +105,16 @@ def read(text: str, report: Report, tags: Tags = Tags()) -> Document | None:
         mark = error.problem_mark
         location = Location(mark.line + 1, mark.column + 1) if mark else Location()
         said = ", ".join(part for part in (error.context, error.problem) if part)
-        report.add("SR001", location, f"not YAML: {said}", next((c for word, c in CURES.items() if word in said), None))
+        problems.add(
+            "SR001", location, f"not YAML: {said}", next((c for word, c in CURES.items() if word in said), None)
+        )
         return None
     except (YAMLError, RecursionError, ValueError) as error:
-        report.add("SR001", Location(), f"not YAML: {str(error).splitlines()[0]}")
+        problems.add("SR001", Location(), f"not YAML: {str(error).splitlines()[0]}")
         return None
     document = Document()
     if node is not None:
-        reader = _Reader(document, report, tags)
+        reader = _Reader(document, problems, tags)
         document.data = reader.convert(node, ())
         if reader.too_much:
             return None
@@ -122,9 +124,9 @@ def read(text: str, report: Report, tags: Tags = Tags()) -> Document | None:
 class _Reader:
     """Turns YAML nodes into values, noting where each was."""
 
-    def __init__(self, document: Document, report: Report, tags: Tags) -> None:
+    def __init__(self, document: Document, problems: Problems, tags: Tags) -> None:
         self.document = document
-        self.report = report
+        self.problems = problems
         self.tags = tags
         self.left = VALUES_MAX
         self.too_much = False
@@ -137,21 +139,21 @@ class _Reader:
             if not self.too_much:
                 limits = f"at most {VALUES_MAX} values, {DEPTH_MAX} deep"
                 message = f"expected {limits}; found more, as when an alias holds itself"
-                self.report.add("SR003", Location(location.line, location.column), message)
+                self.problems.add("SR003", Location(location.line, location.column), message)
             self.too_much = True
             self.left = 0  # nothing more is read
             return None
         tag = (node.tag or "").rpartition(":")[2]
         if isinstance(node, MappingNode):
             if tag.startswith("!"):
-                self.report.add("SR001", location, f"not YAML: a map is not of its tag {tag}")
+                self.problems.add("SR001", location, f"not YAML: a map is not of its tag {tag}")
             return self._map(node.value, path)
         if isinstance(node, SequenceNode):
             values = [self.convert(child, (*path, index)) for index, child in enumerate(node.value)]
             try:
                 return self.tags.sequence(tag, values)
             except ValueError as error:
-                self.report.add("SR001", location, f"not YAML: a list that is not of its tag {tag}: {error}")
+                self.problems.add("SR001", location, f"not YAML: a list that is not of its tag {tag}: {error}")
                 return values
         assert isinstance(node, ScalarNode)
         if node.start_mark.line == node.end_mark.line and node.style in (None, "", "'", '"'):
@@ -161,7 +163,7 @@ class _Reader:
         try:
             return self.tags.scalar(tag, node.value)
         except (ValueError, KeyError):  # only an explicit tag can be wrong about its text
-            self.report.add("SR001", location, f"not YAML: {node.value!r} is not of its tag {node.tag}")
+            self.problems.add("SR001", location, f"not YAML: {node.value!r} is not of its tag {node.tag}")
             return None
 
     def _map(self, pairs: Sequence[tuple[Node, Node]], path: KeyPath) -> dict[str, Any]:
@@ -169,13 +171,13 @@ class _Reader:
         for key, child in pairs:
             here = Location(key.start_mark.line + 1, key.start_mark.column + 1, path)
             if not isinstance(key, ScalarNode):
-                self.report.add("SR004", here, "a key must be a word, found a map or a list: quote text with braces")
+                self.problems.add("SR004", here, "a key must be a word, found a map or a list: quote text with braces")
                 continue
             name = str(key.value)
             inner = (*path, name)
             if name in values:
                 first = self.document.starts[inner]
-                self.report.add(
+                self.problems.add(
                     "SR002", here.at(name), f"{name!r} is here a second time; the first is in line {first.line}"
                 )
                 continue

@@ -21,7 +21,7 @@ from sync_rules.lab.rehearsal import Rehearsal
 from sync_rules.lab.scenario import Expire, play, wrong_answers
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.language.load import check_rules, parse_rules
-from sync_rules.language.problems import Report
+from sync_rules.language.problems import Problems
 from sync_rules.language.yaml_source import read
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Put
@@ -38,7 +38,7 @@ every_example = pytest.mark.parametrize("folder", EXAMPLES, ids=lambda path: pat
 
 def rules_of(folder: Path, prefix: str = "") -> Rules:
     """The example's rules, on tables and buckets of a test's own."""
-    document = read((folder / "rules.yaml").read_text(), Report())
+    document = read((folder / "rules.yaml").read_text(), Problems())
     assert document is not None
     for name, table in document.data["tables"].items():
         table["name"] = prefix + name
