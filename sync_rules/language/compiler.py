@@ -29,8 +29,8 @@ Choose = Callable[[list[links.Way], str | None], links.Way | None]
 
 
 @dataclass(frozen=True)
-class Place:
-    """A path of the rules file taken apart: an entity, and a path in its items; () is the item itself."""
+class AttributeRef:
+    """An attribute named in the rules file: its entity, and its path in the items; () is the item itself."""
 
     entity: Entity
     path: Path
@@ -52,7 +52,7 @@ class Known:
 
 
 @dataclass
-class Desk:
+class RuleCompiler:
     """One rule, being compiled. `sound` until an error is found."""
 
     known: Known
@@ -75,7 +75,7 @@ class Desk:
             self.sound = False
 
     # ------------------------------------------------------------ names
-    def place(self, text: str, location: Location, *, attribute: bool = False) -> Place | None:
+    def resolve(self, text: str, location: Location, *, attribute: bool = False) -> AttributeRef | None:
         """The entity and the path that a text names; `attribute`: a path there must be."""
         try:
             name, *path = parse_path(text)
@@ -89,16 +89,16 @@ class Desk:
             message = f"{text!r} is an entity: expected one of its attributes, such as {text}.name"
             self.add("SR108", location, message)
             return None
-        return Place(entity, tuple(path))
+        return AttributeRef(entity, tuple(path))
 
     def entity(self, text: str, *key_path: str) -> Entity | None:
         """The entity that a text names."""
         location = self.at(*key_path)
-        place = self.place(text, location)
-        if place is not None and place.path:
-            self.add("SR108", location, f"{text!r} is an attribute: expected an entity, such as {place.entity.name}")
+        ref = self.resolve(text, location)
+        if ref is not None and ref.path:
+            self.add("SR108", location, f"{text!r} is an attribute: expected an entity, such as {ref.entity.name}")
             return None
-        return None if place is None else place.entity
+        return None if ref is None else ref.entity
 
     def _named(self, name: str, location: Location) -> Entity | None:
         entity = self.known.entities.get(name)
@@ -108,9 +108,9 @@ class Desk:
                 self.add("SR102", location, unknown("entity", name, self.known.document.names("entities")))
         return entity
 
-    def into(self, text: str) -> Place | None:
+    def into(self, text: str) -> AttributeRef | None:
         """Where a rule writes: an attribute, or a map key."""
-        return self.place(text, self.at("into"), attribute=True)
+        return self.resolve(text, self.at("into"), attribute=True)
 
     def path(self, text: str, location: Location) -> Path | None:
         """A path in items that are known already: no entity before it."""

@@ -35,10 +35,10 @@ def infer_link(source: Entity, target: Entity, given: Mapping[str, str]) -> Link
     Raises:
         UserError: when a given place is not a path.
     """
-    return tuple((field, place(target, given.get(field, ""), field)) for field in source.identity)
+    return tuple((field, ref_to(target, given.get(field, ""), field)) for field in source.identity)
 
 
-def place(entity: Entity, text: str, field: str) -> Ref:
+def ref_to(entity: Entity, text: str, field: str) -> Ref:
     """Where items of an entity hold what is written as `text` in the rules file; if that is empty, what a field names.
 
     Raises:

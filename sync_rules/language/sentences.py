@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from sync_rules.language.compiler import Desk
+from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.registry import FORMS, RuleForm
 
 PARTS = re.compile(r"\s*(?P<kind>\w+)\s+(?P<what>\S.*?)\s+into\s+(?P<into>\S.*?)\s*", re.DOTALL)
@@ -24,22 +24,22 @@ CURES = {
 }
 
 
-def read_sentence(desk: Desk, text: str) -> RuleForm | None:
+def read_sentence(compiler: RuleCompiler, text: str) -> RuleForm | None:
     """The form that a sentence stands for; None, with the reason reported, when it is none."""
     kind = next(iter(text.split()), "copy")
     if kind not in CURES:
         message = f"{kind!r} has no short form; it has: {', '.join(CURES)}"
-        desk.add("SR107", desk.at(), message, f"write it as a map, with {kind}: and its options")
+        compiler.add("SR107", compiler.at(), message, f"write it as a map, with {kind}: and its options")
         return None
     match = PARTS.fullmatch(text)
     if match is None:
-        desk.add("SR107", desk.at(), f"expected `{kind} ... into ...`", CURES[kind])
+        compiler.add("SR107", compiler.at(), f"expected `{kind} ... into ...`", CURES[kind])
         return None
-    document, here = desk.known.document, ("rules", desk.name)
+    document, here = compiler.known.document, ("rules", compiler.name)
     if WORD.fullmatch(match["into"]) is None:
         rest = match["into"].split(None, 1)[-1]
         message = f"expected the sentence to end after one path, found {rest!r}"
-        desk.add("SR107", document.inside(match.start("into"), *here), message, CURES[kind])
+        compiler.add("SR107", document.inside(match.start("into"), *here), message, CURES[kind])
         return None
     document.locations[(*here, "into")] = document.inside(match.start("into"), *here)
     sources = list(SOURCE.finditer(match["what"]))
@@ -49,10 +49,10 @@ def read_sentence(desk: Desk, text: str) -> RuleForm | None:
         document.locations[(*here, kind, index)] = location
     texts = [source[0] for source in sources]
     if not texts:
-        desk.add("SR107", desk.at(), f"expected a path after `{kind}`", CURES[kind])
+        compiler.add("SR107", compiler.at(), f"expected a path after `{kind}`", CURES[kind])
         return None
     if kind != "copy" and (len(texts) > 1 or WORD.fullmatch(texts[0]) is None):
-        desk.add("SR107", desk.at(kind), f"expected one word between `{kind}` and `into`", CURES[kind])
+        compiler.add("SR107", compiler.at(kind), f"expected one word between `{kind}` and `into`", CURES[kind])
         return None
     what = texts[0] if len(texts) == 1 else texts
     form: RuleForm = FORMS[kind].model_validate({kind: what, "into": match["into"]})  # type: ignore[assignment]

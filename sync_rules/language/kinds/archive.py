@@ -1,6 +1,6 @@
 """archive and call, compiled: what a change does outside the tables.
 
-Law: as of `desk`. Nothing outside is looked up: whether bucket and function are there shows when they are used.
+Nothing outside is looked up: whether bucket and function are there shows when they are used.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from sync_rules.language.compiler import Desk
+from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.options import Model, OwnWhere
 from sync_rules.language.variables import without
 from sync_rules.model.errors import UserError
@@ -30,27 +30,27 @@ class ArchiveForm(Model):
     where: OwnWhere = None
 
 
-def compile_archive(desk: Desk, form: ArchiveForm) -> tuple[ArchiveRule, ...]:
+def compile_archive(compiler: RuleCompiler, form: ArchiveForm) -> tuple[ArchiveRule, ...]:
     """The compiled rule; none, with everything reported, when something is wrong with it."""
-    source = desk.entity(form.archive, "archive")
-    bucket, prefix = _address(desk, form.into)
-    where = None if source is None else desk.own_where(form.where, source)
-    if source is None or not desk.sound:
+    source = compiler.entity(form.archive, "archive")
+    bucket, prefix = _address(compiler, form.into)
+    where = None if source is None else compiler.own_where(form.where, source)
+    if source is None or not compiler.sound:
         return ()
     rule = ArchiveRule(
-        name=desk.name, source=source, target=source, bucket=bucket, prefix=prefix, when=form.when, where=where
+        name=compiler.name, source=source, target=source, bucket=bucket, prefix=prefix, when=form.when, where=where
     )
     return (rule,)
 
 
-def _address(desk: Desk, text: str) -> tuple[str, str]:
+def _address(compiler: RuleCompiler, text: str) -> tuple[str, str]:
     """The bucket, and what the objects' names begin with."""
-    filled = desk.known.filled(text, desk.at("into"))
+    filled = compiler.known.filled(text, compiler.at("into"))
     try:
         bucket, prefix = parse_into(without(text) if filled is None else filled)
     except UserError as error:
-        desk.add("SR118", desk.at("into"), str(error))
+        compiler.add("SR118", compiler.at("into"), str(error))
         return "", ""
     if wrong := misnamed(bucket):
-        desk.add("SR118", desk.at("into"), wrong)
+        compiler.add("SR118", compiler.at("into"), wrong)
     return bucket, prefix

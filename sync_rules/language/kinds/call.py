@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from sync_rules.language.compiler import Desk
+from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.options import Model, Names, OwnWhere
 from sync_rules.model.item_change import When
 from sync_rules.rules.kinds.call import ALWAYS, CallRule
@@ -30,20 +30,22 @@ class CallForm(Model):
 FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
 
 
-def compile_call(desk: Desk, form: CallForm) -> tuple[CallRule, ...]:
+def compile_call(compiler: RuleCompiler, form: CallForm) -> tuple[CallRule, ...]:
     """The compiled rule; none, with everything reported, when something is wrong with it."""
-    source = desk.entity(form.on, "on")
+    source = compiler.entity(form.on, "on")
     if not FUNCTION.fullmatch(form.call):
-        desk.add("SR119", desk.at("call"), f"{form.call!r} is not a function: expected module.function")
-    watch = [desk.path(text, desk.at("watch", index)) for index, text in enumerate(form.watch or ())]
+        compiler.add("SR119", compiler.at("call"), f"{form.call!r} is not a function: expected module.function")
+    watch = [compiler.path(text, compiler.at("watch", index)) for index, text in enumerate(form.watch or ())]
     when: frozenset[When] = ALWAYS if form.when is None else frozenset(form.when)
     if watch and "changed" not in when:
-        desk.add("SR120", desk.at_key("watch"), "`watch` is for changes, and `when` has no changed", "remove it")
-    where = None if source is None else desk.own_where(form.where, source)
-    if source is None or not desk.sound:
+        compiler.add(
+            "SR120", compiler.at_key("watch"), "`watch` is for changes, and `when` has no changed", "remove it"
+        )
+    where = None if source is None else compiler.own_where(form.where, source)
+    if source is None or not compiler.sound:
         return ()
     paths = tuple(path for path in watch if path is not None)
     rule = CallRule(
-        name=desk.name, source=source, target=source, function=form.call, when=when, watch=paths, where=where
+        name=compiler.name, source=source, target=source, function=form.call, when=when, watch=paths, where=where
     )
     return (rule,)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pydantic import Field
 
 from sync_rules.language import links
-from sync_rules.language.compiler import Desk
+from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.options import (
     LinkOption,
     Model,
@@ -50,26 +50,26 @@ class CollectForm(Model):
 
 
 # ---------------------------------------------------------------- collect
-def compile_collect(desk: Desk, form: CollectForm) -> tuple[Rule, ...]:
+def compile_collect(compiler: RuleCompiler, form: CollectForm) -> tuple[Rule, ...]:
     """The rule, and the one beside it for nodes that are deleted; none when something is wrong."""
-    edge, into = desk.entity(form.collect, "collect"), desk.into(form.into)
+    edge, into = compiler.entity(form.collect, "collect"), compiler.into(form.into)
     if into is not None and len(into.path) > 1:
         message = f"{show_path(into.path)!r} is inside a map: expected a top-level attribute of {into.entity.name!r}"
-        desk.add("SR309", desk.at("into"), message, f"into: {into.entity.name}.{show_path(into.path[-1:])}")
-    element = _element(desk, form)
+        compiler.add("SR309", compiler.at("into"), message, f"into: {into.entity.name}.{show_path(into.path[-1:])}")
+    element = _element(compiler, form)
     if edge is None or into is None:
         return ()
     if element is not None:
-        _has_texts(desk, edge, element.fields, "as")
-    where, omit = desk.own_where(form.where, edge), desk.own_where(form.omit, edge, "omit")
-    link = desk.link(form.link, into.entity, edge)
+        _has_texts(compiler, edge, element.fields, "as")
+    where, omit = compiler.own_where(form.where, edge), compiler.own_where(form.omit, edge, "omit")
+    link = compiler.link(form.link, into.entity, edge)
     if link is not None and element is not None:
-        _names_edge(desk, element, edge, into.entity, link)
-    find = None if link is None else desk.find(link, into.entity, edge, form.via, "into")
-    if not desk.sound or link is None or find is None or element is None:
+        _names_edge(compiler, element, edge, into.entity, link)
+    find = None if link is None else compiler.find(link, into.entity, edge, form.via, "into")
+    if not compiler.sound or link is None or find is None or element is None:
         return ()
     rule = CollectRule(
-        name=desk.name,
+        name=compiler.name,
         source=edge,
         target=into.entity,
         find=find,
@@ -84,22 +84,22 @@ def compile_collect(desk: Desk, form: CollectForm) -> tuple[Rule, ...]:
     )
     parts = [f"({form.where})"] * (where is not None) + [f"!({form.omit})"] * (omit is not None)
     collected = compile_where(" && ".join(parts), "") if parts else None
-    return rule, *desk.when_parent_goes(rule, link, find, where=collected, on_delete=form.on_delete)
+    return rule, *compiler.when_parent_goes(rule, link, find, where=collected, on_delete=form.on_delete)
 
 
-def _element(desk: Desk, form: CollectForm) -> Element | None:
+def _element(compiler: RuleCompiler, form: CollectForm) -> Element | None:
     try:
         element = parse_element(form.element)
     except UserError as error:
-        desk.add("SR109", desk.at("as"), str(error))
+        compiler.add("SR109", compiler.at("as"), str(error))
         return None
     if form.numbers and element.template.whole is None:
         message = f"{form.element!r} is no number: expected one field and no text"
-        desk.add("SR120", desk.at("as"), message, "as: '{field}', or drop numbers")
+        compiler.add("SR120", compiler.at("as"), message, "as: '{field}', or drop numbers")
     return element
 
 
-def _names_edge(desk: Desk, element: Element, edge: Entity, node: Entity, link: Link) -> None:
+def _names_edge(compiler: RuleCompiler, element: Element, edge: Entity, node: Entity, link: Link) -> None:
     """Whoever has the node's key and an element must be able to read the edge."""
     known = {ref.field for _, ref in link} | set(element.fields)
     for attribute in edge.table.key:
@@ -109,16 +109,16 @@ def _names_edge(desk: Desk, element: Element, edge: Entity, node: Entity, link: 
     if missing:
         message = f"the key of {node.name!r} and {element.template.text!r} do not hold {_braced(missing)}"
         cure = f"as: {element.template.text + ''.join(f'-{{{field}}}' for field in missing)!r}"
-        desk.add("SR207", desk.at("as"), message, cure)
+        compiler.add("SR207", compiler.at("as"), message, cure)
 
 
-def _has_texts(desk: Desk, entity: Entity, fields: Iterable[str], option: str) -> None:
+def _has_texts(compiler: RuleCompiler, entity: Entity, fields: Iterable[str], option: str) -> None:
     """What is called by some fields needs a text of each."""
     attributes = (*entity.table.key, *(a for index in entity.table.indexes for a in index.attributes))
     binary = {name for a in attributes if a.type == "B" for name in (a.name, *links.template_of(entity, a).fields)}
     found = [field for field in fields if field in binary]
     if found:
-        desk.add("SR216", desk.at(option), f"{_braced(found)} of {entity.name!r} is binary")
+        compiler.add("SR216", compiler.at(option), f"{_braced(found)} of {entity.name!r} is binary")
 
 
 def _braced(fields: Iterable[str]) -> str:

@@ -1,6 +1,6 @@
 """copy, compiled: whose attributes go where, by which link, found how.
 
-Law: as of `desk`. The source is what the copied paths begin with, the target what `into` begins with.
+The source is what the copied paths begin with, the target what `into` begins with.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag
 
 from sync_rules.language import links
-from sync_rules.language.compiler import Desk, Place
+from sync_rules.language.compiler import AttributeRef, RuleCompiler
 from sync_rules.language.kinds.options import LinkOption, Model, Names, Renames, Settle
 from sync_rules.language.problems import Location
 from sync_rules.model.entities import Entity
@@ -68,25 +68,25 @@ class CopyForm(Model):
     settle_seconds: Settle = 60
 
 
-def compile_copy(desk: Desk, form: CopyForm) -> tuple[CopyRule, ...]:
+def compile_copy(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
     """The compiled rule; none, with everything reported, when something is wrong with it."""
-    mapping = _mapping(desk, form)
+    mapping = _mapping(compiler, form)
     if form.mode == "snapshot" and form.on_delete != "keep":
-        desk.add("SR116", desk.at("on_delete"), f"a snapshot cannot {form.on_delete} with its source")
+        compiler.add("SR116", compiler.at("on_delete"), f"a snapshot cannot {form.on_delete} with its source")
         mapping = None
     if mapping is None:
         return ()
     source, target, pairs = mapping
-    where = _where(desk, form, source, target)
-    link = desk.link(form.link, source, target)
+    where = _where(compiler, form, source, target)
+    link = compiler.link(form.link, source, target)
     if link is not None and form.strict and links.is_self_link(source, target, link):
-        desk.add("SR205", desk.at("strict"), f"{source.name!r} is its own source here")
+        compiler.add("SR205", compiler.at("strict"), f"{source.name!r} is its own source here")
         link = None
-    find = None if link is None else desk.find(link, source, target, form.via, "into", choose=links.choose)
+    find = None if link is None else compiler.find(link, source, target, form.via, "into", choose=links.choose)
     if link is None or find is None or where is False:
         return ()
     rule = CopyRule(
-        name=desk.name,
+        name=compiler.name,
         source=source,
         target=target,
         find=find,
@@ -101,65 +101,65 @@ def compile_copy(desk: Desk, form: CopyForm) -> tuple[CopyRule, ...]:
     return (rule,)
 
 
-def _mapping(desk: Desk, form: CopyForm) -> tuple[Entity, Entity, tuple[tuple[Path, Path], ...]] | None:
+def _mapping(compiler: RuleCompiler, form: CopyForm) -> tuple[Entity, Entity, tuple[tuple[Path, Path], ...]] | None:
     """The source, the target, and which path of the one goes to which of the other."""
-    into = desk.place(form.into, desk.at("into"))
-    given = _sources(desk, form)
-    sources = [(desk.place(text, location, attribute=True), rename) for text, location, rename in given]
+    into = compiler.resolve(form.into, compiler.at("into"))
+    given = _sources(compiler, form)
+    sources = [(compiler.resolve(text, location, attribute=True), rename) for text, location, rename in given]
     pairs: list[tuple[Path, Path]] = []
     sound = into is not None
-    for (place, rename), (text, location, _) in zip(sources, given, strict=True):
-        last = _last_name(desk, place, rename, location)
-        if place is None or last is None or into is None:
+    for (ref, rename), (text, location, _) in zip(sources, given, strict=True):
+        last = _last_name(compiler, ref, rename, location)
+        if ref is None or last is None or into is None:
             sound = False
             continue
-        pairs.append((place.path, into.path if isinstance(form.copied, str) else into.path + last))
+        pairs.append((ref.path, into.path if isinstance(form.copied, str) else into.path + last))
         first = next(other.entity for other, _ in sources if other is not None)
-        if place.entity != first:
-            desk.add("SR113", location, f"{text!r} is not of {first.name!r}, as the rule's first source is")
+        if ref.entity != first:
+            compiler.add("SR113", location, f"{text!r} is not of {first.name!r}, as the rule's first source is")
             sound = False
     if into is not None and isinstance(form.copied, str) and not into.path:
         name = show_path(sources[0][0].path[-1:]) if sources[0][0] else "attribute"
         message = f"{form.into!r} is an entity: expected the attribute that takes the copy"
-        desk.add("SR108", desk.at("into"), message, f"into: {form.into}.{name}")
+        compiler.add("SR108", compiler.at("into"), message, f"into: {form.into}.{name}")
         sound = False
     if not sound or into is None:
         return None
-    source = next(place.entity for place, _ in sources if place is not None)
+    source = next(ref.entity for ref, _ in sources if ref is not None)
     return source, into.entity, tuple(pairs)
 
 
-def _sources(desk: Desk, form: CopyForm) -> list[tuple[str, Location, str | None]]:
+def _sources(compiler: RuleCompiler, form: CopyForm) -> list[tuple[str, Location, str | None]]:
     """Each source as (path, where it stands, the name it takes)."""
     match form.copied:
         case str(text):
-            return [(text, desk.at("copy"), None)]
+            return [(text, compiler.at("copy"), None)]
         case list(texts):
-            return [(text, desk.at("copy", index), None) for index, text in enumerate(texts)]
+            return [(text, compiler.at("copy", index), None) for index, text in enumerate(texts)]
         case renames:
-            return [(text, desk.at_key("copy", text), new) for text, new in renames.items()]
+            return [(text, compiler.at_key("copy", text), new) for text, new in renames.items()]
 
 
-def _last_name(desk: Desk, place: Place | None, rename: str | None, location: Location) -> Path | None:
+def _last_name(compiler: RuleCompiler, ref: AttributeRef | None, rename: str | None, location: Location) -> Path | None:
     if rename is None:
-        return place.path[-1:] if place is not None else None
+        return ref.path[-1:] if ref is not None else None
     try:
         return parse_path(rename)
     except UserError as error:
-        desk.add("SR108", location, str(error))
+        compiler.add("SR108", location, str(error))
         return None
 
 
-def _where(desk: Desk, form: CopyForm, source: Entity, target: Entity) -> Where | Literal[False] | None:
+def _where(compiler: RuleCompiler, form: CopyForm, source: Entity, target: Entity) -> Where | Literal[False] | None:
     """The compiled condition, None where none is given, False when it is not one."""
     if form.where is None:
         return None
     try:
         where = compile_where(form.where, source.name)
     except UserError as error:
-        desk.add("SR114", desk.at("where"), str(error))
+        compiler.add("SR114", compiler.at("where"), str(error))
         return False
     if (target.name,) in where.target_paths:
         message = f"{target.name!r} is read as an attribute of the target; names without an entity are the target's"
-        desk.add("SR408", desk.at("where"), message)
+        compiler.add("SR408", compiler.at("where"), message)
     return where

@@ -1,6 +1,6 @@
 """count, sum, min and max, compiled: with a ledger into two rules, by recount into one.
 
-Law: as of `desk`. NAME.ledger keeps the books, NAME the parent's attribute. A recount lists the base table: an index
+NAME.ledger keeps the books, NAME the parent's attribute. A recount lists the base table: an index
 lags about as long as the record that asks for the count.
 """
 
@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, WithJsonSchema
 
 from sync_rules.language import links
-from sync_rules.language.compiler import Desk, Place
+from sync_rules.language.compiler import AttributeRef, RuleCompiler
 from sync_rules.language.kinds.derive import CELL_FORMS, plain_number
 from sync_rules.language.kinds.options import LinkOption, Model, OnDelete, OwnWhere, Settle, Shards, Via
 from sync_rules.model.entities import Entity, Table
@@ -115,7 +115,7 @@ class Group:
 
     function: Function
     child: Entity
-    into: Place
+    into: AttributeRef
     link: Link
     of: Path | None
     weights: Weights | None
@@ -124,33 +124,35 @@ class Group:
     shards: int
 
 
-def compile_count(desk: Desk, form: CountForm) -> tuple[Rule, ...]:
+def compile_count(compiler: RuleCompiler, form: CountForm) -> tuple[Rule, ...]:
     """How many children there are, or what they weigh."""
-    return _compiled(desk, form, "count", desk.entity(form.count, "count"), weights=_weights(desk, form.weights))
+    return _compiled(
+        compiler, form, "count", compiler.entity(form.count, "count"), weights=_weights(compiler, form.weights)
+    )
 
 
-def compile_sum(desk: Desk, form: SumForm) -> tuple[Rule, ...]:
+def compile_sum(compiler: RuleCompiler, form: SumForm) -> tuple[Rule, ...]:
     """What an attribute of the children adds up to."""
-    return _of_attribute(desk, form, "sum", form.sum)
+    return _of_attribute(compiler, form, "sum", form.sum)
 
 
-def compile_min(desk: Desk, form: MinForm) -> tuple[Rule, ...]:
+def compile_min(compiler: RuleCompiler, form: MinForm) -> tuple[Rule, ...]:
     """The least of an attribute of the children."""
-    return _of_attribute(desk, form, "min", form.min)
+    return _of_attribute(compiler, form, "min", form.min)
 
 
-def compile_max(desk: Desk, form: MaxForm) -> tuple[Rule, ...]:
+def compile_max(compiler: RuleCompiler, form: MaxForm) -> tuple[Rule, ...]:
     """The greatest of an attribute of the children."""
-    return _of_attribute(desk, form, "max", form.max)
+    return _of_attribute(compiler, form, "max", form.max)
 
 
-def _of_attribute(desk: Desk, form: GroupForm, function: Function, text: str) -> tuple[Rule, ...]:
-    place = desk.place(text, desk.at(function), attribute=True)
-    return () if place is None else _compiled(desk, form, function, place.entity, of=place.path)
+def _of_attribute(compiler: RuleCompiler, form: GroupForm, function: Function, text: str) -> tuple[Rule, ...]:
+    ref = compiler.resolve(text, compiler.at(function), attribute=True)
+    return () if ref is None else _compiled(compiler, form, function, ref.entity, of=ref.path)
 
 
 def _compiled(
-    desk: Desk,
+    compiler: RuleCompiler,
     form: GroupForm,
     function: Function,
     child: Entity | None,
@@ -158,64 +160,66 @@ def _compiled(
     of: Path | None = None,
     weights: Weights | None = None,
 ) -> tuple[Rule, ...]:
-    into, per = desk.into(form.into), desk.option_path(form.per, "per")
+    into, per = compiler.into(form.into), compiler.option_path(form.per, "per")
     shards = form.shards if isinstance(form, ShardedForm) else 1
-    _options(desk, form, function, shards)
-    table = _ledger_table(desk, form) if form.mode == "ledger" else None
+    _options(compiler, form, function, shards)
+    table = _ledger_table(compiler, form) if form.mode == "ledger" else None
     if child is None or into is None:
         return ()
-    where, link = desk.own_where(form.where, child), desk.link(form.link, into.entity, child)
+    where, link = compiler.own_where(form.where, child), compiler.link(form.link, into.entity, child)
     if link is None:
         return ()
     group = Group(function, child, into, link, of, weights, per, where, shards)
-    rules = _recounted(desk, form, group) if form.mode == "recount" else _booked(desk, group, table)
+    rules = _recounted(compiler, form, group) if form.mode == "recount" else _booked(compiler, group, table)
     find = None
     if form.on_delete != "keep":
-        find = desk.find(link, into.entity, child, form.via, "on_delete")
-    if not desk.sound or not rules:
+        find = compiler.find(link, into.entity, child, form.via, "on_delete")
+    if not compiler.sound or not rules:
         return ()
     if find is None:
         return rules
-    return *rules, *desk.when_parent_goes(rules[0], link, find, where=where, on_delete=form.on_delete, child=child)
+    return *rules, *compiler.when_parent_goes(rules[0], link, find, where=where, on_delete=form.on_delete, child=child)
 
 
-def _options(desk: Desk, form: GroupForm, function: Function, shards: int) -> None:
+def _options(compiler: RuleCompiler, form: GroupForm, function: Function, shards: int) -> None:
     """Options that mean nothing in the mode that was chosen."""
     recount = form.mode == "recount"
     if recount and form.ledger is not None:
-        desk.add("SR120", desk.at_key("ledger"), "a recount keeps no ledger", "remove it, or drop mode: recount")
+        compiler.add(
+            "SR120", compiler.at_key("ledger"), "a recount keeps no ledger", "remove it, or drop mode: recount"
+        )
     if recount and shards > 1:
-        desk.add(
-            "SR120", desk.at_key("shards"), "a recount keeps no totals to shard", "remove it, or drop mode: recount"
+        compiler.add(
+            "SR120", compiler.at_key("shards"), "a recount keeps no totals to shard", "remove it, or drop mode: recount"
         )
     if not recount and form.via is not None and form.on_delete == "keep":
         message = "nothing is listed here: each child's record says what it counts for"
-        desk.add("SR120", desk.at_key("via"), message, "remove it, or say on_delete")
+        compiler.add("SR120", compiler.at_key("via"), message, "remove it, or say on_delete")
     if not recount and form.per is not None and function in ("min", "max"):
         message = f"a ledger keeps the {function} of all children of a parent, not one per group"
-        desk.add("SR120", desk.at_key("per"), message, "remove it, or use mode: recount")
+        compiler.add("SR120", compiler.at_key("per"), message, "remove it, or use mode: recount")
 
 
-def _weights(desk: Desk, given: Mapping[str, Mapping[str, float]] | None) -> Weights | None:
+def _weights(compiler: RuleCompiler, given: Mapping[str, Mapping[str, float]] | None) -> Weights | None:
     for attribute, values in (given or {}).items():
-        path = desk.path(attribute, desk.at_key("weights", attribute))
+        path = compiler.path(attribute, compiler.at_key("weights", attribute))
         for text, value in values.items():
             number = Decimal(repr(value))
             if not number.is_finite() or not holdable(number):
-                location = desk.at("weights", attribute, text)
-                desk.add("SR106", location, f"expected a number that DynamoDB can hold, found {value}")
-        if path is not None and desk.sound:
+                location = compiler.at("weights", attribute, text)
+                compiler.add("SR106", location, f"expected a number that DynamoDB can hold, found {value}")
+        if path is not None and compiler.sound:
             return path, {text: plain_number(value) for text, value in values.items()}
     return None
 
 
 # ---------------------------------------------------------------- by recount
-def _recounted(desk: Desk, form: GroupForm, group: Group) -> tuple[Rule, ...]:
-    find = _base_listing(desk, form, group)
+def _recounted(compiler: RuleCompiler, form: GroupForm, group: Group) -> tuple[Rule, ...]:
+    find = _base_listing(compiler, form, group)
     if find is None:
         return ()
     rule = RecountRule(
-        name=desk.name,
+        name=compiler.name,
         source=group.child,
         target=group.into.entity,
         find=find,
@@ -231,70 +235,72 @@ def _recounted(desk: Desk, form: GroupForm, group: Group) -> tuple[Rule, ...]:
     return (rule,)
 
 
-def _base_listing(desk: Desk, form: GroupForm, group: Group) -> Find | None:
+def _base_listing(compiler: RuleCompiler, form: GroupForm, group: Group) -> Find | None:
     """How the base table lists the children of a parent."""
     child, parent = group.child, group.into.entity
     found = [way for way in links.ways(parent, child, group.link) if way.find.index is None]
     if form.via is not None:
         message = f"index {form.via!r} would be listed: it lags behind the records that ask for a recount"
-        desk.add("SR206", desk.at("via"), message)
+        compiler.add("SR206", compiler.at("via"), message)
         return None
     if not found:
         known = ", ".join(f"{{{ref.field}}}" for _, ref in group.link) or "nothing"
         message = f"the key of table {child.table.name!r} does not list the items of {child.name!r} by {known}"
-        desk.add("SR206", desk.at("mode"), message)
+        compiler.add("SR206", compiler.at("mode"), message)
         return None
     return found[0].find
 
 
 # ---------------------------------------------------------------- by ledger
-def _ledger_table(desk: Desk, form: GroupForm) -> Table | None:
+def _ledger_table(compiler: RuleCompiler, form: GroupForm) -> Table | None:
     """The table of the books: one of its own, with a key of two strings."""
-    name, tables = form.ledger or DEFAULT_LEDGER, desk.known.tables
-    location = desk.at("ledger") if form.ledger else desk.at_key(next(iter(form.model_fields_set & {*FUNCTIONS})))
-    if name in desk.known.broken_tables:
-        desk.sound = False
+    name, tables = form.ledger or DEFAULT_LEDGER, compiler.known.tables
+    location = (
+        compiler.at("ledger") if form.ledger else compiler.at_key(next(iter(form.model_fields_set & {*FUNCTIONS})))
+    )
+    if name in compiler.known.broken_tables:
+        compiler.sound = False
         return None
     if name not in tables:
-        message = unknown("table", name, desk.known.document.names("tables"))
-        taken = {entity.table.name for entity in desk.known.entities.values()}
+        message = unknown("table", name, compiler.known.document.names("tables"))
+        taken = {entity.table.name for entity in compiler.known.entities.values()}
         others = [other for other in tables if other not in taken and suitable(tables[other])]
         cure = f"add under tables: {name}: {{key: {{PK: S, SK: S}}}}; or use mode: recount for small groups"
         cure = f"say which: ledger: {others[0]}" if others and not form.ledger else cure
-        desk.add("SR210", location, message, cure)
+        compiler.add("SR210", location, message, cure)
         return None
     table = tables[name]
     if not suitable(table):
         key = ", ".join(f"{attribute.name}: {attribute.type}" for attribute in table.key)
         message = f"the key of table {name!r} is {{{key}}}: expected two strings, not named n, at or into"
-        desk.add("SR211", location, message, "{key: {PK: S, SK: S}}")
+        compiler.add("SR211", location, message, "{key: {PK: S, SK: S}}")
         return None
-    held = next((entity.name for entity in desk.known.entities.values() if entity.table is table), None)
+    held = next((entity.name for entity in compiler.known.entities.values() if entity.table is table), None)
     if held is not None:
-        desk.add("SR212", location, f"table {name!r} holds the items of {held!r}")
+        compiler.add("SR212", location, f"table {name!r} holds the items of {held!r}")
         return None
     return table
 
 
-def _booked(desk: Desk, group: Group, table: Table | None) -> tuple[Rule, ...]:
+def _booked(compiler: RuleCompiler, group: Group, table: Table | None) -> tuple[Rule, ...]:
     """The rule that keeps the books, and the rule that copies what they come to."""
     for entity in dict.fromkeys((group.child, group.into.entity)):
         if not supported(entity):
-            desk.add("SR213", desk.at("into"), f"the key of {entity.name!r} has a binary attribute")
-    if table is None or not desk.sound:
+            compiler.add("SR213", compiler.at("into"), f"the key of {entity.name!r} has a binary attribute")
+    if table is None or not compiler.sound:
         return ()
     try:
-        books = ledger_of(desk.name, group.child, group.into.entity, table, group.shards)
+        books = ledger_of(compiler.name, group.child, group.into.entity, table, group.shards)
     except UserError as error:
-        desk.add("SR213", desk.at("into"), str(error))
+        compiler.add("SR213", compiler.at("into"), str(error))
         return ()
-    return _ranked(desk, group, books) if group.function in ("min", "max") else _tallied(desk, group, books)
+    return _ranked(compiler, group, books) if group.function in ("min", "max") else _tallied(compiler, group, books)
 
 
-def _tallied(desk: Desk, group: Group, books: Ledger) -> tuple[Rule, ...]:
+def _tallied(compiler: RuleCompiler, group: Group, books: Ledger) -> tuple[Rule, ...]:
     assert group.function in ("count", "sum")
     tally = TallyRule(
-        name=f"{desk.name}.ledger",
+        name=f"{compiler.name}.ledger",
         source=group.child,
         target=books.entries,
         parent=group.into.entity,
@@ -308,7 +314,7 @@ def _tallied(desk: Desk, group: Group, books: Ledger) -> tuple[Rule, ...]:
         shards=group.shards,
     )
     total = TotalRule(
-        name=desk.name,
+        name=compiler.name,
         source=books.totals,
         target=group.into.entity,
         into=group.into.path,
@@ -319,11 +325,11 @@ def _tallied(desk: Desk, group: Group, books: Ledger) -> tuple[Rule, ...]:
     return total, tally
 
 
-def _ranked(desk: Desk, group: Group, books: Ledger) -> tuple[Rule, ...]:
+def _ranked(compiler: RuleCompiler, group: Group, books: Ledger) -> tuple[Rule, ...]:
     assert group.function in ("min", "max")
     assert group.of is not None
     rank = RankRule(
-        name=f"{desk.name}.ledger",
+        name=f"{compiler.name}.ledger",
         source=group.child,
         target=books.ranks,
         parent=group.into.entity,
@@ -333,7 +339,7 @@ def _ranked(desk: Desk, group: Group, books: Ledger) -> tuple[Rule, ...]:
         where=group.where,
     )
     ends = RecountRule(
-        name=desk.name,
+        name=compiler.name,
         source=books.ranks,
         target=group.into.entity,
         find=books.find,
@@ -346,7 +352,7 @@ def _ranked(desk: Desk, group: Group, books: Ledger) -> tuple[Rule, ...]:
     return ends, rank
 
 
-FUNCTIONS: dict[str, Callable[[Desk, Any], tuple[Rule, ...]]] = {
+FUNCTIONS: dict[str, Callable[[RuleCompiler, Any], tuple[Rule, ...]]] = {
     "count": compile_count,
     "sum": compile_sum,
     "min": compile_min,

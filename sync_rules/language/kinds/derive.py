@@ -1,6 +1,6 @@
 """derive and path, compiled: attributes of an item by itself, and by its parent of the same kind.
 
-Law: as of `desk`. A parent is named by the last field of the key; the fields before it are shared within a hierarchy.
+A parent is named by the last field of the key; the fields before it are shared within a hierarchy.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag, WithJsonSchema
 
-from sync_rules.language.compiler import Desk
+from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.options import Model
 from sync_rules.model.errors import UserError
 from sync_rules.rules.formula import Formula, joined_formula, parse_formula
@@ -55,28 +55,30 @@ class DeriveForm(Model):
 
 
 # ---------------------------------------------------------------- derive
-def compile_derive(desk: Desk, form: DeriveForm) -> tuple[DeriveRule, ...]:
+def compile_derive(compiler: RuleCompiler, form: DeriveForm) -> tuple[DeriveRule, ...]:
     """The compiled rule; none, with everything reported, when something is wrong with it."""
-    place = desk.place(form.derive, desk.at("derive"), attribute=True)
-    formula = _formula(desk, form)
-    if place is None or formula is None or not desk.sound:
+    ref = compiler.resolve(form.derive, compiler.at("derive"), attribute=True)
+    formula = _formula(compiler, form)
+    if ref is None or formula is None or not compiler.sound:
         return ()
-    rule = DeriveRule(name=desk.name, source=place.entity, target=place.entity, path=place.path, formula=formula)
+    rule = DeriveRule(name=compiler.name, source=ref.entity, target=ref.entity, path=ref.path, formula=formula)
     return (rule,)
 
 
-def _formula(desk: Desk, form: DeriveForm) -> Formula | None:
+def _formula(compiler: RuleCompiler, form: DeriveForm) -> Formula | None:
     if form.formula is None and form.join is None:
         cure = 'say what it is made of: as: "{state}#{city}", or join: [first, last]'
-        desk.add("SR103", desk.at_key("derive"), "'as' is missing", cure)
+        compiler.add("SR103", compiler.at_key("derive"), "'as' is missing", cure)
         return None
     if form.formula is not None and form.join is not None:
-        desk.add("SR120", desk.at_key("join"), "`as` and `join` are two ways to say one thing", "keep one of them")
+        compiler.add(
+            "SR120", compiler.at_key("join"), "`as` and `join` are two ways to say one thing", "keep one of them"
+        )
         return None
     for option, given in (("separator", form.separator), ("map", form.tables or None)):
         if given is not None and (form.join is None) == (option == "separator"):
             goes_with = "join" if option == "separator" else "as"
-            desk.add("SR120", desk.at_key(option), f"`{option}` goes with `{goes_with}`", "remove it")
+            compiler.add("SR120", compiler.at_key(option), f"`{option}` goes with `{goes_with}`", "remove it")
     try:
         if form.join is not None:
             return joined_formula(tuple(form.join), " " if form.separator is None else form.separator)
@@ -86,10 +88,12 @@ def _formula(desk: Desk, form: DeriveForm) -> Formula | None:
         }
         formula = parse_formula(form.formula or "", tables)
     except UserError as error:
-        desk.add("SR117", desk.at("join" if form.join is not None else "as"), str(error))
+        compiler.add("SR117", compiler.at("join" if form.join is not None else "as"), str(error))
         return None
     for name in tables.keys() - formula.tables.keys():
-        desk.add("SR117", desk.at_key("map", name), f"no field of {form.formula!r} goes through the table {name!r}")
+        compiler.add(
+            "SR117", compiler.at_key("map", name), f"no field of {form.formula!r} goes through the table {name!r}"
+        )
     return formula
 
 

@@ -1,6 +1,6 @@
 """embed and collect, compiled: what is made of many items on the one that they point to.
 
-Law: as of `desk`. What is kept of an item must name it again: an entry its child, an element its edge.
+What is kept of an item must name it again: an entry its child, an element its edge.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag
 
 from sync_rules.language import links
-from sync_rules.language.compiler import Desk
+from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.collect import _braced, _has_texts
 from sync_rules.language.kinds.options import (
     ATTRIBUTES_FORMS,
@@ -110,30 +110,30 @@ ITEM_MAX_BYTES = 400 * 1024
 
 
 # ---------------------------------------------------------------- embed
-def compile_embed(desk: Desk, form: EmbedForm) -> tuple[Rule, ...]:
+def compile_embed(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
     """The rule, and the one beside it for parents that are deleted; none when something is wrong."""
-    child, into = desk.entity(form.embed, "embed"), desk.into(form.into)
-    max_items, max_bytes = _limits(desk, form)
-    order = _order(desk, form)
-    fields = None if form.fields is None else desk.renamed(form.fields, "fields")
+    child, into = compiler.entity(form.embed, "embed"), compiler.into(form.into)
+    max_items, max_bytes = _limits(compiler, form)
+    order = _order(compiler, form)
+    fields = None if form.fields is None else compiler.renamed(form.fields, "fields")
     for _, name in fields or ():
         if len(name) > 1:
             message = f"{show_path(name)!r} is inside a map: an entry is flat"
-            desk.add("SR120", desk.at("fields"), message, f"give it a name of its own: {name[-1]}")
+            compiler.add("SR120", compiler.at("fields"), message, f"give it a name of its own: {name[-1]}")
     if child is None or into is None:
         return ()
-    where = desk.own_where(form.where, child)
-    link = desk.link(form.link, into.entity, child)
-    by = None if link is None else _by(desk, form.by, child, link)
+    where = compiler.own_where(form.where, child)
+    link = compiler.link(form.link, into.entity, child)
+    by = None if link is None else _by(compiler, form.by, child, link)
     choose = _base_first if form.form == "list" else links.closest
-    find = None if link is None else desk.find(link, into.entity, child, form.via, "into", choose=choose)
+    find = None if link is None else compiler.find(link, into.entity, child, form.via, "into", choose=choose)
     if form.form == "list" and find is not None and find.index:
         message = f"the children are listed through index {find.index!r}, which does not show the newest of them yet"
-        desk.add("SR215", desk.at("as"), message)
-    if not desk.sound or link is None or find is None or by is None:
+        compiler.add("SR215", compiler.at("as"), message)
+    if not compiler.sound or link is None or find is None or by is None:
         return ()
     rule = EmbedRule(
-        name=desk.name,
+        name=compiler.name,
         source=child,
         target=into.entity,
         find=find,
@@ -149,31 +149,33 @@ def compile_embed(desk: Desk, form: EmbedForm) -> tuple[Rule, ...]:
         max_bytes=max_bytes,
         on_overflow=form.on_overflow,
     )
-    return rule, *desk.when_parent_goes(rule, link, find, where=where, on_delete=form.on_delete)
+    return rule, *compiler.when_parent_goes(rule, link, find, where=where, on_delete=form.on_delete)
 
 
-def _limits(desk: Desk, form: EmbedForm) -> tuple[int | None, int | None]:
+def _limits(compiler: RuleCompiler, form: EmbedForm) -> tuple[int | None, int | None]:
     """How many entries and bytes there may be."""
     items, size = (form.limit.items, form.limit.bytes) if form.limit else (None, None)
     if items is None and size is None:
-        location = desk.at("limit") if form.limit else desk.at_key("embed")
-        desk.add("SR308", location, f"{form.embed!r} is embedded without a limit")
+        location = compiler.at("limit") if form.limit else compiler.at_key("embed")
+        compiler.add("SR308", location, f"{form.embed!r} is embedded without a limit")
     if isinstance(size, str):
         number, unit = re.findall(r"\d+|[A-Z]+", size)
         size = int(number) * UNITS[unit]
     if size is not None and size > ITEM_MAX_BYTES:
-        desk.add("SR106", desk.at("limit", "bytes"), f"expected at most 400KB, found {size} bytes")
+        compiler.add("SR106", compiler.at("limit", "bytes"), f"expected at most 400KB, found {size} bytes")
     return items, size
 
 
-def _order(desk: Desk, form: EmbedForm) -> tuple[Path, bool] | None:
+def _order(compiler: RuleCompiler, form: EmbedForm) -> tuple[Path, bool] | None:
     if form.order is not None:
-        path = desk.path(form.order.removeprefix("-"), desk.at("order"))
+        path = compiler.path(form.order.removeprefix("-"), compiler.at("order"))
         return None if path is None else (path, form.order.startswith("-"))
     if form.form == "list":
-        desk.add("SR413", desk.at("as"), "the list has no order: it is sorted by what `by` makes of each child")
+        compiler.add("SR413", compiler.at("as"), "the list has no order: it is sorted by what `by` makes of each child")
     elif form.on_overflow == "oldest":
-        desk.add("SR413", desk.at("on_overflow"), "there is no order: `oldest` goes by what `by` makes of each child")
+        compiler.add(
+            "SR413", compiler.at("on_overflow"), "there is no order: `oldest` goes by what `by` makes of each child"
+        )
     return None
 
 
@@ -183,7 +185,7 @@ def _base_first(found: list[links.Way], via: str | None) -> links.Way | None:
     return links.closest(base if base and via is None else found, via)
 
 
-def _by(desk: Desk, text: str | None, child: Entity, link: Link) -> Template | None:
+def _by(compiler: RuleCompiler, text: str | None, child: Entity, link: Link) -> Template | None:
     """What an entry is called: it must tell a child from its siblings."""
     known = {ref.field for _, ref in link}
     own = [field for field in child.identity if field not in known]
@@ -192,12 +194,12 @@ def _by(desk: Desk, text: str | None, child: Entity, link: Link) -> Template | N
     try:
         by = parse_template(text)
     except UserError as error:
-        desk.add("SR109", desk.at("by"), str(error))
+        compiler.add("SR109", compiler.at("by"), str(error))
         return None
-    _has_texts(desk, child, by.fields, "by")
+    _has_texts(compiler, child, by.fields, "by")
     missing = [field for field in own if field not in by.fields]
     if missing:
         message = f"{text!r} does not hold {_braced(missing)}: two children could have one entry"
-        desk.add("SR208", desk.at("by"), message, f"by: {'#'.join(f'{{{field}}}' for field in own)!r}")
+        compiler.add("SR208", compiler.at("by"), message, f"by: {'#'.join(f'{{{field}}}' for field in own)!r}")
         return None
     return by

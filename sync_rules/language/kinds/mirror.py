@@ -1,6 +1,6 @@
 """mirror, compiled: which fields of a source make the key of its mirror.
 
-Law: as of `desk`. What fills the mirror's key are fields of the source of the same name, or those that `link` or `each`
+What fills the mirror's key are fields of the source of the same name, or those that `link` or `each`
 say instead.
 """
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag
 
 from sync_rules.language import links
-from sync_rules.language.compiler import Desk
+from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.options import ATTRIBUTES_FORMS, Model, Names, OwnWhere, Renames
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
@@ -57,25 +57,25 @@ class MirrorForm(Model):
     where: OwnWhere = None
 
 
-def compile_mirror(desk: Desk, form: MirrorForm) -> tuple[MirrorRule, ...]:
+def compile_mirror(compiler: RuleCompiler, form: MirrorForm) -> tuple[MirrorRule, ...]:
     """The compiled rule; none, with everything reported, when something is wrong with it."""
-    source, target = desk.entity(form.mirror, "mirror"), desk.entity(form.into, "into")
+    source, target = compiler.entity(form.mirror, "mirror"), compiler.entity(form.into, "into")
     given = [] if form.attributes is None or form.attributes == "all" else form.attributes
-    attributes = desk.renamed(given, "attributes") if not isinstance(given, str) else ()
+    attributes = compiler.renamed(given, "attributes") if not isinstance(given, str) else ()
     if source is None or target is None:
         return ()
     if source is target:
-        desk.add("SR310", desk.at("into"), f"{source.name!r} would be mirrored into itself")
+        compiler.add("SR310", compiler.at("into"), f"{source.name!r} would be mirrored into itself")
     if not target.identity:
         message = f"{target.name!r} has one fixed key: all items of {source.name!r} would be mirrored into one"
-        desk.add("SR209", desk.at("into"), message)
-    each = _each(desk, form, target)
-    fields = _fields(desk, form, source, target)
-    where = desk.own_where(form.where, source)
-    if not desk.sound or fields is None:
+        compiler.add("SR209", compiler.at("into"), message)
+    each = _each(compiler, form, target)
+    fields = _fields(compiler, form, source, target)
+    where = compiler.own_where(form.where, source)
+    if not compiler.sound or fields is None:
         return ()
     rule = MirrorRule(
-        name=desk.name,
+        name=compiler.name,
         source=source,
         target=target,
         fields=fields,
@@ -83,52 +83,54 @@ def compile_mirror(desk: Desk, form: MirrorForm) -> tuple[MirrorRule, ...]:
         each=each,
         where=where,
     )
-    _keeps_its_own(desk, rule)
-    return (rule,) if desk.sound else ()
+    _keeps_its_own(compiler, rule)
+    return (rule,) if compiler.sound else ()
 
 
-def _keeps_its_own(desk: Desk, rule: MirrorRule) -> None:
+def _keeps_its_own(compiler: RuleCompiler, rule: MirrorRule) -> None:
     """No attribute takes the place of what says whose a mirror is, or of what is built for an index."""
     owner = {ref.path: field for field, ref in rule.names}
     for path, to in rule.attributes or ():
-        what, location = f"{rule.target.name}.{show_path(to)}", desk.at("attributes")
+        what, location = f"{rule.target.name}.{show_path(to)}", compiler.at("attributes")
         if any(overlaps(to, place) and (to, path) != (place, (field,)) for place, field in owner.items()):
-            desk.add("SR301", location, f"{what} says already whose mirror it is", "give the attribute another name")
+            compiler.add(
+                "SR301", location, f"{what} says already whose mirror it is", "give the attribute another name"
+            )
         elif to[0] in rule.index_keys:
             built = rule.index_keys[to[0]][0].text
-            desk.add("SR301", location, f"{what} is made of {built!r} already", "give the attribute another name")
+            compiler.add("SR301", location, f"{what} is made of {built!r} already", "give the attribute another name")
 
 
-def _each(desk: Desk, form: MirrorForm, target: Entity) -> tuple[str, Path] | None:
+def _each(compiler: RuleCompiler, form: MirrorForm, target: Entity) -> tuple[str, Path] | None:
     """The field that the elements of a list or set fill."""
     for field, text in (form.each or {}).items():
-        path = desk.path(text, desk.at("each", field))
+        path = compiler.path(text, compiler.at("each", field))
         if field not in target.identity:
             message = unknown("key field", field, target.identity, f"entity {target.name!r}")
-            desk.add("SR209", desk.at_key("each", field), message)
+            compiler.add("SR209", compiler.at_key("each", field), message)
         elif field in form.link:
-            desk.add("SR120", desk.at_key("each", field), f"{field!r} is in `link` too", "keep one of them")
+            compiler.add("SR120", compiler.at_key("each", field), f"{field!r} is in `link` too", "keep one of them")
         elif path is not None:
             return field, path
     return None
 
 
-def _fields(desk: Desk, form: MirrorForm, source: Entity, target: Entity) -> Link | None:
+def _fields(compiler: RuleCompiler, form: MirrorForm, source: Entity, target: Entity) -> Link | None:
     """Every field of the mirror's key templates, those of index keys too, and what `link` names beside them."""
     bound = dict.fromkeys(field for template in target.templates.values() for field in template.fields)
     named = [field for field in (*target.identity, *bound) if field not in (form.each or {})]
     sound = True
     for field, text in form.link.items():
-        if desk.path(text, desk.at("link", field)) is None:
+        if compiler.path(text, compiler.at("link", field)) is None:
             sound = False
         elif field not in bound and text not in source.identity:
             message = unknown("key field", field, bound, f"entity {target.name!r}")
-            desk.add("SR202", desk.at_key("link", field), message)
+            compiler.add("SR202", compiler.at_key("link", field), message)
             sound = False
     if not sound:
         return None
     fields = tuple(
-        (name, links.place(source, form.link.get(name, ""), name)) for name in dict.fromkeys([*named, *form.link])
+        (name, links.ref_to(source, form.link.get(name, ""), name)) for name in dict.fromkeys([*named, *form.link])
     )
     identity = tuple(pair for pair in fields if pair[0] in target.identity)
-    return fields if desk.link_matches(target, source, identity) else None
+    return fields if compiler.link_matches(target, source, identity) else None

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from sync_rules.language import links
-from sync_rules.language.compiler import Desk
+from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.options import Model, Settle, Shards
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Find, Link
@@ -41,31 +41,33 @@ class PathForm(Model):
 
 
 # ---------------------------------------------------------------- path
-def compile_path(desk: Desk, form: PathForm) -> tuple[TreeRule, ...]:
+def compile_path(compiler: RuleCompiler, form: PathForm) -> tuple[TreeRule, ...]:
     """The compiled rule; none, with everything reported, when something is wrong with it."""
-    place = desk.place(form.path, desk.at("path"), attribute=True)
-    graph, depth = desk.option_path(form.graph, "graph"), desk.option_path(form.depth, "depth")
-    carried = [desk.path(text, desk.at("carry", index)) for index, text in enumerate(form.carry or ())]
+    ref = compiler.resolve(form.path, compiler.at("path"), attribute=True)
+    graph, depth = compiler.option_path(form.graph, "graph"), compiler.option_path(form.depth, "depth")
+    carried = [compiler.path(text, compiler.at("carry", index)) for index, text in enumerate(form.carry or ())]
     if form.graph is None and form.shards > 1:
-        desk.add("SR120", desk.at("shards"), "shards are numbered in `graph`, which is not given", "graph: GraphId")
-    parent = desk.path(form.parent, desk.at("parent"))
-    if place is None or parent is None:
+        compiler.add(
+            "SR120", compiler.at("shards"), "shards are numbered in `graph`, which is not given", "graph: GraphId"
+        )
+    parent = compiler.path(form.parent, compiler.at("parent"))
+    if ref is None or parent is None:
         return ()
-    link = _link_to_parent(desk, form, place.entity)
-    find = None if link is None else _find_children(desk, form, place.entity, link)
-    if not desk.sound or link is None or find is None:
+    link = _link_to_parent(compiler, form, ref.entity)
+    find = None if link is None else _find_children(compiler, form, ref.entity, link)
+    if not compiler.sound or link is None or find is None:
         return ()
     rule = TreeRule(
-        name=desk.name,
-        source=place.entity,
-        target=place.entity,
+        name=compiler.name,
+        source=ref.entity,
+        target=ref.entity,
         find=find,
         settle_seconds=form.settle_seconds,
         link=link,
         on_delete=form.on_delete,
-        path=place.path,
+        path=ref.path,
         separator=form.separator,
-        own=place.entity.ref(place.entity.identity[-1]),
+        own=ref.entity.ref(ref.entity.identity[-1]),
         graph=graph,
         depth=depth,
         carry=tuple(_there(carried)),
@@ -74,28 +76,30 @@ def compile_path(desk: Desk, form: PathForm) -> tuple[TreeRule, ...]:
     return (rule,)
 
 
-def _link_to_parent(desk: Desk, form: PathForm, entity: Entity) -> Link | None:
+def _link_to_parent(compiler: RuleCompiler, form: PathForm, entity: Entity) -> Link | None:
     """The last field of the key is read from `parent`, the others are the item's own."""
     if not entity.identity:
         message = f"all items of {entity.name!r} have one fixed key: there is no parent among them"
-        desk.add("SR214", desk.at("path"), message)
+        compiler.add("SR214", compiler.at("path"), message)
         return None
     *shared, parent = links.infer_link(entity, entity, {entity.identity[-1]: form.parent})
     if parent[1].path[0] in {attribute.name for attribute in entity.table.key}:
-        desk.add("SR214", desk.at("parent"), f"{form.parent!r} is part of the item's own key: it cannot name a parent")
+        compiler.add(
+            "SR214", compiler.at("parent"), f"{form.parent!r} is part of the item's own key: it cannot name a parent"
+        )
         return None
     link = (parent, *shared)
-    return link if desk.link_matches(entity, entity, link) else None
+    return link if compiler.link_matches(entity, entity, link) else None
 
 
-def _find_children(desk: Desk, form: PathForm, entity: Entity, link: Link) -> Find | None:
+def _find_children(compiler: RuleCompiler, form: PathForm, entity: Entity, link: Link) -> Find | None:
     """How the children of one parent are listed, and not all the items with which it shares the rest of its key."""
     parent = link[0][1].field
 
     def choose(found: list[links.Way], via: str | None) -> links.Way | None:
         return links.closest([way for way in found if parent in way.fields], via)
 
-    return desk.find(link, entity, entity, form.via, "parent", choose=choose)
+    return compiler.find(link, entity, entity, form.via, "parent", choose=choose)
 
 
 def _there(paths: list[Path | None]) -> list[Path]:
