@@ -75,7 +75,7 @@ lock:  ## Write the lock files anew: hashes, no addresses
 .PHONY: requirements
 requirements: .venv/installed
 	printf '%s\n' '# The packages in the functions, locked: `make requirements` writes this file. They are those dependencies in' \
-	  '# pyproject.toml that `handlers` reaches by import (python -m sync_rules.deploy.bundle --requirements), with what they need.' \
+	  '# pyproject.toml that the functions import (python -m sync_rules.deploy.bundle --requirements), with what they need.' \
 	  '# boto3 and botocore are not among them: Lambda has them.' > infra/requirements.txt
 	$(BIN)/python -m sync_rules.deploy.bundle --requirements | \
 	  $(LOCK) --constraint requirements-dev.txt --no-annotate - >> infra/requirements.txt

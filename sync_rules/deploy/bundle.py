@@ -1,8 +1,8 @@
 """Fills the bundle of the functions: `python -m sync_rules.deploy.bundle DIRECTORY`, which `sam build` calls by make.
 
-Law: exactly what runs. The modules that handlers reach by import, the rules as they are compiled here, the modules that
-its `call` rules name and what those import beside the rules file, and the locked packages that all of these need, for
-the machine that Lambda has. boto3 is there already, and what reads a rules file is no longer wanted.
+A bundle holds `handlers`, `sync_rules` without the folders of LEFT_OUT, the rules as compiled here, the modules that
+`call` rules name with what these import beside the rules file, and the locked packages for the machine that Lambda has.
+Lambda has boto3 already.
 """
 
 from __future__ import annotations
@@ -29,25 +29,36 @@ from sync_rules.rules.ruleset import Rules
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 REQUIREMENTS: Final = "infra/requirements.txt"
-RULES_NAME: Final = "rules.yaml"  # what the functions call the rules file, wherever it came from
-AT_BUILD: Final = frozenset({"sync_rules.language.load"})  # read here, so that no function has to
+RULES_NAME: Final = "rules.yaml"  # the functions' name for the rules file, wherever it came from
 OURS: Final = ("handlers", "sync_rules")
+LEFT_OUT: Final = {  # modules and folders of sync_rules that no function uses, each with the reason
+    "__main__.py": "starts the command line",
+    "cli": "the command line; needs typer and rich",
+    "deploy": "builds what is deployed",
+    "jobs/consume": "`sync-rules run`, which consumes streams without Lambda; needs pydantic",
+    "jobs/dryrun": "`sync-rules plan`; needs pydantic",
+    "lab": "scenarios, replays and the demo",
+    "language": "reads rules.yaml; a function gets compiled rules; needs pydantic and ruamel.yaml",
+    "read": "what applications import to read",
+}
 OF_LAMBDA: Final = frozenset({"boto3", "botocore", "s3transfer"})  # in its Python runtimes
 PYTHON: Final = "BUNDLE_PYTHON", "3.13"  # as `Runtime` in the template
 PLATFORM: Final = "BUNDLE_PLATFORM", "aarch64-manylinux_2_28"  # as `Architectures`; Amazon Linux 2023 has glibc 2.34
-NOT_WANTED: Final = ("bin", ".lock", "CACHEDIR.TAG", ".gitignore")  # what the installer leaves beside the packages
+NOT_WANTED: Final = ("bin", ".lock", "CACHEDIR.TAG", ".gitignore")  # the installer leaves these beside the packages
 
 
 def bundle(directory: Path, template: Path) -> None:
     """Fill a directory with what the functions of a template need.
 
     Raises:
-        UserError: when the rules are wrong, or name a module that is not there; when packages cannot be installed.
+        UserError: when the rules are wrong or name a missing module, when packages cannot be installed, or outside of
+            a clone.
     """
+    modules = ours()
     rules_file = rules_noted(template.read_text(encoding="utf-8"), template)
     deployment = deployment_of(rules_file)
     directory.mkdir(parents=True, exist_ok=True)
-    _copy(ROOT, ours(), directory)
+    _copy(ROOT, modules, directory)
     _copy(rules_file.parent, called(deployment.rules, rules_file), directory)
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
     python, _ = wanted()
@@ -56,14 +67,20 @@ def bundle(directory: Path, template: Path) -> None:
 
 
 def ours() -> list[Path]:
-    """The modules of this project that the functions need: compiled rules bring their kinds with them."""
-    sources = Sources(ROOT, OURS, AT_BUILD)
-    folders = (ROOT / "handlers", ROOT / "sync_rules" / "rules" / "kinds")
-    return reached((sources.name_of(path) for folder in folders for path in sorted(folder.glob("*.py"))), sources)
+    """The modules of this project that the functions need.
+
+    Raises:
+        UserError: when this is no clone, such as an installed package, which has no `handlers`.
+    """
+    if not (ROOT / "handlers").is_dir():
+        raise UserError(f"{ROOT} has no folder handlers: build the functions in a clone of sync-rules")
+    left_out = [ROOT / "sync_rules" / name for name in LEFT_OUT]
+    found = (path for name in OURS for path in sorted((ROOT / name).rglob("*.py")))
+    return [path for path in found if not any(path.is_relative_to(place) for place in left_out)]
 
 
 def called(rules: Rules, rules_file: Path) -> list[Path]:
-    """The modules beside a rules file that its `call` rules name, with what these import beside it.
+    """The modules beside a rules file that its `call` rules name, with the modules beside it that these import.
 
     Raises:
         UserError: when there is no such module beside the rules file.
@@ -85,9 +102,9 @@ def called(rules: Rules, rules_file: Path) -> list[Path]:
 
 
 def requirements() -> list[str]:
-    """The dependencies of the project that the functions import, as pyproject.toml has them."""
+    """The dependencies in pyproject.toml that the functions import, and Lambda lacks."""
+    foreign = Sources(ROOT).foreign(ours())
     project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    foreign = Sources(ROOT, OURS).foreign(ours())
     of_package = packages_distributions()
     needed = {_name(name) for package in foreign for name in of_package.get(package, ())} - OF_LAMBDA
     return [line for line in project["dependencies"] if _name(line) in needed]
@@ -103,7 +120,7 @@ def install(locked: Path, directory: Path) -> None:
     """Install locked packages for the machine that runs the functions, not for this one.
 
     Raises:
-        UserError: with what the installer says, when it cannot.
+        UserError: with the installer's message, when it fails.
     """
     python, platform = wanted()
     command = [
@@ -116,15 +133,15 @@ def install(locked: Path, directory: Path) -> None:
     if done.returncode:
         raise UserError(f"packages for Python {python} on {platform} cannot be installed: {done.stderr.strip()}")
     for name in NOT_WANTED:
-        place = directory / name
-        shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
+        path = directory / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _copy(root: Path, paths: Iterable[Path], directory: Path) -> None:
     for path in paths:
-        place = directory / path.relative_to(root)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, place)
+        copy = directory / path.relative_to(root)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
 
 
 def _name(requirement: str) -> str:
@@ -133,7 +150,7 @@ def _name(requirement: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Fill a directory, or with --requirements print what to lock."""
+    """Fill a directory, or with --requirements print the dependencies to lock."""
     parser = argparse.ArgumentParser(
         prog="python -m sync_rules.deploy.bundle", description=(__doc__ or "").partition("\n")[0]
     )
@@ -141,13 +158,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--template", type=Path, default=ROOT / "template.yaml")
     parser.add_argument("--requirements", action="store_true", help="print the dependencies that the functions need")
     given = parser.parse_args(arguments)
-    if given.requirements:
-        print("\n".join(requirements()))
-        return 0
-    if given.directory is None:
+    if given.directory is None and not given.requirements:
         parser.error("a directory to fill")
     try:
-        bundle(given.directory, given.template)
+        if given.requirements:
+            print("\n".join(requirements()))
+        else:
+            bundle(given.directory, given.template)
     except UserError as error:
         print(f"sync_rules.deploy.bundle: {error}", file=sys.stderr)
         return 2

@@ -1,7 +1,6 @@
-"""Which modules a module reaches by import, read from the source, nothing run.
+"""Lists the modules that a user's `call` module imports, from the source; no module is run.
 
-Law: an import inside a function counts; one for type checking alone does not, since it is never done. With a module
-come the packages it is in.
+An import inside a function counts; one for type checking alone does not. With a module come the packages it is in.
 """
 
 from __future__ import annotations
@@ -14,24 +13,17 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Sources:
-    """A folder of modules; `packages` are the names on top of it that count, all of them when none is given. Those
-    `without` do not, whoever imports them.
-    """
+    """A folder of modules."""
 
     root: Path
-    packages: tuple[str, ...] = ()
-    without: frozenset[str] = frozenset()
 
     def path_of(self, module: str) -> Path | None:
         """The file of a module, None when it is not in this folder."""
         parts = module.split(".")
-        if module in self.without:
+        if not all(parts):
             return None
-        if not all(parts) or (self.packages and parts[0] not in self.packages):
-            return None
-        place = self.root.joinpath(*parts)
-        found = (path for path in (place / "__init__.py", place.with_name(f"{place.name}.py")) if path.is_file())
-        return next(found, None)
+        folder = self.root.joinpath(*parts)
+        return next(filter(Path.is_file, (folder / "__init__.py", folder.with_name(f"{folder.name}.py"))), None)
 
     def name_of(self, path: Path) -> str:
         """The module in a file."""
@@ -39,7 +31,7 @@ class Sources:
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     def foreign(self, paths: Iterable[Path]) -> set[str]:
-        """The packages that these files import and that are not in this folder."""
+        """The packages that these files import from outside of this folder."""
         return {
             name.split(".", maxsplit=1)[0]
             for path in paths
@@ -49,7 +41,7 @@ class Sources:
 
 
 def reached(modules: Iterable[str], sources: Sources) -> list[Path]:
-    """The files of these modules and of all in the same folder that they import, one by another, in order."""
+    """The files of these modules and of all modules in the folder that they import, directly or through others."""
     waiting, found = [*modules], dict[str, Path]()
     while waiting:
         name = waiting.pop()
@@ -64,7 +56,7 @@ def reached(modules: Iterable[str], sources: Sources) -> list[Path]:
 
 
 def imports(path: Path, module: str) -> Iterator[str]:
-    """The names that a file imports: each a module, or a name in one, which is then not found."""
+    """The names that a file imports: modules, and names in modules, for which `path_of` finds no file."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     for node in _run(ast.parse(path.read_bytes()).body):
         if isinstance(node, ast.Import):
@@ -79,7 +71,7 @@ def imports(path: Path, module: str) -> Iterator[str]:
 
 
 def _run(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """All nodes but those that are for type checking alone."""
+    """All nodes except those for type checking alone."""
     for node in nodes:
         yield node
         if isinstance(node, ast.If) and ast.unparse(node.test).rpartition(".")[2] == "TYPE_CHECKING":

@@ -1,4 +1,4 @@
-"""The bundle: exactly what runs is in it, and it runs with nothing but boto3 beside it."""
+"""The bundle: no module that only people use is in it, and it runs with nothing but boto3 beside it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from sync_rules.deploy import bundle as bundling
-from sync_rules.deploy.bundle import bundle, called, ours, requirements
+from sync_rules.deploy.bundle import LEFT_OUT, bundle, called, ours, requirements
 from sync_rules.deploy.deployment import deployment_of
-from sync_rules.deploy.imports import Sources, reached
+from sync_rules.deploy.imports import Sources, imports, reached
 from sync_rules.deploy.template import written
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
@@ -31,7 +31,7 @@ for path in sorted(pathlib.Path(sys.argv[1]).glob("*/**/*.py")):
     if name.startswith(("handlers", "sync_rules")):
         importlib.import_module(name.removesuffix(".__init__"))
 import hooks
-print(sorted(name for name in sys.modules if name in ("typer", "rich", "infra", "hypothesis", "sync_rules.deploy", "sync_rules.cli")))
+print(sorted(name for name in sys.modules if name in ("typer", "rich", "pydantic", "ruamel", "infra", "hypothesis", "sync_rules.deploy", "sync_rules.cli")))
 """
 
 
@@ -104,7 +104,7 @@ def test_bundle_runs_with_nothing_but_boto3_beside_it(template, rules_file, tmp_
 
 
 def test_bundle_has_no_module_that_only_people_use():
-    """No verb, no emulator, no report is deployed, and nothing that reads a rules file."""
+    """No verb, no emulator, no report is deployed, and nothing that reads a rules file; all else of ours is."""
     names = {Sources(ROOT).name_of(path) for path in ours()}
     assert {
         "handlers.stream",
@@ -112,8 +112,41 @@ def test_bundle_has_no_module_that_only_people_use():
         "sync_rules.pipeline.consumer",
         "sync_rules.rules.kinds.copy",
     } <= names
-    unwanted = ("cli", "lab", "language", "read", "deploy", "jobs.dryrun", "jobs.consume.run")
+    unwanted = ("__main__", "cli", "lab", "language", "read", "deploy", "jobs.dryrun", "jobs.consume")
     assert not [name for name in names if name.removeprefix("sync_rules.").startswith(unwanted)]
+    rooms = {name.split(".")[1] for name in names if name.startswith("sync_rules.")}
+    assert rooms == {"adapters", "audit", "functions", "jobs", "model", "pipeline", "rules"}
+
+
+def test_bundle_leaves_out_what_is_there():
+    """Whoever renames a folder renames it in the table, too."""
+    assert not [name for name in LEFT_OUT if not (ROOT / "sync_rules" / name).exists()]
+
+
+def test_bundle_imports_nothing_that_it_leaves_out():
+    """A folder is left out whole only because nothing in the bundle imports from it, in a function neither: but for the
+    rules file, which is read where no compiled rules are.
+    """
+    left_out = tuple(f"sync_rules.{name.removesuffix('.py').replace('/', '.')}" for name in LEFT_OUT)
+    sources = Sources(ROOT)
+    found = {
+        (sources.name_of(path), name)
+        for path in ours()
+        for name in imports(path, sources.name_of(path))
+        if f"{name}.".startswith(tuple(f"{one}." for one in left_out))
+    }
+    assert found == {
+        ("sync_rules.functions.runtime", "sync_rules.language.load"),
+        ("sync_rules.functions.runtime", "sync_rules.language.load.load_rules"),
+    }
+
+
+def test_bundle_is_built_in_a_clone_only(tmp_path, monkeypatch, capsys):
+    """An installed package has neither handlers nor a template: it says so in one line."""
+    monkeypatch.setattr(bundling, "ROOT", tmp_path)
+    for arguments in ([str(tmp_path / "out")], ["--requirements"]):
+        assert bundling.main(arguments) == 2
+        assert "build the functions in a clone of sync-rules" in capsys.readouterr().err
 
 
 def test_bundle_requirements_are_those_of_the_handlers_and_locked():
@@ -162,8 +195,6 @@ def test_imports_follow_functions_and_packages_but_not_type_checking(tmp_path):
     sources = Sources(tmp_path)
     paths = reached(["one.a"], sources)
     assert [sources.name_of(path) for path in paths] == ["one", "one.a", "one.b", "one.c", "one.d", "other"]
-    left_out = reached(["one.a"], Sources(tmp_path, without=frozenset({"one.b"})))
-    assert [sources.name_of(path) for path in left_out] == ["one", "one.a", "other"]
     assert sources.foreign(paths) - {"typing", "json"} == {"foreign"}
 
 

@@ -1,0 +1,61 @@
+"""The wheel: one import name, and every file that the package reads."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib.util import find_spec
+from zipfile import ZipFile
+
+import pytest
+
+from sync_rules.cli.main import main
+from tests.test_house import ROOT
+
+DATA = {"sync_rules/jobs/dryrun/prices.json", "sync_rules/lab/demo/rules.yaml"}  # read with importlib.resources
+
+
+@pytest.mark.skipif(find_spec("hatchling") is None, reason="no hatchling")
+def test_wheel_installs_one_name(tmp_path):
+    """`sync_rules` and the notes about it, nothing that could collide with a package of the user's."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(ZipFile(wheel).namelist())
+    assert {name.split("/")[0] for name in names} == {"sync_rules", f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"}
+    assert names >= DATA
+
+
+def test_wheel_is_made_of_one_folder():
+    """What pyproject.toml puts into it, also where no build tool is installed: the package and nothing else."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["tool"]["hatch"]["build"] == {"targets": {"wheel": {"packages": ["sync_rules"]}}}
+    targets = [*project["project"]["scripts"].values(), *project["project"]["entry-points"]["pytest11"].values()]
+    assert {target.split(".")[0] for target in targets} == {"sync_rules"}
+    found = {path for path in (ROOT / "sync_rules").rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    assert {str(path.relative_to(ROOT)) for path in found} == DATA
+
+
+@pytest.mark.skipif(shutil.which("git") is None or not (ROOT / ".git").exists(), reason="no clone")
+def test_wheel_leaves_no_source_out():
+    """Build tools leave out what git ignores: nothing of the package is."""
+    paths = [str(path) for path in (ROOT / "sync_rules").rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    ignored = subprocess.run(
+        ["git", "check-ignore", "--stdin"],
+        input="\n".join(paths),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert ignored.stdout == ""
+
+
+def test_wheel_says_that_the_template_is_elsewhere(tmp_path, monkeypatch, capsys):
+    """`sync-rules infra` beside no template, as after an installation: one line, exit code 2."""
+    monkeypatch.chdir(tmp_path)
+    for arguments in (["infra"], ["infra", "iam"]):
+        assert main(arguments) == 2
+        assert "template.yaml: no such file" in capsys.readouterr().err
