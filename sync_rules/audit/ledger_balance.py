@@ -17,11 +17,11 @@ from sync_rules.model.entities import Table
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import holdable, number_of, spelt, total_of
 from sync_rules.model.values import Item
-from sync_rules.model.writes import Put, Status, Update
+from sync_rules.model.writes import Put, Status, Update, unchanged
 from sync_rules.pipeline.requests import Apply, Read, Scan, Work
 from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.tally import TallyRule
-from sync_rules.rules.ledger import AMOUNT, GROUP, VERSION, as_seen, contribution_of
+from sync_rules.rules.ledger import AMOUNT, GROUP, VERSION, contribution_of
 from sync_rules.rules.rule import Part
 from sync_rules.rules.ruleset import Rules
 
@@ -94,7 +94,7 @@ def mend(slot: Slot, books: Books) -> Work[bool]:
     ):
         return False
     value = {"N": spelt(books.entered)}
-    guard = as_seen(key, item, (at, VERSION))
+    guard = unchanged(key.values[0][0], item, ((at,), (VERSION,)))
     write = (
         Put(key, {**key.attributes(), at: value}, guard) if item is None else Update(key, (((at,), value),), (), guard)
     )

@@ -15,6 +15,7 @@ from typing import Any, cast
 import jmespath
 from jmespath.exceptions import JMESPathError
 
+from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
 from sync_rules.model.values import Item, Path, plain
 
@@ -39,8 +40,18 @@ class Where:
     target_paths: tuple[Path, ...]
 
     @cached_property
+    def paths(self) -> tuple[Path, ...]:
+        """The fields that a condition over one item reads: it may name them by the item's entity or without."""
+        return (*self.source_paths, *self.target_paths)
+
+    @cached_property
     def _compiled(self) -> Any:
         return jmespath.compile(self.text)
+
+    def holds_for(self, item: Item, entity: Entity) -> bool:
+        """Whether a condition over one item, of this entity, holds."""
+        view = entity.view(item, self.paths)
+        return self.holds(view, view)
 
     def holds(self, source: Item, target: Item) -> bool:
         """Whether the rule speaks of this pair. What JMESPath holds for false (null, "", [], {}) is false."""

@@ -40,6 +40,15 @@ def equals_seen(path: Path, seen: AttributeValue | None) -> Condition:
     return Condition(Test.ABSENT, path) if seen is None else Condition(Test.EQUALS, path, seen)
 
 
+def unchanged(partition: str, item: Item | None, paths: Iterable[Path]) -> tuple[Condition, ...]:
+    """The item is as it was read: still absent, or still there with the same value at each path. `partition` is the
+    name of its table's partition key, by which its existence is tested.
+    """
+    if item is None:
+        return (Condition(Test.ABSENT, (partition,)),)
+    return (Condition(Test.EXISTS, (partition,)), *(equals_seen(path, get(item, path)) for path in paths))
+
+
 @dataclass(frozen=True, slots=True)
 class Update:
     """Set and remove paths of one item that exists, if the guard holds. Never creates the item.

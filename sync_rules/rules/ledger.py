@@ -19,7 +19,6 @@ from sync_rules.model.numbers import EXPONENT_MIN, digits_of, holdable, number_o
 from sync_rules.model.templates import Fields, Template, parse_template
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.model.where import Where
-from sync_rules.model.writes import Condition, Test, equals_seen
 
 AMOUNT: Final = "n"  # the number of an entry, a total or a rank item
 INTO: Final = "into"  # an entry's total: partition key and sort key
@@ -77,31 +76,18 @@ def contribution_of(table: Table, entry: Item) -> Contribution | None:
     return Contribution(key, at, amount)
 
 
-def as_seen(key: ItemKey, item: Item | None, names: Iterable[str]) -> tuple[Condition, ...]:
-    """An item of the pipeline is still what it was, or still not there."""
-    there = (key.values[0][0],)
-    if item is None:
-        return (Condition(Test.ABSENT, there),)
-    return (Condition(Test.EXISTS, there), *(equals_seen((name,), item.get(name)) for name in names))
-
-
 # ---------------------------------------------------------------- children, as the rules of a ledger read them
 def watched(child: Entity, link: Link, where: Where | None, paths: Iterable[Path]) -> tuple[Path, ...]:
     """Where a child keeps what decides its contribution, without its key, which cannot change."""
     keys = {attribute.name for attribute in child.table.key}
-    stored = [*(ref.path for _, ref in link), *(child.stored(path) for path in (*paths, *_where_paths(where)))]
+    read = (*paths, *(where.paths if where else ()))
+    stored = [*(ref.path for _, ref in link), *(child.stored(path) for path in read)]
     return tuple(dict.fromkeys(path for path in stored if path[0] not in keys))
 
 
 def holds(where: Where | None, child: Entity, item: Item) -> bool:
     """Whether the rule speaks of this child."""
-    view = child.view(item, _where_paths(where))
-    return where is None or where.holds(view, view)
-
-
-def _where_paths(where: Where | None) -> tuple[Path, ...]:
-    """The fields that `where` reads; it may call them by the child's name or by their own."""
-    return () if where is None else (*where.source_paths, *where.target_paths)
+    return where is None or where.holds_for(item, child)
 
 
 def read(child: Entity, item: Item, path: Path) -> AttributeValue | None:

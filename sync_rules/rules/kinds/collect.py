@@ -17,9 +17,16 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, named_fields
 from sync_rules.model.numbers import respelt
 from sync_rules.model.templates import Fields, Template, as_text, parse_template
-from sync_rules.model.values import AttributeValue, Item, Path, get, same
+from sync_rules.model.values import AttributeValue, Item, Path, same
 from sync_rules.model.where import Where
-from sync_rules.model.writes import Check, Condition, Test, Transaction, Update, Write, equals_seen, target_exists
+from sync_rules.model.writes import (
+    Check,
+    Transaction,
+    Update,
+    Write,
+    target_exists,
+    unchanged,
+)
 from sync_rules.rules.rule import Blocked, ListingRule, Node, Part, PartRule
 
 Reader = Callable[[str], AttributeValue | None]  # what an edge holds in a field or an attribute
@@ -164,7 +171,7 @@ class CollectRule(ListingRule, PartRule):
     @cached_property
     def source_paths(self) -> tuple[Path, ...]:
         """What decides about an edge, without what lies in its key, which cannot change."""
-        filters = [path for where in (self.where, self.omit) if where for path in _paths(where)]
+        filters = [path for where in (self.where, self.omit) if where for path in where.paths]
         paths = [
             *(ref.path for _, ref in self.link),
             *(ref.path for ref in self.element_refs.values()),
@@ -191,13 +198,9 @@ class CollectRule(ListingRule, PartRule):
         return Claim(node, text, named is not None and _is_same(named, key) and self.element.build(read) is not None)
 
     def _lets_in(self, edge: Item) -> bool:
-        return (self.where is None or self._holds(self.where, edge)) and not (
-            self.omit and self._holds(self.omit, edge)
-        )
-
-    def _holds(self, where: Where, edge: Item) -> bool:
-        seen = self.source.view(edge, _paths(where))
-        return where.holds(seen, seen)
+        if self.omit is not None and self.omit.holds_for(edge, self.source):
+            return False
+        return self.where is None or self.where.holds_for(edge, self.source)
 
     # ---------------------------------------------------------------- what an element names
     def edge_key(self, node: ItemKey, element: str) -> ItemKey | None:
@@ -293,18 +296,8 @@ class CollectRule(ListingRule, PartRule):
         )
         if not self.strict or part.source is None:
             return update
-        return Transaction((Check(part.source, self._as_read(source)), update))
-
-    def _as_read(self, edge: Item | None) -> tuple[Condition, ...]:
-        there = (self.source.table.partition.name,)
-        if edge is None:
-            return (Condition(Test.ABSENT, there),)
-        return (Condition(Test.EXISTS, there), *(equals_seen(path, get(edge, path)) for path in self.source_paths))
-
-
-def _paths(where: Where) -> tuple[Path, ...]:
-    """What a condition over one item reads of it."""
-    return (*where.source_paths, *where.target_paths)
+        as_read = unchanged(self.source.table.partition.name, source, self.source_paths)
+        return Transaction((Check(part.source, as_read), update))
 
 
 def _canonical(text: str) -> str:

@@ -14,7 +14,7 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.numbers import respelt
 from sync_rules.model.sizes import Asked, asked_by_indexes, fitting
 from sync_rules.model.values import AttributeValue, Item, Path, get, parse_path
-from sync_rules.model.writes import Condition, equals_seen
+from sync_rules.model.writes import Condition, as_seen
 from sync_rules.rules.formula import Formula
 from sync_rules.rules.rule import Desired, Node, TargetRule
 
@@ -104,4 +104,4 @@ class DeriveRule(TargetRule):
     # ---------------------------------------------------------------- guards
     def link_guard(self, image: Item) -> tuple[Condition, ...]:
         """Each input is as it was seen."""
-        return tuple(equals_seen(path, get(image, path)) for path in self.goes_by)
+        return as_seen(image, self.goes_by)

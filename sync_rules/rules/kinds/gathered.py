@@ -75,13 +75,7 @@ class GatheredRule(ListingRule, TargetRule):
             return False  # another entity's item among them
         if self.pointer(member) != key or not self._shown(key, member):
             return False
-        view = self.source.view(member, self._where_paths)
-        return self.where is None or self.where.holds(view, view)
-
-    @property
-    def _where_paths(self) -> tuple[Path, ...]:
-        """The fields `where` reads; it may call them by the member's name or by their own."""
-        return (*self.where.source_paths, *self.where.target_paths) if self.where else ()
+        return self.where is None or self.where.holds_for(member, self.source)
 
     def _shown(self, key: ItemKey, member: Item) -> bool:
         conditions = self.conditions(key)
@@ -110,7 +104,10 @@ class GatheredRule(ListingRule, TargetRule):
     @cached_property
     def read_paths(self) -> tuple[Path, ...]:
         """Where a member keeps all that decides: the value, `where`, the link, its place in the listing index."""
-        stored = (self.source.stored(path) if path else WHOLE for path in (*self.reads, *self._where_paths))
+        stored = (
+            self.source.stored(path) if path else WHOLE
+            for path in (*self.reads, *(self.where.paths if self.where else ()))
+        )
         places = (*(ref.path for _, ref in self.link), *((attribute.name,) for attribute in self._indexed))
         return tuple(dict.fromkeys((*stored, *places)))
 

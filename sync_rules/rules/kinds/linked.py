@@ -15,9 +15,9 @@ from typing import Final, Literal
 
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions, Link, Pointer, named_fields
-from sync_rules.model.values import Item, Path, get
+from sync_rules.model.values import Item, Path
 from sync_rules.model.where import Where
-from sync_rules.model.writes import Condition, Test, equals_seen
+from sync_rules.model.writes import Condition, as_seen, unchanged
 from sync_rules.rules.rule import TargetRule
 
 OnDelete = Literal["keep", "clear", "delete", "restrict"]
@@ -126,11 +126,7 @@ class LinkedRule(TargetRule):
     # ---------------------------------------------------------------- guards
     def link_guard(self, image: Item) -> tuple[Condition, ...]:
         """Never one user's name on another user's order: what names the source must be as it was seen."""
-        return tuple(equals_seen(path, get(image, path)) for path in self.goes_by)
+        return as_seen(image, self.goes_by)
 
     def source_guard(self, source: Item | None) -> tuple[Condition, ...]:
-        """The source is as it was read: gone, or there with the same values at every path the rule reads."""
-        there = (self.source.table.partition.name,)
-        if source is None:
-            return (Condition(Test.ABSENT, there),)
-        return (Condition(Test.EXISTS, there), *(equals_seen(path, get(source, path)) for path in self.source_paths))
+        return unchanged(self.source.table.partition.name, source, self.source_paths)

@@ -25,14 +25,14 @@ from sync_rules.model.writes import (
     Condition,
     Delete,
     Put,
-    Test,
     Transaction,
     Update,
     Write,
+    as_seen,
     differences,
-    equals_seen,
     misfit,
     target_exists,
+    unchanged,
     update_of,
 )
 from sync_rules.rules.rule import Blocked, Node, Part, PartRule
@@ -116,7 +116,7 @@ class MirrorRule(PartRule):
         paths = [ref.path for _, ref in self.fields]
         paths += [self.each[1]] if self.each else []
         paths += [self.source.stored(path) for path, _ in self.attributes or ()]
-        paths += [self.source.stored(path) for path in (_paths(self.where) if self.where else ())]
+        paths += [self.source.stored(path) for path in (self.where.paths if self.where else ())]
         return tuple(dict.fromkeys([*(self.source.ref(field).path for field in self.source.identity), *paths]))
 
     def source_paths(self, *sources: Item | None) -> tuple[Path, ...]:
@@ -162,10 +162,7 @@ class MirrorRule(PartRule):
                 yield from ({field: {kind[0]: e}} for e in sorted(elements))
 
     def _lets_in(self, source: Item) -> bool:
-        if self.where is None:
-            return True
-        seen = self.source.view(source, _paths(self.where))
-        return self.where.holds(seen, seen)
+        return self.where is None or self.where.holds_for(source, self.source)
 
     # ---------------------------------------------------------------- parts
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
@@ -210,8 +207,8 @@ class MirrorRule(PartRule):
             return Blocked("KeyTaken", patient=owner is not None)
         desired = self._desired(part.target, named[part.target], source)
         if target is None:
-            absent = Condition(Test.ABSENT, (self.target.table.partition.name,))
-            put = Put(part.target, _item(part.target, desired), (absent,))
+            absent = unchanged(self.target.table.partition.name, None, ())
+            put = Put(part.target, _item(part.target, desired), absent)
             return self._with_check(part.source, source, put)
         changes = differences(target, {**dict.fromkeys(self._owned(target)), **desired})
         if not changes:
@@ -248,15 +245,12 @@ class MirrorRule(PartRule):
 
     def _still_of(self, key: ItemKey, mirror: Item) -> tuple[Condition, ...]:
         """It is there, and of the source that it was seen to be of."""
-        return (target_exists(key), *(equals_seen(path, get(mirror, path)) for path in self.identity_paths))
+        return (target_exists(key), *as_seen(mirror, self.identity_paths))
 
     def _with_check(self, key: ItemKey, source: Item | None, action: Put | Delete | Update) -> Transaction:
         """The same check for all mirrors of a source that was read once: so that a move is one transaction."""
-        there = (self.source.table.partition.name,)
-        if source is None:
-            return Transaction((Check(key, (Condition(Test.ABSENT, there),)), action))
-        as_read = (equals_seen(path, get(source, path)) for path in self._checked(source))
-        return Transaction((Check(key, (Condition(Test.EXISTS, there), *as_read)), action))
+        checked = () if source is None else self._checked(source)
+        return Transaction((Check(key, unchanged(self.source.table.partition.name, source, checked)), action))
 
     def _checked(self, source: Item) -> tuple[Path, ...]:
         """What the check compares: all that was read; but of an item with more attributes than a condition has room for
@@ -280,8 +274,3 @@ def _says(value: AttributeValue | None) -> bool:
 
 def _in_key(entity: Entity, path: Path) -> bool:
     return any(attribute.name == path[0] for attribute in entity.table.key)
-
-
-def _paths(where: Where) -> tuple[Path, ...]:
-    """What a condition over one item reads of it."""
-    return (*where.source_paths, *where.target_paths)

@@ -16,9 +16,9 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Link, Pointer
 from sync_rules.model.numbers import number_of, spelt
-from sync_rules.model.values import Item, Path, changed, get, same
+from sync_rules.model.values import Item, Path, changed, same
 from sync_rules.model.where import Where
-from sync_rules.model.writes import Check, Condition, Delete, Put, Test, Transaction, equals_seen
+from sync_rules.model.writes import Check, Delete, Put, Transaction, unchanged
 from sync_rules.rules import ledger
 from sync_rules.rules.ledger import AMOUNT, RANK
 from sync_rules.rules.rule import Blocked, Node, Part, PartRule
@@ -99,7 +99,7 @@ class RankRule(PartRule):
             if self.target.fields(part.target) is None:
                 return replace(place, member=part.source)
             place = None
-        seen = ledger.as_seen(part.target, target, (AMOUNT,))
+        seen = unchanged(self.target.table.partition.name, target, ((AMOUNT,),))
         if place is None or place.key != part.target:
             return None if target is None else self._checked(part, source, Delete(part.target, seen))
         amount = {"N": spelt(place.amount)}
@@ -126,8 +126,5 @@ class RankRule(PartRule):
         """The action, if the child still is as it was read."""
         if part.source is None:  # a key that names no child: nobody's place
             return Transaction((action,))
-        there = (self.source.table.partition.name,)
-        still = [Condition(Test.ABSENT if source is None else Test.EXISTS, there)]
-        if source is not None:
-            still += [equals_seen(path, get(source, path)) for path in self.source_paths]
-        return Transaction((Check(part.source, tuple(still)), action))
+        as_read = unchanged(self.source.table.partition.name, source, self.source_paths)
+        return Transaction((Check(part.source, as_read), action))

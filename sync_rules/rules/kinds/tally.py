@@ -19,7 +19,7 @@ from sync_rules.model.lookups import Link, Pointer
 from sync_rules.model.numbers import holdable, number_of, spelt, text_of, total_of
 from sync_rules.model.values import AttributeValue, Item, Path, changed
 from sync_rules.model.where import Where
-from sync_rules.model.writes import Condition, Delete, Increment, Put, Transaction
+from sync_rules.model.writes import Condition, Delete, Increment, Put, Transaction, unchanged
 from sync_rules.rules import ledger
 from sync_rules.rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSION, Contribution
 from sync_rules.rules.rule import Blocked, Desired, Hint, Node, Part, PartRule, TargetRule
@@ -113,7 +113,7 @@ class TallyRule(PartRule):
         moves = _moves(held, wanted)
         if not all(holdable(net) for nets in moves.values() for net in nets.values()):
             return Blocked("NumberTooLong", member=part.source)
-        seen = ledger.as_seen(part.target, target, ENTRY)
+        seen = unchanged(self.target.table.partition.name, target, [(name,) for name in ENTRY])
         entry = (
             Delete(part.target, seen)
             if wanted is None
