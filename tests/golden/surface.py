@@ -36,7 +36,7 @@ from sync_rules.jobs.account.backfill import BackfillWork
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.account.redrive import RedriveWork
 from sync_rules.jobs.account.verify import VerifyWork
-from sync_rules.jobs.backfill.job import Job, Selection
+from sync_rules.jobs.backfill.job import BackfillRequest, Job
 from sync_rules.jobs.backfill.page import Chosen
 from sync_rules.jobs.backfill.progress import unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
@@ -618,11 +618,11 @@ def _remote_backfill() -> str:
     store, lines = shop(rules), list[str]()
     state = Documents(lines)
 
-    def job(names: frozenset[str], selection: Selection) -> Job:
+    def job(names: frozenset[str], request: BackfillRequest) -> Job:
         titles = {rules.rules[name].title for name in names}
         prints = {title: digest for title, digest in of_each(rules).items() if title in titles}
-        scope = Scope(prints, {"shop": "id-1"}, selection.table, selection.where, selection.segments)
-        return Job(Chosen(rules, names), segments(rules, selection.segments or 1, ()), scope, {"shop": 5})
+        scope = Scope(prints, {"shop": "id-1"}, request.table, request.where, request.segments)
+        return Job(Chosen(rules, names), segments(rules, request.segments or 1, ()), scope, {"shop": 5})
 
     def make() -> BackfillWork:
         return BackfillWork(

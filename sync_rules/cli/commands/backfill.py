@@ -40,7 +40,7 @@ from sync_rules.cli.commands.run import stop_signals
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.backfill.export import shelf_of
-from sync_rules.jobs.backfill.job import Job, Selection, job_of, job_of_item, unseen_changes
+from sync_rules.jobs.backfill.job import BackfillRequest, Job, job_of, job_of_item, unseen_changes
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.scope import NOTHING_NEW, note_applied, picked, require_beginning, titles_of
@@ -159,7 +159,7 @@ def backfill(
             job = job_of_item(client, rules, names, parse_key(key, table, rules))
         else:
             export = None if from_export is None else (from_export, shelf_of(from_export, endpoint_url, region))
-            job = job_of(client, rules, names, Selection(segments, table, where, export))
+            job = job_of(client, rules, names, BackfillRequest(segments, table, where, export))
             kept = state_table or str(state)
             require_beginning(documents, job.scope.body(), kept, resume=resume, restart=restart)
         age = None if function is None else IteratorAge(aws.cloudwatch(endpoint_url, region), function)

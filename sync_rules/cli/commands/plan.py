@@ -23,7 +23,7 @@ from sync_rules.audit.findings import chosen, share_of
 from sync_rules.cli.commands.backfill import RATE, SEGMENTS, STATE, WORKERS, WORKERS_MAX
 from sync_rules.cli.commands.run import stop_signals
 from sync_rules.cli.show.plan import Shown, as_row
-from sync_rules.jobs.backfill.job import Selection, job_of
+from sync_rules.jobs.backfill.job import BackfillRequest, job_of
 from sync_rules.jobs.backfill.page import everything
 from sync_rules.jobs.dryrun.figures import UNCHANGED, PlannedWrite, since
 from sync_rules.jobs.dryrun.planner import Planner
@@ -80,7 +80,7 @@ def plan(
     names = chosen(rules, rule or [])
     if changed:
         names = frozenset(name for name in names if stands.word(rules.rules[name].title) != UNCHANGED)
-    job = job_of(client, rules, names, Selection(SEGMENTS, table, where)) if names else None
+    job = job_of(client, rules, names, BackfillRequest(SEGMENTS, table, where)) if names else None
     for notice in job.notices() if job else ():
         print(notice, file=sys.stderr)
     with stop_signals() as stopping, noted_in(writes) as note:

@@ -24,7 +24,7 @@ from sync_rules.jobs.account.protocol import (
     require_time,
     require_units,
 )
-from sync_rules.jobs.backfill.job import Job, Selection, wanted
+from sync_rules.jobs.backfill.job import BackfillRequest, Job, wanted
 from sync_rules.jobs.backfill.page import Chosen, everything
 from sync_rules.jobs.backfill.progress import HEAD, Totals, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
@@ -48,7 +48,7 @@ GO_ON: Final = "Go on with backfill --remote --resume"
 OF_EXPORT: Final = "the backfill that is unfinished goes over an export: go on where it was begun, or --restart"
 
 Stores = Callable[[Callable[[float], None]], Store]  # a store that waits so before it tries a call again
-Jobs = Callable[[frozenset[str], Selection], Job]
+Jobs = Callable[[frozenset[str], BackfillRequest], Job]
 
 
 class Stopping:
@@ -118,7 +118,7 @@ class BackfillWork:
             note_applied(self._state, self._rules, titles)
             self._state.save(asked_of(execution), {"said": NOTHING_NEW})
             return Answer()
-        job = self._jobs(names, Selection(asked["segments"], asked["table"], asked["where"]))
+        job = self._jobs(names, BackfillRequest(asked["segments"], asked["table"], asked["where"]))
         held = Held(self._state)
         head = held.load(HEAD) or {}
         again = head.get("run") == execution  # its answer was lost

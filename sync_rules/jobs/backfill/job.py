@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Selection:
+class BackfillRequest:
     """Which items: of one table, those of which a condition holds, those in an export. `segments` of each scan."""
 
     segments: int
@@ -85,7 +85,7 @@ class Job:
                 yield f"only items of table {table} are gone over, and not all that these keep is there: {_and(names)}"
 
 
-def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], selection: Selection) -> Job:
+def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request: BackfillRequest) -> Job:
     """The backfill of the rules of these names.
 
     Raises:
@@ -94,27 +94,27 @@ def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], selectio
     """
     require(client, only(rules, names), streams=False)
     found = {table.name: _describe(client, rules, table.name) for table in swept_tables(rules, names)}
-    if selection.table is not None:
-        if selection.table not in rules.tables:
-            raise UserError(unknown("table", selection.table, rules.tables))
-        if selection.table not in found:
-            raise UserError(f"the rules asked for keep nothing in table {selection.table}, but in {_and(found)}")
-        found = {selection.table: found[selection.table]}
+    if request.table is not None:
+        if request.table not in rules.tables:
+            raise UserError(unknown("table", request.table, rules.tables))
+        if request.table not in found:
+            raise UserError(f"the rules asked for keep nothing in table {request.table}, but in {_and(found)}")
+        found = {request.table: found[request.table]}
     prints = fingerprints.of_each(rules)
     read = {side.table.name for name in names for side in (rules.rules[name].source, rules.rules[name].target)}
     tables = {name: _describe(client, rules, name) for name in sorted(read - found.keys())} | found
     scope = Scope(
         {rules.rules[name].title: prints[rules.rules[name].title] for name in sorted(names)},
         {name: f"{one['TableArn']} {one.get('TableId', '')}".rstrip() for name, one in tables.items()},
-        selection.table,
-        selection.where,
+        request.table,
+        request.where,
     )
-    chosen = Chosen(rules, names, everything if selection.where is None else wanted(selection.where, rules))
+    chosen = Chosen(rules, names, everything if request.where is None else wanted(request.where, rules))
     items = {name: int(one.get("ItemCount", 0)) for name, one in found.items()}
-    if selection.export is None:
-        scope = replace(scope, segments=selection.segments)
-        return Job(chosen, segments(rules, selection.segments, tuple(found)), scope, items)
-    place, shelf = selection.export
+    if request.export is None:
+        scope = replace(scope, segments=request.segments)
+        return Job(chosen, segments(rules, request.segments, tuple(found)), scope, items)
+    place, shelf = request.export
     export = open_export(place, shelf, rules, {name: one["TableArn"] for name, one in found.items()})
     scope = replace(scope, export=(place, export.arn))
     return Job(chosen, lambda some: export.supplies(some, rules), scope, _exported(export, items))

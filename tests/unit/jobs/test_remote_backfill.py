@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sync_rules.adapters.state import Held, applied
 from sync_rules.jobs.account.backfill import STOP, BackfillWork, asked_of, watched
-from sync_rules.jobs.backfill.job import Job, Selection
+from sync_rules.jobs.backfill.job import BackfillRequest, Job
 from sync_rules.jobs.backfill.page import Chosen
 from sync_rules.jobs.backfill.progress import HEAD, unfinished
 from sync_rules.jobs.backfill.scope import Scope
@@ -51,17 +51,17 @@ class Account:
             sleep=lambda _seconds: None,
         )
 
-    def job(self, names: frozenset[str], selection: Selection) -> Job:
+    def job(self, names: frozenset[str], request: BackfillRequest) -> Job:
         rules = self.scene.rules
         prints = of_each(rules)
         scope = Scope(
             {rules.rules[name].title: prints[rules.rules[name].title] for name in sorted(names)},
             {"all": "id"},
-            selection.table,
-            selection.where,
-            selection.segments,
+            request.table,
+            request.where,
+            request.segments,
         )
-        supplies = segments(rules, selection.segments, () if selection.table is None else (selection.table,))
+        supplies = segments(rules, request.segments, () if request.table is None else (request.table,))
         return Job(Chosen(rules, names), supplies, scope, dict.fromkeys(rules.tables, 9))
 
     def asked(self, **more) -> dict:
