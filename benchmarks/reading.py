@@ -16,7 +16,7 @@ from benchmarks.bench import Bench, works
 from benchmarks.counters import Cost
 from benchmarks.figures import Figure, ratios
 from benchmarks.ours import RULES_FILE, NoFailures, store_of
-from sync_rules.jobs.backfill.page import Chosen, bring_page
+from sync_rules.jobs.backfill.page import Selection, bring_page
 from sync_rules.language.load import load_rules
 from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.requests import NobodyLooksAgain, Scan, World, run_work
@@ -49,7 +49,7 @@ def scan(bench: Bench) -> Iterator[Figure]:
     url, items = bench.engine.url, bench.size(4_000)
     rules = load_rules(RULES_FILE)
     client, store = boto3.client("dynamodb", endpoint_url=url), store_of(url, rules)
-    world, chosen = World(store, NobodyLooksAgain(), NoFailures()), Chosen(rules, frozenset(rules.rules))
+    world, selection = World(store, NobodyLooksAgain(), NoFailures()), Selection(rules, frozenset(rules.rules))
 
     def pages(page: Callable[[Any], Any]) -> None:
         cursor = page(None)
@@ -69,7 +69,7 @@ def scan(bench: Bench) -> Iterator[Figure]:
             "stock": lambda: of(stock),
             "ours": lambda: of(lambda at: store.scan(Scan("together", 500, at, consistent=True)).cursor),
             "whole": lambda: of(
-                lambda at: run_work(bring_page(Scan("together", 500, at), chosen, Bounds()), world).cursor
+                lambda at: run_work(bring_page(Scan("together", 500, at), selection, Bounds()), world).cursor
             ),
         },
         rounds=7,

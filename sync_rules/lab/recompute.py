@@ -16,7 +16,7 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Difference, Drift
 from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.model.entities import Entity
@@ -324,7 +324,7 @@ def _made_anew(ending: Ending, history: _History) -> MemoryStore:
                 whose = (path for rule in kept.mirrors(entity) for path in rule.identity_paths)
                 made.put(table.name, bare(item, kept.paths(entity), (*whose, *history.paths.get(key, ()))))
     run = BackfillRun(
-        Chosen(ending.rules, ending.names),
+        Selection(ending.rules, ending.names),
         made,
         _Nowhere(),
         MemoryState(),

@@ -37,7 +37,7 @@ from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.account.redrive import RedriveWork
 from sync_rules.jobs.account.verify import VerifyWork
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
-from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.progress import unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.scope import Scope
@@ -439,7 +439,7 @@ def backfill() -> Mapping[str, str]:
         def run(most: int) -> bool:
             items = [0]
             begun = BackfillRun(
-                Chosen(rules, kept),
+                Selection(rules, kept),
                 store,
                 Kept(),
                 FileState(path),
@@ -470,7 +470,7 @@ def goes_on(text: bytes) -> bool:
         path = Path(folder) / "state.json"
         path.write_bytes(text)
         run = BackfillRun(
-            Chosen(rules, frozenset(rules.rules) - {"kept", "called"}),
+            Selection(rules, frozenset(rules.rules) - {"kept", "called"}),
             shop(rules),
             Kept(),
             FileState(path),
@@ -622,7 +622,7 @@ def _remote_backfill() -> str:
         titles = {rules.rules[name].title for name in names}
         prints = {title: digest for title, digest in of_each(rules).items() if title in titles}
         scope = Scope(prints, {"shop": "id-1"}, request.table, request.where, request.segments)
-        return Job(Chosen(rules, names), segments(rules, request.segments or 1, ()), scope, {"shop": 5})
+        return Job(Selection(rules, names), segments(rules, request.segments or 1, ()), scope, {"shop": 5})
 
     def make() -> BackfillWork:
         return BackfillWork(

@@ -22,7 +22,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from sync_rules.adapters import aws
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import MemoryState
-from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.model.values import Item
@@ -83,7 +83,7 @@ def undisturbed(rules: Rules, some: Sequence[Item]) -> tuple[dict, Counter[str]]
         memory.put("shop", item)
     tap = Tap(memory)
     names = frozenset(rules.rules)
-    run = BackfillRun(Chosen(rules, names), tap, Parked(), MemoryState(), {}, supplies=segments(rules, 1))
+    run = BackfillRun(Selection(rules, names), tap, Parked(), MemoryState(), {}, supplies=segments(rules, 1))
     assert run.run()
     return by_key(rules, memory.items("shop")), Counter(str(write.key) for write in tap.writes)
 

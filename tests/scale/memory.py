@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import FileState
-from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
@@ -75,7 +75,7 @@ def measure(count: int, state: Path) -> Measured:
     names = frozenset(rules.rules)
     began, busy = time.perf_counter(), time.process_time()
     run = BackfillRun(
-        Chosen(rules, names), store, Parked(), FileState(state), {}, supplies=segments(rules, 4), on_page=on_page
+        Selection(rules, names), store, Parked(), FileState(state), {}, supplies=segments(rules, 4), on_page=on_page
     )
     assert run.run()
     seconds, busy = time.perf_counter() - began, time.process_time() - busy

@@ -23,7 +23,7 @@ from sync_rules.audit.findings import Finding, Share
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill import page
 from sync_rules.jobs.backfill import run as backfill_run
-from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.progress import unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
@@ -105,7 +105,7 @@ class Backfill(Errand):
         self.seen["backfill", "began" if unfinished(state) is None else "went on"] += 1
         self.stopped = False
         run = BackfillRun(
-            Chosen(self.rules, self.names),
+            Selection(self.rules, self.names),
             Asking(),
             Asking(),
             state,

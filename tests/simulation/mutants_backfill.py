@@ -60,10 +60,10 @@ class Asked:
         return answered(self._supply.page(*args), self._ask)
 
 
-def lagging_page(scan: Any, chosen: Any, bounds: Any) -> Work:
+def lagging_page(scan: Any, selection: Any, bounds: Any) -> Work:
     """A page that may lag is taken for an image."""
     page = yield scan
-    brought = yield from backfill.bring(scan.table, page.items, chosen, bounds)
+    brought = yield from backfill.bring(scan.table, page.items, selection, bounds)
     return replace(brought, cursor=page.cursor)
 
 
@@ -73,16 +73,18 @@ def sources_first() -> Iterator[None]:
     early: dict[Any, Any] = {}
     bring_page = segments.bring_page
 
-    def bringing(scan: Any, chosen: Any, bounds: Any) -> Work:
+    def bringing(scan: Any, selection: Any, bounds: Any) -> Work:
         if scan.cursor is None:
             early.clear()
-            for table in {rule.source.table.name: rule.source.table for rule in chosen.rules.rules.values()}.values():
+            for table in {
+                rule.source.table.name: rule.source.table for rule in selection.rules.rules.values()
+            }.values():
                 page = yield Scan(table.name, 500, consistent=True)
                 early.update({table.key_of(item): item for item in page.items})
                 while page.cursor is not None:
                     page = yield Scan(table.name, 500, page.cursor, consistent=True)
                     early.update({table.key_of(item): item for item in page.items})
-        return (yield from answered(bring_page(scan, chosen, bounds), known(early)))
+        return (yield from answered(bring_page(scan, selection, bounds), known(early)))
 
     with patch.object(segments, "bring_page", bringing):
         yield
@@ -90,8 +92,8 @@ def sources_first() -> Iterator[None]:
 
 def failures_acknowledged(self: Any, supply: Any, *args: Any, **_more: Any) -> Any:
     """A page is done, whatever failed on it."""
-    cursor, chosen, world, page = args
-    brought = run_work(supply.page(cursor, chosen, self._bounds), world)
+    cursor, selection, world, page = args
+    brought = run_work(supply.page(cursor, selection, self._bounds), world)
     page.items, page.outcomes = brought.items, brought.report.outcomes
     return brought
 

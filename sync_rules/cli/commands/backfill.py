@@ -240,8 +240,8 @@ def carry_out(job: Job, client: DynamoDBClient, documents: State, how: How) -> t
             display.update(lambda: meter.figures(run, totals))
 
         run = BackfillRun(
-            job.chosen,
-            DynamoStore(client, job.chosen.rules.tables, workers=WRITERS, sleep=slowing(rate)),
+            job.selection,
+            DynamoStore(client, job.selection.rules.tables, workers=WRITERS, sleep=slowing(rate)),
             DeduplicatedFailures(FailureLog(how.failures, wall_clock_ms), Limits()),
             documents,
             job.scope.body(),
@@ -249,7 +249,7 @@ def carry_out(job: Job, client: DynamoDBClient, documents: State, how: How) -> t
             workers=how.workers,
             bounds=Bounds(Limits(apply_max_writes=writes_at_once(how.rate))),
             before_write=before_write,
-            budget=Budget(job.chosen.rules.tables),
+            budget=Budget(job.selection.rules.tables),
             on_page=on_page,
             stopping=stopping,
             sleep=until(stopping),

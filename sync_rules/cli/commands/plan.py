@@ -90,7 +90,7 @@ def plan(
             names,
             DynamoStore(client, rules.tables),
             tables=tuple(job.items) if job else (),
-            wanted=job.chosen.wanted if job else everything,
+            wanted=job.selection.wanted if job else everything,
             share=share,
             workers=workers,
             stopping=stopping,

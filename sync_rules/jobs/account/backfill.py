@@ -25,7 +25,7 @@ from sync_rules.jobs.account.protocol import (
     require_units,
 )
 from sync_rules.jobs.backfill.job import BackfillRequest, Job, wanted
-from sync_rules.jobs.backfill.page import Chosen, everything
+from sync_rules.jobs.backfill.page import Selection, everything
 from sync_rules.jobs.backfill.progress import HEAD, Totals, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.scope import NOTHING_NEW, note_applied, picked, require_beginning, titles_of
@@ -125,7 +125,7 @@ class BackfillWork:
         if again and head.get("done"):
             return Answer()
         run = BackfillRun(
-            job.chosen,
+            job.selection,
             self._stores(time.sleep),
             self._failures,
             held,
@@ -254,9 +254,9 @@ def of_head(
     names = frozenset(name for name in kept if rules.rules[name].title in scope["rules"])
     where = everything if scope["where"] is None else wanted(scope["where"], rules)
     tables = () if scope["table"] is None else (scope["table"],)
-    chosen = Chosen(rules, names, where)
+    selection = Selection(rules, names, where)
     supplies = segments(rules, scope["segments"], tables)
-    run = BackfillRun(chosen, store, failures, state, scope, supplies=supplies, **options)
+    run = BackfillRun(selection, store, failures, state, scope, supplies=supplies, **options)
     run.attach(head)
     return run
 

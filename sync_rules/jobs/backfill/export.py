@@ -23,7 +23,7 @@ from tenacity import Retrying
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.s3 import parse_place
-from sync_rules.jobs.backfill.page import Brought, Chosen, Supply, bring_keys
+from sync_rules.jobs.backfill.page import Brought, Selection, Supply, bring_keys
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import ItemKey
@@ -213,11 +213,11 @@ class ExportFile:
     def name(self) -> str:
         return f"export/{self.file}"
 
-    def page(self, cursor: Item | None, chosen: Chosen, bounds: Bounds) -> Work[Brought]:
+    def page(self, cursor: Item | None, selection: Selection, bounds: Bounds) -> Work[Brought]:
         """Raises UserError when a line is no item of the table, or the file is not what the manifest says."""
         start = int(cursor[LINE]["N"]) if cursor else 0
         keys = self._keys(start)
-        brought = yield from bring_keys(keys, chosen, bounds)
+        brought = yield from bring_keys(keys, selection, bounds)
         if len(keys) < PAGE_MAX_LINES:
             self._lines = None
             return brought

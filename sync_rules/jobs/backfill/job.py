@@ -14,7 +14,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.preflight import describe, preflight, require
 from sync_rules.jobs.backfill.export import Export, Shelf, open_export
-from sync_rules.jobs.backfill.page import Chosen, OneItem, Wanted, everything
+from sync_rules.jobs.backfill.page import OneItem, Selection, Wanted, everything
 from sync_rules.jobs.backfill.scope import Scope
 from sync_rules.jobs.backfill.segments import Supplies, segments
 from sync_rules.model.errors import UserError
@@ -48,14 +48,14 @@ class Job:
     old; of an export, how many its manifest says.
     """
 
-    chosen: Chosen
+    selection: Selection
     supplies: Supplies
     scope: Scope
     items: Mapping[str, int]
 
     def estimate(self, names: frozenset[str]) -> int:
         """How many items there are to go over, for the rules of these names."""
-        return sum(self.items.get(table.name, 0) for table in swept_tables(self.chosen.rules, names))
+        return sum(self.items.get(table.name, 0) for table in swept_tables(self.selection.rules, names))
 
     @property
     def resumable(self) -> bool:
@@ -65,22 +65,22 @@ class Job:
     @property
     def covered(self) -> frozenset[str]:
         """The rules of which everything is gone over, by their names in the rules file."""
-        rules, scope = self.chosen.rules, self.scope
+        rules, scope = self.selection.rules, self.scope
         if scope.table is not None or scope.where is not None:
             return frozenset()
         elsewhere = {
-            rules.rules[name].title for name in self.chosen.names if not self._swept(name) <= self.items.keys()
+            rules.rules[name].title for name in self.selection.names if not self._swept(name) <= self.items.keys()
         }
-        return frozenset(rules.rules[name].title for name in self.chosen.names) - elsewhere
+        return frozenset(rules.rules[name].title for name in self.selection.names) - elsewhere
 
     def _swept(self, name: str) -> set[str]:
-        return {table.name for table in swept_tables(self.chosen.rules, frozenset([name]))}
+        return {table.name for table in swept_tables(self.selection.rules, frozenset([name]))}
 
     def notices(self) -> Iterator[str]:
         """What will not be gone over, though it may look so."""
         if self.scope.export is not None or self.scope.table is not None:
             (table,) = self.items
-            names = {self.chosen.rules.rules[n].title for n in self.chosen.names if not self._swept(n) <= {table}}
+            names = {self.selection.rules.rules[n].title for n in self.selection.names if not self._swept(n) <= {table}}
             if names:
                 yield f"only items of table {table} are gone over, and not all that these keep is there: {_and(names)}"
 
@@ -109,15 +109,15 @@ def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request:
         request.table,
         request.where,
     )
-    chosen = Chosen(rules, names, everything if request.where is None else wanted(request.where, rules))
+    selection = Selection(rules, names, everything if request.where is None else wanted(request.where, rules))
     items = {name: int(one.get("ItemCount", 0)) for name, one in found.items()}
     if request.export is None:
         scope = replace(scope, segments=request.segments)
-        return Job(chosen, segments(rules, request.segments, tuple(found)), scope, items)
+        return Job(selection, segments(rules, request.segments, tuple(found)), scope, items)
     place, shelf = request.export
     export = open_export(place, shelf, rules, {name: one["TableArn"] for name, one in found.items()})
     scope = replace(scope, export=(place, export.arn))
-    return Job(chosen, lambda some: export.supplies(some, rules), scope, _exported(export, items))
+    return Job(selection, lambda some: export.supplies(some, rules), scope, _exported(export, items))
 
 
 def job_of_item(client: DynamoDBClient, rules: Rules, names: frozenset[str], key: ItemKey) -> Job:
@@ -137,7 +137,7 @@ def job_of_item(client: DynamoDBClient, rules: Rules, names: frozenset[str], key
     require(client, only(rules, mine), streams=False)
     if DynamoStore(client, rules.tables).read(Read((key,))) == (None,):
         raise UserError(f"there is no item {printable(key)}")
-    return Job(Chosen(rules, mine), lambda _names: (OneItem(key),), Scope({}, {}), {})
+    return Job(Selection(rules, mine), lambda _names: (OneItem(key),), Scope({}, {}), {})
 
 
 def only(rules: Rules, names: frozenset[str]) -> Rules:

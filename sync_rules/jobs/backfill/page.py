@@ -40,7 +40,7 @@ def everything(_key: ItemKey, _item: Item) -> bool:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Selection:
     """What a backfill brings in line: the rules of these names, on the items that are wanted."""
 
     rules: Rules
@@ -61,32 +61,32 @@ class Brought:
     levels: int = 0
 
 
-def bring_page(scan: Scan, chosen: Chosen, bounds: Bounds) -> Work[Brought]:
+def bring_page(scan: Scan, selection: Selection, bounds: Bounds) -> Work[Brought]:
     """Scan a page and bring what is on it in line. Raises StoreError when it cannot be scanned."""
     page = yield replace(scan, consistent=True)
-    brought = yield from bring(scan.table, page.items, chosen, bounds)
+    brought = yield from bring(scan.table, page.items, selection, bounds)
     return replace(brought, cursor=page.cursor)
 
 
-def bring(table: str, images: Sequence[Item], chosen: Chosen, bounds: Bounds) -> Work[Brought]:
+def bring(table: str, images: Sequence[Item], selection: Selection, bounds: Bounds) -> Work[Brought]:
     """Bring items of a table, read just now, in line."""
     found = Asked()
     count = 0
-    of_table = chosen.rules.tables[table]
+    of_table = selection.rules.tables[table]
     for item in images:
         key = of_table.key_of(item)
-        if key is not None and chosen.wanted(key, item):
-            count += ask(item, of_table, chosen.rules, chosen.names, found)
+        if key is not None and selection.wanted(key, item):
+            count += ask(item, of_table, selection.rules, selection.names, found)
     report = yield from pull([Pull(target.key, target.image, target.rules) for target in found.targets], bounds)
     report.add((yield from settle([PartLook(part) for part, counts in found.parts.items() if counts], bounds)))
     others = yield from settle([PartLook(part) for part, counts in found.parts.items() if not counts], bounds)
     for rule in {part.rule.name for part in found.parts}:
         del others.outcomes[rule, Outcome.RIGHT]  # each counts on the page of what it is made from
     report.add(others)
-    return Brought(report, len(images), count, levels=_levels(images, chosen))
+    return Brought(report, len(images), count, levels=_levels(images, selection))
 
 
-def bring_keys(keys: Sequence[ItemKey], chosen: Chosen, bounds: Bounds) -> Work[Brought]:
+def bring_keys(keys: Sequence[ItemKey], selection: Selection, bounds: Bounds) -> Work[Brought]:
     """Bring the items of these keys, all of one table, in line: those that are still there. Raises StoreError when one
     cannot be read.
     """
@@ -99,20 +99,20 @@ def bring_keys(keys: Sequence[ItemKey], chosen: Chosen, bounds: Bounds) -> Work[
             found.append(image)
     if not found:
         return Brought(Report(), len(keys), 0)
-    brought = yield from bring(keys[0].table, found, chosen, bounds)
+    brought = yield from bring(keys[0].table, found, selection, bounds)
     return replace(brought, items=len(keys))
 
 
-def bring_all_of(key: ItemKey, image: Item, chosen: Chosen, bounds: Bounds) -> Work[Report]:
+def bring_all_of(key: ItemKey, image: Item, selection: Selection, bounds: Bounds) -> Work[Report]:
     """Bring everything in line that one item has to do with, as if it had just been put: its own copies, all copies of
     it wherever they are, its parts.
     """
-    names = chosen.names
-    plan = plan_batch([Change(key, None, image)], chosen.rules)
+    names = selection.names
+    plan = plan_batch([Change(key, None, image)], selection.rules)
     pulls = [replace(one, image=None, rules=tuple(r for r in one.rules if r.name in names)) for one in plan.pulls]
     pushes = [replace(one, rules=tuple(r for r in one.rules if r.name in names)) for one in plan.pushes]
     report = yield from pull([one for one in pulls if one.rules], bounds)
-    report.add((yield from push([one for one in pushes if one.rules], chosen.rules, bounds)))
+    report.add((yield from push([one for one in pushes if one.rules], selection.rules, bounds)))
     report.add((yield from settle([look for look in plan.parts if look.part.rule.name in names], bounds)))
     return report
 
@@ -124,20 +124,22 @@ class OneItem:
     key: ItemKey
     name = "item"
 
-    def page(self, _cursor: Item | None, chosen: Chosen, bounds: Bounds) -> Work[Brought]:
+    def page(self, _cursor: Item | None, selection: Selection, bounds: Bounds) -> Work[Brought]:
         (image,) = yield Read((self.key,))
         if image is None:
             return Brought(Report(), 0, 0)
         limits = replace(bounds.limits, fan_out_inline_max_items=EVERY_ITEM)  # nobody takes a message
-        report = yield from bring_all_of(self.key, image, chosen, replace(bounds, limits=limits))
+        report = yield from bring_all_of(self.key, image, selection, replace(bounds, limits=limits))
         if bounds.out_of_time():  # the rest of its targets went on as a message, which nobody takes
             raise StoreError("OutOfTime", "not all of its targets were looked at")
         return Brought(report, 1, 1)
 
 
-def _levels(images: Iterable[Item], chosen: Chosen) -> int:
+def _levels(images: Iterable[Item], selection: Selection) -> int:
     """How many segments the longest path has that stands on one of these items."""
-    trees = [rule for rule in chosen.rules.rules.values() if rule.name in chosen.names and isinstance(rule, TreeRule)]
+    trees = [
+        rule for rule in selection.rules.rules.values() if rule.name in selection.names and isinstance(rule, TreeRule)
+    ]
     paths = ((get(image, tree.path), tree.separator) for tree in trees for image in images)
     return max((path["S"].count(separator) + 1 for path, separator in paths if path and "S" in path), default=0)
 
@@ -153,7 +155,7 @@ class Supply(Protocol):
     @property
     def name(self) -> str: ...
 
-    def page(self, cursor: Item | None, chosen: Chosen, bounds: Bounds) -> Work[Brought]:
+    def page(self, cursor: Item | None, selection: Selection, bounds: Bounds) -> Work[Brought]:
         """The next page, brought in line. Raises StoreError when it cannot be had."""
         ...
 
@@ -178,7 +180,7 @@ class Pages:
         self._lock = Lock()
 
     def bring(
-        self, supply: Supply, cursor: Item | None, chosen: Chosen, world: World, page: Totals, *, recording: bool
+        self, supply: Supply, cursor: Item | None, selection: Selection, world: World, page: Totals, *, recording: bool
     ) -> Brought:
         """The page at a cursor, whose totals go to `page`. `recording`: what is parked is stuck, and said to be.
 
@@ -189,7 +191,7 @@ class Pages:
         bounds = replace(self._bounds, limits=limits, out_of_time=lambda: self._bounds.out_of_time() or self._halted())
 
         def once() -> Brought:
-            brought = run_work(supply.page(cursor, chosen, bounds), world)
+            brought = run_work(supply.page(cursor, selection, bounds), world)
             page.look_again(Totals(outcomes=brought.report.outcomes))
             if brought.report.failed:
                 raise UnfinishedError(brought)

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from sync_rules.adapters.metered import MeteredStore, Spending
 from sync_rules.adapters.state import Body, State
-from sync_rules.jobs.backfill.page import Chosen, Pages, Supply
+from sync_rules.jobs.backfill.page import Pages, Selection, Supply
 from sync_rules.jobs.backfill.progress import HEAD, UNREADABLE, Place, Totals, beginning_of, next_place, unfinished
 from sync_rules.jobs.backfill.segments import Supplies
 from sync_rules.model.errors import StoreError, UserError
@@ -51,7 +51,7 @@ class BackfillRun:
 
     def __init__(
         self,
-        chosen: Chosen,
+        selection: Selection,
         store: Store,
         failures: Failures,
         state: State,
@@ -68,8 +68,8 @@ class BackfillRun:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        in_order = replace(chosen.rules, rules=dict(sorted(chosen.rules.rules.items())))  # whatever the file's is
-        self.steps = tuple(cascade(in_order, chosen.names))
+        in_order = replace(selection.rules, rules=dict(sorted(selection.rules.rules.items())))  # whatever the file's is
+        self.steps = tuple(cascade(in_order, selection.names))
         self.place = beginning_of(0, self.steps)
         self.before = Totals()
         self.left: list[Left] = []
@@ -80,7 +80,7 @@ class BackfillRun:
         self._round = Totals()
         self._of_round: Sequence[Supply] | None = None
         self._broken = False
-        self._chosen = chosen
+        self._selection = selection
         self._store = store
         self._failures = failures
         self._state = state
@@ -184,7 +184,7 @@ class BackfillRun:
     def _move_on(self, ended: Totals) -> None:
         """A round came to its end."""
         self._rounds.look_again(ended)
-        place = next_place(self.place, self.steps, self._chosen.rules, ended, resumed=self._resumed)
+        place = next_place(self.place, self.steps, self._selection.rules, ended, resumed=self._resumed)
         if place.step > self.place.step:
             self._steps_done.add(self._rounds)
             self._rounds = Totals()
@@ -211,18 +211,18 @@ class BackfillRun:
 
     def _run_one(self, supply: Supply, begun: dict[str, Any]) -> bool:
         """One supply to its end, from where it was begun. Says whether it was finished."""
-        chosen = replace(self._chosen, names=self.steps[self.place.step].names)
+        selection = replace(self._selection, names=self.steps[self.place.step].names)
         cursor: Item | None = begun["cursor"]
         totals = Totals.of(begun["totals"])
         done: bool = begun["done"]
-        store = MeteredStore(self._store, chosen.rules.tables, self._before_write, self._budget)
+        store = MeteredStore(self._store, selection.rules.tables, self._before_write, self._budget)
         world = World(store, NobodyLooksAgain(), self._failures)
         saved_at, pause = self._clock(), 0.0
         while not done and not self._halted():
             page = Totals()
             store.forget()
             try:
-                brought = self._pages.bring(supply, cursor, chosen, world, page, recording=self.place.recording)
+                brought = self._pages.bring(supply, cursor, selection, world, page, recording=self.place.recording)
             except StoreError as error:
                 self._take(page, store, totals)
                 self._note_left(supply, str(error))

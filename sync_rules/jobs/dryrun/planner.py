@@ -16,7 +16,7 @@ from typing import Final, Generic, TypeVar
 
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.findings import Share
-from sync_rules.jobs.backfill.page import Chosen, Supply, Wanted, everything
+from sync_rules.jobs.backfill.page import Selection, Supply, Wanted, everything
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, RuleFigures
@@ -99,7 +99,7 @@ class Planner:
         self._supplies = segments(rules, share.segments, tables, share.numbers)
         self._dry = DryStore(store, rules, names, self._note, share)
         self._run = BackfillRun(
-            Chosen(rules, names, self._is_wanted),
+            Selection(rules, names, self._is_wanted),
             self._dry,
             self,
             MemoryState(),

@@ -19,7 +19,7 @@ from sync_rules.cli.commands import backfill
 from sync_rules.cli.show import backfill as backfill_display
 from sync_rules.cli.show.backfill import Bar, Lines, Meter, display_on
 from sync_rules.jobs.backfill import job, throttle
-from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.progress import Totals, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.consume.checkpoint import locked
@@ -530,7 +530,7 @@ class Now:
 def run_like(scene: Scene, before: Totals) -> BackfillRun:
     """A run that stands in its only step."""
     names = frozenset(["names"])
-    run = BackfillRun(Chosen(scene.rules, names), scene.tap, scene.parked, MemoryState(), {}, supplies=lambda _n: ())
+    run = BackfillRun(Selection(scene.rules, names), scene.tap, scene.parked, MemoryState(), {}, supplies=lambda _n: ())
     run.before = before
     return run
 

@@ -13,7 +13,7 @@ from sync_rules.audit.compare import Drift
 from sync_rules.audit.explain import consequences, standings
 from sync_rules.audit.where_used import archives_of, where_used
 from sync_rules.cli.commands.explain import item_rows, record_rows, use_rows
-from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.lab.recording import Header
@@ -47,7 +47,7 @@ class Shop:
         self.piston = self.put("parts", part("piston", "engine"))
         names = frozenset(name for name, rule in self.rules.rules.items() if not isinstance(rule, EffectRule))
         run = BackfillRun(
-            Chosen(self.rules, names), self.store, Parked(), MemoryState(), {}, supplies=segments(self.rules, 1)
+            Selection(self.rules, names), self.store, Parked(), MemoryState(), {}, supplies=segments(self.rules, 1)
         )
         assert run.run()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sync_rules.jobs.backfill.page import Chosen, OneItem, bring_keys, bring_page
+from sync_rules.jobs.backfill.page import OneItem, Selection, bring_keys, bring_page
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds, Limits
@@ -17,8 +17,8 @@ from tests.worlds import Scene
 RULES = every_kind.rules_of(effects=False)
 
 
-def of_all(scene: Scene, wanted=lambda _key, _item: True) -> Chosen:
-    return Chosen(scene.rules, frozenset(scene.rules.rules), wanted)
+def of_all(scene: Scene, wanted=lambda _key, _item: True) -> Selection:
+    return Selection(scene.rules, frozenset(scene.rules.rules), wanted)
 
 
 def shop_scene(orders: int = 3) -> Scene:
@@ -65,8 +65,8 @@ def test_backfill_loses_nothing_to_a_write_that_comes_in_between():
 def test_backfill_filters_items_before_anything_is_read_for_them():
     """An item that is not wanted costs its place on the page and no more."""
     scene = shop_scene()
-    chosen = of_all(scene, lambda key, _item: key.values[1][2] == "ORDER#1")
-    brought = scene.drive(bring_page(Scan("shop", 10), chosen, Bounds()))
+    selection = of_all(scene, lambda key, _item: key.values[1][2] == "ORDER#1")
+    brought = scene.drive(bring_page(Scan("shop", 10), selection, Bounds()))
     assert (brought.items, brought.asked) == (4, 1)
     assert [write.key for write in scene.tap.writes] == [scene.at("shop", "USER#1", "ORDER#1")]
 
@@ -75,10 +75,10 @@ def test_backfill_counts_a_part_on_one_side_only():
     """An element is seen with its edge and with its node; when it is right it counts once."""
     scene = Scene(RULES)
     scene.there("shop", every_kind.user("1", orders={"SS": ["1"]}), every_kind.order("1", "1", 5))
-    chosen = Chosen(RULES, frozenset(["tags"]))
-    brought = scene.drive(bring_page(Scan("shop", 10), chosen, Bounds()))
+    selection = Selection(RULES, frozenset(["tags"]))
+    brought = scene.drive(bring_page(Scan("shop", 10), selection, Bounds()))
     assert brought.report.outcomes == {("tags", Outcome.RIGHT): 1}
-    alone = scene.drive(bring_keys([scene.at("shop", "USER#1", "PROFILE")], chosen, Bounds()))
+    alone = scene.drive(bring_keys([scene.at("shop", "USER#1", "PROFILE")], selection, Bounds()))
     assert +alone.report.outcomes == {}
 
 
@@ -88,7 +88,7 @@ def test_backfill_takes_away_a_part_whose_source_is_gone():
     scene.there("shop", every_kind.user("1", orders={"SS": ["1", "9"]}), every_kind.user("2"))
     scene.there("shop", every_kind.order("1", "1", 5))
     user = scene.at("shop", "USER#1", "PROFILE")
-    brought = scene.drive(bring_page(Scan("shop", 10), Chosen(RULES, frozenset(["tags"])), Bounds()))
+    brought = scene.drive(bring_page(Scan("shop", 10), Selection(RULES, frozenset(["tags"])), Bounds()))
     assert scene.item(user)["orders"] == {"SS": ["1"]}
     assert brought.report.outcomes == {("tags", Outcome.RIGHT): 1, ("tags", Outcome.COPIED): 1}
 
@@ -99,7 +99,7 @@ def test_backfill_says_how_many_levels_the_paths_on_a_page_have():
     scene.there("parts", {**every_kind.part("a"), "path": s("a")}, {**every_kind.part("b"), "path": s("x|y|b")})
     page = Scan("parts", 10)
     assert scene.drive(bring_page(page, of_all(scene), Bounds())).levels == 3
-    assert scene.drive(bring_page(page, Chosen(RULES, frozenset(["names"])), Bounds())).levels == 0
+    assert scene.drive(bring_page(page, Selection(RULES, frozenset(["names"])), Bounds())).levels == 0
 
 
 def test_backfill_reads_the_items_of_keys_and_takes_no_other_word_for_them():
@@ -144,7 +144,7 @@ def test_backfill_of_one_item_keeps_to_the_rules_asked_for():
     scene = Scene(RULES)
     user = scene.there("shop", every_kind.user("1", name=s("Ada"), rank=n(1)))
     scene.there("shop", every_kind.order("1", "1", 5))
-    scene.drive(OneItem(user).page(None, Chosen(RULES, frozenset(["names"])), Bounds()))
+    scene.drive(OneItem(user).page(None, Selection(RULES, frozenset(["names"])), Bounds()))
     assert "head" not in scene.item(user)
     assert [type(write) for write in scene.tap.writes] == [Update]
     assert scene.tap.seen(List)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
-from sync_rules.jobs.backfill.page import TRIES_MAX, Chosen
+from sync_rules.jobs.backfill.page import TRIES_MAX, Selection
 from sync_rules.jobs.backfill.progress import abandon, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun, Left
 from sync_rules.jobs.backfill.segments import segments
@@ -64,7 +64,7 @@ def run_of(scene: Scene, state: MemoryState | None = None, *, names=None, total=
         **options,
     }
     return BackfillRun(
-        Chosen(rules, only), scene.tap, scene.parked, state or JsonState(), {"of": sorted(only)}, **given
+        Selection(rules, only), scene.tap, scene.parked, state or JsonState(), {"of": sorted(only)}, **given
     )
 
 
@@ -509,7 +509,7 @@ def test_backfill_run_ends_when_its_state_cannot_be_saved():
 
     state.before = full
     run = BackfillRun(
-        Chosen(scene.rules, frozenset(scene.rules.rules)),
+        Selection(scene.rules, frozenset(scene.rules.rules)),
         Locked(),
         scene.parked,
         state,

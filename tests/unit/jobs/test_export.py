@@ -14,7 +14,7 @@ from moto import mock_aws
 from sync_rules.adapters import aws
 from sync_rules.jobs.backfill import export
 from sync_rules.jobs.backfill.export import Bucket, ExportFile, Folder, open_export, shelf_of
-from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.jobs.backfill.page import Selection
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.requests import Read, Scan
@@ -62,8 +62,8 @@ def bring_all(scene: Scene, supply: ExportFile, cursor: dict | None = None) -> l
     """A file to its end. Gives how many items each page had."""
     sizes = []
     while True:
-        chosen = Chosen(scene.rules, frozenset(scene.rules.rules))
-        brought = scene.drive(supply.page(cursor, chosen, Bounds()))
+        selection = Selection(scene.rules, frozenset(scene.rules.rules))
+        brought = scene.drive(supply.page(cursor, selection, Bounds()))
         sizes.append(brought.items)
         cursor = json.loads(json.dumps(brought.cursor))
         if cursor is None:
@@ -95,9 +95,9 @@ def test_export_goes_on_at_a_line(tmp_path, scene, monkeypatch):
     monkeypatch.setattr(export, "PAGE_MAX_LINES", 5)
     written(tmp_path, {"a.json.gz": [order_item("1", f"{i:02}") for i in range(12)]})
     (first,) = opened(tmp_path, scene.rules).supplies(frozenset(scene.rules.rules), scene.rules)
-    chosen = Chosen(scene.rules, frozenset(scene.rules.rules))
-    brought = scene.drive(first.page(None, chosen, Bounds()))
-    again = scene.drive(first.page(None, chosen, Bounds()))
+    selection = Selection(scene.rules, frozenset(scene.rules.rules))
+    brought = scene.drive(first.page(None, selection, Bounds()))
+    again = scene.drive(first.page(None, selection, Bounds()))
     assert brought.cursor == again.cursor == {"line": {"N": "5"}}
     assert copies(scene) == 5
     (other,) = opened(tmp_path, scene.rules).supplies(frozenset(scene.rules.rules), scene.rules)

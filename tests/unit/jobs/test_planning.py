@@ -9,7 +9,7 @@ import pytest
 
 from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.findings import Share
-from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.dryrun.figures import PlannedWrite
@@ -116,9 +116,9 @@ def planned(scene: Scene, names: frozenset[str] | None = None, **options: object
 def backfilled(scene: Scene, names: frozenset[str] | None = None, workers: int = 1):
     """The run that a backfill is, and its writes."""
     tap = Tap(scene.memory)
-    chosen = Chosen(scene.rules, names or kept_by(scene.rules))
+    selection = Selection(scene.rules, names or kept_by(scene.rules))
     run = BackfillRun(
-        chosen, tap, scene.parked, MemoryState(), {}, supplies=segments(scene.rules, workers), workers=workers
+        selection, tap, scene.parked, MemoryState(), {}, supplies=segments(scene.rules, workers), workers=workers
     )
     assert run.run()
     return run, tap.writes

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sync_rules.adapters.state import Held, applied
 from sync_rules.jobs.account.backfill import STOP, BackfillWork, asked_of, watched
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
-from sync_rules.jobs.backfill.page import Chosen
+from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.progress import HEAD, unfinished
 from sync_rules.jobs.backfill.scope import Scope
 from sync_rules.jobs.backfill.segments import segments
@@ -62,7 +62,7 @@ class Account:
             request.segments,
         )
         supplies = segments(rules, request.segments, () if request.table is None else (request.table,))
-        return Job(Chosen(rules, names), supplies, scope, dict.fromkeys(rules.tables, 9))
+        return Job(Selection(rules, names), supplies, scope, dict.fromkeys(rules.tables, 9))
 
     def asked(self, **more) -> dict:
         rules = {"rules": [], "changed": False, "table": None, "where": None, "segments": 3, "workers": 2, "rate": 0.0}
