@@ -122,7 +122,7 @@ def drawn(percent: float, random: Random) -> tuple[int, ...]:
     return tuple(random.sample(range(SAMPLE_SEGMENTS), count))
 
 
-def chosen(rules: Rules, names: list[str]) -> frozenset[str]:
+def select_rules(rules: Rules, names: list[str]) -> frozenset[str]:
     """The rules to verify: all that keep something, or those named, each with its parts. The name of a part, as it is
     shown with what drifted, stands for its rule. Raises UserError for a name that is no rule's, and for a rule whose
     effects nobody can look at.

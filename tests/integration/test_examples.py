@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sync_rules.adapters import aws
-from sync_rules.audit.findings import chosen
+from sync_rules.audit.findings import select_rules
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli import main
 from sync_rules.cli.commands import demo as command
@@ -75,9 +75,11 @@ def test_example_holds_on_the_engine(folder, engine, tmp_path):
 
 
 def drift(rules: Rules, world: World) -> list:
-    verifier = Verifier(rules, World(world.store, NobodyLooksAgain(), Parked()), chosen(rules, []), grace_seconds=0)
+    verifier = Verifier(
+        rules, World(world.store, NobodyLooksAgain(), Parked()), select_rules(rules, []), grace_seconds=0
+    )
     findings = list(verifier.sweep())
-    assert sum(map(verifier.tally.seen, chosen(rules, []))) > 0
+    assert sum(map(verifier.tally.seen, select_rules(rules, []))) > 0
     return findings
 
 

@@ -43,7 +43,7 @@ from sync_rules.jobs.backfill.export import shelf_of
 from sync_rules.jobs.backfill.job import BackfillRequest, Job, job_of, job_of_item, unseen_changes
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.run import BackfillRun
-from sync_rules.jobs.backfill.scope import NOTHING_NEW, note_applied, picked, require_beginning, titles_of
+from sync_rules.jobs.backfill.scope import NOTHING_NEW, note_applied, require_beginning, rules_to_apply, titles_of
 from sync_rules.jobs.backfill.throttle import Brake, IteratorAge, slowing, until
 from sync_rules.jobs.consume.checkpoint import locked
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
@@ -150,7 +150,7 @@ def backfill(
         documents: State = MemoryState() if key else stack.enter_context(_opened(state, state_table, client, rules))
         if forget is not None:
             return _forget(forget, documents, rules, rules_file)
-        names, titles = picked(rules, rule or [], applied(documents) if changed else None)
+        names, titles = rules_to_apply(rules, rule or [], applied(documents) if changed else None)
         if not names:
             note_applied(documents, rules, titles)
             print(NOTHING_NEW)

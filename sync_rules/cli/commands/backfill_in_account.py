@@ -19,7 +19,7 @@ from sync_rules.jobs.account.protocol import as_here, prints_of, require_units
 from sync_rules.jobs.backfill.job import wanted
 from sync_rules.jobs.backfill.progress import Totals, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
-from sync_rules.jobs.backfill.scope import picked, require_beginning, require_same
+from sync_rules.jobs.backfill.scope import require_beginning, require_same, rules_to_apply
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
@@ -42,7 +42,7 @@ class Asked:
 
 def backfill_in_account(account: Account, rules: Rules, asked: Asked, *, detach: bool, as_json: bool) -> int:
     """Begin it, or go on, and watch it to its end. Exit codes as the command's."""
-    picked(rules, asked.body["rules"], None)  # a name that is no rule's is said at once
+    rules_to_apply(rules, asked.body["rules"], None)  # a name that is no rule's is said at once
     running = account.machine.running()
     watch = f"Watch it with: {account.command(VERB, asked.rules_file, '--resume')}"
     if running and asked.body["resume"]:
@@ -106,7 +106,7 @@ def _as_before(account: Account, rules: Rules, asked: Asked) -> dict[str, Any]:
     which = frozenset(("rules", "changed"))  # each of them says it
     typed = asked.typed | which if asked.typed & which else asked.typed
     body = {**asked.body, **{word: value for word, value in before.items() if word not in typed}}
-    names, _ = picked(rules, body["rules"], applied(account.state) if body["changed"] else None)
+    names, _ = rules_to_apply(rules, body["rules"], applied(account.state) if body["changed"] else None)
     about = {word: body[word] for word in ("table", "where", "segments")}
     require_same(head["scope"], {**head["scope"], **about, "rules": prints_of(rules, names)})
     return body
@@ -114,7 +114,7 @@ def _as_before(account: Account, rules: Rules, asked: Asked) -> dict[str, Any]:
 
 def _require_possible(account: Account, rules: Rules, body: Mapping[str, Any]) -> None:
     """See to what can be seen from here, before anything is started. Raises UserError."""
-    names, _ = picked(rules, body["rules"], applied(account.state) if body["changed"] else None)
+    names, _ = rules_to_apply(rules, body["rules"], applied(account.state) if body["changed"] else None)
     if body["table"] is not None and body["table"] not in rules.tables:
         raise UserError(unknown("table", body["table"], rules.tables))
     if body["where"] is not None:

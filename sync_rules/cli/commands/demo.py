@@ -23,7 +23,7 @@ from rich.table import Table as Grid
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.audit.findings import chosen
+from sync_rules.audit.findings import select_rules
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.show.drift import as_line, grid
 from sync_rules.deploy.tables import create_tables
@@ -186,7 +186,7 @@ def _lines(console: Console, what: str, *more: str) -> Iterator[_Table]:
 
 def _verify(console: Console, rules: Rules, local: LocalPipeline) -> int:
     console.print("verify: every copy against its source\n")
-    only = chosen(rules, [])
+    only = select_rules(rules, [])
     verifier = Verifier(rules, local.world, only, grace_seconds=GRACE_SECONDS)
     for finding in verifier.sweep():
         console.print(as_line(finding), markup=False)

@@ -19,7 +19,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import as_mistake, require_own, require_place, writing_whole
 from sync_rules.adapters.state import FileState, TableState, applied
-from sync_rules.audit.findings import chosen, share_of
+from sync_rules.audit.findings import select_rules, share_of
 from sync_rules.cli.commands.backfill import RATE, SEGMENTS, STATE, WORKERS, WORKERS_MAX
 from sync_rules.cli.commands.run import stop_signals
 from sync_rules.cli.show.plan import Shown, as_row
@@ -77,7 +77,7 @@ def plan(
     known = own_prices() if prices is None else read_prices(prices, place)
     documents = FileState(state) if state_table is None else TableState(client, state_table)
     stands = since(rules, fingerprints.of_each(rules), applied(documents))
-    names = chosen(rules, rule or [])
+    names = select_rules(rules, rule or [])
     if changed:
         names = frozenset(name for name in names if stands.word(rules.rules[name].title) != UNCHANGED)
     job = job_of(client, rules, names, BackfillRequest(SEGMENTS, table, where)) if names else None

@@ -26,7 +26,7 @@ from sync_rules.adapters.files import require_ending, require_own, require_place
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.s3 import BucketReports
 from sync_rules.audit.drift_report import DriftReport, finding_of, header, open_report, report
-from sync_rules.audit.findings import Finding, Tally, chosen, share_of
+from sync_rules.audit.findings import Finding, Tally, select_rules, share_of
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
 from sync_rules.cli.account import (
     STACK,
@@ -201,7 +201,7 @@ def verify(
     workers = _at_most(workers or 1)
     _require_outputs(rules_file, from_report, failures, page_file, repair=repair)
     rules = load_rules(rules_file)
-    only = chosen(rules, rule or [])
+    only = select_rules(rules, rule or [])
     item = None if key is None else parse_key(key, table, rules)
     if sum(given is not None for given in (key, from_report, sample)) > 1:
         raise UserError("--key, --from and --sample each say what to look at: give one of them")
@@ -271,7 +271,7 @@ def _at_most(workers: int) -> int:
 
 def _require_possible(rules: Rules, names: list[str], grace_seconds: float) -> None:
     """See to what can be seen from here, before anything is started in the account. Raises UserError."""
-    if not chosen(rules, names):
+    if not select_rules(rules, names):
         raise UserError("all rules are of kinds that act on changes: nothing could be verified")
     require_grace(grace_seconds, CALL_MAX_MS)
 

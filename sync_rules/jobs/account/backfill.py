@@ -28,7 +28,7 @@ from sync_rules.jobs.backfill.job import BackfillRequest, Job, wanted
 from sync_rules.jobs.backfill.page import Selection, everything
 from sync_rules.jobs.backfill.progress import HEAD, Totals, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
-from sync_rules.jobs.backfill.scope import NOTHING_NEW, note_applied, picked, require_beginning, titles_of
+from sync_rules.jobs.backfill.scope import NOTHING_NEW, note_applied, require_beginning, rules_to_apply, titles_of
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.backfill.throttle import slowing, until
 from sync_rules.model.errors import StoreError, UserError
@@ -113,7 +113,7 @@ class BackfillWork:
     def begin(self, asked: Body, execution: str) -> Answer:
         require_deployed(asked, self._rules)
         before = applied(self._state) if asked["changed"] else None
-        names, titles = picked(self._rules, asked["rules"], before)
+        names, titles = rules_to_apply(self._rules, asked["rules"], before)
         if not names:
             note_applied(self._state, self._rules, titles)
             self._state.save(asked_of(execution), {"said": NOTHING_NEW})

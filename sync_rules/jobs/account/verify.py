@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from sync_rules.adapters.state import Held, SharedState
 from sync_rules.audit.drift_report import ending, header
-from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally, chosen
+from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally, select_rules
 from sync_rules.audit.ledger_balance import ledgers
 from sync_rules.jobs.account.protocol import Answer, Body, left_of, require_deployed, require_time, require_units
 from sync_rules.jobs.account.verify_report import Reports, add, merge, tally_body, tally_of, write_whole
@@ -87,7 +87,7 @@ class VerifyWork:
         found = held.load(head_of(execution))
         if found is None:
             require_grace(asked["grace_seconds"], self._remaining_ms())
-            names = chosen(self._rules, asked["rules"])
+            names = select_rules(self._rules, asked["rules"])
             if not names:
                 raise UserError("all rules are of kinds that act on changes: nothing could be verified")
             share = self._share(asked, sum(self._sizes(names).values()))

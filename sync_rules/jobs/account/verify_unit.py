@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
-from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally, chosen, drawn
+from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally, drawn, select_rules
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Body
 from sync_rules.jobs.account.verify_report import Reports, Rows, tally_body
@@ -136,7 +136,7 @@ def sample(
     rules: Rules, world: World, percent: float, remaining_ms: Callable[[], int], random: Random, **options: Any
 ) -> Sampled:
     """Look at so much of each table, at random, as far as one call goes; and at nothing but that. Raises StoreError."""
-    names = chosen(rules, [])
+    names = select_rules(rules, [])
     grace_seconds = options.pop("grace_seconds", GRACE_SECONDS)
     needed = needed_ms(grace_seconds)
     verifier = Verifier(

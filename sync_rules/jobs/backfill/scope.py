@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from sync_rules.adapters.state import Body, State, applied, save_applied
-from sync_rules.audit.findings import chosen
+from sync_rules.audit.findings import select_rules
 from sync_rules.jobs.backfill.progress import abandon, unfinished
 from sync_rules.model.errors import UserError
 from sync_rules.rules import fingerprints
@@ -118,7 +118,9 @@ NOTHING_THERE: Final = "There is nothing in the tables that it keeps, so nothing
 NOTHING_NEW: Final = "no rule that keeps something in a table is new or changed"
 
 
-def picked(rules: Rules, names: list[str], before: Mapping[str, str] | None) -> tuple[frozenset[str], frozenset[str]]:
+def rules_to_apply(
+    rules: Rules, names: list[str], before: Mapping[str, str] | None
+) -> tuple[frozenset[str], frozenset[str]]:
     """The rules to bring in line, each with its parts, and all that were asked for, by their names in the rules file:
     those that act on changes only have nothing to be brought in line.
 
@@ -129,7 +131,7 @@ def picked(rules: Rules, names: list[str], before: Mapping[str, str] | None) -> 
     for name in names:
         if name in effects:
             raise UserError(f"rule {name} is one of kind {effects[name].kind}: it acts on changes. {NOTHING_THERE}")
-    kept = chosen(rules, names)
+    kept = select_rules(rules, names)
     if before is not None:
         prints = fingerprints.of_each(rules)
         new = frozenset(title for title, digest in prints.items() if before.get(title) != digest)
