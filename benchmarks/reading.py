@@ -16,7 +16,7 @@ from benchmarks.bench import Bench, works
 from benchmarks.counters import Cost
 from benchmarks.figures import Figure, ratios
 from benchmarks.ours import RULES_FILE, NoFailures, store_of
-from sync_rules.jobs.backfill.page import Selection, bring_page
+from sync_rules.jobs.backfill.page import Selection, process_page
 from sync_rules.language.load import load_rules
 from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.requests import NobodyLooksAgain, Scan, World, run_work
@@ -69,7 +69,7 @@ def scan(bench: Bench) -> Iterator[Figure]:
             "stock": lambda: of(stock),
             "ours": lambda: of(lambda at: store.scan(Scan("together", 500, at, consistent=True)).cursor),
             "whole": lambda: of(
-                lambda at: run_work(bring_page(Scan("together", 500, at), selection, Bounds()), world).cursor
+                lambda at: run_work(process_page(Scan("together", 500, at), selection, Bounds()), world).cursor
             ),
         },
         rounds=7,

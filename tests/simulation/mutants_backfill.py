@@ -33,9 +33,9 @@ SEVERAL = among("O7", "two", "two-index", "shared-map", "cascade", "derive", "re
 @contextmanager
 def saved_before() -> Iterator[None]:
     """A checkpoint says that a page is done as soon as it was read."""
-    original = Pages.bring
+    original = Pages.process
 
-    def bring(self: Any, supply: Any, *args: Any, **more: Any) -> Any:
+    def process(self: Any, supply: Any, *args: Any, **more: Any) -> Any:
         run = self._halted.__self__
 
         def ask(request: Request) -> Work:
@@ -46,7 +46,7 @@ def saved_before() -> Iterator[None]:
 
         return original(self, Asked(supply, ask), *args, **more)
 
-    with patch.object(Pages, "bring", bring):
+    with patch.object(Pages, "process", process):
         yield
 
 
@@ -63,15 +63,15 @@ class Asked:
 def lagging_page(scan: Any, selection: Any, bounds: Any) -> Work:
     """A page that may lag is taken for an image."""
     page = yield scan
-    brought = yield from backfill.bring(scan.table, page.items, selection, bounds)
-    return replace(brought, cursor=page.cursor)
+    result = yield from backfill.process_items(scan.table, page.items, selection, bounds)
+    return replace(result, cursor=page.cursor)
 
 
 @contextmanager
 def sources_first() -> Iterator[None]:
     """The sources are read when a segment is begun, before its pages."""
     early: dict[Any, Any] = {}
-    bring_page = segments.bring_page
+    process_page = segments.process_page
 
     def bringing(scan: Any, selection: Any, bounds: Any) -> Work:
         if scan.cursor is None:
@@ -84,18 +84,18 @@ def sources_first() -> Iterator[None]:
                 while page.cursor is not None:
                     page = yield Scan(table.name, 500, page.cursor, consistent=True)
                     early.update({table.key_of(item): item for item in page.items})
-        return (yield from answered(bring_page(scan, selection, bounds), known(early)))
+        return (yield from answered(process_page(scan, selection, bounds), known(early)))
 
-    with patch.object(segments, "bring_page", bringing):
+    with patch.object(segments, "process_page", bringing):
         yield
 
 
 def failures_acknowledged(self: Any, supply: Any, *args: Any, **_more: Any) -> Any:
     """A page is done, whatever failed on it."""
     cursor, selection, world, page = args
-    brought = run_work(supply.page(cursor, selection, self._bounds), world)
-    page.items, page.outcomes = brought.items, brought.report.outcomes
-    return brought
+    result = run_work(supply.page(cursor, selection, self._bounds), world)
+    page.items, page.outcomes = result.items, result.report.outcomes
+    return result
 
 
 def set_aside_in_silence(_self: Any, _brought: Any, _world: Any) -> bool:
@@ -169,14 +169,14 @@ def one_round(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def page_of(function: Callable[..., Any]) -> Mutant:
-    return replacing(segments, "bring_page", function)
+    return replacing(segments, "process_page", function)
 
 
 MUTANTS: Mapping[str, Mutation] = {
     "backfill: progress saved before the effect": Mutation(saved_before, BACKFILLS),
     "backfill: a page that may lag as image": Mutation(page_of(lagging_page), BACKFILLS),
     "backfill: sources read before the page": Mutation(sources_first, RENAMES),
-    "backfill: failures acknowledged": Mutation(replacing(Pages, "bring", failures_acknowledged), BACKFILLS),
+    "backfill: failures acknowledged": Mutation(replacing(Pages, "process", failures_acknowledged), BACKFILLS),
     "backfill: set aside in silence": Mutation(replacing(Pages, "_sets_aside", set_aside_in_silence), BACKFILLS),
     "backfill: what was begun is done": Mutation(begun_is_done, BACKFILLS),
     "backfill: goes on with the next step": Mutation(lambda: begun(next_step), BACKFILLS),

@@ -178,7 +178,7 @@ class BackfillWork:
             raise UserError(f"there is no {unit} in this step")
         name = f"{HEAD}/{unit}"
         held.claim(name, uuid4().hex)
-        done = backfill.bring(supply)
+        done = backfill.process(supply)
         reason = backfill.left[0].reason if backfill.left else ""
         held.release(name, reason)
         if reason:

@@ -23,7 +23,7 @@ from tenacity import Retrying
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.s3 import parse_place
-from sync_rules.jobs.backfill.page import Brought, Selection, Supply, bring_keys
+from sync_rules.jobs.backfill.page import PageResult, Selection, Supply, process_keys
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import ItemKey
@@ -213,15 +213,15 @@ class ExportFile:
     def name(self) -> str:
         return f"export/{self.file}"
 
-    def page(self, cursor: Item | None, selection: Selection, bounds: Bounds) -> Work[Brought]:
+    def page(self, cursor: Item | None, selection: Selection, bounds: Bounds) -> Work[PageResult]:
         """Raises UserError when a line is no item of the table, or the file is not what the manifest says."""
         start = int(cursor[LINE]["N"]) if cursor else 0
         keys = self._keys(start)
-        brought = yield from bring_keys(keys, selection, bounds)
+        result = yield from process_keys(keys, selection, bounds)
         if len(keys) < PAGE_MAX_LINES:
             self._lines = None
-            return brought
-        return replace(brought, cursor={LINE: {"N": str(start + len(keys))}})
+            return result
+        return replace(result, cursor={LINE: {"N": str(start + len(keys))}})
 
     def _keys(self, start: int) -> list[ItemKey]:
         if self._page[0] == start and self._page[1]:

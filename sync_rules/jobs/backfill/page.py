@@ -49,7 +49,7 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class Brought:
+class PageResult:
     """One page: what came of it, how many items it had, how many of them a rule was asked about, and where the scan
     goes on. `levels`: how many the longest path on it has, where a rule keeps paths.
     """
@@ -61,14 +61,14 @@ class Brought:
     levels: int = 0
 
 
-def bring_page(scan: Scan, selection: Selection, bounds: Bounds) -> Work[Brought]:
+def process_page(scan: Scan, selection: Selection, bounds: Bounds) -> Work[PageResult]:
     """Scan a page and bring what is on it in line. Raises StoreError when it cannot be scanned."""
     page = yield replace(scan, consistent=True)
-    brought = yield from bring(scan.table, page.items, selection, bounds)
-    return replace(brought, cursor=page.cursor)
+    result = yield from process_items(scan.table, page.items, selection, bounds)
+    return replace(result, cursor=page.cursor)
 
 
-def bring(table: str, images: Sequence[Item], selection: Selection, bounds: Bounds) -> Work[Brought]:
+def process_items(table: str, images: Sequence[Item], selection: Selection, bounds: Bounds) -> Work[PageResult]:
     """Bring items of a table, read just now, in line."""
     found = Asked()
     count = 0
@@ -83,10 +83,10 @@ def bring(table: str, images: Sequence[Item], selection: Selection, bounds: Boun
     for rule in {part.rule.name for part in found.parts}:
         del others.outcomes[rule, Outcome.RIGHT]  # each counts on the page of what it is made from
     report.add(others)
-    return Brought(report, len(images), count, levels=_levels(images, selection))
+    return PageResult(report, len(images), count, levels=_levels(images, selection))
 
 
-def bring_keys(keys: Sequence[ItemKey], selection: Selection, bounds: Bounds) -> Work[Brought]:
+def process_keys(keys: Sequence[ItemKey], selection: Selection, bounds: Bounds) -> Work[PageResult]:
     """Bring the items of these keys, all of one table, in line: those that are still there. Raises StoreError when one
     cannot be read.
     """
@@ -98,12 +98,12 @@ def bring_keys(keys: Sequence[ItemKey], selection: Selection, bounds: Bounds) ->
         if image is not None:
             found.append(image)
     if not found:
-        return Brought(Report(), len(keys), 0)
-    brought = yield from bring(keys[0].table, found, selection, bounds)
-    return replace(brought, items=len(keys))
+        return PageResult(Report(), len(keys), 0)
+    result = yield from process_items(keys[0].table, found, selection, bounds)
+    return replace(result, items=len(keys))
 
 
-def bring_all_of(key: ItemKey, image: Item, selection: Selection, bounds: Bounds) -> Work[Report]:
+def process_all_of(key: ItemKey, image: Item, selection: Selection, bounds: Bounds) -> Work[Report]:
     """Bring everything in line that one item has to do with, as if it had just been put: its own copies, all copies of
     it wherever they are, its parts.
     """
@@ -124,15 +124,15 @@ class OneItem:
     key: ItemKey
     name = "item"
 
-    def page(self, _cursor: Item | None, selection: Selection, bounds: Bounds) -> Work[Brought]:
+    def page(self, _cursor: Item | None, selection: Selection, bounds: Bounds) -> Work[PageResult]:
         (image,) = yield Read((self.key,))
         if image is None:
-            return Brought(Report(), 0, 0)
+            return PageResult(Report(), 0, 0)
         limits = replace(bounds.limits, fan_out_inline_max_items=EVERY_ITEM)  # nobody takes a message
-        report = yield from bring_all_of(self.key, image, selection, replace(bounds, limits=limits))
+        report = yield from process_all_of(self.key, image, selection, replace(bounds, limits=limits))
         if bounds.out_of_time():  # the rest of its targets went on as a message, which nobody takes
             raise StoreError("OutOfTime", "not all of its targets were looked at")
-        return Brought(report, 1, 1)
+        return PageResult(report, 1, 1)
 
 
 def _levels(images: Iterable[Item], selection: Selection) -> int:
@@ -155,7 +155,7 @@ class Supply(Protocol):
     @property
     def name(self) -> str: ...
 
-    def page(self, cursor: Item | None, selection: Selection, bounds: Bounds) -> Work[Brought]:
+    def page(self, cursor: Item | None, selection: Selection, bounds: Bounds) -> Work[PageResult]:
         """The next page, brought in line. Raises StoreError when it cannot be had."""
         ...
 
@@ -163,10 +163,10 @@ class Supply(Protocol):
 class UnfinishedError(StoreError):
     """Some items of a page failed."""
 
-    def __init__(self, brought: Brought) -> None:
-        reason = next(iter(brought.report.failed.values())).reason
-        super().__init__(reason, f"{len(brought.report.failed)} items not finished")
-        self.brought = brought
+    def __init__(self, result: PageResult) -> None:
+        reason = next(iter(result.report.failed.values())).reason
+        super().__init__(reason, f"{len(result.report.failed)} items not finished")
+        self.result = result
 
 
 class Pages:
@@ -179,9 +179,9 @@ class Pages:
         self._set_aside = 0
         self._lock = Lock()
 
-    def bring(
+    def process(
         self, supply: Supply, cursor: Item | None, selection: Selection, world: World, page: Totals, *, recording: bool
-    ) -> Brought:
+    ) -> PageResult:
         """The page at a cursor, whose totals go to `page`. `recording`: what is parked is stuck, and said to be.
 
         Raises:
@@ -190,12 +190,12 @@ class Pages:
         limits = replace(self._bounds.limits, parked_max_looks=0 if recording else 1)
         bounds = replace(self._bounds, limits=limits, out_of_time=lambda: self._bounds.out_of_time() or self._halted())
 
-        def once() -> Brought:
-            brought = run_work(supply.page(cursor, selection, bounds), world)
-            page.look_again(Totals(outcomes=brought.report.outcomes))
-            if brought.report.failed:
-                raise UnfinishedError(brought)
-            return brought
+        def once() -> PageResult:
+            result = run_work(supply.page(cursor, selection, bounds), world)
+            page.look_again(Totals(outcomes=result.report.outcomes))
+            if result.report.failed:
+                raise UnfinishedError(result)
+            return result
 
         retrying = Retrying(
             retry=retry_if_exception(lambda error: isinstance(error, StoreError) and not self._halted()),
@@ -205,18 +205,18 @@ class Pages:
             reraise=True,
         )
         try:
-            brought: Brought = retrying(once)
+            result: PageResult = retrying(once)
         except StoreError as error:
-            if not isinstance(error, UnfinishedError) or not self._sets_aside(error.brought, world):
+            if not isinstance(error, UnfinishedError) or not self._sets_aside(error.result, world):
                 page.outcomes = Counter({each: n for each, n in page.outcomes.items() if each[1] is Outcome.COPIED})
                 raise
-            brought = error.brought
-        page.items, page.asked, page.levels = brought.items, brought.asked, brought.levels
-        return brought
+            result = error.result
+        page.items, page.asked, page.levels = result.items, result.asked, result.levels
+        return result
 
-    def _sets_aside(self, brought: Brought, world: World) -> bool:
+    def _sets_aside(self, result: PageResult, world: World) -> bool:
         """Keep a failure record of each item that failed, unless they are too many."""
-        failed = brought.report.failed
+        failed = result.report.failed
         with self._lock:
             if self._halted() or self._set_aside + len(failed) > SET_ASIDE_MAX_ITEMS:
                 return False

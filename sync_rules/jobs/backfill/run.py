@@ -126,7 +126,7 @@ class BackfillRun:
         self._steps_done, self._rounds = Totals.of(head["steps"]), Totals.of(head["rounds"])
         self.before = self._sum()
 
-    def bring(self, supply: Supply) -> bool:
+    def process(self, supply: Supply) -> bool:
         """One supply of this round, from where it is to its end. False when it was not finished: told to stop, or
         `left` says why. Raises StoreError when the state cannot be saved.
         """
@@ -222,13 +222,13 @@ class BackfillRun:
             page = Totals()
             store.forget()
             try:
-                brought = self._pages.bring(supply, cursor, selection, world, page, recording=self.place.recording)
+                result = self._pages.process(supply, cursor, selection, world, page, recording=self.place.recording)
             except StoreError as error:
                 self._take(page, store, totals)
                 self._note_left(supply, str(error))
                 break
             self._take(page, store, totals)
-            cursor, done = brought.cursor, brought.cursor is None
+            cursor, done = result.cursor, result.cursor is None
             waited = (began := self._clock()) - saved_at
             if done or waited >= max(pause, 0 if page.wrote else SAVED_EVERY_SECONDS):
                 self._save(supply, cursor, totals, done=done)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sync_rules.jobs.backfill.page import Brought, Selection, Supply, bring_page
+from sync_rules.jobs.backfill.page import PageResult, Selection, Supply, process_page
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Scan, Work
@@ -31,9 +31,9 @@ class Segment:
     def name(self) -> str:
         return f"{self.table}/{self.number}-of-{self.total}"
 
-    def page(self, cursor: Item | None, selection: Selection, bounds: Bounds) -> Work[Brought]:
+    def page(self, cursor: Item | None, selection: Selection, bounds: Bounds) -> Work[PageResult]:
         scan = Scan(self.table, PAGE_MAX_ITEMS, cursor, self.number, self.total)
-        return (yield from bring_page(scan, selection, bounds))
+        return (yield from process_page(scan, selection, bounds))
 
 
 Supplies = Callable[[frozenset[str]], Sequence[Supply]]  # for the rules of these names

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from sync_rules.audit.compare import Asked, Drift, ask, compare
-from sync_rules.jobs.backfill.page import Selection, bring_all_of, bring_keys
+from sync_rules.jobs.backfill.page import Selection, process_all_of, process_keys
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, Failure, ItemKey
@@ -173,7 +173,7 @@ def _everything_of(key: ItemKey, rules: Rules, bounds: Bounds) -> Work[Report]:
         report = yield from pull(plan.pulls, bounds)
         report.add((yield from push(plan.pushes, rules, bounds)))
     else:
-        report = yield from bring_all_of(key, image, Selection(rules, frozenset(rules.rules)), bounds)
+        report = yield from process_all_of(key, image, Selection(rules, frozenset(rules.rules)), bounds)
     report.add((yield from settle([PartLook(part) for part in parts_by_key(key, rules)], bounds)))
     return report
 
@@ -186,7 +186,7 @@ def _around(failure: Failure, look: PartLook, rules: Rules, bounds: Bounds) -> W
     if failure.element is not None:
         report = yield from settle([look], bounds)
         if failure.member is not None:
-            some = yield from bring_keys([failure.member], Selection(alone, frozenset(alone.rules)), bounds)
+            some = yield from process_keys([failure.member], Selection(alone, frozenset(alone.rules)), bounds)
             report.add(some.report)
         return report
     report = yield from _everything_of(key, alone, bounds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sync_rules.jobs.backfill.page import OneItem, Selection, bring_keys, bring_page
+from sync_rules.jobs.backfill.page import OneItem, Selection, process_keys, process_page
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds, Limits
@@ -30,19 +30,19 @@ def shop_scene(orders: int = 3) -> Scene:
 def test_backfill_page_is_a_consistent_image_read_before_the_sources():
     """The scan is strongly consistent whatever is asked for, and the sources are read after it, before the writes."""
     scene = shop_scene()
-    brought = scene.drive(bring_page(Scan("shop", 10), of_all(scene), Bounds()))
+    result = scene.drive(process_page(Scan("shop", 10), of_all(scene), Bounds()))
     kinds = [type(request) for request in scene.tap.requests]
     assert kinds == [Scan, Read, Apply]
     assert scene.tap.requests[0].consistent
-    assert (brought.items, brought.asked, brought.cursor) == (4, 3, None)
-    assert brought.report.outcomes == {("user-name-on-orders", Outcome.COPIED): 3}
+    assert (result.items, result.asked, result.cursor) == (4, 3, None)
+    assert result.report.outcomes == {("user-name-on-orders", Outcome.COPIED): 3}
 
 
 def test_backfill_page_goes_on_behind_its_last_item():
     """The cursor leads to the next page; after the last one there is none."""
     scene = shop_scene()
-    first = scene.drive(bring_page(Scan("shop", 3), of_all(scene), Bounds()))
-    second = scene.drive(bring_page(Scan("shop", 3, first.cursor), of_all(scene), Bounds()))
+    first = scene.drive(process_page(Scan("shop", 3), of_all(scene), Bounds()))
+    second = scene.drive(process_page(Scan("shop", 3, first.cursor), of_all(scene), Bounds()))
     assert (first.items, second.items, second.cursor) == (3, 1, None)
 
 
@@ -57,8 +57,8 @@ def test_backfill_loses_nothing_to_a_write_that_comes_in_between():
             scene.put("shop", order_item("1", "0", user_name=s("newer")))
 
     scene.tap.before = before
-    brought = scene.drive(bring_page(Scan("shop", 10), of_all(scene), Bounds()))
-    assert brought.report.outcomes == {("user-name-on-orders", Outcome.SUPERSEDED): 1}
+    result = scene.drive(process_page(Scan("shop", 10), of_all(scene), Bounds()))
+    assert result.report.outcomes == {("user-name-on-orders", Outcome.SUPERSEDED): 1}
     assert scene.item(order)["user_name"] == s("newer")
 
 
@@ -66,8 +66,8 @@ def test_backfill_filters_items_before_anything_is_read_for_them():
     """An item that is not wanted costs its place on the page and no more."""
     scene = shop_scene()
     selection = of_all(scene, lambda key, _item: key.values[1][2] == "ORDER#1")
-    brought = scene.drive(bring_page(Scan("shop", 10), selection, Bounds()))
-    assert (brought.items, brought.asked) == (4, 1)
+    result = scene.drive(process_page(Scan("shop", 10), selection, Bounds()))
+    assert (result.items, result.asked) == (4, 1)
     assert [write.key for write in scene.tap.writes] == [scene.at("shop", "USER#1", "ORDER#1")]
 
 
@@ -76,9 +76,9 @@ def test_backfill_counts_a_part_on_one_side_only():
     scene = Scene(RULES)
     scene.there("shop", every_kind.user("1", orders={"SS": ["1"]}), every_kind.order("1", "1", 5))
     selection = Selection(RULES, frozenset(["tags"]))
-    brought = scene.drive(bring_page(Scan("shop", 10), selection, Bounds()))
-    assert brought.report.outcomes == {("tags", Outcome.RIGHT): 1}
-    alone = scene.drive(bring_keys([scene.at("shop", "USER#1", "PROFILE")], selection, Bounds()))
+    result = scene.drive(process_page(Scan("shop", 10), selection, Bounds()))
+    assert result.report.outcomes == {("tags", Outcome.RIGHT): 1}
+    alone = scene.drive(process_keys([scene.at("shop", "USER#1", "PROFILE")], selection, Bounds()))
     assert +alone.report.outcomes == {}
 
 
@@ -88,9 +88,9 @@ def test_backfill_takes_away_a_part_whose_source_is_gone():
     scene.there("shop", every_kind.user("1", orders={"SS": ["1", "9"]}), every_kind.user("2"))
     scene.there("shop", every_kind.order("1", "1", 5))
     user = scene.at("shop", "USER#1", "PROFILE")
-    brought = scene.drive(bring_page(Scan("shop", 10), Selection(RULES, frozenset(["tags"])), Bounds()))
+    result = scene.drive(process_page(Scan("shop", 10), Selection(RULES, frozenset(["tags"])), Bounds()))
     assert scene.item(user)["orders"] == {"SS": ["1"]}
-    assert brought.report.outcomes == {("tags", Outcome.RIGHT): 1, ("tags", Outcome.COPIED): 1}
+    assert result.report.outcomes == {("tags", Outcome.RIGHT): 1, ("tags", Outcome.COPIED): 1}
 
 
 def test_backfill_says_how_many_levels_the_paths_on_a_page_have():
@@ -98,19 +98,19 @@ def test_backfill_says_how_many_levels_the_paths_on_a_page_have():
     scene = Scene(RULES)
     scene.there("parts", {**every_kind.part("a"), "path": s("a")}, {**every_kind.part("b"), "path": s("x|y|b")})
     page = Scan("parts", 10)
-    assert scene.drive(bring_page(page, of_all(scene), Bounds())).levels == 3
-    assert scene.drive(bring_page(page, Selection(RULES, frozenset(["names"])), Bounds())).levels == 0
+    assert scene.drive(process_page(page, of_all(scene), Bounds())).levels == 3
+    assert scene.drive(process_page(page, Selection(RULES, frozenset(["names"])), Bounds())).levels == 0
 
 
 def test_backfill_reads_the_items_of_keys_and_takes_no_other_word_for_them():
     """Of an export only the key is used: the item is read, strongly consistent; one that is gone is left out."""
     scene = shop_scene(2)
     keys = [scene.at("shop", "USER#1", f"ORDER#{i}") for i in (0, 1, 9)]
-    brought = scene.drive(bring_keys(keys, of_all(scene), Bounds()))
+    result = scene.drive(process_keys(keys, of_all(scene), Bounds()))
     assert scene.tap.requests[0] == Read(tuple(keys))
-    assert (brought.items, brought.asked, scene.tap.seen(Scan)) == (3, 2, [])
+    assert (result.items, result.asked, scene.tap.seen(Scan)) == (3, 2, [])
     assert all(scene.item(key)["user_name"] == s("Ada") for key in keys[:2])
-    assert scene.drive(bring_keys([], of_all(scene), Bounds())).items == 0
+    assert scene.drive(process_keys([], of_all(scene), Bounds())).items == 0
 
 
 # ---------------------------------------------------------------- one item
@@ -153,14 +153,14 @@ def test_backfill_of_one_item_keeps_to_the_rules_asked_for():
 def test_backfill_of_one_item_that_is_gone_does_nothing():
     """An item that was deleted meanwhile asks for nothing."""
     scene = shop_scene()
-    brought = scene.drive(OneItem(scene.at("shop", "USER#9", "PROFILE")).page(None, of_all(scene), Bounds()))
-    assert (brought.items, brought.report.outcomes, scene.tap.writes) == (0, {}, [])
+    result = scene.drive(OneItem(scene.at("shop", "USER#9", "PROFILE")).page(None, of_all(scene), Bounds()))
+    assert (result.items, result.report.outcomes, scene.tap.writes) == (0, {}, [])
 
 
 def test_backfill_is_the_same_look_as_a_pull():
     """What a page brings about is what a pull of each of its targets does: one road."""
     one, other = shop_scene(), shop_scene()
-    one.drive(bring_page(Scan("shop", 10), of_all(one), Bounds()))
+    one.drive(process_page(Scan("shop", 10), of_all(one), Bounds()))
     rules = tuple(other.rules.rules.values())
     keys = [other.at("shop", "USER#1", f"ORDER#{i}") for i in range(3)]
     other.drive(pull([Pull(key, None, rules) for key in keys], Bounds()))
@@ -178,5 +178,5 @@ rules: {names: copy user.name into order.user_name}
 """
     scene = Scene(parse_rules(text))
     scene.there("shop", order_item("9", "1", user_name=s("Bo")))
-    brought = scene.drive(bring_page(Scan("shop", 10), of_all(scene), Bounds()))
-    assert brought.report.outcomes == {("names", Outcome.KEPT): 1}
+    result = scene.drive(process_page(Scan("shop", 10), of_all(scene), Bounds()))
+    assert result.report.outcomes == {("names", Outcome.KEPT): 1}

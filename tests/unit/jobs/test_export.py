@@ -63,9 +63,9 @@ def bring_all(scene: Scene, supply: ExportFile, cursor: dict | None = None) -> l
     sizes = []
     while True:
         selection = Selection(scene.rules, frozenset(scene.rules.rules))
-        brought = scene.drive(supply.page(cursor, selection, Bounds()))
-        sizes.append(brought.items)
-        cursor = json.loads(json.dumps(brought.cursor))
+        result = scene.drive(supply.page(cursor, selection, Bounds()))
+        sizes.append(result.items)
+        cursor = json.loads(json.dumps(result.cursor))
         if cursor is None:
             return sizes
 
@@ -96,13 +96,13 @@ def test_export_goes_on_at_a_line(tmp_path, scene, monkeypatch):
     written(tmp_path, {"a.json.gz": [order_item("1", f"{i:02}") for i in range(12)]})
     (first,) = opened(tmp_path, scene.rules).supplies(frozenset(scene.rules.rules), scene.rules)
     selection = Selection(scene.rules, frozenset(scene.rules.rules))
-    brought = scene.drive(first.page(None, selection, Bounds()))
+    result = scene.drive(first.page(None, selection, Bounds()))
     again = scene.drive(first.page(None, selection, Bounds()))
-    assert brought.cursor == again.cursor == {"line": {"N": "5"}}
+    assert result.cursor == again.cursor == {"line": {"N": "5"}}
     assert copies(scene) == 5
     (other,) = opened(tmp_path, scene.rules).supplies(frozenset(scene.rules.rules), scene.rules)
     scene.tap.requests.clear()
-    assert bring_all(scene, other, brought.cursor) == [5, 2]
+    assert bring_all(scene, other, result.cursor) == [5, 2]
     wanted = [key.values[1][2] for key in scene.tap.seen(Read)[0].keys]
     assert wanted == [f"ORDER#{i:02}" for i in range(5, 10)]
 
