@@ -12,7 +12,7 @@ from sync_rules.jobs.backfill import page as backfill
 from sync_rules.jobs.backfill import run as backfill_run
 from sync_rules.jobs.backfill import segments
 from sync_rules.jobs.backfill.page import Pages
-from sync_rules.jobs.backfill.progress import beginning_of
+from sync_rules.jobs.backfill.progress import start_of
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.pipeline.requests import Request, Scan, run_work
 from sync_rules.rules.order import Step
@@ -132,12 +132,12 @@ def begun(change: Callable[[Any], None]) -> Iterator[None]:
 
 
 def next_step(run: Any) -> None:
-    run.place = beginning_of(run.place.step + 1, run.steps)
+    run.position = start_of(run.position.step + 1, run.steps)
 
 
 def next_round(run: Any) -> None:
-    if not run.place.recording:
-        run.place = replace(run.place, round=run.place.round + 1)
+    if not run.position.recording:
+        run.position = replace(run.position, round=run.position.round + 1)
 
 
 def forgets_that(run: Any) -> None:

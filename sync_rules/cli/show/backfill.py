@@ -68,9 +68,9 @@ class Meter:
         done = totals.items - first.items
         left = None if of_items is None or done <= 0 else round((of_items - totals.items) / (done / seconds))
         return {
-            "step": min(run.place.step + 1, len(run.steps)),
+            "step": min(run.position.step + 1, len(run.steps)),
             "steps": len(run.steps),
-            "round": run.place.round + 1,
+            "round": run.position.round + 1,
             "items": totals.items,
             "of_items": of_items,
             **counts(totals),
@@ -84,7 +84,7 @@ class Meter:
         }
 
     def _of_items(self, run: BackfillRun, totals: Totals) -> int | None:
-        left = [self._estimate(step.names) for step in run.steps[run.place.step :]]
+        left = [self._estimate(step.names) for step in run.steps[run.position.step :]]
         if left and totals.items - run.before.items > left[0]:
             return None  # a table that grew since it was counted
         return (run.before.items + sum(left)) or None

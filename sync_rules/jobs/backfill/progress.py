@@ -89,7 +89,7 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Place:
+class Position:
     """The step down the cascade, and the round in it. `recording`: what is parked now is stuck, so failure records say
     so. In a round that others follow, it may only have come too early.
     """
@@ -99,21 +99,21 @@ class Place:
     recording: bool = False
 
 
-def beginning_of(step: int, steps: Sequence[Step]) -> Place:
+def start_of(step: int, steps: Sequence[Step]) -> Position:
     """The first round of a step; behind the last one nothing is left to do."""
-    return Place(step, recording=step < len(steps) and steps[step].max_rounds == 1)
+    return Position(step, recording=step < len(steps) and steps[step].max_rounds == 1)
 
 
-def next_place(place: Place, steps: Sequence[Step], rules: Rules, ended: Totals, *, resumed: bool) -> Place:
+def next_position(position: Position, steps: Sequence[Step], rules: Rules, ended: Totals, *, resumed: bool) -> Position:
     """Where to go after a round that came to this much. `resumed`: what was written just before it was broken off is
     counted nowhere.
     """
-    if not place.recording:
-        if (ended.wrote or resumed) and place.round + 1 < _max_rounds(steps[place.step], rules, ended):
-            return Place(place.step, place.round + 1)
+    if not position.recording:
+        if (ended.wrote or resumed) and position.round + 1 < _max_rounds(steps[position.step], rules, ended):
+            return Position(position.step, position.round + 1)
         if ended.count(Outcome.PARKED):
-            return Place(place.step, place.round + 1, recording=True)
-    return beginning_of(place.step + 1, steps)
+            return Position(position.step, position.round + 1, recording=True)
+    return start_of(position.step + 1, steps)
 
 
 def _max_rounds(step: Step, rules: Rules, ended: Totals) -> int:
@@ -141,7 +141,7 @@ def unfinished(state: State) -> dict[str, Any] | None:
     if head is None or head.get("done") is True:
         return None
     try:
-        Place(**head["place"])
+        Position(**head["place"])
         for name in ("steps", "rounds"):
             Totals.of(head[name])
         readable = isinstance(head["run"], str) and isinstance(head["scope"], dict)

@@ -18,7 +18,7 @@ from uuid import uuid4
 from sync_rules.adapters.metered import MeteredStore, Spending
 from sync_rules.adapters.state import Body, State
 from sync_rules.jobs.backfill.page import Pages, Selection, Supply
-from sync_rules.jobs.backfill.progress import HEAD, UNREADABLE, Place, Totals, beginning_of, next_place, unfinished
+from sync_rules.jobs.backfill.progress import HEAD, UNREADABLE, Position, Totals, next_position, start_of, unfinished
 from sync_rules.jobs.backfill.segments import Supplies
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.limits import Bounds
@@ -45,7 +45,7 @@ class BackfillRun:
 
     `before_write` is told the units of each write before it is made, and may wait, and so may `budget`; `on_page` is
     called with the totals so far at the start of each round and after each page; `stopping` is asked before each page
-    and each few writes. Meanwhile `place` in `steps` says where it is, and `before` what it came to before that. `name`
+    and each few writes. Meanwhile `position` in `steps` says where it is, and `before` what it came to before that. `name`
     is the run's own.
     """
 
@@ -70,7 +70,7 @@ class BackfillRun:
     ) -> None:
         in_order = replace(selection.rules, rules=dict(sorted(selection.rules.rules.items())))  # whatever the file's is
         self.steps = tuple(cascade(in_order, selection.names))
-        self.place = beginning_of(0, self.steps)
+        self.position = start_of(0, self.steps)
         self.before = Totals()
         self.left: list[Left] = []
         self._run = name or uuid4().hex  # checkpoints of another run are none of this one
@@ -109,19 +109,19 @@ class BackfillRun:
     @property
     def ended(self) -> bool:
         """Whether it is behind the last step."""
-        return self.place.step == len(self.steps)
+        return self.position.step == len(self.steps)
 
     def supplies(self) -> Sequence[Supply]:
         """What is gone over in this round."""
         if self._of_round is None:
-            self._of_round = () if self.ended else self._supplies(self.steps[self.place.step].names)
+            self._of_round = () if self.ended else self._supplies(self.steps[self.position.step].names)
         return self._of_round
 
     def attach(self, head: Mapping[str, Any]) -> None:
         """Stand where another process has brought it. Raises UserError when that cannot be."""
         self._run, self._resumed = head["run"], bool(head.get("resumed"))
-        self.place, self._of_round = Place(**head["place"]), None
-        if self.place.step > len(self.steps):
+        self.position, self._of_round = Position(**head["place"]), None
+        if self.position.step > len(self.steps):
             raise UserError(UNREADABLE)
         self._steps_done, self._rounds = Totals.of(head["steps"]), Totals.of(head["rounds"])
         self.before = self._sum()
@@ -150,7 +150,7 @@ class BackfillRun:
         supplies = self.supplies()
         self._move_on(self._round.copy())
         self._save_head()
-        for supply in supplies:  # of another place now: nobody goes on with them
+        for supply in supplies:  # of another position now: nobody goes on with them
             self._state.remove(f"{HEAD}/{supply.name}")
         if self.ended:
             self._save_head()  # a file keeps what was removed until something is saved
@@ -177,18 +177,18 @@ class BackfillRun:
             raise StoreError("StateTaken", "another backfill began on the same state: it goes on, and this one ends")
         self._round = Totals()
         self.before = self._sum()
-        body = {"steps": self._steps_done.body(), "rounds": self._rounds.body(), "place": vars(self.place)}
+        body = {"steps": self._steps_done.body(), "rounds": self._rounds.body(), "place": vars(self.position)}
         what = {"run": self._run, "done": self.ended, "scope": self._scope, "resumed": self._resumed}
         self._state.save(HEAD, {**what, **body})
 
     def _move_on(self, ended: Totals) -> None:
         """A round came to its end."""
         self._rounds.look_again(ended)
-        place = next_place(self.place, self.steps, self._selection.rules, ended, resumed=self._resumed)
-        if place.step > self.place.step:
+        position = next_position(self.position, self.steps, self._selection.rules, ended, resumed=self._resumed)
+        if position.step > self.position.step:
             self._steps_done.add(self._rounds)
             self._rounds = Totals()
-        self.place, self._of_round, self._resumed = place, None, False
+        self.position, self._of_round, self._resumed = position, None, False
 
     # ------------------------------------------------------------ supplies
     def _go_over(self) -> bool:
@@ -211,7 +211,7 @@ class BackfillRun:
 
     def _run_one(self, supply: Supply, begun: dict[str, Any]) -> bool:
         """One supply to its end, from where it was begun. Says whether it was finished."""
-        selection = replace(self._selection, names=self.steps[self.place.step].names)
+        selection = replace(self._selection, names=self.steps[self.position.step].names)
         cursor: Item | None = begun["cursor"]
         totals = Totals.of(begun["totals"])
         done: bool = begun["done"]
@@ -222,7 +222,7 @@ class BackfillRun:
             page = Totals()
             store.forget()
             try:
-                result = self._pages.process(supply, cursor, selection, world, page, recording=self.place.recording)
+                result = self._pages.process(supply, cursor, selection, world, page, recording=self.position.recording)
             except StoreError as error:
                 self._take(page, store, totals)
                 self._note_left(supply, str(error))
@@ -272,5 +272,5 @@ class BackfillRun:
         self._state.save(f"{HEAD}/{supply.name}", self._body(cursor, totals, done=done))
 
     def _body(self, cursor: Item | None, totals: Totals, *, done: bool) -> dict[str, Any]:
-        here = {"run": self._run, **vars(self.place)}
+        here = {"run": self._run, **vars(self.position)}
         return {"here": here, "cursor": cursor, "done": done, "totals": totals.body()}
