@@ -83,14 +83,14 @@ Listed = Callable[[frozenset[str]], Iterator[Difference]]  # what a report lists
 
 
 @dataclass(frozen=True)
-class _Told(World):
+class _Observed(World):
     """A world, of any kind, that tells of each request before it answers."""
 
     inner: World = field(kw_only=True)
-    tell: Callable[[], object] = field(kw_only=True)
+    observe: Callable[[], object] = field(kw_only=True)
 
     def answer(self, request: Request) -> Any:
-        self.tell()
+        self.observe()
         return self.inner.answer(request)
 
 
@@ -255,8 +255,8 @@ class Verifier:
             asked = {slot: one for slot, one in (listed or {}).items() if slot[0].table == table.name}
             if listed is not None and not asked:
                 continue
-            of, tell = self._world, partial(self._on_progress, self.tally, f"adding up {table.name}")
-            world = _Told(of.store, of.queue, of.failures, inner=of, tell=tell)
+            of, observe = self._world, partial(self._on_progress, self.tally, f"adding up {table.name}")
+            world = _Observed(of.store, of.queue, of.failures, inner=of, observe=observe)
             look = unbalanced(table, tallies) if listed is None else of_slots(table, tallies, asked)
             found = run_work(look, world)
             right = [self.tally.came_right(one) for slot, one in asked.items() if slot not in found]

@@ -25,8 +25,8 @@ from sync_rules.jobs.account.protocol import Answer, Body, left_of, require_depl
 from sync_rules.jobs.account.verify_report import Reports, add, merge, tally_body, tally_of, write_whole
 from sync_rules.jobs.account.verify_unit import (
     OUT_OF_TIME,
-    Looker,
     Stage,
+    UnitVerifier,
     head_of,
     noted_share,
     require_grace,
@@ -78,7 +78,7 @@ class VerifyWork:
         self._sizes = sizes
         self._remaining_ms = remaining_ms
         self._on_end = on_end
-        self._looker = Looker(rules, world, reports, remaining_ms, sleep or time.sleep)
+        self._verifier = UnitVerifier(rules, world, reports, remaining_ms, sleep or time.sleep)
 
     # ------------------------------------------------------------ the machine's questions
     def begin(self, asked: Body, execution: str) -> Answer:
@@ -125,7 +125,7 @@ class VerifyWork:
         if _is_done(held.load(name)):
             return True
         try:
-            body = self._looker.look(unit, found, f"{name.removeprefix('verify/')}-{uuid4().hex[:8]}")
+            body = self._verifier.verify(unit, found, f"{name.removeprefix('verify/')}-{uuid4().hex[:8]}")
         except (StoreError, UserError) as error:
             with suppress(StoreError):  # who took it over says how it ends
                 held.save(name, {"done": False, "reason": str(error)})  # in hand: what was mended is counted nowhere

@@ -70,7 +70,7 @@ def require_grace(grace_seconds: float, remaining_ms: int) -> None:
 
 
 @dataclass(frozen=True)
-class Looker:
+class UnitVerifier:
     """Looks at units within one call, which has `remaining_ms`."""
 
     rules: Rules
@@ -79,7 +79,7 @@ class Looker:
     remaining_ms: Callable[[], int]
     sleep: Callable[[float], object]
 
-    def look(self, unit: str, found: Body, name: str) -> dict[str, Any]:
+    def verify(self, unit: str, found: Body, name: str) -> dict[str, Any]:
         """The figures of a unit, and where its rows lie: under `name`. Of ledgers that are too much for one call as far
         as it came; `left` says why it is not all. Raises StoreError, OutOfTime for a segment that is.
         """
