@@ -247,7 +247,7 @@ def _text(body: Body) -> str:
     return json.dumps(body, default=encode_bytes, separators=(",", ":"), sort_keys=True)
 
 
-class Held:
+class LeasedState:
     """The State of one call: each document is read once, and saved only over what was read.
 
     A document that is claimed bears who has it in hand, until it is let go. Who claims one that somebody has in hand

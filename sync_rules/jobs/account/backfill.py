@@ -14,7 +14,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from sync_rules.adapters.budget import Budget, Rate, writes_at_once
-from sync_rules.adapters.state import Held, SharedState, State, applied
+from sync_rules.adapters.state import LeasedState, SharedState, State, applied
 from sync_rules.jobs.account.protocol import (
     TIME_RESERVED_MS,
     Answer,
@@ -119,7 +119,7 @@ class BackfillWork:
             self._state.save(asked_of(execution), {"said": NOTHING_NEW})
             return Answer()
         job = self._jobs(names, BackfillRequest(asked["segments"], asked["table"], asked["where"]))
-        held = Held(self._state)
+        held = LeasedState(self._state)
         head = held.load(HEAD) or {}
         again = head.get("run") == execution  # its answer was lost
         if again and head.get("done"):
@@ -158,7 +158,7 @@ class BackfillWork:
         head = self._state.load(HEAD) or {}
         if stopping() or not _at(head, run):  # or another call has seen this round to its end
             return True
-        held = Held(self._state)
+        held = LeasedState(self._state)
         rate = Rate(run["rate_each"])
         backfill = of_head(
             head,
@@ -187,7 +187,7 @@ class BackfillWork:
         return done or stopping.told
 
     def end(self, run: Body) -> Answer:
-        held = Held(self._state)
+        held = LeasedState(self._state)
         head = held.load(HEAD) or {}
         if head.get("run") != run["run"]:
             raise UserError("another backfill was begun meanwhile: it goes on, and this one ends")
@@ -214,7 +214,7 @@ class BackfillWork:
             self._state.remove(asked_of(before["execution"]))
 
     # ------------------------------------------------------------ how they are answered
-    def _next(self, backfill: BackfillRun, held: Held, head: Mapping[str, Any], run: Body) -> Answer:
+    def _next(self, backfill: BackfillRun, held: LeasedState, head: Mapping[str, Any], run: Body) -> Answer:
         """The supplies of this round that are not done."""
         supplies = backfill.supplies()
         held.fetch(f"{HEAD}/{supply.name}" for supply in supplies)
@@ -278,7 +278,7 @@ def watched(state: SharedState, rules: Rules) -> BackfillRun | None:
     """The backfill as it stands now, for who only looks: its totals are those of all its workers. None before it began.
     Raises StoreError, UserError.
     """
-    held = Held(state)
+    held = LeasedState(state)
     head = held.load(HEAD)
     if head is None or not (head.get("done") or unfinished(state)):
         return None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final, Protocol
 
-from sync_rules.adapters.state import Held, SharedState
+from sync_rules.adapters.state import LeasedState, SharedState
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Answer, Body, left_of, require_deployed, require_time
 from sync_rules.jobs.redrive.redriver import Redriver, Tally
 from sync_rules.model.errors import StoreError, UserError
@@ -102,7 +102,7 @@ class RedriveWork:
 
     def unit(self, unit: str, run: Body) -> bool:
         require_time(self._remaining_ms())
-        held = Held(self._state)
+        held = LeasedState(self._state)
         name = document_of(run["execution"], unit)
         before = held.load(name) or {"done": False, "lost": False, "mark": "", "tally": asdict(Tally())}
         if before["done"]:

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
 
-from sync_rules.adapters.state import Held, SharedState
+from sync_rules.adapters.state import LeasedState, SharedState
 from sync_rules.audit.drift_report import ending, header
 from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally, select_rules
 from sync_rules.audit.ledger_balance import ledgers
@@ -83,7 +83,7 @@ class VerifyWork:
     # ------------------------------------------------------------ the machine's questions
     def begin(self, asked: Body, execution: str) -> Answer:
         require_deployed(asked, self._rules)
-        held = Held(self._state)
+        held = LeasedState(self._state)
         found = held.load(head_of(execution))
         if found is None:
             require_grace(asked["grace_seconds"], self._remaining_ms())
@@ -119,7 +119,7 @@ class VerifyWork:
         if found.get("stage") != run["stage"] or found.get("report"):
             return True  # another call has seen this stage to its end
         name = unit_of(execution, stage, unit)
-        held = Held(self._state)
+        held = LeasedState(self._state)
         if not _is_done(self._state.load(name)):
             held.claim(name, uuid4().hex)
         if _is_done(held.load(name)):
@@ -135,7 +135,7 @@ class VerifyWork:
 
     def end(self, run: Body) -> Answer:
         execution, stage = run["execution"], Stage(**run["stage"])
-        held = Held(self._state)
+        held = LeasedState(self._state)
         found = held.load(head_of(execution))
         if found is None:
             raise UserError(f"nothing is known of {execution}: it began too long ago")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync_rules.adapters.state import Held, applied
+from sync_rules.adapters.state import LeasedState, applied
 from sync_rules.jobs.account.backfill import STOP, BackfillWork, asked_of, watched
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
 from sync_rules.jobs.backfill.page import Selection
@@ -397,7 +397,7 @@ def test_remote_backfill_keeps_what_failed_out_of_what_is_applied():
 def test_held_is_refused_where_another_saved():
     """Nobody saves over what they have not seen."""
     state = SharedMemory()
-    one, two = Held(state), Held(state)
+    one, two = LeasedState(state), LeasedState(state)
     assert one.load(HEAD) is two.load(HEAD) is None
     one.save(HEAD, {"a": 1})
     with pytest.raises(StoreError, match="StateTaken"):
