@@ -149,7 +149,7 @@ class Sweep:
 
 
 @dataclass
-class Asked:
+class ToCompare:
     """What is to be compared. Most parts are met twice, with what they are made from and with what they are written on:
     for each, whether it counts when it is right.
     """
@@ -161,13 +161,15 @@ class Asked:
 def sweep_page(scan: Scan, rules: Rules, only: frozenset[str]) -> Work[Sweep]:
     """Scan a page and compare the targets and parts on it for the rules in `only`, whose sources are read after it."""
     page = yield scan
-    asked = Asked()
+    to_compare = ToCompare()
     for item in page.items:
-        ask(item, rules.tables[scan.table], rules, only, asked)
-    return Sweep((yield from compare(asked)), len(page.items), page.cursor)
+        add_item(item, rules.tables[scan.table], rules, only, to_compare)
+    return Sweep((yield from compare(to_compare)), len(page.items), page.cursor)
 
 
-def ask(item: Item, table: Table, rules: Rules, only: frozenset[str], asked: Asked, *, alone: bool = False) -> bool:
+def add_item(
+    item: Item, table: Table, rules: Rules, only: frozenset[str], to_compare: ToCompare, *, alone: bool = False
+) -> bool:
     """Add what the rules in `only` say of an item: as a target, and as one side of parts. Says whether any is there.
 
     What is right is known from both sides; it counts from that of its source, or, where an item is looked at `alone`,
@@ -179,46 +181,46 @@ def ask(item: Item, table: Table, rules: Rules, only: frozenset[str], asked: Ask
         return False
     mine = tuple(rule for rule in rules.into_target(entity) if rule.name in only)
     if mine:
-        asked.targets.append(Target(key, item, mine))
+        to_compare.targets.append(Target(key, item, mine))
     of_parts = [rule for rule in rules.parts_of(entity) if rule.name in only]
     for rule in of_parts:
         for part in rule.parts(Change(key, None, item), entity):
-            asked.parts[part] = asked.parts.get(part, False) or alone or part.source == key
+            to_compare.parts[part] = to_compare.parts.get(part, False) or alone or part.source == key
     return bool(mine or of_parts)
 
 
 def look_again(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
     """The next look at what differed: consistent images first, their sources then. `judge` says what it means."""
     names: dict[ItemKey, set[str]] = {}
-    asked = Asked()
+    to_compare = ToCompare()
     for difference in found:
         if difference.part is not None:
-            asked.parts[difference.part] = True
+            to_compare.parts[difference.part] = True
         else:
             names.setdefault(difference.target, set()).add(difference.rule)
     keys = tuple(names)
     images = (yield Read(keys)) if keys else ()
     for key, image in zip(keys, images, strict=True):
         if image is not None:
-            targets = Asked()
-            ask(image, rules.tables[key.table], rules, frozenset(names[key]), targets)
-            asked.targets += targets.targets
-    return (yield from compare(asked))
+            targets = ToCompare()
+            add_item(image, rules.tables[key.table], rules, frozenset(names[key]), targets)
+            to_compare.targets += targets.targets
+    return (yield from compare(to_compare))
 
 
-def compare(asked: Asked) -> Work[Comparison]:
+def compare(to_compare: ToCompare) -> Work[Comparison]:
     """Compare targets, whose images are at hand, and parts, which are read, with their sources."""
     comparison = Comparison()
-    for targets in rounds_of(asked.targets, PACE.limits):
+    for targets in rounds_of(to_compare.targets, PACE.limits):
         sources = yield from read_sources(targets, PACE)
         for target in targets:
             for rule in target.rules:
                 _compare_one(rule, target, sources, comparison)
-    parts = tuple(asked.parts)
+    parts = tuple(to_compare.parts)
     for start in range(0, len(parts), PACE.limits.fan_out_round_max_items):
         some = parts[start : start + PACE.limits.fan_out_round_max_items]
         for part, written_on, made_from in (yield from read_parts(some)):
-            _compare_part(part, written_on, made_from, asked.parts[part], comparison)
+            _compare_part(part, written_on, made_from, to_compare.parts[part], comparison)
     return comparison
 
 

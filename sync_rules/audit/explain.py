@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from sync_rules.audit.compare import Asked, Comparison, Drift, compare
+from sync_rules.audit.compare import Comparison, Drift, ToCompare, compare
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions
@@ -140,13 +140,13 @@ def standings(key: ItemKey, item: Item, rules: Rules) -> Work[list[Standing]]:
     found: list[Standing] = []
     for rule in rules.into_target(entity) if entity is not None else ():
         if rule.copies:
-            comparison = yield from compare(Asked(targets=[Target(key, item, (rule,))]))
+            comparison = yield from compare(ToCompare(targets=[Target(key, item, (rule,))]))
             verdict, paths, reason = _verdict(rule, comparison)
             if verdict == "right" and all(get(item, path) is None for path in rule.copies):
                 verdict = "nothing"
             found.append(Standing(rule, paths or rule.copies, rule.source_keys(item), verdict, reason))
     for part in parts_on(key, item, entity, rules):
-        comparison = yield from compare(Asked(parts={part: True}))
+        comparison = yield from compare(ToCompare(parts={part: True}))
         verdict, _, reason = _verdict(part.rule, comparison)
         sources = () if part.source is None else (part.source,)
         found.append(Standing(part.rule, part.rule.copies, sources, verdict, reason, part.element))

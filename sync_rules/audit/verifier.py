@@ -19,13 +19,13 @@ from typing import Any, Final
 
 from sync_rules.audit import ledger_balance
 from sync_rules.audit.compare import (
-    Asked,
     Comparison,
     Difference,
     Subject,
     Sweep,
+    ToCompare,
     Verdict,
-    ask,
+    add_item,
     compare,
     judge,
     look_again,
@@ -326,8 +326,8 @@ def _compare_item(key: ItemKey, rules: Rules, only: frozenset[str], *, mended: b
         return Comparison()
     if item is None:
         raise UserError(f"there is no item {key}")
-    asked = Asked()
-    if not ask(item, rules.tables[key.table], rules, only, asked, alone=True):
+    asked = ToCompare()
+    if not add_item(item, rules.tables[key.table], rules, only, asked, alone=True):
         entity = rules.entity_of(key)
         what = f"is a {entity.name}" if entity else "is of no entity"
         raise UserError(f"no rule that is verified writes {key}: it {what}")

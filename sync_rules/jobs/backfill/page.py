@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from sync_rules.audit.compare import Asked, ask
+from sync_rules.audit.compare import ToCompare, add_item
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, Failure, ItemKey, Outcome
@@ -70,13 +70,13 @@ def process_page(scan: Scan, selection: Selection, bounds: Bounds) -> Work[PageR
 
 def process_items(table: str, images: Sequence[Item], selection: Selection, bounds: Bounds) -> Work[PageResult]:
     """Bring items of a table, read just now, in line."""
-    found = Asked()
+    found = ToCompare()
     count = 0
     of_table = selection.rules.tables[table]
     for item in images:
         key = of_table.key_of(item)
         if key is not None and selection.wanted(key, item):
-            count += ask(item, of_table, selection.rules, selection.names, found)
+            count += add_item(item, of_table, selection.rules, selection.names, found)
     report = yield from pull([Pull(target.key, target.image, target.rules) for target in found.targets], bounds)
     report.add((yield from settle([PartLook(part) for part, counts in found.parts.items() if counts], bounds)))
     others = yield from settle([PartLook(part) for part, counts in found.parts.items() if not counts], bounds)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from sync_rules.audit.compare import Asked, Drift, ask, compare
+from sync_rules.audit.compare import Drift, ToCompare, add_item, compare
 from sync_rules.jobs.backfill.page import Selection, process_all_of, process_keys
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import RecordError
@@ -204,8 +204,8 @@ def _pulled(one: Pull, rule: TargetRule, rules: Rules, bounds: Bounds) -> Work[R
     report = yield from pull([one], bounds)
     (image,) = yield Read((one.key,))
     if image is not None and (rule.deletes(image) or rule.restricts(image)):
-        asked = Asked()
-        ask(image, rules.tables[one.key.table], rules, frozenset([rule.name]), asked)
+        asked = ToCompare()
+        add_item(image, rules.tables[one.key.table], rules, frozenset([rule.name]), asked)
         found = yield from compare(asked)
         if any(different.drift is Drift.ORPHAN for different in found.different):
             report.note(one.key, Unfinished((rule.name,), SOURCE_DELETED))

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.audit.compare import Asked, Comparison, Drift, Verdict, ask, compare, judge, look_again, sweep_page
+from sync_rules.audit.compare import (
+    Comparison,
+    Drift,
+    ToCompare,
+    Verdict,
+    add_item,
+    compare,
+    judge,
+    look_again,
+    sweep_page,
+)
 from sync_rules.language.load import parse_rules
 from sync_rules.model.where import compile_where
 from sync_rules.pipeline.requests import Scan
@@ -96,8 +106,8 @@ def test_compare_leaves_other_rules_and_entities_alone():
     assert (comparison.different, comparison.right, comparison.kept) == ([], {}, {})
     assert len(scene.tap.requests) == 1
     authors = scene.rules.tables["authors"]
-    assert not ask(author_item("a1"), authors, scene.rules, frozenset({RULE}), Asked())
-    assert scene.drive(compare(Asked())).different == []
+    assert not add_item(author_item("a1"), authors, scene.rules, frozenset({RULE}), ToCompare())
+    assert scene.drive(compare(ToCompare())).different == []
 
 
 def test_compare_calls_no_orphan_what_where_does_not_speak_of():
