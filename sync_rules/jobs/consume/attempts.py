@@ -89,7 +89,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AttemptResult:
     """What an attempt came to: records that are finished, batches to try (again) in order, and one that is given up."""
 
     finished: tuple[StreamRecord, ...] = ()
@@ -114,7 +114,7 @@ def first_failed(batch: Batch, answer: Answer) -> int:
     return places[min(known, key=int)] if len(known) == len(reported) else 0
 
 
-def judge(batch: Batch, answer: Answer, *, thrown: bool, settings: MappingSettings, now_ms: int) -> Verdict:
+def evaluate(batch: Batch, answer: Answer, *, thrown: bool, settings: MappingSettings, now_ms: int) -> AttemptResult:
     """What follows from an attempt.
 
     Splitting does not consume the retry quota. A thrown error splits the batch in half; a partial failure splits it at
@@ -124,21 +124,21 @@ def judge(batch: Batch, answer: Answer, *, thrown: bool, settings: MappingSettin
     tried = replace(batch, invokes=batch.invokes + 1)
     place = 0 if thrown else first_failed(batch, answer)
     if place == len(batch.records):
-        return Verdict(finished=batch.records)
+        return AttemptResult(finished=batch.records)
     if place > 0:
         rest = Batch(batch.records[place:], due_ms=now_ms + settings.backoff_ms(1))
-        return Verdict(finished=batch.records[:place], again=(rest,))
+        return AttemptResult(finished=batch.records[:place], again=(rest,))
     if thrown and settings.bisect_on_function_error and len(batch.records) > 1:
         middle = len(batch.records) // 2
         halves = batch.records[:middle], batch.records[middle:]
-        return Verdict(again=tuple(replace(tried, records=half, due_ms=now_ms) for half in halves))
+        return AttemptResult(again=tuple(replace(tried, records=half, due_ms=now_ms) for half in halves))
     if 0 <= settings.maximum_retry_attempts <= batch.retries:
-        return Verdict(dropped=tried)
+        return AttemptResult(dropped=tried)
     retries = batch.retries + 1
-    return Verdict(again=(replace(tried, retries=retries, due_ms=now_ms + settings.backoff_ms(retries)),))
+    return AttemptResult(again=(replace(tried, retries=retries, due_ms=now_ms + settings.backoff_ms(retries)),))
 
 
-def expire(batch: Batch, settings: MappingSettings, now_ms: int) -> Verdict | None:
+def expire(batch: Batch, settings: MappingSettings, now_ms: int) -> AttemptResult | None:
     """Give up the records at the front of a batch that are too old to be sent; None when there are none."""
     if settings.maximum_record_age_seconds < 0:
         return None
@@ -147,11 +147,13 @@ def expire(batch: Batch, settings: MappingSettings, now_ms: int) -> Verdict | No
     if young == 0:
         return None
     rest = (replace(batch, records=batch.records[young:]),) if young < len(batch.records) else ()
-    return Verdict(again=rest, dropped=replace(batch, records=batch.records[:young]), condition="RecordAgeExceeded")
+    return AttemptResult(
+        again=rest, dropped=replace(batch, records=batch.records[:young]), condition="RecordAgeExceeded"
+    )
 
 
 def invocation_record(
-    verdict: Verdict,
+    result: AttemptResult,
     *,
     shard_id: str,
     stream_arn: str,
@@ -161,14 +163,14 @@ def invocation_record(
     now_ms: int,
 ) -> dict[str, Any]:
     """What the on-failure destination is given, in the form S3 gets: with the payload, the whole event as JSON text."""
-    batch = verdict.dropped
+    batch = result.dropped
     assert batch is not None
     invoked = {"statusCode": 200, "executedVersion": "$LATEST", **({"functionError": "Unhandled"} if thrown else {})}
     return {
         "requestContext": {
             "requestId": request_id,
             "functionArn": settings.function_arn,
-            "condition": verdict.condition,
+            "condition": result.condition,
             "approximateInvokeCount": batch.invokes,
         },
         "responseContext": invoked if batch.invokes else None,

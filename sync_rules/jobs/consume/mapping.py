@@ -19,7 +19,15 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, TypeVar
 
 from sync_rules.adapters.streams import IteratorExpiredError, RecordsTrimmedError, ShardGoneError, StreamReader
-from sync_rules.jobs.consume.attempts import Answer, Batch, MappingSettings, Verdict, expire, invocation_record, judge
+from sync_rules.jobs.consume.attempts import (
+    Answer,
+    AttemptResult,
+    Batch,
+    MappingSettings,
+    evaluate,
+    expire,
+    invocation_record,
+)
 from sync_rules.jobs.consume.shards import Lane, ShardProgress, ShardQueue
 from sync_rules.model.errors import StoreError
 
@@ -254,37 +262,37 @@ class EventSourceMapping:
     def _expire(self, attempts: Sequence[Attempt], now_ms: int) -> tuple[list[Attempt], Step]:
         fresh, step = list[Attempt](), Step()
         for attempt in attempts:
-            verdict = expire(attempt.batch, self.settings, now_ms)
-            if verdict is None:
+            result = expire(attempt.batch, self.settings, now_ms)
+            if result is None:
                 fresh.append(attempt)
             else:
-                step += self._settle(attempt, verdict, Tried(str(uuid.uuid4())), now_ms)
+                step += self._file(attempt, result, Tried(str(uuid.uuid4())), now_ms)
         return fresh, step
 
     def _note(self, attempt: Attempt, tried: Tried) -> Step:
         now_ms = self._now_ms()
-        verdict = judge(attempt.batch, tried.answer, thrown=bool(tried.thrown), settings=self.settings, now_ms=now_ms)
+        result = evaluate(attempt.batch, tried.answer, thrown=bool(tried.thrown), settings=self.settings, now_ms=now_ms)
         if tried.thrown:
             self.thrown[tried.thrown] += 1
-        failed = len(verdict.finished) < len(attempt.batch.records)
+        failed = len(result.finished) < len(attempt.batch.records)
         step = Step(batches=1, delivered=len(attempt.batch.records), batches_failed=int(failed))
-        return step + self._settle(attempt, verdict, tried, now_ms)
+        return step + self._file(attempt, result, tried, now_ms)
 
-    def _settle(self, attempt: Attempt, verdict: Verdict, tried: Tried, now_ms: int) -> Step:
+    def _file(self, attempt: Attempt, result: AttemptResult, tried: Tried, now_ms: int) -> Step:
         """Hand over what is given up, then move on: in this order, so that nothing falls between the two."""
-        dropped = verdict.dropped
-        if dropped is not None and not self._hand_over(attempt.shard, verdict, tried, now_ms):
+        dropped = result.dropped
+        if dropped is not None and not self._hand_over(attempt.shard, result, tried, now_ms):
             kept = replace(dropped, due_ms=now_ms + self.settings.retry_max_ms)
-            attempt.lane.settle(replace(verdict, again=(kept, *verdict.again), dropped=None))
+            attempt.lane.replace_tried(replace(result, again=(kept, *result.again), dropped=None))
             return Step(destination_errors=1)
-        attempt.lane.settle(verdict)
+        attempt.lane.replace_tried(result)
         given_up = dropped.records if dropped else ()
-        attempt.shard.finish((*verdict.finished, *given_up))
-        return Step(finished=len(verdict.finished), records_dropped=len(given_up))
+        attempt.shard.finish((*result.finished, *given_up))
+        return Step(finished=len(result.finished), records_dropped=len(given_up))
 
-    def _hand_over(self, shard: ShardQueue, verdict: Verdict, tried: Tried, now_ms: int) -> bool:
+    def _hand_over(self, shard: ShardQueue, result: AttemptResult, tried: Tried, now_ms: int) -> bool:
         record = invocation_record(
-            verdict,
+            result,
             shard_id=shard.shard_id,
             stream_arn=self.stream_arn,
             request_id=tried.request_id,

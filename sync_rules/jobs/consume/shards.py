@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sync_rules.jobs.consume.attempts import Batch, MappingSettings, StreamRecord, Verdict
+from sync_rules.jobs.consume.attempts import AttemptResult, Batch, MappingSettings, StreamRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class Lane:
         self.again.append(Batch(tuple(taken)))
         return self.again[0]
 
-    def settle(self, verdict: Verdict) -> None:
+    def replace_tried(self, result: AttemptResult) -> None:
         """Replace the batch that was tried by what is to be tried next."""
         self.again.popleft()
-        self.again.extendleft(reversed(verdict.again))
+        self.again.extendleft(reversed(result.again))
 
 
 class ShardQueue:
