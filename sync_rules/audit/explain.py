@@ -22,7 +22,7 @@ from sync_rules.rules.rule import EffectRule, Part, PartRule, Rule
 from sync_rules.rules.ruleset import Rules
 
 Does = Literal["push", "pull", "part", "effect"]
-Verdict = Drift | Literal["right", "kept", "nothing"]
+CopyState = Drift | Literal["right", "kept", "nothing"]
 
 
 # ---------------------------------------------------------------- a record
@@ -129,7 +129,7 @@ class Standing:
     rule: Rule
     paths: tuple[Path, ...]
     sources: tuple[ItemKey, ...]
-    verdict: Verdict
+    state: CopyState
     reason: str = ""
     element: str = ""
 
@@ -141,15 +141,15 @@ def standings(key: ItemKey, item: Item, rules: Rules) -> Work[list[Standing]]:
     for rule in rules.into_target(entity) if entity is not None else ():
         if rule.copies:
             comparison = yield from compare(ToCompare(targets=[Target(key, item, (rule,))]))
-            verdict, paths, reason = _verdict(rule, comparison)
-            if verdict == "right" and all(get(item, path) is None for path in rule.copies):
-                verdict = "nothing"
-            found.append(Standing(rule, paths or rule.copies, rule.source_keys(item), verdict, reason))
+            state, paths, reason = _state(rule, comparison)
+            if state == "right" and all(get(item, path) is None for path in rule.copies):
+                state = "nothing"
+            found.append(Standing(rule, paths or rule.copies, rule.source_keys(item), state, reason))
     for part in parts_on(key, item, entity, rules):
         comparison = yield from compare(ToCompare(parts={part: True}))
-        verdict, _, reason = _verdict(part.rule, comparison)
+        state, _, reason = _state(part.rule, comparison)
         sources = () if part.source is None else (part.source,)
-        found.append(Standing(part.rule, part.rule.copies, sources, verdict, reason, part.element))
+        found.append(Standing(part.rule, part.rule.copies, sources, state, reason, part.element))
     return found
 
 
@@ -166,7 +166,7 @@ def parts_on(key: ItemKey, item: Item, entity: Entity | None, rules: Rules) -> l
     ]
 
 
-def _verdict(rule: Rule, comparison: Comparison) -> tuple[Verdict, tuple[Path, ...], str]:
+def _state(rule: Rule, comparison: Comparison) -> tuple[CopyState, tuple[Path, ...], str]:
     for difference in comparison.different:
         return difference.drift, difference.paths, difference.reason
     return "kept" if comparison.kept[rule.name] else "right", (), ""
