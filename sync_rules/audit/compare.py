@@ -120,7 +120,7 @@ class Verdict(Enum):
     UNSURE = "unsure"  # the same wrong copy, but its source changed since: that record may be on its way
 
 
-def judge(before: Difference, now: Difference) -> Verdict:
+def second_verdict(before: Difference, now: Difference) -> Verdict:
     """The verdict on a difference that the next look finds again."""
     if now.held != before.held:
         return Verdict.LAG
@@ -190,7 +190,7 @@ def add_item(
 
 
 def look_again(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
-    """The next look at what differed: consistent images first, their sources then. `judge` says what it means."""
+    """The next look at what differed: consistent images first, their sources then. `second_verdict` says what it means."""
     names: dict[ItemKey, set[str]] = {}
     to_compare = ToCompare()
     for difference in found:

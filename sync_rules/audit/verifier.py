@@ -27,8 +27,8 @@ from sync_rules.audit.compare import (
     Verdict,
     add_item,
     compare,
-    judge,
     look_again,
+    second_verdict,
     sweep_page,
 )
 from sync_rules.audit.findings import Finding, Share, Tally
@@ -301,7 +301,7 @@ class Verifier:
             before = {one.subject: one for one in some}
             judged: dict[Verdict, list[Difference]] = {verdict: [] for verdict in Verdict}
             for one in comparison.different:
-                judged[judge(before[one.subject], one)].append(one)
+                judged[second_verdict(before[one.subject], one)].append(one)
             waiting = [] if last else judged[Verdict.UNSURE]
             drifted = judged[Verdict.DRIFT] + (judged[Verdict.UNSURE] if last else [])
             unsure += waiting
