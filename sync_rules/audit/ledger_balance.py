@@ -82,7 +82,7 @@ def still(table: Table, rules: Sequence[TallyRule], found: Mapping[Slot, Books])
     return {slot: books for slot, books in found.items() if again.get(slot) == books}
 
 
-def mend(slot: Slot, books: Books) -> Work[bool]:
+def repair_total(slot: Slot, books: Books) -> Work[bool]:
     """Put a total right, if it still is what it was. Says whether it was done."""
     key, at = slot
     (item,) = yield Read((key,))

@@ -44,7 +44,7 @@ from sync_rules.rules.order import Step, cascade, swept_tables
 from sync_rules.rules.ruleset import Rules
 
 
-def mend(drifted: Sequence[Difference], rules: Rules) -> Work[frozenset[Subject]]:
+def repair(drifted: Sequence[Difference], rules: Rules) -> Work[frozenset[Subject]]:
     """Pull what drifted. Returns the subjects that are not right afterwards, those that no pull can mend among them.
 
     What is another copy of another truth by then was mended, and its source has changed since: that is lag.
@@ -148,9 +148,9 @@ class Verifier:
                 self._note(page.comparison)
             self._on_progress(self.tally, f"scanning {pages[0][0].table}")
             if len(self._candidates) >= CANDIDATES_MAX:
-                yield from self._settle()
+                yield from self._second_look()
         self._scanned |= set(tables)
-        yield from self._settle()
+        yield from self._second_look()
 
     def add_up(self, names: frozenset[str]) -> Iterator[Finding]:
         """The totals of the ledgers that these rules keep. Raises StoreError."""
@@ -167,7 +167,7 @@ class Verifier:
         def look(names: frozenset[str]) -> Iterator[Finding]:
             mended = self.tally.repaired.total() > 0
             self._note(run_work(_compare_item(key, self._rules, names, mended=mended), self._world))
-            yield from self._settle()
+            yield from self._second_look()
 
         self.tally.items += 1
         entity = self._rules.entity_of(key)
@@ -191,7 +191,7 @@ class Verifier:
                 slots |= {slot: one for one in some.values() if (slot := slot_of(one)) is not None}
                 yield from self._look_at([one for one in some.values() if slot_of(one) is None], first=first)
                 self._on_progress(self.tally, "looking at what the report lists")
-            yield from self._settle()
+            yield from self._second_look()
             yield from self._balance(names, slots, first=first)
 
         looked: set[frozenset[str]] = set()
@@ -206,11 +206,11 @@ class Verifier:
         right = [self.tally.came_right(one) for one in some if one.subject not in differing]
         yield from right if first else ()
         if self._repair:
-            yield from self._mend(comparison.different)
+            yield from self._repair_drift(comparison.different)
         else:
             self._note(Comparison(different=comparison.different))
             if len(self._candidates) >= CANDIDATES_MAX:
-                yield from self._settle()
+                yield from self._second_look()
 
     def _in_order(self, names: frozenset[str], look: Look) -> Iterator[Finding]:
         """Look with these rules: all at once, or, when each look may mend something, step by step down the cascade."""
@@ -264,7 +264,7 @@ class Verifier:
             if found:
                 self._wait(self._grace_seconds, f"{len(found)} differ")
             for slot, books in run_work(still(table, tallies, found), world).items() if found else ():
-                mended = self._repair and run_work(ledger_balance.mend(slot, books), self._world)
+                mended = self._repair and run_work(ledger_balance.repair_total(slot, books), self._world)
                 yield self.tally.found(as_difference(slot, books), repaired=mended)
 
     def _note(self, comparison: Comparison) -> None:
@@ -278,7 +278,7 @@ class Verifier:
             self._on_progress(self.tally, f"{why}; looking again in {seconds:.0f} s to tell lag from drift")
             self._sleep(seconds)
 
-    def _settle(self) -> Iterator[Finding]:
+    def _second_look(self) -> Iterator[Finding]:
         """The second look at what differed, and the third at what that could not tell."""
         found = list({one.subject: one for one in self._candidates}.values())  # a part is seen from both its sides
         self._candidates = []
@@ -307,15 +307,15 @@ class Verifier:
             unsure += waiting
             self.tally.lag.update(one.rule for one in some)
             self.tally.lag.subtract(one.rule for one in (*drifted, *waiting))
-            yield from self._mend(drifted)
+            yield from self._repair_drift(drifted)
             self._on_progress(self.tally, "looking again")
         return unsure
 
-    def _mend(self, drifted: Sequence[Difference]) -> Iterator[Finding]:
+    def _repair_drift(self, drifted: Sequence[Difference]) -> Iterator[Finding]:
         """Mend what drifted, if asked for, and say of each whether it is right now."""
         unmended: Collection[object] = {one.subject for one in drifted}
         if self._repair and drifted:
-            unmended = run_work(mend(drifted, self._rules), self._world)
+            unmended = run_work(repair(drifted, self._rules), self._world)
         for one in drifted:
             yield self.tally.found(one, repaired=one.subject not in unmended)
 

@@ -65,14 +65,14 @@ def blind() -> Iterator[None]:
     """A repair writes what the sweep found to be right, whatever has happened since."""
     with remembered() as found:
 
-        def mend(drifted: Any, rules: Any) -> Work:
+        def repair(drifted: Any, rules: Any) -> Work:
             mine = [one for one in drifted if (one.rule, one.target) in found]
             for one in mine:
                 update = update_of(one.target, *found[one.rule, one.target], ())
                 yield Apply((replace(update, guard=(target_exists(one.target),)),))
-            return (yield from verifier.mend([one for one in drifted if one not in mine], rules))
+            return (yield from verifier.repair([one for one in drifted if one not in mine], rules))
 
-        with patch.object(verifier, "mend", mend):
+        with patch.object(verifier, "repair", repair):
             yield
 
 
@@ -84,7 +84,7 @@ def blind_at_once() -> Iterator[None]:
     def looking(self: Any, found: Any, **more: Any) -> Any:
         if not self._repair:
             return (yield from original(self, found, **more))
-        yield from self._mend(found)
+        yield from self._repair_drift(found)
         return []
 
     with blind(), patch.object(Verifier, "_look_again", looking):
@@ -103,14 +103,14 @@ def creating() -> Iterator[None]:
                     comparison.different.append(one)
             return comparison
 
-        def mend(drifted: Any, rules: Any) -> Work:
+        def repair(drifted: Any, rules: Any) -> Work:
             for one in drifted:
                 if (one.rule, one.target) in found and (yield Read((one.target,))) == (None,):
                     update = update_of(one.target, *found[one.rule, one.target], ())
                     yield Apply((replace(update, guard=ALWAYS),))
-            return (yield from verifier.mend(drifted, rules))
+            return (yield from verifier.repair(drifted, rules))
 
-        with patch.object(verifier, "look_again", gone_too), patch.object(verifier, "mend", mend):
+        with patch.object(verifier, "look_again", gone_too), patch.object(verifier, "repair", repair):
             yield
 
 
@@ -142,15 +142,15 @@ def one_look(found: Any, _rules: Any) -> Work:
 @contextmanager
 def orphans_deleted() -> Iterator[None]:
     """A repair deletes what has lost its source."""
-    original = verifier.mend
+    original = verifier.repair
 
-    def mend(drifted: Any, rules: Any) -> Work:
+    def repair(drifted: Any, rules: Any) -> Work:
         for one in drifted:
             if one.drift is Drift.ORPHAN and not one.mendable:
                 yield Apply((Transaction((Delete(one.target, (target_exists(one.target),)),)),))
         return (yield from original(drifted, rules))
 
-    with patch.object(verifier, "mend", mend):
+    with patch.object(verifier, "repair", repair):
         yield
 
 
@@ -230,7 +230,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "verify: repair without guard": Mutation(repair_unguarded, VERIFIES),
     "verify: no second look": Mutation(replacing(verifier, "look_again", one_look), VERIFIES),
     "verify: repair deletes orphans": Mutation(orphans_deleted, VERIFIES),
-    "verify: nothing mended": Mutation(replacing(verifier, "mend", nothing_mended), VERIFIES),
+    "verify: nothing mended": Mutation(replacing(verifier, "repair", nothing_mended), VERIFIES),
     "verify: no cascade": Mutation(replacing(verifier, "cascade", all_at_once), VERIFIES),
     "verify: one round": Mutation(replacing(verifier, "cascade", one_round(verifier.cascade)), LEVELS),
     "verify: totals not added up": Mutation(replacing(verifier, "unbalanced", never_added_up), BOOKED),

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync_rules.audit import ledger_balance
-from sync_rules.audit.ledger_balance import ledgers, mend, still, unbalanced
+from sync_rules.audit.ledger_balance import ledgers, repair_total, still, unbalanced
 from sync_rules.language.load import parse_rules
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Apply, Scan
@@ -83,7 +83,9 @@ def test_balance_puts_a_total_right():
     corrupt(scene, "spent/T/USER#1", "n", None)
     ((table, tallies),) = ledgers(scene.rules, frozenset(scene.rules.rules))
     found = scene.drive(unbalanced(table, tallies))
-    assert all(scene.drive(mend(slot, books)) for slot, books in scene.drive(still(table, tallies, found)).items())
+    assert all(
+        scene.drive(repair_total(slot, books)) for slot, books in scene.drive(still(table, tallies, found)).items()
+    )
     assert unversioned(scene) == before
     assert off(scene) == {}
 
@@ -95,7 +97,7 @@ def test_balance_does_not_mend_a_total_that_was_added_to_meanwhile():
     ((table, tallies),) = ledgers(scene.rules, frozenset(scene.rules.rules))
     ((slot, books),) = scene.drive(unbalanced(table, tallies)).items()
     corrupt(scene, "spent/T/USER#1", "v", n(7))
-    assert not scene.drive(mend(slot, books))
+    assert not scene.drive(repair_total(slot, books))
     assert scene.drive(still(table, tallies, {slot: books})) == {}
 
 
@@ -114,7 +116,7 @@ def test_balance_leaves_what_is_at_work():
     scene.rest()
     assert scene.drive(still(table, tallies, found)) == {}
     ((slot, books),) = found.items()
-    assert not scene.drive(mend(slot, books))
+    assert not scene.drive(repair_total(slot, books))
     again = scene.drive(unbalanced(table, tallies))
 
     def quicker(request):
@@ -123,7 +125,7 @@ def test_balance_leaves_what_is_at_work():
             corrupt(scene, "spent/T/USER#1", "n", n(1))
 
     scene.tap.before = quicker
-    assert not scene.drive(mend(slot, again[slot]))
+    assert not scene.drive(repair_total(slot, again[slot]))
     assert scene.item(slot[0])["n"] == n(1)
 
 

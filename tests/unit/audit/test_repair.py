@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sync_rules.audit.compare import look_again, sweep_page
-from sync_rules.audit.verifier import mend
+from sync_rules.audit.verifier import repair
 from sync_rules.model.items import ItemKey
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Apply, Read, Scan
@@ -26,7 +26,7 @@ def found(scene: Scene, table: str = "books"):
 
 
 def left(scene: Scene, drifted) -> set[ItemKey]:
-    return {target for _, target, _ in scene.drive(mend(drifted, scene.rules))}
+    return {target for _, target, _ in scene.drive(repair(drifted, scene.rules))}
 
 
 def test_repair_writes_what_the_source_says_now():
