@@ -41,7 +41,7 @@ from sync_rules.cli.account import (
 )
 from sync_rules.cli.commands.failures import Given, asked_titles
 from sync_rules.jobs.account.protocol import as_here
-from sync_rules.jobs.account.redrive import UNITS, told, total
+from sync_rules.jobs.account.redrive import UNITS, total, unit_documents
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.jobs.redrive.redriver import Left, Redriver, Tally
 from sync_rules.language.load import load_rules
@@ -68,17 +68,17 @@ def redrive_in_account(
     """Start it and watch it to its end; then what became of the entries. Exit codes as the command's."""
     name = account.machine.start(VERB, {"rules": sorted(titles or ()), **as_here(rules)})
     if detach:
-        return left_alone(account, name, lambda: told(account.state, name, UNITS))
+        return left_alone(account, name, lambda: unit_documents(account.state, name, UNITS))
     console = Console(stderr=True)
     with console.status("redriving", spinner="dots") as status:
 
         def look() -> None:
-            tally = total(told(account.state, name, UNITS).values())
+            tally = total(unit_documents(account.state, name, UNITS).values())
             status.update(f"{name}: {tally.done:,} put through, {tally.written:,} written")
 
         ended = account.machine.watch(name, look)
     done = ended.well()
-    tally = total(told(account.state, name, UNITS).values())
+    tally = total(unit_documents(account.state, name, UNITS).values())
     queue = account.stack.output("FailuresQueueUrl")
     print(json.dumps(asdict(tally)) if as_json else summary(tally, queue))
     if not done:

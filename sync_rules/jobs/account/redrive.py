@@ -137,7 +137,7 @@ class RedriveWork:
         return self._remaining_ms() - TIME_RESERVED_MS
 
     def end(self, run: Body) -> Answer:
-        found = told(self._state, run["execution"], self._places)
+        found = unit_documents(self._state, run["execution"], self._places)
         left = [
             (unit, of_unit.get("reason") or "NotFinished")
             for unit in sorted(self._places)
@@ -159,7 +159,7 @@ def document_of(execution: str, unit: str) -> str:
     return f"redrive/{execution}/{unit}"
 
 
-def told(state: SharedState, execution: str, units: Any) -> dict[str, dict[str, Any]]:
+def unit_documents(state: SharedState, execution: str, units: Any) -> dict[str, dict[str, Any]]:
     """What became of each place so far. Raises StoreError."""
     names = {document_of(execution, unit): unit for unit in units}
     return {names[name]: body for name, body in state.load_many(names).items()}

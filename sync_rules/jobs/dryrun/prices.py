@@ -81,13 +81,13 @@ def read_prices(path: Path, region: str) -> Prices:
     try:
         prices = Prices.model_validate(body)
     except ValidationError as error:
-        raise UserError("\n".join(f"{path}{line}" for line in _told(error))) from error
+        raise UserError("\n".join(f"{path}{line}" for line in _problems(error))) from error
     if region not in prices.regions:
         raise UserError(f"{path} · regions: {unknown('region', region, prices.regions)}")
     return prices
 
 
-def _told(error: ValidationError) -> Iterable[str]:
+def _problems(error: ValidationError) -> Iterable[str]:
     """Each thing that is wrong: the road to it, and what was expected there."""
     for one in error.errors(include_url=False, include_input=False):
         road = "".join(f" · {part}" for part in one["loc"])
