@@ -190,7 +190,7 @@ def add_item(
 
 
 def look_again(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
-    """The next look at what differed: consistent images first, their sources then. `second_verdict` says what it means."""
+    """The next look at what differed: consistent images first, their sources then. See `second_verdict`."""
     names: dict[ItemKey, set[str]] = {}
     to_compare = ToCompare()
     for difference in found:

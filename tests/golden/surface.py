@@ -42,7 +42,7 @@ from sync_rules.jobs.backfill.progress import unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.scope import Scope
 from sync_rules.jobs.backfill.segments import segments
-from sync_rules.jobs.consume.attempts import Batch, MappingSettings, StreamRecord, Verdict, invocation_record
+from sync_rules.jobs.consume.attempts import AttemptResult, Batch, MappingSettings, StreamRecord, invocation_record
 from sync_rules.jobs.consume.checkpoint import Checkpoint, load, save, stored
 from sync_rules.jobs.consume.queue import Pending
 from sync_rules.jobs.consume.shards import ShardProgress
@@ -317,12 +317,12 @@ def records() -> list[dict[str, Any]]:
     ]
 
 
-def given_up() -> list[Verdict]:
+def given_up() -> list[AttemptResult]:
     bodies = records()
     some = tuple(StreamRecord(str(100 + n), body, "k", 10, AT_MS, AT_MS) for n, body in enumerate(bodies[:2]))
     return [
-        Verdict(dropped=Batch(some, invokes=11)),
-        Verdict(dropped=Batch(some[:1]), condition="RecordAgeExceeded"),
+        AttemptResult(dropped=Batch(some, invokes=11)),
+        AttemptResult(dropped=Batch(some[:1]), condition="RecordAgeExceeded"),
     ]
 
 

@@ -104,20 +104,20 @@ def item_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
 
 def _standing_row(one: Standing) -> Row:
     paths = [show_path(path) for path in one.paths]
-    verdict = one.verdict.value if isinstance(one.verdict, Drift) else one.verdict
+    state = one.state.value if isinstance(one.state, Drift) else one.state
     row = {
         "rule": one.rule.name,
         "kind": one.rule.kind,
         "paths": paths,
         "element": one.element or None,
         "sources": [_key(source) for source in one.sources],
-        "is": verdict,
+        "is": state,
         "reason": one.reason or None,
     }
     what = f"element {one.element} of {', '.join(paths)}" if one.element else ", ".join(paths) or "the whole item"
     made_of = ", ".join(map(printable, one.sources)) or _made_of(one.rule)
     why = f" ({one.reason})" if one.reason else ""
-    return row, f"  {what}: {SAID.get(verdict, verdict)}{why} · from {made_of} · rule {one.rule.title}"
+    return row, f"  {what}: {SAID.get(state, state)}{why} · from {made_of} · rule {one.rule.title}"
 
 
 SAID = {

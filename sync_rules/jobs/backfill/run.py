@@ -45,8 +45,8 @@ class BackfillRun:
 
     `before_write` is told the units of each write before it is made, and may wait, and so may `budget`; `on_page` is
     called with the totals so far at the start of each round and after each page; `stopping` is asked before each page
-    and each few writes. Meanwhile `position` in `steps` says where it is, and `before` what it came to before that. `name`
-    is the run's own.
+    and each few writes. Meanwhile `position` in `steps` says where it is, and `before` holds the totals at its start.
+    `name` is the run's own.
     """
 
     def __init__(

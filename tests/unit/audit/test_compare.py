@@ -11,8 +11,8 @@ from sync_rules.audit.compare import (
     Verdict,
     add_item,
     compare,
-    judge,
     look_again,
+    second_verdict,
     sweep_page,
 )
 from sync_rules.language.load import parse_rules
@@ -139,7 +139,7 @@ def test_compare_judges_by_what_happened_between_two_looks(meanwhile, verdict):
     for table, item in meanwhile.items():
         scene.put(table, item)
     (now,) = scene.drive(look_again([before], scene.rules)).different
-    assert judge(before, now) is verdict
+    assert second_verdict(before, now) is verdict
 
 
 def test_compare_takes_sets_and_maps_without_their_order():
@@ -161,7 +161,7 @@ def test_compare_an_orphan_is_not_saved_by_a_new_copy():
     (before,) = sweep(scene).different
     scene.put("books", {**RIGHT, "author_id": s("gone"), "author_name": s("y")})
     (now,) = scene.drive(look_again([before], scene.rules)).different
-    assert judge(before, now) is Verdict.DRIFT
+    assert second_verdict(before, now) is Verdict.DRIFT
 
 
 def test_compare_keeps_no_value_in_a_difference():
@@ -265,7 +265,7 @@ def test_compare_a_stuck_part_stays_stuck_whatever_else_happens():
     (before,) = swept(scene).different
     scene.there("shop", {**ADA, "orders": s("no set"), "visits": n(2)})
     (now,) = scene.drive(look_again([before], scene.rules)).different
-    assert (before.drift, judge(before, now)) == (Drift.STUCK, Verdict.DRIFT)
+    assert (before.drift, second_verdict(before, now)) == (Drift.STUCK, Verdict.DRIFT)
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_compare_judges_an_element_by_its_edge_alone(meanwhile, verdict):
     (before,) = swept(scene).different
     meanwhile(scene)
     now = [one for one in scene.drive(look_again([before], scene.rules)).different if one.subject == before.subject]
-    assert [judge(before, one) for one in now] == [verdict]
+    assert [second_verdict(before, one) for one in now] == [verdict]
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_compare_an_element_whose_edge_goes_has_not_been_touched():
     (before,) = swept(scene).different
     scene.memory.delete(scene.at("shop", "USER#1", "ORDER#a"))
     (now,) = scene.drive(look_again([before], scene.rules)).different
-    assert (before.drift, now.drift, judge(before, now)) == (Drift.EXTRA, Drift.ORPHAN, Verdict.UNSURE)
+    assert (before.drift, now.drift, second_verdict(before, now)) == (Drift.EXTRA, Drift.ORPHAN, Verdict.UNSURE)
 
 
 def test_compare_keeps_no_value_of_a_part():

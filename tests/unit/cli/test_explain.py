@@ -61,7 +61,7 @@ class Shop:
 
     def told(self, key: ItemKey) -> dict[str, Any]:
         """By rule, what is said of an item."""
-        return {one.rule.name: one.verdict for one in run_work(standings(key, self.item(key), self.rules), self.world)}
+        return {one.rule.name: one.state for one in run_work(standings(key, self.item(key), self.rules), self.world)}
 
     def uses(self, key: ItemKey) -> list[tuple[str, ItemKey]]:
         return [(use.rule.name, use.target) for use in where_used(key, self.rules, self.store)]
@@ -126,8 +126,8 @@ def test_what_stands_on_an_item_is_right_or_named_by_its_drift(shop):
     shop.store.update(shop.ada, removes=[("head",)], adds=[(("orders",), {"SS": ["99"]})])
     assert shop.told(shop.order)["names"] is Drift.WRONG
     told = run_work(standings(shop.ada, shop.item(shop.ada), shop.rules), shop.world)
-    assert {one.rule.name for one in told if one.verdict is Drift.MISSING} == {"heads"}
-    assert [one.element for one in told if one.verdict in (Drift.EXTRA, Drift.ORPHAN)] == ["99"]
+    assert {one.rule.name for one in told if one.state is Drift.MISSING} == {"heads"}
+    assert [one.element for one in told if one.state in (Drift.EXTRA, Drift.ORPHAN)] == ["99"]
 
 
 def test_what_stands_on_an_item_names_the_item_it_came_from(shop):
