@@ -10,7 +10,7 @@ from random import Random
 from sync_rules.adapters.state import MemoryState
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.model.errors import SyncRulesError
-from sync_rules.pipeline.messages import decode_bytes, encode_bytes
+from sync_rules.model.json_bytes import tagged, untagged
 
 LOOPS_MAX = 500
 TRIES = 3
@@ -28,7 +28,7 @@ class SharedMemory(MemoryState):
         self.before: Callable[[str], object] = lambda _name: None
 
     def load(self, name):
-        return json.loads(json.dumps(self.documents.get(name), default=encode_bytes), object_hook=decode_bytes)
+        return json.loads(json.dumps(self.documents.get(name), default=tagged), object_hook=untagged)
 
     def save(self, name, body):
         self.before(name)
@@ -45,7 +45,7 @@ class SharedMemory(MemoryState):
 
 
 def _through_json(body):
-    return json.loads(json.dumps(body, default=encode_bytes), object_hook=decode_bytes)
+    return json.loads(json.dumps(body, default=tagged), object_hook=untagged)
 
 
 class Machine:

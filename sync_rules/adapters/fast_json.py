@@ -9,11 +9,12 @@ Answers with binary values, which have to be decoded, and errors are left to bot
 
 from __future__ import annotations
 
-import base64
 import json
 import threading
 from contextlib import suppress
 from typing import Any, Final
+
+from sync_rules.model.json_bytes import base64_of
 
 # The requests that may have many values in them, and the answers; in these there are no other shapes than attribute
 # values, numbers, text and booleans.
@@ -45,7 +46,7 @@ class _Requests:
 
     def set_aside(self, params: dict[str, Any], context: dict[str, Any], **_: Any) -> dict[str, Any] | None:
         """The parameters botocore is left to write: those given, for None, or their shapes, with nothing in them."""
-        context[BODY] = json.dumps(params, separators=(",", ":"), default=_in_json).encode()
+        context[BODY] = json.dumps(params, separators=(",", ":"), default=base64_of).encode()
         return {name: type(value)() for name, value in params.items()} if self.proven else None
 
     def put_back(self, params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
@@ -54,11 +55,6 @@ class _Requests:
             params["body"] = context[BODY]
         else:
             self.proven = json.loads(params["body"]) == json.loads(context.get(BODY, b"{}"))
-
-
-def _in_json(value: bytes) -> str:
-    """A binary value, as DynamoDB's JSON has it."""
-    return base64.b64encode(value).decode()
 
 
 def _set_aside(response_dict: dict[str, Any], **_: Any) -> None:

@@ -19,7 +19,7 @@ from tenacity import Retrying
 from sync_rules.adapters import aws
 from sync_rules.adapters.files import replacing
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.pipeline.messages import decode_bytes, encode_bytes
+from sync_rules.model.json_bytes import tagged, untagged
 
 Body = Mapping[str, Any]  # JSON-ready
 APPLIED: Final = "applied"  # the document of the rules that were brought in line: {name: fingerprint}, and AT
@@ -87,7 +87,7 @@ class FileState:
 
     def _read(self) -> dict[str, dict[str, Any]]:
         try:
-            found = json.loads(self.path.read_bytes(), object_hook=decode_bytes)
+            found = json.loads(self.path.read_bytes(), object_hook=untagged)
         except FileNotFoundError:
             return {}
         except OSError as error:
@@ -104,7 +104,7 @@ class FileState:
     def _write(self) -> None:
         try:
             with replacing(self.path) as file:
-                file.write(json.dumps(self._documents, default=encode_bytes, indent=1, sort_keys=True).encode())
+                file.write(json.dumps(self._documents, default=tagged, indent=1, sort_keys=True).encode())
         except OSError as error:
             raise StoreError("StateNotWritten", f"{self.path}: {error.strerror}") from error
 
@@ -120,10 +120,10 @@ class TableState:
     def load(self, name: str) -> dict[str, Any] | None:
         answer = self._ask(self._client.get_item, Key=self._key(name), ConsistentRead=True)
         text = answer.get("Item", {}).get("document", {}).get("S")
-        return None if text is None else dict(json.loads(text, object_hook=decode_bytes))
+        return None if text is None else dict(json.loads(text, object_hook=untagged))
 
     def save(self, name: str, body: Body) -> None:
-        document = json.dumps(body, default=encode_bytes, separators=(",", ":"), sort_keys=True)
+        document = json.dumps(body, default=tagged, separators=(",", ":"), sort_keys=True)
         self._ask(self._client.put_item, Item={**self._key(name), "document": {"S": document}})
 
     def remove(self, name: str) -> None:
@@ -212,7 +212,7 @@ class SharedTable(TableState):
         except StoreError as error:
             if error.reason != "ConditionalCheckFailedException":
                 raise
-            wanted: dict[str, Any] = json.loads(item["document"]["S"], object_hook=decode_bytes)
+            wanted: dict[str, Any] = json.loads(item["document"]["S"], object_hook=untagged)
             return self.load(name) == wanted  # it was saved, and not told
         return True
 
@@ -225,7 +225,7 @@ class SharedTable(TableState):
             answer = self._batch(asked)
             for item in answer.get("Responses", {}).get(self._table_name, ()):
                 name = item["id"]["S"].removeprefix(PREFIX)
-                found[name] = dict(json.loads(item["document"]["S"], object_hook=decode_bytes))
+                found[name] = dict(json.loads(item["document"]["S"], object_hook=untagged))
             wanted += answer.get("UnprocessedKeys", {}).get(self._table_name, {}).get("Keys", [])
         return found
 
@@ -244,7 +244,7 @@ class SharedTable(TableState):
 
 
 def _text(body: Body) -> str:
-    return json.dumps(body, default=encode_bytes, separators=(",", ":"), sort_keys=True)
+    return json.dumps(body, default=tagged, separators=(",", ":"), sort_keys=True)
 
 
 class LeasedState:

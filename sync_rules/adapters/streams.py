@@ -7,7 +7,6 @@ spelled PrincipalId and Type here and principalId and type there, and only the e
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from sync_rules.adapters import aws
 from sync_rules.model.errors import RecordError, StoreError, SyncRulesError
+from sync_rules.model.json_bytes import base64_of
 from sync_rules.pipeline.failed_entries import Span
 from sync_rules.pipeline.records import position_of
 
@@ -153,7 +153,7 @@ def as_event_record(record: Mapping[str, Any], stream_arn: str) -> dict[str, Any
 def as_json(value: Any) -> Any:
     """Attribute values as JSON has them: bytes become base64 text, everything else stays."""
     if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
+        return base64_of(value)
     if isinstance(value, Mapping):
         return {name: as_json(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple, set)):

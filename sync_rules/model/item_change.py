@@ -5,15 +5,15 @@ Law: one change has one identity, however often and by whatever road its record 
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from sync_rules.model.items import Call, Change
-from sync_rules.model.python_values import natives
+from sync_rules.model.json_bytes import canonical
+from sync_rules.model.python_values import plain_of
+from sync_rules.model.values import Item
 
 When = Literal["created", "changed", "deleted"]
 
@@ -48,12 +48,16 @@ def item_change(call: Call) -> ItemChange:
     return ItemChange(
         rule=call.rule,
         table=change.key.table,
-        key=natives(change.key.attributes()),
-        old=None if change.old is None else natives(change.old),
-        new=None if change.new is None else natives(change.new),
+        key=_plain(change.key.attributes()),
+        old=None if change.old is None else _plain(change.old),
+        new=None if change.new is None else _plain(change.new),
         expired=change.expired,
         id=f"{call.rule}:{change.key.table}:{identity(change)}",
     )
+
+
+def _plain(item: Item) -> dict[str, Any]:
+    return {name: plain_of(value) for name, value in item.items()}
 
 
 def identity(change: Change) -> str:
@@ -65,15 +69,4 @@ def identity(change: Change) -> str:
     if change.position and change.in_order:
         return f"{change.position}-{change.key.digest()}"
     said = [change.key.attributes(), change.old, change.new, change.created_ms]
-    return hashlib.sha256(as_json(said).encode()).hexdigest()
-
-
-def as_json(value: object) -> str:
-    """DynamoDB's own JSON on one line, binaries as base64, the same text for the same value."""
-    return json.dumps(value, default=_as_base64, separators=(",", ":"), sort_keys=True)
-
-
-def _as_base64(value: object) -> str:
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    raise TypeError(type(value).__name__)
+    return hashlib.sha256(canonical(said).encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""Values as applications have them, and as DynamoDB's client has them.
+"""Attribute values as plain Python values, and back.
 
-Law: exact both ways. A number is a Decimal of just the digits that are stored, binary is bytes, a set is a set; a float
-is refused.
+Invariant: `plain_of` and `raw_of` are exact. A number is a Decimal of just the digits that are stored, binary is bytes,
+a set is a set; a float is refused. `jmespath_value` is not exact, and only for conditions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from sync_rules.model.errors import UserError
 from sync_rules.model.numbers import respelt
-from sync_rules.model.values import AttributeValue, Item
+from sync_rules.model.values import AttributeValue
 
 
 def plain_of(value: AttributeValue) -> Any:
@@ -37,6 +37,30 @@ def plain_of(value: AttributeValue) -> Any:
         case "M":
             return {name: plain_of(inner) for name, inner in content.items()}
     return content
+
+
+def jmespath_value(value: AttributeValue) -> Any:
+    """A raw value as JMESPath can compare it: numbers become int or float, sets become sorted lists."""
+    ((kind, content),) = value.items()
+    match kind:
+        case "N":
+            return _comparable(content)
+        case "NS":
+            return sorted(_comparable(number) for number in content)
+        case "SS" | "BS":
+            return sorted(content)
+        case "M":
+            return {name: jmespath_value(inner) for name, inner in content.items()}
+        case "L":
+            return [jmespath_value(inner) for inner in content]
+        case "NULL":
+            return None
+    return content
+
+
+def _comparable(text: str) -> int | float:
+    number = Decimal(text)
+    return int(number) if number == number.to_integral_value() else float(number)
 
 
 def raw_of(value: Any) -> AttributeValue:
@@ -81,27 +105,3 @@ def _number(number: Decimal) -> str:
     if text is None:
         raise UserError("a number of more than 38 digits, or out of range, is none that DynamoDB holds")
     return text
-
-
-def natives(item: Item) -> dict[str, Any]:
-    """An item as plain Python."""
-    return {name: native(value) for name, value in item.items()}
-
-
-def native(value: AttributeValue) -> Any:
-    """A value as plain Python: numbers to the last digit, sets as sets, binaries as bytes."""
-    ((kind, content),) = value.items()
-    match kind:
-        case "N":
-            return Decimal(content)
-        case "NS":
-            return {Decimal(number) for number in content}
-        case "SS" | "BS":
-            return set(content)
-        case "M":
-            return natives(content)
-        case "L":
-            return [native(inner) for inner in content]
-        case "NULL":
-            return None
-    return content

@@ -121,30 +121,6 @@ def standing(item: Item, path: Path) -> str:
     return "nothing" if value is None else "a map" if "M" in value else "something else"
 
 
-def plain(value: AttributeValue) -> Any:
-    """A value as plain Python, for expressions only: numbers become int or float, sets become sorted lists."""
-    ((kind, content),) = value.items()
-    match kind:
-        case "N":
-            return _plain_number(content)
-        case "NS":
-            return sorted(_plain_number(number) for number in content)
-        case "SS" | "BS":
-            return sorted(content)
-        case "M":
-            return {name: plain(inner) for name, inner in content.items()}
-        case "L":
-            return [plain(inner) for inner in content]
-        case "NULL":
-            return None
-    return content
-
-
-def _plain_number(text: str) -> int | float:
-    number = Decimal(text)
-    return int(number) if number == number.to_integral_value() else float(number)
-
-
 def nest(path: Path, value: AttributeValue) -> AttributeValue:
     """The value wrapped in one map per path segment: ("a", "b"), v gives {"M": {"a": {"M": {"b": v}}}}."""
     for name in reversed(path):

@@ -17,7 +17,8 @@ from jmespath.exceptions import JMESPathError
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
-from sync_rules.model.values import Item, Path, plain
+from sync_rules.model.python_values import jmespath_value
+from sync_rules.model.values import Item, Path
 
 STEPS = (
     "index_expression", "projection", "filter_projection", "value_projection", "flatten", "pipe", "slice",
@@ -55,9 +56,11 @@ class Where:
 
     def holds(self, source: Item, target: Item) -> bool:
         """Whether the rule speaks of this pair. What JMESPath holds for false (null, "", [], {}) is false."""
-        seen: dict[str, Any] = {name: plain(target[name]) for (name,) in self.target_paths if name in target}
+        seen: dict[str, Any] = {name: jmespath_value(target[name]) for (name,) in self.target_paths if name in target}
         if self.source_paths:
-            seen[self.source_name] = {name: plain(source[name]) for (name,) in self.source_paths if name in source}
+            seen[self.source_name] = {
+                name: jmespath_value(source[name]) for (name,) in self.source_paths if name in source
+            }
         try:
             found = self._compiled.search(seen)
         except (JMESPathError, TypeError, ValueError, ArithmeticError):

@@ -8,7 +8,6 @@ is, so a `CallMessage` carries both images. Calls are made once per change, so i
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from typing import Any, Final
 
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.json_bytes import tagged, untagged
 from sync_rules.model.values import Item
 
 
@@ -105,7 +105,7 @@ def key_bytes(key: ItemKey) -> int:
 
 
 def _text(body: object) -> str:
-    return json.dumps(_spelt(body), default=encode_bytes, separators=(",", ":"), sort_keys=True)
+    return json.dumps(_spelt(body), default=tagged, separators=(",", ":"), sort_keys=True)
 
 
 def _spelt(body: Any) -> Any:
@@ -139,7 +139,7 @@ def decode(text: str) -> Message:
         RecordError: when the text is not such a message.
     """
     try:
-        body = json.loads(text, object_hook=decode_bytes)
+        body = json.loads(text, object_hook=untagged)
         kind = body.pop("kind")
         for name in ("source", "target"):
             if body.get(name) is not None:
@@ -203,16 +203,3 @@ def _key(body: Mapping[str, Any]) -> ItemKey:
 def _is_key_value(entry: tuple[object, object, object]) -> bool:
     name, kind, value = entry
     return isinstance(name, str) and isinstance(value, bytes if kind == "B" else str) and kind in ("S", "N", "B")
-
-
-def encode_bytes(value: object) -> dict[str, str]:
-    """What JSON has no word for: the `default` of json.dumps."""
-    if isinstance(value, bytes):
-        return {"$bytes": base64.b64encode(value).decode()}
-    raise TypeError(type(value).__name__)
-
-
-def decode_bytes(body: dict[str, Any]) -> Any:
-    """Bytes as `encode_bytes` wrote them. Under that name in a map of a user there is a value, not text."""
-    text = body.get("$bytes") if len(body) == 1 else None
-    return base64.b64decode(text) if isinstance(text, str) else body

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from sync_rules.model.entities import Table
 from sync_rules.model.items import ItemKey
-from sync_rules.model.values import AttributeValue, Item, Path, get, plain, same
+from sync_rules.model.python_values import jmespath_value
+from sync_rules.model.values import AttributeValue, Item, Path, get, same
 from sync_rules.pipeline.requests import Scan
 from tests.peers.bench import Bench, State
 from tests.peers.scenarios import ABSENT, NO_ITEM, Expectation, attribute_value, key_of
@@ -89,7 +90,7 @@ def something(item: Item | None, key: ItemKey) -> Item | None:
 
 def show(value: AttributeValue | None) -> str:
     """A value in a message of a test."""
-    return ABSENT if value is None else show_plain(plain(value))
+    return ABSENT if value is None else show_plain(jmespath_value(value))
 
 
 def show_plain(value: Any) -> str:

@@ -16,8 +16,9 @@ from typing import Any, Self
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from sync_rules.model.items import Failure
+from sync_rules.model.json_bytes import tagged, untagged
 from sync_rules.pipeline.failed_entries import Entry
-from sync_rules.pipeline.messages import Message, decode_bytes, encode_bytes
+from sync_rules.pipeline.messages import Message
 from sync_rules.pipeline.requests import Apply, Later, List, Page, Park, Read, Scan
 from tests.simulation.breaking import Work
 
@@ -157,10 +158,10 @@ class Documents:
 
     def load(self, name: str) -> dict[str, Any] | None:
         text = self._documents.get(name)
-        return None if text is None else json.loads(text, object_hook=decode_bytes)
+        return None if text is None else json.loads(text, object_hook=untagged)
 
     def save(self, name: str, body: Mapping[str, Any]) -> None:
-        ask(Save(name, json.dumps(body, default=encode_bytes, sort_keys=True)))
+        ask(Save(name, json.dumps(body, default=tagged, sort_keys=True)))
 
     def remove(self, name: str) -> None:
         ask(Save(name, None))

@@ -18,9 +18,9 @@ from typing import Any, Final
 from sync_rules.adapters.expressions import comparable, identity, key_values
 from sync_rules.model.entities import Table
 from sync_rules.model.items import ItemKey
+from sync_rules.model.json_bytes import tagged, untagged
 from sync_rules.model.numbers import spelt
 from sync_rules.model.values import AttributeValue, Item
-from sync_rules.pipeline.messages import decode_bytes, encode_bytes
 
 Value = str | bytes | Decimal
 
@@ -132,9 +132,9 @@ def _part(value: Value) -> str:
 
 
 def _text(item: Item | None) -> str | None:
-    return None if item is None else json.dumps(item, default=encode_bytes)
+    return None if item is None else json.dumps(item, default=tagged)
 
 
 def _item(text: str | None) -> Item | None:
-    item: Item | None = None if text is None else json.loads(text, object_hook=decode_bytes)
+    item: Item | None = None if text is None else json.loads(text, object_hook=untagged)
     return item

@@ -15,8 +15,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
 from sync_rules.model.errors import UserError
-from sync_rules.model.item_change import as_json, identity
+from sync_rules.model.item_change import identity
 from sync_rules.model.items import Change, Keep
+from sync_rules.model.json_bytes import canonical
 from sync_rules.model.where import Where
 from sync_rules.rules.rule import EffectRule
 
@@ -61,7 +62,7 @@ class ArchiveRule(EffectRule):
         folder = UNDATED if at is None else f"{at:%Y/%m/%d}/"
         name = f"{self.prefix}{folder}{change.key.table}-{identity(change)}.json.gz"
         # no time in the file's header, or the same record would give other bytes a second later
-        return Keep(self.name, self.bucket, name, gzip.compress(f"{as_json(line)}\n".encode(), mtime=0))
+        return Keep(self.name, self.bucket, name, gzip.compress(f"{canonical(line)}\n".encode(), mtime=0))
 
 
 def parse_into(text: str) -> tuple[str, str]:

@@ -179,7 +179,7 @@ def test_quickjson_writes_by_json_once_it_was_seen_to_be_the_same():
 
 def test_quickjson_leaves_requests_to_a_botocore_that_writes_otherwise(monkeypatch):
     """What it sends is then what botocore makes of it, each time."""
-    monkeypatch.setattr("sync_rules.adapters.fast_json._in_json", lambda value: value.hex())
+    monkeypatch.setattr("sync_rules.adapters.fast_json.base64_of", lambda value: value.hex())
     wire, usual = Wire(by_json=True), Wire(by_json=False)
     for _ in range(2):
         for one in (wire, usual):

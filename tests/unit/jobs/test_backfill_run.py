@@ -23,9 +23,9 @@ from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome
+from sync_rules.model.json_bytes import tagged, untagged
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Result, Status
-from sync_rules.pipeline.messages import decode_bytes, encode_bytes
 from sync_rules.pipeline.requests import Apply, Scan
 from sync_rules.rules.ledger import VERSION
 from sync_rules.rules.ruleset import Rules
@@ -50,7 +50,7 @@ class JsonState(MemoryState):
     def save(self, name, body):
         self.before(name)
         self.saved += 1
-        self.documents[name] = json.loads(json.dumps(body, default=encode_bytes), object_hook=decode_bytes)
+        self.documents[name] = json.loads(json.dumps(body, default=tagged), object_hook=untagged)
 
 
 def run_of(scene: Scene, state: MemoryState | None = None, *, names=None, total=2, tables=(), **options) -> BackfillRun:

@@ -130,7 +130,10 @@ def test_error_carries_every_problem_and_no_warning():
     )
     with pytest.raises(RulesFileError) as caught:
         parse_rules(text, "my.yaml", {})
-    assert [(problem.code, problem.location.line) for problem in caught.value.problems] == [("SR102", 12), ("SR102", 13)]
+    assert [(problem.code, problem.location.line) for problem in caught.value.problems] == [
+        ("SR102", 12),
+        ("SR102", 13),
+    ]
     assert str(caught.value).startswith("my.yaml:12:11 · rule a · copy\n")
 
 

@@ -7,9 +7,10 @@ from decimal import Decimal
 
 import pytest
 
-from sync_rules.model.item_change import as_json, identity, item_change
+from sync_rules.model.item_change import identity, item_change
 from sync_rules.model.items import Call, Change
-from sync_rules.model.python_values import native
+from sync_rules.model.json_bytes import canonical
+from sync_rules.model.python_values import plain_of
 from tests.builders import key, m, n, s, table
 
 TABLE = table("things", {"PK": "S", "n": "N"})
@@ -37,7 +38,7 @@ DIGITS = "12345678901234567890123456789012345678"
 )
 def test_changes_values_are_plain_python(value, expected):
     """Every type of DynamoDB, nested too; numbers to the last of their 38 digits."""
-    assert native(value) == expected
+    assert plain_of(value) == expected
 
 
 def test_changes_tell_all_of_a_change():
@@ -75,6 +76,6 @@ def test_changes_without_a_number_are_known_by_what_they_say():
 
 def test_changes_as_json_holds_anything_a_record_can():
     """Binaries are base64, and text that is no Unicode does not fail."""
-    assert as_json({"b": {"B": b"\x00"}, "a": {"S": "\ud800"}}) == '{"a":{"S":"\\ud800"},"b":{"B":"AA=="}}'
+    assert canonical({"b": {"B": b"\x00"}, "a": {"S": "\ud800"}}) == '{"a":{"S":"\\ud800"},"b":{"B":"AA=="}}'
     with pytest.raises(TypeError):
-        as_json({1, 2})
+        canonical({1, 2})
