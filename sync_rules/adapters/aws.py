@@ -1,8 +1,10 @@
-"""The way to AWS: clients, what their errors mean, and how calls are tried again. The only importer of botocore.
+"""Clients of AWS, the meaning of their errors, and retries. The only importer of boto3 and botocore.
 
-Law: tenacity is the one retry mechanism (botocore tries once), with full jitter and within the caller's deadline; what
-was refused on its merits is never tried again. Clients are made once per process, of one session. boto3 is left out: it
-would add what is not used to each start.
+Clients come from one boto3 session and are made once per process, when first asked for. boto3 costs a function 9 % of
+the CPU time of its start over botocore alone (fresh processes in pairs; 5 % of the instructions).
+
+Invariant: tenacity is the one retry mechanism (botocore tries once), with full jitter and within the caller's deadline;
+a request that was refused on its merits is never sent again.
 """
 
 from __future__ import annotations
@@ -11,15 +13,15 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
-import botocore.session
+import boto3.session
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError
 from botocore.exceptions import ConnectionError as BotoConnectionError
 from botocore.parsers import ResponseParserError
 from tenacity import (
@@ -35,7 +37,7 @@ from tenacity.stop import stop_base
 
 from sync_rules import __version__
 from sync_rules.adapters.fast_json import use_json
-from sync_rules.model.errors import UserError
+from sync_rules.model.errors import StoreError, UserError
 
 if TYPE_CHECKING:  # the stubs are a development dependency
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -48,36 +50,35 @@ CONNECTIONS_MAX: Final = 16  # per client; above the writer's workers
 CONNECT_TIMEOUT_SECONDS: Final = 2
 READ_TIMEOUT_SECONDS: Final = 10
 ATTEMPTS_MAX: Final = 8
-FIRST_WAIT_SECONDS: Final = 0.025  # what the AWS SDKs start with for DynamoDB
+FIRST_WAIT_SECONDS: Final = 0.025  # as in the AWS SDKs for DynamoDB
 WAIT_MAX_SECONDS: Final = 2.0
-FIRST_ATTEMPTS_MAX: Final = 2  # at something that has not answered yet
+FIRST_ATTEMPTS_MAX: Final = 2  # of a command's first call, where nothing answers
 FIRST_MAX_SECONDS: Final = 5
-# Not looked over before they are sent, a third of the work: the service says the same. Some shard ids are too short.
+# Parameters are not validated before they are sent: it takes a third of the time, and the service does the same. The
+# model also refuses some shard ids as too short.
 UNVALIDATED: Final = frozenset({"dynamodb", "dynamodbstreams"})
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
-OTHER_THROTTLE: Final = "Other"  # of a kind that is not told
+OTHER_THROTTLE: Final = "Other"  # DynamoDB gave no reason, or one that is not known here
+NO_CREDENTIALS: Final = "No AWS credentials found. Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
 
-_session = cache(botocore.session.Session)  # what it read for the first client serves the others
-_one_at_a_time = Lock()  # a session makes clients for one thread
+_session = cache(boto3.session.Session)  # reads configuration and credentials once for all clients
+_session_lock = Lock()  # a session is not thread-safe
 
 
 # ---------------------------------------------------------------- clients
 def dynamodb(endpoint_url: str | None = None, region: str | None = None) -> DynamoDBClient:
     """The DynamoDB client of this process. Raises UserError when no region or profile can be found."""
-    client: DynamoDBClient = _client("dynamodb", endpoint_url, region)
-    return client
+    return cast("DynamoDBClient", _client("dynamodb", endpoint_url, region))
 
 
 def dynamodbstreams(endpoint_url: str | None = None, region: str | None = None) -> DynamoDBStreamsClient:
     """The DynamoDB Streams client of this process. Raises UserError like `dynamodb`."""
-    client: DynamoDBStreamsClient = _client("dynamodbstreams", endpoint_url, region)
-    return client
+    return cast("DynamoDBStreamsClient", _client("dynamodbstreams", endpoint_url, region))
 
 
 def sqs(endpoint_url: str | None = None, region: str | None = None) -> SQSClient:
     """The SQS client of this process. Raises UserError like `dynamodb`."""
-    client: SQSClient = _client("sqs", endpoint_url, region)
-    return client
+    return cast("SQSClient", _client("sqs", endpoint_url, region))
 
 
 def s3(endpoint_url: str | None = None, region: str | None = None) -> Any:
@@ -101,7 +102,7 @@ def stepfunctions(endpoint_url: str | None = None, region: str | None = None) ->
 
 
 def is_aws(client: Any) -> bool:
-    """Whether a client speaks to AWS itself, and not to something that answers like it."""
+    """Tell AWS itself from an emulator, by the client's endpoint."""
     host = urlsplit(client.meta.endpoint_url).hostname or ""
     return host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
 
@@ -117,19 +118,19 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
         account_id_endpoint_mode="disabled",  # emulators do not know hosts that begin with an account
         parameter_validation=service not in UNVALIDATED,
         s3={"addressing_style": "path" if endpoint_url else "auto"},  # no emulator has a host name for each bucket
-        user_agent=f"sync-rules/{__version__}",  # botocore works its own out for each request
+        user_agent=f"sync-rules/{__version__}",  # botocore would compute its own for each request
     )
-    credentials: dict[str, str] = {}  # found where AWS's tools find them
-    region = region or os.environ.get("AWS_REGION")  # which Lambda sets, and botocore does not read
+    credentials: dict[str, str] = {}  # empty: found where AWS's tools find them
+    region = region or os.environ.get("AWS_REGION")  # set by Lambda, and not read by botocore
     if endpoint_url is not None and urlsplit(endpoint_url).scheme not in ("http", "https"):
         raise UserError(f"{endpoint_url!r} is not an endpoint: expected http://HOST:PORT or https://HOST")
     if endpoint_url is not None and urlsplit(endpoint_url).hostname in LOOPBACK:
-        # An emulator on this machine takes any credentials, and is never shown real ones.
+        # An emulator on this machine accepts any credentials, and never receives real ones.
         credentials = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
         region = region or "us-east-1"
     try:
-        make: Callable[..., Any] = _session().create_client
-        with _one_at_a_time:
+        make: Callable[..., Any] = _session().client
+        with _session_lock:
             client = make(service, region, endpoint_url=endpoint_url, config=config, **credentials)
     except (BotoCoreError, ValueError) as error:
         raise UserError(
@@ -143,13 +144,13 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
 
 # ---------------------------------------------------------------- errors
 class UnprocessedError(Exception):
-    """A batch came back with some of it not done: most often throttles in the shape of an answer, told by kind."""
+    """A batch was answered in part; `throttles` are the kinds of those it met, which are most often the reason."""
 
     def __init__(self, throttles: Sequence[str] = (OTHER_THROTTLE,)) -> None:
         self.throttles = tuple(throttles)
 
 
-ERRORS: Final = (ClientError, BotoCoreError, ResponseParserError, UnprocessedError)  # all that a call may raise
+ERRORS: Final = (ClientError, BotoCoreError, ResponseParserError, UnprocessedError)  # everything that a call raises
 UNANSWERED: Final = (HTTPClientError, BotoConnectionError, ResponseParserError)
 CONNECTION_ERRORS: Final = (*UNANSWERED, UnprocessedError)
 TRANSIENT: Final = frozenset({
@@ -179,8 +180,25 @@ THROTTLED: Final = frozenset({
 })  # fmt: skip
 
 
+class CredentialsError(StoreError):
+    """No AWS credentials were found. The message is the cure alone."""
+
+    def __init__(self) -> None:
+        super().__init__(NoCredentialsError.__name__)
+        self.args = (NO_CREDENTIALS,)
+
+
+def store_error(error: BaseException, where: str, cures: Mapping[str, str] | None = None) -> StoreError:
+    """The StoreError of a failed call: its reason, `where` it failed, and the cure if there is one for the reason."""
+    if isinstance(error, NoCredentialsError):
+        return CredentialsError()
+    cause = reason(error)
+    cure = (cures or {}).get(cause)
+    return StoreError(cause, where if cure is None else f"{where}: {cure}")
+
+
 def no_answer(error: BaseException, client: Any) -> str:
-    """What to say where DynamoDB did not answer: which address was asked, and what to do; "" where it did."""
+    """Name the address that did not answer, and the cure; "" when the service answered."""
     if not isinstance(error, UNANSWERED):
         return ""
     address, region = urlsplit(client.meta.endpoint_url), client.meta.region_name
@@ -195,25 +213,25 @@ def code(error: BaseException) -> str:
 
 
 def message(error: BaseException) -> str:
-    """What the service said. It may quote values, so it is read here and never shown."""
+    """The service's message. It may quote values of items, so it is never shown."""
     return str(error.response["Error"].get("Message", "")) if isinstance(error, ClientError) else ""
 
 
 def reason(error: BaseException) -> str:
     """The error as a short reason for results and failure records."""
-    undecided = [entry["Code"] for entry in cancellations(error) if entry.get("Code", "None") != "None"]
-    return undecided[0] if undecided else REASONS.get(code(error), code(error))
+    causes = [entry["Code"] for entry in cancellations(error) if entry.get("Code", "None") != "None"]
+    return causes[0] if causes else REASONS.get(code(error), code(error))
 
 
 def cancellations(error: BaseException) -> list[dict[str, Any]]:
-    """Why each action of a cancelled transaction failed, by position; code "None" where it did not."""
+    """The reason of each action of a cancelled transaction, by position; code "None" for those that did not fail."""
     if not isinstance(error, ClientError):
         return []
     return [dict(entry) for entry in error.response.get("CancellationReasons") or []]
 
 
 def transient(error: BaseException) -> bool:
-    """Whether the same call may succeed a moment later; a cancelled transaction, unless a guard or a value decided."""
+    """True if the same call may succeed a moment later: not if a guard or a value was refused."""
     if isinstance(error, CONNECTION_ERRORS):
         return True
     if not isinstance(error, ClientError):
@@ -225,8 +243,8 @@ def transient(error: BaseException) -> bool:
 
 
 def throttles(error: BaseException) -> tuple[str, ...]:
-    """Of which kinds a throttle is: the reasons DynamoDB gave, each once, "Other" for one we do not know or where there
-    is none, as in a batch, for each statement; () for any other error.
+    """The kinds of a throttle: DynamoDB's reasons, each once, and "Other" for an unknown or missing one; of a batch, a
+    kind for each statement; () for any other error.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
     """
@@ -235,23 +253,25 @@ def throttles(error: BaseException) -> tuple[str, ...]:
     if not THROTTLED.intersection([code(error), *(entry.get("Code") for entry in cancellations(error))]):
         return ()
     answer: dict[str, Any] = dict(error.response) if isinstance(error, ClientError) else {}
-    given = answer.get("ThrottlingReasons") or answer.get("throttlingReasons") or [{}]  # one exception spells it so
+    given = (
+        answer.get("ThrottlingReasons") or answer.get("throttlingReasons") or [{}]
+    )  # one exception has it so
     known = (entry.get("reason", "") for entry in given)
     return tuple(dict.fromkeys(reason if reason in THROTTLES else OTHER_THROTTLE for reason in known))
 
 
-# ---------------------------------------------------------------- tried again
+# ---------------------------------------------------------------- retries
 def uncounted(_kind: str) -> None:
-    """For whom throttles are not counted."""
+    """Ignore a throttle: the default of `on_throttle`."""
 
 
 def no_deadline() -> float:
-    """Remaining seconds where nobody waits."""
+    """Return infinity: the default of `remaining_seconds`."""
     return math.inf
 
 
 class _NobodyThere(stop_base):
-    """Stops soon where nothing answers: an address is more likely wrong than out of order. A throttle is an answer."""
+    """Stops soon when nothing answers: the address is more likely wrong than down. A throttle is an answer."""
 
     def __call__(self, retry_state: RetryCallState) -> bool:
         error = retry_state.outcome.exception() if retry_state.outcome is not None else None
@@ -279,9 +299,9 @@ def retrying(
 ) -> Retrying:
     """Calls a function until it answers: full jitter from 25 ms doubling to 2 s, while the next wait fits the deadline.
 
-    Without `attempts_max` only the deadline ends it. With `first`, for what a command begins with, it gives up after
-    seconds where nothing answers at all. `on_throttle` is told the kinds of each throttle, by whichever thread met it.
-    The last error is raised as it is. May be shared by threads.
+    Without `attempts_max` only the deadline ends the retries. With `first`, for the first call of a command, they end
+    after seconds when nothing answers at all. `on_throttle` is called with the kinds of each throttle, from the thread
+    that met it. The last error is raised as it is. May be shared by threads.
     """
     nobody = [_NobodyThere()] if first else []
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 BATCH_GET_MAX_KEYS: Final = 100  # quota of BatchGetItem
 PROJECTED_MAX_ATTRIBUTES: Final = 100  # so that the expression stays far under the 4 KB that it may have
 WORKERS: Final = 4
+INDEX_CURE: Final = "create the index, or correct it in the rules file"
 CURES: Final = {
-    "IndexNotFound": "create the index, or correct it in the rules file",
     "TableNotFound": "create it, or correct its `name` in the rules file, the region or the endpoint",
     "ValidationException": "the rules file and the table disagree about a key or an index; compare them with `check`",
     "AccessDeniedException": "the role lacks this permission on the table and its indexes",
@@ -170,11 +170,6 @@ class DynamoStore:
         try:
             return self._retrying(call, **parameters)
         except aws.ERRORS as error:
-            reason = _reason(error)
-            cure = CURES.get(reason)
-            raise StoreError(reason, where if cure is None else f"{where}: {cure}") from error
-
-
-def _reason(error: BaseException) -> str:
-    missing_index = aws.code(error) == "ValidationException" and "specified index" in aws.message(error)
-    return "IndexNotFound" if missing_index else aws.reason(error)
+            if aws.code(error) == "ValidationException" and "specified index" in aws.message(error):
+                raise StoreError("IndexNotFound", f"{where}: {INDEX_CURE}") from error
+            raise aws.store_error(error, where, CURES) from error

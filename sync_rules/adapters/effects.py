@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tenacity import Retrying
 
 from sync_rules.adapters import aws
-from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.errors import UserError
 from sync_rules.pipeline.requests import NOBODY, Archive, Caller
 from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.kinds.call import functions_of
@@ -88,7 +88,7 @@ def require_calls_table(client: DynamoDBClient, rules: Rules, name: str, retryin
             )
             raise UserError(f"{message}, or correct its name, the region or the endpoint.") from error
         if reason not in NOT_ALLOWED:
-            raise StoreError(reason, f"DescribeTable of {name}") from error
+            raise aws.store_error(error, f"DescribeTable of {name}") from error
         found = {"TableName": name}
     if short_name(found["TableName"]) in {short_name(table.physical_name) for table in rules.tables.values()}:
         message = f"table {name} is a table of the rules: each note of a call in it would be a change of its own."
@@ -121,7 +121,7 @@ def require_buckets(rules: Rules, *, endpoint_url: str | None = None, region: st
             if aws.code(error) in ("404", "NoSuchBucket"):
                 missing[bucket] = rule
             elif aws.code(error) not in (*NOT_ALLOWED, *ELSEWHERE):
-                raise StoreError(aws.reason(error), f"bucket {bucket}") from error
+                raise aws.store_error(error, f"bucket {bucket}") from error
     if missing:
         lines = "".join(f"\n  bucket {name}, of rule {rule}, does not exist" for name, rule in missing.items())
         message = "an item that cannot be archived holds up all that comes after it. Create the bucket, or correct its"

@@ -182,7 +182,7 @@ class FunctionCaller:
         except (IdempotencyAlreadyInProgressError, IdempotencyInconsistentStateError):
             raise StoreError("CallInProgress") from None
         except IdempotencyPersistenceLayerError as error:
-            raise StoreError(aws.reason(error.__cause__ or error), "the calls made") from error
+            raise aws.store_error(error.__cause__ or error, "the calls made") from error
 
 
 def _told(function: Function, change: ItemChange, *, call_id: str) -> None:  # noqa: ARG001 -- read by Powertools

@@ -13,7 +13,7 @@ from tenacity import Retrying
 
 from sync_rules.adapters import aws
 from sync_rules.model.entities import KeyAttribute, Table
-from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
@@ -95,11 +95,10 @@ def describe(client: DynamoDBClient, table: Table, retrying: Retrying) -> Mappin
     try:
         answer: Mapping[str, Any] = retrying(client.describe_table, TableName=table.physical_name)["Table"]
     except aws.ERRORS as error:
-        reason = aws.reason(error)
-        if reason == "TableNotFound":
+        if aws.reason(error) == "TableNotFound":
             return None
-        said = aws.no_answer(error, client)
-        raise StoreError(reason, said or f"DescribeTable of {table.physical_name}") from error
+        where = aws.no_answer(error, client) or f"DescribeTable of {table.physical_name}"
+        raise aws.store_error(error, where) from error
     return answer
 
 
@@ -108,8 +107,8 @@ def require_answer(client: DynamoDBClient, table: Table) -> None:
     try:
         aws.retrying(first=True)(client.describe_table, TableName=table.physical_name)
     except aws.ERRORS as error:
-        if said := aws.no_answer(error, client):
-            raise StoreError(aws.reason(error), said) from error
+        if where := aws.no_answer(error, client):
+            raise aws.store_error(error, where) from error
 
 
 def _key_problems(table: Table, description: Mapping[str, Any]) -> Iterator[Problem]:

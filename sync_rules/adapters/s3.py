@@ -51,7 +51,7 @@ class S3Archive:
             )
         except aws.ERRORS as error:
             if aws.code(error) != THERE_ALREADY:
-                raise StoreError(aws.reason(error), f"bucket {keep.bucket}") from error
+                raise aws.store_error(error, f"bucket {keep.bucket}") from error
 
 
 def parse_place(text: str) -> tuple[str, str]:
@@ -129,7 +129,7 @@ class OnFailureObjects:
             if aws.code(error) == "NoSuchBucket":
                 message = f"bucket {self._bucket} does not exist. Correct its name, the region or the endpoint."
                 raise UserError(message) from error
-            raise StoreError(aws.reason(error), f"bucket {self._bucket}") from error
+            raise aws.store_error(error, f"bucket {self._bucket}") from error
 
 
 PREFIX = "reports/"
@@ -162,7 +162,7 @@ class BucketReports:
         try:
             yield from body.iter_lines()
         except aws.ERRORS as error:
-            raise StoreError(aws.reason(error), self._place(name)) from error
+            raise aws.store_error(error, self._place(name)) from error
 
     def _place(self, name: str) -> str:
         return f"s3://{self._bucket}/{self.key(name)}"
@@ -171,4 +171,4 @@ class BucketReports:
         try:
             return self._retrying(call)
         except aws.ERRORS as error:
-            raise StoreError(aws.reason(error), self._place(name)) from error
+            raise aws.store_error(error, self._place(name)) from error

@@ -112,7 +112,7 @@ def _send(client: SQSClient, retrying: Retrying, queue_url: str, body: str, dela
     try:
         retrying(client.send_message, QueueUrl=queue_url, MessageBody=body, DelaySeconds=delay_seconds)
     except aws.ERRORS as error:
-        raise StoreError(aws.reason(error), f"queue {queue_url.rpartition('/')[2]}") from error
+        raise aws.store_error(error, f"queue {queue_url.rpartition('/')[2]}") from error
 
 
 def require_queue_url(url: str) -> str:
@@ -256,7 +256,7 @@ class FailedMessages:
             if aws.reason(error) == "QueueNotFound":
                 message = f"queue {self._queue_url} does not exist. Correct its URL, the region or the endpoint."
                 raise UserError(message) from error
-            raise StoreError(aws.reason(error), f"queue {self.name}") from error
+            raise aws.store_error(error, f"queue {self.name}") from error
 
 
 def _digest(identifier: str) -> str:

@@ -136,9 +136,7 @@ class TableState:
         try:
             answer: dict[str, Any] = self._retrying(call, TableName=self._table_name, **parameters)
         except aws.ERRORS as error:
-            reason = aws.reason(error)
-            where = f"state table {self._table_name}"
-            raise StoreError(reason, f"{where}: {CURES[reason]}" if reason in CURES else where) from error
+            raise aws.store_error(error, f"state table {self._table_name}", CURES) from error
         return answer
 
 
@@ -233,7 +231,7 @@ class SharedTable(TableState):
         try:
             answer: dict[str, Any] = self._retrying(self._client.batch_get_item, RequestItems=asked)
         except aws.ERRORS as error:
-            raise StoreError(aws.reason(error), f"state table {self._table_name}") from error
+            raise aws.store_error(error, f"state table {self._table_name}") from error
         return answer
 
     def _item(self, name: str, body: Body) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def create_tables(client: DynamoDBClient, rules: Rules, *, active_max_seconds: f
         try:
             retrying(client.create_table, **parameters)
         except aws.ERRORS as error:
-            raise StoreError(aws.reason(error), f"CreateTable of {parameters['TableName']}") from error
+            raise aws.store_error(error, f"CreateTable of {parameters['TableName']}") from error
     for table in rules.tables.values():
         _wait_until_active(client, table, retrying, active_max_seconds)
 

@@ -190,8 +190,7 @@ class Reader:
         except aws.UnprocessedError:
             raise
         except aws.ERRORS as error:
-            reason = aws.reason(error)
-            raise StoreError(reason, f"{where}: {CURES[reason]}" if reason in CURES else where) from error
+            raise aws.store_error(error, where, CURES) from error
 
 
 def reader_of(client: Client | Reader) -> Reader:

@@ -49,7 +49,7 @@ def stack_of(client: Any, name: str) -> Stack:
         if aws.code(error) == "ValidationError":
             message = f"no stack {name} in region {region}: deploy it (sam build, sam deploy), or name it with --stack"
             raise UserError(message) from error
-        raise StoreError(aws.reason(error), f"stack {name} in {region}") from error
+        raise aws.store_error(error, f"stack {name} in {region}") from error
     return Stack(name, region, {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())})
 
 
@@ -144,7 +144,7 @@ class Machine:
         try:
             return aws.retrying(first=True)(getattr(self._client, call), **parameters)
         except aws.ERRORS as error:
-            raise StoreError(aws.reason(error), f"state machine {self._arn.rpartition(':')[2]}") from error
+            raise aws.store_error(error, f"state machine {self._arn.rpartition(':')[2]}") from error
 
 
 def _message(cause: str) -> str:

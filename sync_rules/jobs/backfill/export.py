@@ -25,7 +25,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.s3 import parse_place
 from sync_rules.jobs.backfill.page import PageResult, Selection, Supply, process_keys
 from sync_rules.model.entities import Table
-from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
@@ -100,14 +100,14 @@ class Bucket:
         try:
             file: BinaryIO = self._retrying(fetch)
         except aws.ERRORS as error:
-            raise StoreError(aws.reason(error), f"s3://{self._bucket}/{self._prefix}{name}") from error
+            raise aws.store_error(error, f"s3://{self._bucket}/{self._prefix}{name}") from error
         return file
 
     def _ask(self, call: Any, **parameters: Any) -> dict[str, Any]:
         try:
             answer: dict[str, Any] = self._retrying(call, Bucket=self._bucket, **parameters)
         except aws.ERRORS as error:
-            raise StoreError(aws.reason(error), f"bucket {self._bucket}") from error
+            raise aws.store_error(error, f"bucket {self._bucket}") from error
         return answer
 
 

@@ -72,7 +72,7 @@ class IteratorAge:
                 Statistics=["Maximum"],
             )
         except aws.ERRORS as error:
-            raise StoreError(aws.reason(error), f"metric IteratorAge of function {self._function_name}") from error
+            raise aws.store_error(error, f"metric IteratorAge of function {self._function_name}") from error
         points = sorted(answer["Datapoints"], key=lambda point: point["Timestamp"])
         return float(points[-1]["Maximum"]) / 1000 if points else None
 

@@ -405,7 +405,7 @@ def test_scale_page_says_what_the_numbers_say():
     billion = ESTIMATES["Spread, in a warm table"][-1]
     new = ESTIMATES["Spread, in a new on-demand table"][scale.COPIES.index(10**6)]
     assert (new.workers, billion.workers) == (2, 16)
-    assert "Two processes fill a new table, sixteen a table at its quota" in PAGE
+    assert "Two processes saturate a new table, sixteen saturate a table at its default" in PAGE
     assert math.floor(scale.TABLE_WRITES / scale.LOOP_COPIES_SECOND / 100) == 3
     assert 0.75 < billion.writes / billion.money < 0.85
     assert scale.NEW_TABLE_WRITES * scale.DOUBLES_SECONDS // 10**6 == 7

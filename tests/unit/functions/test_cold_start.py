@@ -14,10 +14,10 @@ from tests.deploy.tools import environment
 from tests.every_kind import EFFECTS, RULES, text_of
 from tests.test_house import ROOT
 
-# botocore with what it needs (certifi where it is there); Powertools; what tries again. Nothing that reads a rules file
-# (pydantic, ruamel), nothing of the command line (typer, click, rich), and not even boto3, which is not used.
+# boto3 with what it needs (certifi where it is there); Powertools; retries. Nothing that reads a rules file
+# (pydantic, ruamel), and nothing of the command line (typer, click, rich).
 PACKAGES = {
-    *("botocore", "dateutil", "jmespath", "six", "urllib3"),
+    *("boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six", "urllib3"),
     *("aws_lambda_powertools", "typing_extensions"),
     "tenacity",
 }
