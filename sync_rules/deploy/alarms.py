@@ -1,8 +1,8 @@
 """The alarms of a deployment, from the table of measures.
 
-Law: one metric each and no mathematics, so that every alarm can be read, and deployed, alone. Names depend on nothing
-but the rule they are for: a new rule renames the alarm of another only where both names come to the same id (`a-b` and
-`a_b`), which then have both digits behind them.
+Each alarm has one metric and no mathematics, so it can be read, and deployed, alone. The name of an alarm depends only
+on its rule: a new rule renames the alarm of another only if both names give the same id (`a-b` and `a_b`); then digits
+follow both.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ ACTIONS: Final = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref"
 
 
 def alarm_resources(deployment: Deployment, timeouts_seconds: Mapping[str, int]) -> dict[str, Any]:
-    """Every alarm by its logical id, given the timeouts of the functions by theirs. Needs the condition HasAlarmTopic,
-    and the resources that measures name.
+    """Every alarm by its logical id, given the timeout of each function by its logical id. The template must have the
+    condition HasAlarmTopic and the resources that measures name.
     """
     return {
         alarm_id(measure, subject): _alarm(measure, subject, timeouts_seconds)

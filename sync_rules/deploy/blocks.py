@@ -1,7 +1,7 @@
-"""Blocks of a file: what stands between `# >>> sync-rules: NAME` and `# <<< sync-rules: NAME` is written by us.
+"""Writes blocks of a file, which lie between `# >>> sync-rules: NAME` and `# <<< sync-rules: NAME`.
 
-Law: outside of its blocks a file stays as it is, byte for byte. A mark that is missing, comes twice or is not closed is
-an error that names file and mark, and then nothing is written.
+Invariant: outside of its blocks a file stays as it is, byte for byte. A mark that is missing, comes twice or is not
+closed is an error that names file and mark, and then nothing is written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Written = Callable[[int], str]  # the text of a block, every line ended, for so 
 
 @dataclass(frozen=True)
 class Block:
-    """Where the inside of a block begins and ends in its text, and how far it is indented."""
+    """The start and end of a block's content in its text, and its indentation."""
 
     start: int
     end: int
@@ -27,7 +27,7 @@ class Block:
 
 
 def blocks_in(text: str, file: str) -> dict[str, Block]:
-    """The blocks of a text by name; `file` stands in messages.
+    """Find the blocks of a text by name; messages name `file`.
 
     Raises:
         UserError: when the marks are not in pairs, or a name comes twice.
@@ -53,7 +53,7 @@ def blocks_in(text: str, file: str) -> dict[str, Block]:
 
 
 def inside(text: str, name: str, file: str) -> str:
-    """What stands in a block.
+    """The content of a block.
 
     Raises:
         UserError: when the text has no such block, or its marks are not in order.
@@ -63,16 +63,16 @@ def inside(text: str, name: str, file: str) -> str:
 
 
 def replaced(text: str, blocks: Mapping[str, Written], file: str) -> str:
-    """The text with these blocks written anew, their lines ended as that of their mark is.
+    """Replace the content of these blocks; lines end as the line of the block's mark does.
 
     Raises:
-        UserError: when it lacks one of them, has one that is not among them, or its marks are not in order.
+        UserError: when the text lacks one of the blocks, has another one, or its marks are not in order.
     """
     places = blocks_in(text, file)
     for name in places.keys() - blocks.keys():
-        raise UserError(f"{file}: there is nothing to write into block {name}. Known: {', '.join(sorted(blocks))}")
+        raise UserError(f"{file}: block {name} is not known. Known: {', '.join(sorted(blocks))}")
     for name, written in sorted(blocks.items(), key=lambda one: -_found(places, one[0], file).start):
-        place = places[name]  # from the last to the first, so that the places before stay where they are
+        place = places[name]  # from the last to the first, so that earlier positions stay valid
         made = written(place.indent)
         if text.endswith("\r\n", 0, place.start):
             made = made.replace("\n", "\r\n")
@@ -81,7 +81,7 @@ def replaced(text: str, blocks: Mapping[str, Written], file: str) -> str:
 
 
 def differences(old: str, new: str, file: str) -> Iterator[tuple[str, str]]:
-    """The blocks that differ between two versions of a file, but for how lines end, each with a unified diff."""
+    """The blocks that differ between two versions of a file, line endings aside, each with a unified diff."""
     before, after = blocks_in(old, file), blocks_in(new, file)
     for name, place in before.items():
         was, now = old[place.start : place.end], new[after[name].start : after[name].end]

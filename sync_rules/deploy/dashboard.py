@@ -1,8 +1,7 @@
-"""The dashboard of a deployment: rule by rule what came of the work, then the pipeline, and the way to the runbook.
+"""The dashboard of a deployment: the outcomes of each rule, then the pipeline, and links to the runbook.
 
-Law: it draws the metrics of the measures and those beside them, and no other. CloudWatch takes 500 widgets, 500 metrics
-in one and 2,500 in all of a dashboard; where there are too many rules for that, a search draws them, which counts what
-it finds. https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_limits.html
+CloudWatch allows 500 widgets, 500 metrics in a widget and 2,500 in a dashboard. With too many rules for that, a search
+expression draws their metrics. https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_limits.html
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Graph:
-    """One graph. A `search` draws a metric of each rule there is, without naming them."""
+    """One graph. Each name in `search` draws that metric for every rule, without naming the rules."""
 
     title: str
     lines: tuple[Line, ...] = ()
@@ -74,7 +73,7 @@ class Graph:
 
 
 def dashboard_resource(deployment: Deployment) -> dict[str, Any]:
-    """The dashboard. Its name has the Region in it: dashboards of all Regions have their names in one list."""
+    """The dashboard. Its name contains the Region, as dashboards of all Regions share one list of names."""
     return {
         "Type": "AWS::CloudWatch::Dashboard",
         "Properties": {
@@ -115,7 +114,7 @@ def _rule(subject: Subject) -> list[Graph]:
 
 
 def _each_rule() -> list[Graph]:
-    """What is drawn of each rule when they are too many to be named."""
+    """Graphs for more rules than can be named."""
     return [
         Graph("each rule: lag, p99 (ms)", search=(LAG,), statistic="p99"),
         Graph("each rule: copies", search=(METRIC_NAMES[Outcome.COPIED],)),
@@ -198,7 +197,7 @@ def _of_queue(metric: str, queue: str) -> Line:
 
 # ---------------------------------------------------------------- as CloudWatch reads it
 def body(graphs: Sequence[Sequence[Graph]]) -> str:
-    """The dashboard as JSON in which CloudFormation fills in names, a widget in each line."""
+    """The dashboard as JSON, one widget a line, in which CloudFormation fills in names."""
     links = ", ".join(f"[{section}]({anchor(section)})" for section in sections())
     text = {"markdown": f"What each alarm means and what to do: {links}"}
     widgets: list[dict[str, Any]] = [
@@ -236,7 +235,7 @@ def _properties(graph: Graph) -> dict[str, Any]:
 
 
 def _metrics(lines: Iterable[Line]) -> Iterator[list[Any]]:
-    """The metrics of a graph; a dot stands for what is as in the one before.
+    """The metrics of a graph; a dot repeats the part of the previous metric.
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html
     """
@@ -255,7 +254,7 @@ def _metrics(lines: Iterable[Line]) -> Iterator[list[Any]]:
 
 
 def _filled(value: Any) -> str:
-    """A value of a dimension, as it stands in the text of Fn::Sub."""
+    """The value of a dimension, as text for Fn::Sub."""
     match value:
         case {"Ref": str(name)}:
             return f"${{{name}}}"

@@ -1,6 +1,6 @@
-"""What is deployed: the rules of one file, with parameters of the template in place of the environment's variables.
+"""Reads what is deployed: the rules of one file, with parameters of the template in place of environment variables.
 
-Law: everything generated is computed from this and nothing else, so that the same rules file always gives the same
+Invariant: everything generated is computed from a `Deployment` alone, so the same rules file always gives the same
 template. A CloudFormation function is a map with its one name, such as {"Ref": "ShopTable"}.
 """
 
@@ -22,13 +22,13 @@ from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules
 
 WORD = re.compile(r"[A-Za-z0-9]+")
-OF_VARIABLE: Final = "Variable"  # no resource of ours is called so: CloudFormation has one name space for both
+OF_VARIABLE: Final = "Variable"  # no resource has this suffix: parameters and resources share one name space
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable of the environment in a rules file. `mark` stands in its place in the names of the rules; `parameter`
-    is the template's, which gives it to the functions. `line` is where it stands, with its default if it has one.
+    """An environment variable in a rules file. `mark` replaces it in the names of the rules; `parameter` is the
+    template parameter that sets it for the functions; `line` is its first line, or the first with a default.
     """
 
     name: str
@@ -40,33 +40,36 @@ class Variable:
 
 @dataclass(frozen=True)
 class Deployment:
-    """The rules of one file. Names in `rules` may hold marks: what goes into a template goes through `text`. `lines`
-    are those of the file where tables and rules begin: ("tables", "shop") -> 2.
+    """The rules of one file. Names in `rules` may contain marks, which `text` and `filled` replace. `lines` has the
+    line at which each table and rule begins: ("tables", "shop") -> 2.
     """
 
     rules: Rules
     variables: tuple[Variable, ...] = ()
     lines: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
-    def text(self, text: str) -> Any:
-        """A name as the template says it: with parameters where it holds marks."""
-        filled = text
+    def filled(self, text: str) -> str:
+        """A name for use in Fn::Sub: with parameters in place of marks."""
         for variable in self.variables:
-            filled = filled.replace(variable.mark, f"${{{variable.parameter}}}")
+            text = text.replace(variable.mark, f"${{{variable.parameter}}}")
+        return text
+
+    def text(self, text: str) -> Any:
+        """A name as a value of the template: Fn::Sub only if it contains marks."""
+        filled = self.filled(text)
         return text if filled == text else {"Fn::Sub": filled}
 
     def table_arn(self, table: Table, suffix: str = "") -> Any:
-        """The ARN of a table, or with a suffix such as "/index/by_author" of what belongs to it."""
+        """The ARN of a table, or with a suffix such as "/index/by_author" of one of its indexes."""
         name = table.physical_name + suffix
         if table.physical_name.startswith("arn:"):
             return self.text(name)
-        whole = {"Fn::Sub": "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/"}
-        filled = self.text(name)
-        return {"Fn::Sub": whole["Fn::Sub"] + (filled if isinstance(filled, str) else filled["Fn::Sub"])}
+        tables = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/"
+        return {"Fn::Sub": tables + self.filled(name)}
 
 
 def logical(name: str) -> str:
-    """A name as CloudFormation allows it for parameters and resources: `shop_table`, `SHOP_TABLE` -> ShopTable."""
+    """A name in the form that CloudFormation allows for parameters and resources: `shop_table` -> ShopTable."""
     return "".join(word[0].upper() + (word[1:].lower() if word.isupper() else word[1:]) for word in WORD.findall(name))
 
 
@@ -77,7 +80,7 @@ def deployment_of(path: Path) -> Deployment:
         UserError: when the rules are wrong, or a variable has two defaults.
     """
     text = read_text(path)
-    document = read(text, Problems()) or Document()  # what is wrong with it is told below
+    document = read(text, Problems()) or Document()  # `parse_rules` below reports its problems
     variables: dict[str, Variable] = {}
     for line, match in _variables(document):
         name, default = match[1], match[2] or ""
@@ -101,7 +104,7 @@ def deployment_of(path: Path) -> Deployment:
 
 
 def _variables(document: Document) -> Iterator[tuple[int, re.Match[str]]]:
-    """The variables in the values of a file, comments left out, each with its line, from the first to the last."""
+    """The variables in the values of a file, each with its line, in order; comments are left out."""
     for road, spot in sorted(document.locations.items(), key=lambda one: (one[1].line, one[1].column)):
         value = reduce(lambda inner, step: inner[step], road, document.data)
         if isinstance(value, str):

@@ -1,7 +1,4 @@
-"""What each function may do, as people read it, and which rule each permission is for.
-
-Law: what is printed is what is deployed, statement by statement.
-"""
+"""Prints the permissions of each function, as deployed, and the rules that need them."""
 
 from __future__ import annotations
 
@@ -11,11 +8,11 @@ from typing import Any
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.roles import Statement, statements, text_of
 
-PIPELINE = "the pipeline"  # where no rule asks for it
+PIPELINE = "the pipeline"  # stands for a rule where the pipeline itself needs a permission
 
 
 def lines(deployment: Deployment, *, explain: bool) -> Iterator[str]:
-    """The statements of each role; with `explain`, below each action and resource who needs it, and why."""
+    """The statements of each role; with `explain`, the reasons below each resource."""
     for role, some in statements(deployment).items():
         yield role
         for statement in some:
@@ -27,7 +24,7 @@ def lines(deployment: Deployment, *, explain: bool) -> Iterator[str]:
 
 
 def _reasons(statement: Statement, resource: Any) -> Iterator[str]:
-    """Who needs a resource, one line for each reason, with the actions it is a reason for."""
+    """One line for each reason to use a resource: the rule, why, and the actions."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for need in statement.needs:
         if text_of(need.resource) == text_of(resource):

@@ -1,8 +1,8 @@
-"""Which records of a table's stream are worth an invocation: filter criteria, made of the keys of entities.
+"""Filter criteria of event source mappings, made of the key templates of entities.
 
-Law: what the rules can act on passes, always; the rest may pass, and is looked at once more by the handler. So a filter
-speaks of keys alone (what changed in an item cannot be said in one), by equality and prefix of strings: a number in a
-record is a string too, of which there are many spellings. Five patterns of 4,096 characters are what a mapping takes.
+Invariant: each record that a rule can act on passes; others may pass, and the handler discards them. So a pattern
+constrains keys alone (it cannot express what changed in an item), by equality and prefix of strings: a number in a
+record is a string with several spellings. A mapping takes five patterns of 4,096 characters.
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html
 """
 
@@ -20,13 +20,13 @@ from sync_rules.rules.ruleset import Rules
 PATTERNS_MAX: Final = 5
 PATTERN_MAX_CHARACTERS: Final = 4096
 
-# By key attribute, what it may be: (True, text) what begins so, (False, text) what is so. An attribute that is not
-# there may be anything.
+# The allowed values of each key attribute: (True, text) a prefix, (False, text) a whole value. An attribute that is
+# not in the pattern may have any value.
 Pattern = Mapping[str, frozenset[tuple[bool, str]]]
 
 
 def filter_criteria(rules: Rules, table: Table) -> dict[str, Any] | None:
-    """The FilterCriteria of a table's mapping; None when nothing can be left out."""
+    """The FilterCriteria of a table's mapping; None when no record can be excluded."""
     patterns = [_pattern(entity) for entity in concerned(rules, table)]
     patterns = list({str(sorted((name, *sorted(said)) for name, said in p.items())): p for p in patterns}.values())
     while len(patterns) > PATTERNS_MAX:
@@ -45,7 +45,7 @@ def concerned(rules: Rules, table: Table) -> tuple[Entity, ...]:
 
 
 def _pattern(entity: Entity) -> Pattern:
-    """What the keys of an entity's items must be."""
+    """The pattern that the keys of an entity's items match."""
     said: dict[str, frozenset[tuple[bool, str]]] = {}
     for attribute in entity.table.key:
         template = entity.templates[attribute.name]
@@ -56,12 +56,12 @@ def _pattern(entity: Entity) -> Pattern:
 
 
 def _either(one: Pattern, other: Pattern) -> Pattern:
-    """A pattern for what is of either; it lets through more wherever they differ in both attributes."""
+    """The pattern that matches whatever one of the two matches, and more if they differ in both attributes."""
     return {name: _fewest(one[name] | other[name]) for name in one if name in other}
 
 
 def _fewest(said: frozenset[tuple[bool, str]]) -> frozenset[tuple[bool, str]]:
-    """Without what a shorter prefix says already."""
+    """The values without those that a shorter prefix covers."""
     prefixes = [text for begins, text in said if begins]
     return frozenset(
         (begins, text)
@@ -71,8 +71,8 @@ def _fewest(said: frozenset[tuple[bool, str]]) -> frozenset[tuple[bool, str]]:
 
 
 def _looseness(one: Pattern, other: Pattern) -> tuple[int, int]:
-    """How much is lost in one pattern for both: attributes that are no longer spoken of, then pairs of values that
-    neither let through.
+    """How much more than the two patterns their union matches: attributes it no longer constrains, then combinations
+    of values that neither pattern matches.
     """
     both = _either(one, other)
     lost = max(len(one), len(other)) - len(both)
@@ -84,7 +84,7 @@ def _pairs(pattern: Pattern) -> int:
 
 
 def _of_length(pattern: Pattern) -> Pattern:
-    """The pattern without attributes that make it too long, those first of which there is most to say."""
+    """The pattern without its longest attributes, as many as make it too long."""
     while len(_json(pattern)) > PATTERN_MAX_CHARACTERS:
         longest = max(pattern, key=lambda name: sum(len(text) for _, text in pattern[name]))
         pattern = {name: said for name, said in pattern.items() if name != longest}

@@ -1,7 +1,4 @@
-"""What of the template's hand-written part matters to what is generated: timeouts, and the names that SAM will make.
-
-Law: read, never assumed: whoever changes a number in the template has what follows from it after `sync-rules infra`.
-"""
+"""Reads the parts of the hand-written template on which generated parts depend: timeouts, and names that SAM makes."""
 
 from __future__ import annotations
 
@@ -23,8 +20,8 @@ def timeouts_seconds(whole: Whole, template: object) -> dict[str, int]:
     """The timeout of each function by its logical id.
 
     Raises:
-        UserError: when one is no number: then nobody knows when to ring; or when the fan-out's queue gives out a
-            message again while the fan-out may still be at work on it.
+        UserError: when a timeout is no number, so its alarm has no threshold; or when the fan-out queue may deliver a
+            message again while the fan-out function still processes it.
     """
     fallback = at(whole, "Globals", "Function", "Timeout")
     found: dict[str, int] = {}
@@ -32,9 +29,7 @@ def timeouts_seconds(whole: Whole, template: object) -> dict[str, int]:
         if resource.get("Type") == FUNCTION:
             timeout = at(resource, "Properties", "Timeout") or fallback or TIMEOUT_SECONDS
             if not isinstance(timeout, int):
-                raise UserError(
-                    f"{template}: Timeout of {name} is to be a number of seconds: its alarm is made from it"
-                )
+                raise UserError(f"{template}: Timeout of {name} must be a number of seconds: its alarm depends on it")
             found[name] = timeout
     _require_hidden(whole, found.get("FanoutFunction", 0), template)
     return found
@@ -46,13 +41,13 @@ def _require_hidden(whole: Whole, timeout: int, template: object) -> None:
     if queue is not None and isinstance(hidden, int) and hidden < VISIBILITY_FACTOR * timeout:
         raise UserError(
             f"{template}: FanoutFunction may take {timeout} seconds (Timeout), and FanoutQueue hides its message for"
-            f" {hidden} (VisibilityTimeout): make that {VISIBILITY_FACTOR * timeout} or more, six times as long, as"
-            " Lambda asks for, or a message is given out again while it is worked on"
+            f" {hidden} (VisibilityTimeout): set that to {VISIBILITY_FACTOR * timeout} or more, six times as long, as"
+            " Lambda requires, or SQS delivers a message again while it is being processed"
         )
 
 
 def made_by_sam(name: str, resource: Whole) -> Iterator[str]:
-    """The logical ids of what SAM makes of a resource beside itself: mappings of a function, roles, the schedule.
+    """The logical ids of the resources that SAM adds to a resource: mappings of a function, roles, the schedule.
 
     https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/sam-specification-generated-resources.html
     """
@@ -66,8 +61,8 @@ def made_by_sam(name: str, resource: Whole) -> Iterator[str]:
         yield f"{name}Role"
 
 
-def at(whole: Any, *road: str) -> Any:
-    """What lies at the end of a road; None where there is nothing."""
-    for name in road:
+def at(whole: Any, *path: str) -> Any:
+    """The value at a path of keys, or None."""
+    for name in path:
         whole = whole.get(name) if isinstance(whole, Mapping) else None
     return whole

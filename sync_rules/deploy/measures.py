@@ -1,7 +1,7 @@
-"""What is measured and from when on it is an alarm: one table, of which alarms, dashboard and runbook are made.
+"""The measures: one table of metrics and their alarm thresholds, from which alarms, dashboard and runbook are made.
 
-Law: each measure is one metric with its dimensions, spelt as whoever writes it spells them: our handlers
-(`pipeline.telemetry`), or AWS on the page that the measure names. docs/runbook.md has a section for each.
+Each measure is one metric with its dimensions, spelled as its writer spells them: our handlers (`pipeline.telemetry`),
+or AWS on the page that the measure names. docs/runbook.md has a section for each.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from sync_rules.adapters import aws
 from sync_rules.deploy.deployment import Deployment, logical
+from sync_rules.deploy.resources import mapping_id
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import DELAY_MAX_SECONDS
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS
@@ -29,10 +30,10 @@ from sync_rules.pipeline.telemetry import (
     UNREADABLE,
 )
 
-RULES_MAX: Final = 50  # rules with alarms of their own; of more, all have theirs together: a stack has 500 resources
+RULES_MAX: Final = 50  # rules with alarms of their own; more rules share theirs: a stack has at most 500 resources
 ALL_RULES: Final = "AllRules"
-NEAR_TIMEOUT: Final = "near its timeout"  # a threshold that the template's own `Timeout` of the function gives
-NEAR_MS: Final = TIME_RESERVED_MS // 2  # work ends this much earlier, and as much again
+NEAR_TIMEOUT: Final = "near its timeout"  # a threshold computed from the function's `Timeout` in the template
+NEAR_MS: Final = TIME_RESERVED_MS // 2  # work normally ends twice as long before the timeout
 CONCURRENCY_MAX: Final = 500  # half of what an account may run at once unless it asked for more
 RUNBOOK: Final = "https://github.com/sync-rules/sync-rules/blob/main/docs/runbook.md"
 
@@ -41,12 +42,12 @@ LAMBDA_METRICS: Final = DOCS + "lambda/latest/dg/monitoring-metrics-types.html"
 SQS_METRICS: Final = DOCS + "AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html"
 STATES_METRICS: Final = DOCS + "step-functions/latest/dg/procedure-cw-metrics.html"
 
-STACK: Final = {"Ref": "AWS::StackName"}  # what the functions of a stack give as dimension `service`
+STACK: Final = {"Ref": "AWS::StackName"}  # the functions' value of dimension `service`
 Dimensions = tuple[tuple[str, Any], ...]
 
 
 class Of(Enum):
-    """What a measure is taken of."""
+    """The kind of thing that a measure belongs to."""
 
     RULE = "rule"
     MAPPING = "event source mapping"
@@ -58,7 +59,7 @@ class Of(Enum):
 
 
 class Missing(Enum):
-    """What no data means to an alarm: that all is well, or nothing, so that it stays as it was."""
+    """How an alarm treats missing data: as healthy, or by keeping its state."""
 
     WELL = "notBreaching"
     NOTHING = "ignore"
@@ -66,11 +67,11 @@ class Missing(Enum):
 
 @dataclass(frozen=True)
 class Measure:
-    """A metric, and an alarm on it: when `statistic` of a period is above the threshold in so many periods of so many.
+    """A metric, and its alarm: `statistic` is above the threshold in `breaching_periods` of the last `periods`.
 
-    `name` ends the names of its alarms, `section` is its heading in the runbook. `only` are logical ids: which of the
-    functions, queues or machines. A threshold may be NEAR_TIMEOUT. `meaning` says of an alarm what is the matter; {}
-    stands for what it is of. `source` is the page of AWS that has the metric; ours have none.
+    `name` ends the names of its alarms, `section` is its heading in the runbook. `only` lists the logical ids of the
+    functions, queues or machines it is for. A threshold may be NEAR_TIMEOUT. `meaning` explains the alarm; {} stands
+    for its subject. `source` is the page of AWS that documents the metric; our own metrics have none.
     """
 
     name: str
@@ -91,7 +92,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Subject:
-    """One thing that measures are taken of: how logical ids of its alarms begin, how people call it, its dimensions."""
+    """One thing that measures are taken of. The logical ids of its alarms begin with `id`; people call it `title`."""
 
     id: str
     title: str
@@ -99,7 +100,7 @@ class Subject:
 
 
 LAG_ALARM_MS: Final = {"Fn::Sub": "${LagAlarmSeconds}000"}
-ALWAYS: Final[Mapping[str, Any]] = {"periods": 3, "breaching_periods": 3}  # a quarter of an hour on end
+ALWAYS: Final[Mapping[str, Any]] = {"periods": 3, "breaching_periods": 3}  # for a quarter of an hour
 OFTEN: Final[Mapping[str, Any]] = {"period_seconds": 60, "periods": 5, "breaching_periods": 3}
 FUNCTIONS: Final = ("StreamFunction", "FanoutFunction", "VerifyFunction", "BackfillFunction", "RedriveFunction")
 MACHINES: Final = ("BackfillMachine", "VerifyMachine", "RedriveMachine")
@@ -177,9 +178,9 @@ MEASURES: Final = (
 )  # fmt: skip
 
 
-# ---------------------------------------------------------------- of what there is one
+# ---------------------------------------------------------------- subjects
 def subjects(deployment: Deployment, measure: Measure) -> tuple[Subject, ...]:
-    """What a measure is taken of in this deployment."""
+    """The subjects of a measure in this deployment."""
     match measure.of:
         case Of.RULE:
             return rule_subjects(deployment)
@@ -193,7 +194,7 @@ def subjects(deployment: Deployment, measure: Measure) -> tuple[Subject, ...]:
 
 
 def dimension_of(resource: str) -> Dimensions:
-    """The dimension by which AWS tells a function, a queue or a state machine, given its logical id."""
+    """The dimension that names a function, a queue or a state machine to AWS, given its logical id."""
     if resource.endswith("Function"):
         return (("FunctionName", {"Ref": resource}),)
     if resource.endswith("Machine"):
@@ -202,7 +203,7 @@ def dimension_of(resource: str) -> Dimensions:
 
 
 def rule_subjects(deployment: Deployment) -> tuple[Subject, ...]:
-    """The rules of the file; one that stands for all of them where they are more than `RULES_MAX`."""
+    """The rules of the file; one subject for all of them if they are more than `RULES_MAX`."""
     names = dict.fromkeys(rule.title for rule in deployment.rules.rules.values())
     if len(names) > RULES_MAX:
         return (Subject(ALL_RULES, "some rule", _ours()),)
@@ -211,16 +212,15 @@ def rule_subjects(deployment: Deployment) -> tuple[Subject, ...]:
 
 
 def mapping_subjects(deployment: Deployment) -> tuple[Subject, ...]:
-    """The event source mappings, one for each stream: SAM calls it by its function and its event."""
+    """The event source mappings, one for each stream."""
     return tuple(
-        Subject(of, f"table {table.name}", (("EventSourceMappingUUID", {"Ref": of}),))
+        Subject(mapping_id(table), f"table {table.name}", (("EventSourceMappingUUID", {"Ref": mapping_id(table)}),))
         for table in deployment.rules.streamed_tables
-        for of in [f"StreamFunction{logical(table.name)}"]
     )
 
 
 def distinct(names: Iterable[str]) -> dict[str, str]:
-    """Logical ids of names. Where several come to the same, some digits of a digest tell them apart."""
+    """Logical ids of names. Names with the same id get some digits of a digest."""
     ids = {name: logical(name) for name in names}
     often = Counter(ids.values())
     return {
@@ -234,7 +234,7 @@ def _ours(*more: tuple[str, Any]) -> Dimensions:
 
 
 def anchor(section: str) -> str:
-    """Where a section of the runbook is, as GitHub spells it."""
+    """The address of a section of the runbook, as GitHub spells it."""
     return f"{RUNBOOK}#{section.lower().replace(' ', '-')}"
 
 

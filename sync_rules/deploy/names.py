@@ -1,7 +1,7 @@
-"""Logical ids: whatever the rules file asks for has one of its own among all that the template has.
+"""Checks that each logical id that the rules file needs is unique in the template.
 
-Law: parameters, resources and what SAM makes of them have one name space, as CloudFormation has it: nothing is in it
-twice. Who would be is told with its line, and what has the name already.
+CloudFormation has one name space for parameters, resources and the resources that SAM adds. A name that would come
+twice is an error with the line of the rules file and the present owner of the name.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ ITSELF = "the template itself"
 def require_distinct(
     whole: Mapping[str, Any], generated: Iterable[str], deployment: Deployment, rules_file: Path, template: Path
 ) -> None:
-    """Refuse names that come twice, given the hand-written part and the ids of what is generated into it.
+    """Refuse names that come twice, given the hand-written part and the ids of the generated resources.
 
     Raises:
-        UserError: which names the table, the rule or the variable, its line, and what has that name.
+        UserError: with the table, the rule or the variable, its line, and the present owner of the name.
     """
-    asked = [*asked_for(deployment)]
-    theirs = {name for name, _, _ in asked}
+    wanted = [*wanted_ids(deployment)]
+    theirs = {name for name, _, _ in wanted}
     own = chain(
         whole.get("Parameters") or {},
         whole.get("Conditions") or {},
@@ -39,20 +39,18 @@ def require_distinct(
         (name for name in generated if name not in theirs),
     )
     holders = dict.fromkeys(own, (ITSELF, 0))
-    for name, who, line in asked:
+    for name, who, line in wanted:
         other, other_line = holders.setdefault(name, (who, line))
         if (other, other_line) != (who, line):
             raise _clash(f"{rules_file}:{line}: {who} would be {name} in {template}", other, other_line)
     for variable in deployment.variables:
         if variable.name in (at(whole, *ENVIRONMENT) or {}):
-            begun = (
-                f"{rules_file}:{variable.line}: variable {variable.name} would be given to the functions of {template}"
-            )
-            raise _clash(begun, ITSELF, 0)
+            name = f"{rules_file}:{variable.line}: variable {variable.name}"
+            raise _clash(f"{name} would be given to the functions of {template}", ITSELF, 0)
 
 
-def asked_for(deployment: Deployment) -> Iterator[tuple[str, str, int]]:
-    """The ids that the rules file asks for: each with who does, and in which line (0: not known)."""
+def wanted_ids(deployment: Deployment) -> Iterator[tuple[str, str, int]]:
+    """The ids that the rules file needs: each with the part that needs it, and its line (0: not known)."""
     for variable in deployment.variables:
         yield variable.parameter, f"variable {variable.name}", variable.line
     for table in deployment.rules.streamed_tables:

@@ -1,7 +1,6 @@
-"""What each function of the pipeline must be allowed to do, computed from the rules: actions, resources, and why.
+"""Computes the permissions of each function from the rules: actions, resources, and why.
 
-Law: a permission is here because code asks for it, and it names the rule for which it does; what no rule and no part
-of the pipeline asks for is not here.
+Invariant: each permission is needed by code, and names the rule for which the code needs it; no other is granted.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ LOGS: Final = ("logs:CreateLogStream", "logs:PutLogEvents")
 @dataclass(frozen=True)
 class Need:
     """One action on one resource, a CloudFormation value, that a function needs. `rule` is the title of the rule that
-    asks for it, "" where it is the pipeline itself; `why` is for people.
+    needs it, "" if it is the pipeline itself; `why` is for people.
     """
 
     function: str
@@ -61,8 +60,11 @@ class Need:
     why: str
 
 
+Grant = tuple[tuple[str, ...], Any, str]  # actions, resource, and why
+
+
 def needs(deployment: Deployment) -> tuple[Need, ...]:
-    """Everything that the functions of a deployment need."""
+    """All needs of the functions of a deployment."""
     return tuple(need for function in FUNCTIONS for need in _of_function(deployment, function))
 
 
@@ -71,20 +73,22 @@ def _of_function(deployment: Deployment, function: str) -> Iterator[Need]:
         for way in WORK[function]:
             for use in way(rule):
                 resource = deployment.table_arn(use.table, f"/index/{use.index}" if use.index else "")
-                for action in use.actions:
-                    yield Need(function, action, resource, rule.title, use.why)
+                yield from _each(function, (use.actions, resource, use.why), rule.title)
         for way_out in OUTSIDE[function]:
-            for actions, resource, why in way_out(deployment, rule):
-                for action in actions:
-                    yield Need(function, action, resource, rule.title, why)
-    for actions, resource, why in OWN[function](deployment):
-        for action in actions:
-            yield Need(function, action, resource, "", why)
+            for grant in way_out(deployment, rule):
+                yield from _each(function, grant, rule.title)
+    for grant in OWN[function]:
+        yield from _each(function, grant, "")
 
 
-# Which of this each function does. A stream's record brings the image of a target, a message its key only; a backfill
-# scans the images; only a record or a message of a source lists, and deletes. Verify writes when it is asked to repair.
-# A limit makes the stream handler look at what it writes: no other one writes what it has not read.
+def _each(function: str, grant: Grant, rule: str) -> Iterator[Need]:
+    actions, resource, why = grant
+    return (Need(function, action, resource, rule, why) for action in actions)
+
+
+# The uses that each function makes of tables. A stream record contains the image of a target, a message only its key; a
+# backfill scans the images; only a record or a message of a source lists and deletes targets. Verify writes with
+# --repair. With a limit the stream handler reads what it writes; no other function writes what it has not read.
 WORK: Final[Mapping[str, tuple[Callable[[Rule], Iterator[Use]], ...]]] = {
     STREAM: (judged, hinted, priced, listed, written, deleted),
     FANOUT: (judged, looked_at, listed, written, deleted),
@@ -94,19 +98,19 @@ WORK: Final[Mapping[str, tuple[Callable[[Rule], Iterator[Use]], ...]]] = {
 }
 
 # ---------------------------------------------------------------- outside the tables
-Granted = Iterator[tuple[tuple[str, ...], Any, str]]
 STATE_TABLE: Final = {"Fn::GetAtt": ["StateTable", "Arn"]}
 
 
-def archived(deployment: Deployment, rule: Rule) -> Granted:
+def archived(deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """Objects in the bucket of an archive."""
     if isinstance(rule, ArchiveRule):
-        whole = {"Fn::Sub": f"arn:${{AWS::Partition}}:s3:::{_filled(deployment, f'{rule.bucket}/{rule.prefix}')}*"}
+        objects = deployment.filled(f"{rule.bucket}/{rule.prefix}*")
+        whole = {"Fn::Sub": f"arn:${{AWS::Partition}}:s3:::{objects}"}
         yield ("s3:PutObject",), whole, f"a deleted {name_of(rule.source)}, as it last was"
 
 
-def called(_deployment: Deployment, rule: Rule) -> Granted:
-    """The memory of the calls that were made."""
+def called(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
+    """The table of calls already made."""
     if isinstance(rule, CallRule):
         yield DESCRIBE, STATE_TABLE, "that the table can remember calls"
         yield PUT, STATE_TABLE, "a call is noted before it is made"
@@ -114,19 +118,19 @@ def called(_deployment: Deployment, rule: Rule) -> Granted:
         yield DELETE, STATE_TABLE, "a call that failed may be made again"
 
 
-def streamed(_deployment: Deployment, rule: Rule) -> Granted:
-    """The streams of the tables whose records a rule must see, as Lambda reads them."""
+def streamed(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
+    """The streams of a rule's tables, for Lambda."""
     for table in dict.fromkeys(rule.streamed):
         yield STREAM_READ, stream_arn(table), f"the changes of {table.name}"
 
 
-def reread(_deployment: Deployment, rule: Rule) -> Granted:
-    """The same streams, for a batch that was given up without its records."""
+def reread(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
+    """The same streams, for a batch that Lambda gave up without its records."""
     for table in dict.fromkeys(rule.streamed):
         yield SPAN_READ, stream_arn(table), f"the changes of {table.name} in a batch that came without them"
 
 
-def sent_later(_deployment: Deployment, rule: Rule) -> Granted:
+def sent_later(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """Messages to the fan-out queue."""
     if isinstance(rule, CallRule):
         yield ("sqs:SendMessage",), queue("FanoutQueue"), "calls that failed, to be made again"
@@ -134,7 +138,7 @@ def sent_later(_deployment: Deployment, rule: Rule) -> Granted:
         yield ("sqs:SendMessage",), queue("FanoutQueue"), "second looks, the rest of large fan-outs, what is parked"
 
 
-OUTSIDE: Final[Mapping[str, tuple[Callable[[Deployment, Rule], Granted], ...]]] = {
+OUTSIDE: Final[Mapping[str, tuple[Callable[[Deployment, Rule], Iterator[Grant]], ...]]] = {
     STREAM: (streamed, sent_later, archived, called),
     FANOUT: (sent_later, called),
     VERIFY: (),
@@ -149,64 +153,49 @@ def queue(name: str) -> Any:
     return {"Fn::GetAtt": [name, "Arn"]}
 
 
-def _filled(deployment: Deployment, text: str) -> str:
-    filled = deployment.text(text)
-    return filled if isinstance(filled, str) else str(filled["Fn::Sub"])
+def _log(function: str) -> Grant:
+    return LOGS, {"Fn::GetAtt": [function.replace("Function", "Logs"), "Arn"]}, "its log"
 
 
-def _own(function: str) -> Granted:
-    """What every function does."""
-    yield LOGS, {"Fn::GetAtt": [function.replace("Function", "Logs"), "Arn"]}, "its log"
+def _state(what: str) -> tuple[Grant, ...]:
+    return (
+        ((*READ, *PUT), STATE_TABLE, f"how far {what} is"),
+        (DELETE, STATE_TABLE, f"what is known of a step of {what} that is done"),
+    )
 
 
-def _stream(deployment: Deployment) -> Granted:  # noqa: ARG001 -- as the others
-    yield from _own(STREAM)
-    yield ("dynamodb:ListStreams",), "*", "Lambda asks for it when it makes a mapping, and it knows no resources"
-    yield ("sqs:SendMessage",), queue("FailuresQueue"), "failure records"
-    yield ("s3:PutObject",), {"Fn::Sub": "${Bucket.Arn}/aws/lambda/*"}, "batches that Lambda gives up, with all records"
-    yield ("s3:ListBucket",), {"Fn::GetAtt": ["Bucket", "Arn"]}, "Lambda asks for it where it puts such batches"
-
-
-def _fanout(deployment: Deployment) -> Granted:  # noqa: ARG001 -- as the others
-    yield from _own(FANOUT)
-    yield QUEUE_READ, queue("FanoutQueue"), "Lambda takes messages from the queue"
-    yield ("sqs:ChangeMessageVisibility",), queue("FanoutQueue"), "a message that failed comes again soon"
-    yield ("sqs:SendMessage",), queue("FailuresQueue"), "failure records"
-
-
-def _verify(deployment: Deployment) -> Granted:  # noqa: ARG001 -- as the others
-    yield from _own(VERIFY)
-    yield from _kept("a verify")
-    yield ("sqs:SendMessage",), queue("AsyncDeadLetters"), "scheduled runs that failed"
-    yield ("sqs:SendMessage",), queue("FailuresQueue"), "failure records of what --repair cannot mend"
-    yield ("s3:GetObject", "s3:PutObject"), {"Fn::Sub": "${Bucket.Arn}/reports/*"}, "its reports"
-
-
-def _backfill(deployment: Deployment) -> Granted:  # noqa: ARG001 -- as the others
-    yield from _own(BACKFILL)
-    yield from _kept("a backfill")
-    yield ("sqs:SendMessage",), queue("FailuresQueue"), "failure records"
-
-
-def _kept(what: str) -> Granted:
-    yield (*READ, *PUT), STATE_TABLE, f"how far {what} is"
-    yield DELETE, STATE_TABLE, f"what is known of a step of {what} that is done"
-
-
-def _redrive(deployment: Deployment) -> Granted:  # noqa: ARG001 -- as the others
-    yield from _own(REDRIVE)
-    yield (*READ, *PUT), STATE_TABLE, "how far a redrive is"
-    yield QUEUE_TAKE, queue("FanoutDeadLetters"), "messages that nobody could handle"
-    yield QUEUE_TAKE, queue("FailuresQueue"), "failure records"
-    yield ("sqs:SendMessage",), queue("FailuresQueue"), "failure records that are new, or failed again"
-    yield ("s3:ListBucket",), {"Fn::GetAtt": ["Bucket", "Arn"]}, "which batches Lambda gave up"
-    yield ("s3:DeleteObject", "s3:GetObject"), {"Fn::Sub": "${Bucket.Arn}/aws/lambda/*"}, "batches that Lambda gave up"
-
-
-OWN: Final[Mapping[str, Callable[[Deployment], Granted]]] = {
-    STREAM: _stream,
-    FANOUT: _fanout,
-    VERIFY: _verify,
-    BACKFILL: _backfill,
-    REDRIVE: _redrive,
+SEND: Final = ("sqs:SendMessage",)
+BUCKET: Final = {"Fn::GetAtt": ["Bucket", "Arn"]}
+GIVEN_UP: Final = {"Fn::Sub": "${Bucket.Arn}/aws/lambda/*"}
+OWN: Final[Mapping[str, tuple[Grant, ...]]] = {
+    STREAM: (
+        _log(STREAM),
+        (("dynamodb:ListStreams",), "*", "Lambda asks for it when it makes a mapping, and it knows no resources"),
+        (SEND, queue("FailuresQueue"), "failure records"),
+        (("s3:PutObject",), GIVEN_UP, "batches that Lambda gives up, with all records"),
+        (("s3:ListBucket",), BUCKET, "Lambda asks for it where it puts such batches"),
+    ),
+    FANOUT: (
+        _log(FANOUT),
+        (QUEUE_READ, queue("FanoutQueue"), "Lambda takes messages from the queue"),
+        (("sqs:ChangeMessageVisibility",), queue("FanoutQueue"), "a message that failed comes again soon"),
+        (SEND, queue("FailuresQueue"), "failure records"),
+    ),
+    VERIFY: (
+        _log(VERIFY),
+        *_state("a verify"),
+        (SEND, queue("AsyncDeadLetters"), "scheduled runs that failed"),
+        (SEND, queue("FailuresQueue"), "failure records of what --repair cannot mend"),
+        (("s3:GetObject", "s3:PutObject"), {"Fn::Sub": "${Bucket.Arn}/reports/*"}, "its reports"),
+    ),
+    BACKFILL: (_log(BACKFILL), *_state("a backfill"), (SEND, queue("FailuresQueue"), "failure records")),
+    REDRIVE: (
+        _log(REDRIVE),
+        ((*READ, *PUT), STATE_TABLE, "how far a redrive is"),
+        (QUEUE_TAKE, queue("FanoutDeadLetters"), "messages that nobody could handle"),
+        (QUEUE_TAKE, queue("FailuresQueue"), "failure records"),
+        (SEND, queue("FailuresQueue"), "failure records that are new, or failed again"),
+        (("s3:ListBucket",), BUCKET, "which batches Lambda gave up"),
+        (("s3:DeleteObject", "s3:GetObject"), GIVEN_UP, "batches that Lambda gave up"),
+    ),
 }

@@ -1,8 +1,8 @@
-"""What the template needs of the rules: parameters, conditions, tables, and one event source mapping for each stream.
+"""The parts of the template that follow from tables and variables: parameters, conditions, tables, and one event source
+mapping for each stream.
 
-Law: computed from the deployment alone. A table is created only where the template is not told the stream of one that
-is there; a stream is read from its oldest record on, and what a mapping gives up goes to the bucket, which alone keeps
-the records themselves.
+The stack creates a table only if no stream of an existing one is given. A mapping starts at the oldest record; batches
+that it gives up go to the bucket, the only destination that keeps the records themselves.
 """
 
 from __future__ import annotations
@@ -18,12 +18,17 @@ TAGS: Final = [{"Key": "application", "Value": "sync-rules"}]
 
 
 def is_elsewhere(table: Table) -> bool:
-    """Whether a table is named by its ARN: then it is there already."""
+    """Tell whether the rules name a table by its ARN: then it exists already."""
     return table.physical_name.startswith("arn:")
 
 
+def _created(deployment: Deployment) -> tuple[Table, ...]:
+    """The tables that the stack may create."""
+    return tuple(table for table in deployment.rules.streamed_tables if not is_elsewhere(table))
+
+
 def parameters(deployment: Deployment) -> dict[str, Any]:
-    """The variables of the rules file, and the stream of each table that may be there already."""
+    """The variables of the rules file, and the stream of each table, which may exist already."""
     made: dict[str, Any] = {}
     for variable in deployment.variables:
         made[variable.parameter] = {
@@ -32,21 +37,17 @@ def parameters(deployment: Deployment) -> dict[str, Any]:
             "Description": f"The variable {variable.name} of the rules file.",
         }
     for table in deployment.rules.streamed_tables:
-        arn, said = _stream_pattern(deployment, table), f"The stream of table {table.name}."
-        if is_elsewhere(table):
-            told = {"AllowedPattern": f"^{arn}$", "Description": said}
-        else:
-            told = {
-                "Default": "",
-                "AllowedPattern": f"^({arn})?$",
-                "Description": f"{said} Empty - the table is created.",
-            }
-        made[stream_parameter(table)] = {"Type": "String", **told}
+        arn, text = _stream_pattern(deployment, table), f"The stream of table {table.name}."
+        more = {"AllowedPattern": f"^{arn}$", "Description": text}
+        if not is_elsewhere(table):
+            text = f"{text} Empty - the table is created."
+            more = {"Default": "", "AllowedPattern": f"^({arn})?$", "Description": text}
+        made[stream_parameter(table)] = {"Type": "String", **more}
     return made
 
 
 def _stream_pattern(deployment: Deployment, table: Table) -> str:
-    """What the ARN of a table's stream is like: with the table's name in it where that is known."""
+    """A pattern for the ARN of a table's stream, with the table's name if that contains no variable."""
     name = deployment.text(table.physical_name)
     if not isinstance(name, str):
         return "arn:[^:]+:dynamodb:.+/stream/.+"
@@ -55,21 +56,19 @@ def _stream_pattern(deployment: Deployment, table: Table) -> str:
 
 
 def conditions(deployment: Deployment) -> dict[str, Any]:
-    """Which tables are created."""
+    """The conditions under which tables are created."""
     return {
-        condition_id(table): {"Fn::Equals": [{"Ref": stream_parameter(table)}, ""]}
-        for table in deployment.rules.streamed_tables
-        if not is_elsewhere(table)
+        condition_id(table): {"Fn::Equals": [{"Ref": stream_parameter(table)}, ""]} for table in _created(deployment)
     }
 
 
 def environment(deployment: Deployment) -> dict[str, Any]:
-    """The variables of the rules file, as the functions see them."""
+    """The variables of the rules file, for the functions."""
     return {variable.name: {"Ref": variable.parameter} for variable in deployment.variables}
 
 
 def tables(deployment: Deployment) -> dict[str, Any]:
-    """The tables of the rules, kept when the stack goes."""
+    """The tables of the rules; they stay when the stack is deleted."""
     return {
         table_id(table): {
             "Type": "AWS::DynamoDB::Table",
@@ -78,8 +77,7 @@ def tables(deployment: Deployment) -> dict[str, Any]:
             "UpdateReplacePolicy": "Retain",
             "Properties": _table(deployment, table),
         }
-        for table in deployment.rules.streamed_tables
-        if not is_elsewhere(table)
+        for table in _created(deployment)
     }
 
 
@@ -95,10 +93,10 @@ def table_id(table: Table) -> str:
 
 def stream_arn(table: Table) -> Any:
     """The stream of a table, created or not."""
-    told = {"Ref": stream_parameter(table)}
+    given = {"Ref": stream_parameter(table)}
     if is_elsewhere(table):
-        return told
-    return {"Fn::If": [condition_id(table), {"Fn::GetAtt": [table_id(table), "StreamArn"]}, told]}
+        return given
+    return {"Fn::If": [condition_id(table), {"Fn::GetAtt": [table_id(table), "StreamArn"]}, given]}
 
 
 def _table(deployment: Deployment, table: Table) -> dict[str, Any]:
@@ -136,12 +134,12 @@ def _mapping(deployment: Deployment, table: Table) -> dict[str, Any]:
 
 
 def mapping_id(table: Table) -> str:
-    """The logical id of the event source mapping of a table's stream: SAM calls it by its function and its event."""
+    """The logical id of a stream's event source mapping: SAM joins the function and the event."""
     return f"StreamFunction{logical(table.name)}"
 
 
 def stream_parameter(table: Table) -> str:
-    """The parameter that says the stream of a table that is there already."""
+    """The parameter for the stream of an existing table."""
     return f"{logical(table.name)}StreamArn"
 
 

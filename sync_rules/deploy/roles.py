@@ -1,7 +1,7 @@
-"""The roles of the functions, as CloudFormation resources: what `permissions` computed, in few statements.
+"""The roles of the functions, as CloudFormation resources: the needs of `permissions`, in few statements.
 
-Law: a statement allows exactly some actions on exactly some resources, by name; no action has a wildcard. The same
-rules give the same text, so that a change of a role is a change that somebody made.
+Invariant: a statement allows some actions on some resources, each by name; no action has a wildcard. The same rules
+give the same text, so a difference in a role comes from a change in the rules.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.permissions import FUNCTIONS, Need, needs
 from sync_rules.model.errors import UserError
 
-# Of all inline policies of a role together, white space not counted.
+# For all inline policies of a role together, without white space.
 # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
 ROLE_MAX_CHARACTERS: Final = 10_240
-# What CloudFormation fills in is not known yet; so long it is taken to be.
+# Values of the assumed length for names that CloudFormation fills in later.
 FILLED: Final[Mapping[str, str]] = {
     "AWS::Partition": "aws",
     "AWS::Region": "ap-southeast-2",
@@ -43,7 +43,7 @@ WORDS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of a policy: all of these actions on each of these resources, and the needs that ask for it."""
+    """One statement of a policy: all of these actions on each of these resources, and the needs behind it."""
 
     sid: str
     actions: tuple[str, ...]
@@ -51,7 +51,7 @@ class Statement:
     needs: tuple[Need, ...]
 
     def body(self) -> dict[str, Any]:
-        """As IAM has it."""
+        """The statement in IAM's form."""
         return {
             "Sid": self.sid, "Effect": "Allow", "Action": list(self.actions), "Resource": list(self.resources),
         }  # fmt: skip
@@ -71,8 +71,8 @@ def statements(deployment: Deployment) -> dict[str, tuple[Statement, ...]]:
 
 
 def grouped(some: Iterable[Need]) -> tuple[Statement, ...]:
-    """The needs of one function as statements: each resource is in one, with all that is done with it, and those with
-    which the same is done are together.
+    """The needs of one function as statements: one for all resources with the same actions; each resource is in one
+    statement only.
     """
     of_resource: dict[str, list[Need]] = {}
     for need in some:
@@ -98,7 +98,7 @@ def text_of(resource: Any) -> str:
 
 
 def _sort(resource: str, actions: tuple[str, ...]) -> str:
-    """What sort of resources a statement is about, as its name says it."""
+    """The sort of a statement's resources, for its name."""
     service = actions[0].partition(":")[0]
     if service == "dynamodb":
         if any(action.endswith(("Stream", "Streams", "Records", "Iterator")) for action in actions):
@@ -136,7 +136,7 @@ def role_resources(deployment: Deployment) -> dict[str, Any]:
     return resources
 
 
-# ---------------------------------------------------------------- how long it is
+# ---------------------------------------------------------------- length
 def _require_short(role: str, policy: Any, deployment: Deployment) -> None:
     long = {variable.parameter: variable.default or "x" * GIVEN_CHARACTERS for variable in deployment.variables}
     characters = len(json.dumps(_filled(policy, {**FILLED, **long}), separators=(",", ":")))
@@ -149,7 +149,7 @@ def _require_short(role: str, policy: Any, deployment: Deployment) -> None:
 
 
 def _filled(value: Any, known: Mapping[str, str]) -> Any:
-    """A value about as long as CloudFormation will make it."""
+    """A value of about the length that CloudFormation will give it."""
     if isinstance(value, list):
         return [_filled(one, known) for one in value]
     if not isinstance(value, dict):

@@ -1,7 +1,6 @@
-"""The tables that rules speak of, as CreateTable parameters, and their creation.
+"""The tables of the rules as CreateTable parameters, and their creation.
 
-Law: parameters are computed from the rules alone; only `create_tables` touches the world. On-demand capacity, and a
-stream with both images on every table that holds a source or a target.
+Tables have on-demand capacity, and those of sources and targets a stream with both images.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def all_parameters(rules: Rules) -> tuple[dict[str, Any], ...]:
 
 
 def _index(index: Index) -> dict[str, Any]:
-    projection: dict[str, Any] = {"ProjectionType": "ALL"}  # what the console creates, where the rules do not say
+    projection: dict[str, Any] = {"ProjectionType": "ALL"}  # as the console creates it, if the rules do not say
     if isinstance(index.projection, tuple):
         projection = {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(index.projection)}
     elif index.projection is not None:

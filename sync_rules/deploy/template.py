@@ -1,8 +1,4 @@
-"""From a deployment to the blocks of template.yaml, and from a template back to the rules file it is for.
-
-Law: what is generated never stands in the way of what is written by hand, nor of itself: a name that comes twice is the
-user's mistake, told before anything is written.
-"""
+"""Writes the blocks of template.yaml from a deployment, and reads from a template which rules file it is for."""
 
 from __future__ import annotations
 
@@ -25,7 +21,7 @@ from sync_rules.model.errors import UserError
 
 RULES_BLOCK: Final = "rules"
 
-# The section of the template in which each block stands.
+# The section of the template that contains each block.
 BLOCKS: Final[Mapping[str, tuple[str, ...]]] = {
     "parameters": ("Parameters",),
     "conditions": ("Conditions",),
@@ -39,39 +35,34 @@ BLOCKS: Final[Mapping[str, tuple[str, ...]]] = {
 RESOURCES_MAX: Final = 500  # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 PARAMETERS_MAX: Final = 200
 NEAR: Final = 0.8  # of a limit
-RESERVED: Final = ("AWS_", "LAMBDA_", "_")  # what names of a function's variables may not begin with
+RESERVED: Final = ("AWS_", "LAMBDA_", "_")  # beginnings of names that Lambda reserves
 
 
 def written(text: str, deployment: Deployment, rules_file: Path, template: Path) -> str:
-    """The template with its blocks written anew for this rules file.
+    """Fill the blocks of a template for this rules file.
 
     Raises:
-        UserError: when a block is missing, something generated has a name that is taken, or numbers of the hand-written
-            part do not go together.
+        UserError: when a block is missing, a generated name is taken, or numbers of the hand-written part contradict
+            each other.
     """
     _require_deployable(deployment, rules_file)
     blanks: dict[str, Written] = dict.fromkeys((RULES_BLOCK, *BLOCKS), lambda _indent: "")
     fixed = read_yaml(replaced(text, blanks, str(template)), str(template))
-    place = Path(os.path.relpath(rules_file.absolute(), template.absolute().parent)).as_posix()
-    blocks: dict[str, Written] = {RULES_BLOCK: partial(as_yaml, {"SyncRules": {"Rules": place}})}
-    timeouts = timeouts_seconds(fixed, template)
-    generated = {name: _generated(name, deployment, timeouts) for name in BLOCKS}
-    resources_made = (made for name, made in generated.items() if BLOCKS[name] == ("Resources",))
-    require_distinct(fixed, (one for made in resources_made for one in made), deployment, rules_file, template)
-    blocks |= {name: partial(as_yaml, made) for name, made in generated.items()}
-    return replaced(text, blocks, str(template))
-
-
-def _generated(block: str, deployment: Deployment, timeouts: Mapping[str, int]) -> dict[str, Any]:
-    match block:
-        case "roles":
-            return role_resources(deployment)
-        case "dashboard":
-            return {"Dashboard": dashboard_resource(deployment)}
-        case "alarms":
-            return alarm_resources(deployment, timeouts)
-    found: dict[str, Any] = getattr(resources, block)(deployment)
-    return found
+    path = Path(os.path.relpath(rules_file.absolute(), template.absolute().parent)).as_posix()
+    generated: dict[str, dict[str, Any]] = {
+        "parameters": resources.parameters(deployment),
+        "conditions": resources.conditions(deployment),
+        "environment": resources.environment(deployment),
+        "streams": resources.streams(deployment),
+        "tables": resources.tables(deployment),
+        "alarms": alarm_resources(deployment, timeouts_seconds(fixed, template)),
+        "roles": role_resources(deployment),
+        "dashboard": {"Dashboard": dashboard_resource(deployment)},
+    }
+    new_ids = [one for name, made in generated.items() if BLOCKS[name] == ("Resources",) for one in made]
+    require_distinct(fixed, new_ids, deployment, rules_file, template)
+    generated[RULES_BLOCK] = {"SyncRules": {"Rules": path}}
+    return replaced(text, {name: partial(as_yaml, made) for name, made in generated.items()}, str(template))
 
 
 def rules_noted(text: str, template: Path) -> Path:
@@ -80,15 +71,14 @@ def rules_noted(text: str, template: Path) -> Path:
     Raises:
         UserError: when it names none.
     """
-    noted = read_yaml(inside(text, RULES_BLOCK, str(template)), str(template))
-    match noted:
-        case {"SyncRules": {"Rules": str(place)}}:
-            return template.parent / place
+    match read_yaml(inside(text, RULES_BLOCK, str(template)), str(template)):
+        case {"SyncRules": {"Rules": str(path)}}:
+            return template.parent / path
     raise UserError(f"{template} is for no rules file yet: name it, `sync-rules infra --rules FILE`")
 
 
 def warnings(text: str, template: Path) -> Iterator[str]:
-    """What comes near a limit of CloudFormation."""
+    """Warn of numbers near a limit of CloudFormation."""
     whole = read_yaml(text, str(template))
     count = sum(1 + len([*made_by_sam(*one)]) for one in whole["Resources"].items())
     for what, number, most in (
@@ -100,24 +90,24 @@ def warnings(text: str, template: Path) -> Iterator[str]:
 
 
 def index_warnings(old: str, new: str, template: Path) -> Iterator[str]:
-    """What CloudFormation would do to indexes of tables that are in both versions of a template."""
+    """Warn of what CloudFormation would do to indexes of tables that are in both versions of a template."""
     try:
         before, after = (read_yaml(inside(text, "tables", str(template)), str(template)) or {} for text in (old, new))
     except UserError:
-        return  # what somebody broke is written anew
+        return  # the broken block is written anew
     for name in before.keys() & after.keys():
         was, now = _indexes(before[name]), _indexes(after[name])
         gone, come = sorted(was.keys() - now.keys()), sorted(now.keys() - was.keys())
         changed = sorted(index for index in was.keys() & now.keys() if was[index] != now[index])
         if gone:
             yield (
-                f"{template}: {name} is left without index {', '.join(gone)}: where this stack created the table, the"
-                " next deployment deletes that, whoever still reads it"
+                f"{template}: {name} is left without index {', '.join(gone)}: if this stack created the table, the next"
+                " deployment deletes that index, even if somebody still reads it"
             )
         if changed:
             yield (
-                f"{template}: index {', '.join(changed)} of {name} is another now, and CloudFormation changes none:"
-                " give it another name"
+                f"{template}: index {', '.join(changed)} of {name} has changed, and CloudFormation cannot change an"
+                " index: give it another name"
             )
         if len(gone) + len(come) > 1:
             yield (
@@ -131,7 +121,7 @@ def _indexes(resource: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def place_warnings(rules_file: Path, template: Path) -> Iterator[str]:
-    """What comes of a rules file that is not in the template's folder."""
+    """Warn of a rules file outside of the template's folder."""
     folder = template.absolute().parent
     if not rules_file.resolve().is_relative_to(folder.resolve()):
         yield (
@@ -147,6 +137,6 @@ def _require_deployable(deployment: Deployment, rules_file: Path) -> None:
     for variable in deployment.variables:
         if variable.name.startswith(RESERVED):
             raise UserError(
-                f"{rules_file}:{variable.line}: Lambda lets nobody set a variable {variable.name} (none that begins"
-                f" with {', '.join(RESERVED)}): give it another name"
+                f"{rules_file}:{variable.line}: Lambda reserves variables that begin with {', '.join(RESERVED)}: give"
+                f" {variable.name} another name"
             )

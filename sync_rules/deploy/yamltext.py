@@ -1,7 +1,7 @@
-"""Generated parts of a template as YAML: CloudFormation's functions in short form, small maps and lists on one line.
+"""Writes generated parts of a template as YAML: functions in short form, small maps and lists on one line.
 
-Law: the same value always gives the same text, and reading the text gives the value back. Text that YAML 1.1, which
-CloudFormation reads, would take for something else than text is quoted.
+Invariant: the same value always gives the same text, and reading the text gives the value back. Strings that YAML 1.1,
+which CloudFormation reads, would not take for a string are quoted.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ruamel.yaml.tag import Tag
 
 from sync_rules.model.errors import UserError
 
-ONE_LINE_MAX: Final = 90  # characters of what is written on one line, as Python shows it
-CALLED_ONE_LINE_MAX: Final = 150  # of what a function takes, whose short form is much shorter
+ONE_LINE_MAX: Final = 90  # characters of Python's repr of a value on one line
+CALLED_ONE_LINE_MAX: Final = 150  # the same for the argument of a function, whose short form is much shorter
 PLAIN: Final = re.compile(r"[A-Za-z/_$(*][^\"'{}\[\],&#%@`|>!?\n\\]*")
 PLAIN_ARGUMENT: Final = re.compile(r"[A-Za-z/$](?:[A-Za-z0-9_.:/*${}-]*[A-Za-z0-9_/*${}-])?")
 WORDS: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "*"})
 
 
 def as_yaml(value: Mapping[str, Any], indent: int = 0) -> str:
-    """A map as lines of a template, each after so many spaces. Nothing for an empty one."""
+    """Write a map as indented lines; an empty map gives no text."""
     if not value:
         return ""
     yaml = YAML()
@@ -39,7 +39,7 @@ def as_yaml(value: Mapping[str, Any], indent: int = 0) -> str:
 
 
 def read_yaml(text: str, file: str) -> Any:
-    """Plain values of a text; functions in short form become what they are in long form.
+    """Read plain values; functions in short form get their long form.
 
     Raises:
         UserError: when it is no YAML.
@@ -99,7 +99,7 @@ def _called(tag: str, argument: Any) -> Any:
 
 
 def _style(text: str) -> str | None:
-    """How the argument of a function is quoted; None: not, unless it stands where braces mean something."""
+    """The quoting of a function's argument; None: unquoted, unless it is in a place where braces have a meaning."""
     if "\n" in text:
         return "|"
     if PLAIN_ARGUMENT.fullmatch(text) and text.lower() not in WORDS:
@@ -124,7 +124,7 @@ def _short(value: Any) -> bool:
 
 
 def _nested(value: Any) -> bool:
-    """Whether there are maps or lists in it, but for those of functions."""
+    """Tell whether a value contains maps or lists, other than those of functions."""
     if isinstance(value, Mapping):
         return _function(value) is None
     return isinstance(value, list) and any(isinstance(inner, Mapping | list) for inner in value)

@@ -226,8 +226,14 @@ def test_template_creates_no_table_that_is_named_by_its_arn(small):
             'shop: {name: "${stage}-${STAGE}", key: {PK: S, SK: S}}',
             r"rules.yaml:3: variable STAGE would be StageVariable in .*, and variable stage \(line 3\) has that name",
         ),
-        ('shop: {name: "${AWS_REGION}-shop", key: {PK: S, SK: S}}', "Lambda lets nobody set a variable AWS_REGION"),
-        ('shop: {name: "${_STAGE}-shop", key: {PK: S, SK: S}}', "yaml:3: Lambda lets nobody set a variable _STAGE"),
+        (
+            'shop: {name: "${AWS_REGION}-shop", key: {PK: S, SK: S}}',
+            "Lambda reserves variables that begin with .*: give AWS_REGION another name",
+        ),
+        (
+            'shop: {name: "${_STAGE}-shop", key: {PK: S, SK: S}}',
+            "yaml:3: Lambda reserves variables .*: give _STAGE another name",
+        ),
     ],
     ids=["of-the-template", "of-another", "lambdas", "underscore"],
 )
@@ -300,7 +306,9 @@ def test_template_refuses_a_queue_that_gives_out_what_is_worked_on(made):
     """Whoever raises the timeout of the fan-out is told to raise the visibility with it, and by how much."""
     text = SMALL.format(name="shop: {key: {PK: S, SK: S}}")
     raised = TEXT.replace("Timeout: 180 ", "Timeout: 300 ")
-    with pytest.raises(UserError, match=r"FanoutFunction may take 300 seconds .* for 1080 .*: make that 1800 or more"):
+    with pytest.raises(
+        UserError, match=r"FanoutFunction may take 300 seconds .* for 1080 .*: set that to 1800 or more"
+    ):
         made(text, raised)
     made(text, raised.replace("VisibilityTimeout: 1080", "VisibilityTimeout: 1800"))
 
@@ -312,7 +320,7 @@ def test_template_rings_near_the_timeout_that_it_has(made):
     raised = TEXT.replace("Timeout: 120 ", "Timeout: 300 ")
     assert made(text, raised)["Resources"]["StreamFunctionDurationAlarm"]["Properties"]["Threshold"] == 299_000
     assert made(text, raised)["Resources"]["FanoutFunctionDurationAlarm"]["Properties"]["Threshold"] == 179_000
-    with pytest.raises(UserError, match="Timeout of StreamFunction is to be a number"):
+    with pytest.raises(UserError, match="Timeout of StreamFunction must be a number"):
         made(text, TEXT.replace("Timeout: 120 ", "Timeout: !Ref LagAlarmSeconds "))
 
 
@@ -325,7 +333,7 @@ INDEXED = "shop: {{key: {{PK: S, SK: S}}, indexes: {{{}}}}}"
         ("by_a: {a: S}", "by_a: {a: S}", []),
         ("by_a: {a: S}", "by_a: {a: S}, by_b: {b: S}", []),
         ("by_a: {a: S}, by_b: {b: S}", "by_a: {a: S}", ["ShopTable is left without index by_b"]),
-        ("by_a: {a: S}", "by_a: {c: S}", ["index by_a of ShopTable is another now"]),
+        ("by_a: {a: S}", "by_a: {c: S}", ["index by_a of ShopTable has changed"]),
         ("by_a: {a: S}", "by_b: {b: S}", ["left without index by_a", r"2 indexes more or less \(by_a, by_b\)"]),
     ],
     ids=["same", "one-more", "gone", "changed", "two-at-once"],
