@@ -20,12 +20,10 @@ from unittest.mock import patch
 from sync_rules.cli import main
 from sync_rules.language.codes import CODES
 from sync_rules.model import limits
-from tests.test_house import LAYERS
+from tests.test_house import EXTRA, ROOMS, floors, sentence_of
 
 ROOT = Path(__file__).parent.parent.parent
 COLUMNS = "80"
-LINE_MAX = 118
-BETWEEN_LAYERS = "  ▸  "
 
 CHECKS_HEAD = """# The codes of sync-rules check
 
@@ -85,22 +83,19 @@ def pipeline_limits() -> str:
 
 def attribute_docstrings() -> Iterator[tuple[str, str]]:
     """Each field of `Limits` with the string below it."""
-    (body,) = (n.body for n in ast.parse(inspect.getsource(limits)).body if isinstance(n, ast.ClassDef))
+    body = next(n.body for n in ast.parse(inspect.getsource(limits.Limits)).body if isinstance(n, ast.ClassDef))
     for node, after in pairwise(body):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             yield node.target.id, str(ast.literal_eval(after.value) if isinstance(after, ast.Expr) else "")
 
 
-def layers() -> str:
-    """The import table of tests/test_house.py, with as many layers on a line as fit."""
-    lines: list[str] = []
-    for rank, names in enumerate(LAYERS, start=1):
-        layer = f"{rank} {' · '.join(names)}"
-        if lines and len(lines[-1]) + len(layer) + len(BETWEEN_LAYERS) <= LINE_MAX:
-            lines[-1] += BETWEEN_LAYERS + layer
-        else:
-            lines.append(layer)
-    return fenced("\n".join(lines))
+def rooms() -> str:
+    """The import table of tests/test_house.py: each room with its floor, its sentence and the rooms it may import."""
+    rows = (
+        (str(floor), f"`{room}`", sentence_of(room), ", ".join(sorted(ROOMS[room] - {room}, key=list(ROOMS).index)))
+        for room, floor in sorted(floors().items(), key=lambda pair: pair[1])
+    )
+    return table(("floor", "room", "what it is", "may import"), rows) + f"\n{EXTRA}\n"
 
 
 def shown(value: Any) -> str:
@@ -124,7 +119,7 @@ def fenced(text: str) -> str:
 PAGES: dict[str, Callable[[], str]] = {"docs/checks.md": checks, "docs/cli.md": command_line}
 BLOCKS: dict[tuple[str, str], Callable[[], str]] = {
     ("docs/limits.md", "limits"): pipeline_limits,
-    ("ARCHITECTURE.md", "layers"): layers,
+    ("ARCHITECTURE.md", "rooms"): rooms,
 }
 
 

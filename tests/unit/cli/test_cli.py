@@ -32,7 +32,7 @@ def test_every_verb_has_help(verb, capsys):
 def test_help_names_every_verb_without_loading_it():
     """`--help` is quick: it imports no command."""
     script = (
-        "import sys; from sync_rules import cli; code = main.main(['--help']);"
+        "import sys; from sync_rules.cli import main; code = main.main(['--help']);"
         "sys.exit(code or any(name.startswith('sync_rules.cli.commands.') for name in sys.modules) or 'boto3' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
