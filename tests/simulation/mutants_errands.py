@@ -63,6 +63,7 @@ def remembered() -> Iterator[dict[Any, Any]]:
 @contextmanager
 def blind() -> Iterator[None]:
     """A repair writes what the sweep found to be right, whatever has happened since."""
+    original = verifier.repair
     with remembered() as found:
 
         def repair(drifted: Any, rules: Any) -> Work:
@@ -70,7 +71,7 @@ def blind() -> Iterator[None]:
             for one in mine:
                 update = update_of(one.target, *found[one.rule, one.target], ())
                 yield Apply((replace(update, guard=(target_exists(one.target),)),))
-            return (yield from verifier.repair([one for one in drifted if one not in mine], rules))
+            return (yield from original([one for one in drifted if one not in mine], rules))
 
         with patch.object(verifier, "repair", repair):
             yield
@@ -94,6 +95,7 @@ def blind_at_once() -> Iterator[None]:
 @contextmanager
 def creating() -> Iterator[None]:
     """What is gone by the second look is still called wrong, and a repair brings it back."""
+    original = verifier.repair
     with remembered() as found:
 
         def gone_too(differing: Any, rules: Any) -> Work:
@@ -108,7 +110,7 @@ def creating() -> Iterator[None]:
                 if (one.rule, one.target) in found and (yield Read((one.target,))) == (None,):
                     update = update_of(one.target, *found[one.rule, one.target], ())
                     yield Apply((replace(update, guard=ALWAYS),))
-            return (yield from verifier.repair(drifted, rules))
+            return (yield from original(drifted, rules))
 
         with patch.object(verifier, "look_again", gone_too), patch.object(verifier, "repair", repair):
             yield

@@ -63,11 +63,16 @@ def play_seed(oracle: str, configuration: str, seed: int, **kwargs: object) -> F
 
 
 def failures(
-    count: int, seed: int, pairs: Iterable[tuple[str, str]] | None = None, seen: Seen | None = None
+    count: int,
+    seed: int,
+    pairs: Iterable[tuple[str, str]] | None = None,
+    seen: Seen | None = None,
+    *,
+    first: int = 0,
 ) -> Iterator[Failed]:
-    """So many histories, spread over oracles and configurations; those that fail."""
+    """Play histories number `first` up to `count`, spread over oracles and configurations; yield those that fail."""
     places = [(oracle.name, name) for oracle, name in PAIRS] if pairs is None else list(pairs)
-    for number in range(count):
+    for number in range(first, count):
         failed = play_seed(*places[number % len(places)], seed + number, seen=seen)
         if failed is not None:
             yield failed

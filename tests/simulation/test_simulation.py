@@ -96,8 +96,6 @@ def test_simulation_covers_what_it_claims():
     """
     seen = Counter()
     pairs = [("O1", name) for name in ORACLES["O1"].configurations]
-    for _ in failures(3_000, 3_000_000, pairs, seen):
-        pass  # whether they diverge is for other tests to say
     wanted = {("operation", name) for name in (*OPERATIONS, *OF_TRUTHS)}
     wanted |= {(request.__name__, fault) for request, faults in REQUEST_FAULTS.items() for fault in faults}
     wanted |= {("fault", fault) for fault in OTHER_FAULTS} | {("action", "redrive")}
@@ -105,7 +103,7 @@ def test_simulation_covers_what_it_claims():
     wanted |= {("outcome", outcome.value) for outcome in Outcome if outcome is not Outcome.DONE}  # no effects here
     wanted |= {("parked", reason) for reason in ("ItemTooLarge", "Contended", "Cycle", "TooManyItems")}
     wanted |= {("later", kind) for kind in ("push", "rest", "chunk", "parked pull", "second push", "second pull")}
-    assert not {what: seen[what] for what in wanted if seen[what] < 5}
+    assert not rare(wanted, pairs, seen)
 
 
 def test_simulation_covers_what_people_do():
@@ -114,8 +112,6 @@ def test_simulation_covers_what_people_do():
     """
     seen = Counter()
     pairs = [(oracle, name) for oracle in ("O7", "O8", "O9") for name in ORACLES[oracle].configurations]
-    for _ in failures(3_000, 3_000_000, pairs, seen):
-        pass  # as above
     wanted = {(kind, what) for kind in ("backfill", "verify", "redrive") for what in ("began", "died", "done")}
     wanted |= {("backfill", what) for what in ("went on", "stopped", "given up", "alone", "wrote", "left a segment")}
     wanted |= {("backfill", "again for what was left"), ("redrive", "for what was left")}
@@ -124,7 +120,17 @@ def test_simulation_covers_what_people_do():
     wanted |= {("redrive", what) for what in ("again", "written", "parked")} | {("page", "old")}
     wanted |= {("lost", what) for what in ("by the pipeline", "of an application", "in the books")}
     wanted |= {(request.__name__, fault) for request, faults in ERRAND_FAULTS.items() for fault in faults}
-    assert not {what: seen[what] for what in wanted if seen[what] < 5}
+    assert not rare(wanted, pairs, seen)
+
+
+def rare(wanted, pairs, seen):
+    """What occurs less than five times in 3,000 histories; whether these diverge is for other tests to say."""
+    for first in range(0, 3_000, 250):
+        if not {what for what in wanted if seen[what] < 5}:
+            break
+        for _ in failures(first + 250, 3_000_000, pairs, seen, first=first):
+            pass
+    return {what: seen[what] for what in wanted if seen[what] < 5}
 
 
 def test_simulation_failures_shrink_and_tell_their_story():
