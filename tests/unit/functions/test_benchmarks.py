@@ -431,8 +431,8 @@ def test_scale_page_says_what_the_template_writes(monkeypatch):
     said = " ".join(PAGE.split())
     for words in (
         "500 unless set",
-        "33 minutes, with four",
-        "the 125 units",
+        "33 minutes at the default",
+        "125 write units a second for each worker",
         "ten times",
         "at 250",
         "five times",
