@@ -1,7 +1,6 @@
-"""For applications: reading what the rules keep, by Query and BatchGetItem alone. `docs/reading.md` shows how.
+"""Lets applications read what rules keep, by Query and BatchGetItem alone. `docs/reading.md` shows how.
 
-Law: never a Scan, never a result cut short unsaid, never a name repeated that a rule already says. What rules keep, and
-every index, follows the items it is made of within moments: a reader sees it then.
+Invariant: no Scan, and no result that is silently cut short. Derived data and indexes lag by moments.
 """
 
 from __future__ import annotations

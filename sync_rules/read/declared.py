@@ -1,6 +1,6 @@
-"""What a reader is told of tables and rules: a rule by its name, or a table by its key.
+"""Finds the rule, or makes the table and entities, that the constructor of a `Graph` or `Hierarchy` names.
 
-Law: a mistake is said at once, when a reader is made, and not at its first answer.
+A mistake is an error when the object is made, not at its first answer.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ KEY_MAX_ATTRIBUTES = 2
 
 
 def rule_of(rules: Rules, name: str, kind: type[Kind]) -> Kind:
-    """The rule of this name, which must be of this kind.
+    """The rule of this name and kind.
 
     Raises:
-        UserError: when there is none, with those that there are.
+        UserError: when there is none; the message lists the rules of that kind.
     """
     rule = rules.rules.get(name)
     if not isinstance(rule, kind):
@@ -34,7 +34,7 @@ def rule_of(rules: Rules, name: str, kind: type[Kind]) -> Kind:
 
 
 def table_on(name: str, key: Mapping[str, KeyType], *indexes: Index) -> Table:
-    """A table by its name in DynamoDB and its key, partition key first."""
+    """Make a table of its name in DynamoDB and its key, partition key first."""
     attributes = [KeyAttribute(attribute, kind) for attribute, kind in key.items()]
     if not 1 <= len(attributes) <= KEY_MAX_ATTRIBUTES or any(a.type not in ("S", "N", "B") for a in attributes):
         raise UserError(f'key of table {name}: expected a partition key and at most a sort key, such as {{"PK": "S"}}')
@@ -42,7 +42,7 @@ def table_on(name: str, key: Mapping[str, KeyType], *indexes: Index) -> Table:
 
 
 def entity_on(name: str, table: Table, templates: Templates | None) -> Entity:
-    """An entity of a table; without templates its key attributes are its fields."""
+    """Make an entity of a table; without templates its key attributes are its fields."""
     texts = templates or {attribute.name: f"{{{attribute.name}}}" for attribute in table.key}
     missing = [attribute.name for attribute in table.key if attribute.name not in texts]
     if missing:

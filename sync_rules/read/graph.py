@@ -1,6 +1,6 @@
-"""Reading a graph in three steps: edges by Query, their nodes by BatchGetItem, the neighbours of these by BatchGetItem.
+"""Reads a graph in three steps: edges by Query, their nodes by BatchGetItem, the nodes' neighbours by BatchGetItem.
 
-Law: one result for what was asked, in its order; None stands for what is not there.
+Invariant: each request has one result, in the order of the requests; None stands for a missing item.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from sync_rules.rules.ruleset import Rules
 
 @dataclass(frozen=True)
 class Neighbour:
-    """One element of an edge set. `fields` is what the element says of the edge, such as its role, with what the edge's
-    key binds; `item` is what stands at the other end, None when it is gone.
+    """One element of an edge set. `fields` are the fields of the element, such as a role, and of the edge's key; `item`
+    is the item at the other end, None when it is gone.
     """
 
     element: Any
@@ -39,8 +39,8 @@ class Neighbour:
 class Neighbours:
     """The neighbours of one node, in the order of their elements.
 
-    `omitted`: the set was left out because it grew too large; ask `edges_of` for the edges. `strange`: elements that
-    name no edge by the template, so somebody else put them there.
+    `omitted`: the set was left out because it grew too large; `edges_of` reads the edges. `strange`: elements that do
+    not match the template, so no rule put them there.
     """
 
     found: tuple[Neighbour, ...] = ()
@@ -50,7 +50,7 @@ class Neighbours:
 
 @dataclass(frozen=True)
 class _Reference:
-    """What an element names: what it says of its edge, and the key at the other end."""
+    """An element, its fields, and the key at the other end of its edge."""
 
     element: AttributeValue
     fields: Fields
@@ -58,18 +58,18 @@ class _Reference:
 
 
 @dataclass(frozen=True)
-class _Named:
-    """What the set of one node names, before it is read."""
+class _ParsedSet:
+    """The parsed set of one node, before its neighbours are read."""
 
     references: list[_Reference]
     strange: list[AttributeValue]
     omitted: bool
 
 
-class Surroundings:
-    """Finds the neighbours of nodes by the sets that a rule keeps on them.
+class _NeighbourReader:
+    """Reads the neighbours of nodes, named by the sets that a rule keeps on them.
 
-    `link` says by which field of edge or element a neighbour's identity field is named, where not by its own.
+    `link` gives the field of edge or element that holds a neighbour's identity field, if it has another name.
     """
 
     def __init__(self, reader: Reader, rule: CollectRule, neighbour: Entity, link: Mapping[str, str]) -> None:
@@ -84,12 +84,12 @@ class Surroundings:
 
     def of(self, nodes: Sequence[Item | None]) -> list[Neighbours | None]:
         """The neighbours of each of these raw nodes, None for None: one batch of keys for all of them."""
-        named = [None if node is None else self._named(node) for node in nodes]
-        keys = [reference.key for one in named if one is not None for reference in one.references]
+        parsed = [None if node is None else self._parsed(node) for node in nodes]
+        keys = [reference.key for one in parsed if one is not None for reference in one.references]
         items = dict(zip(keys, self._reader.get(self._neighbour.table, keys), strict=True))
-        return [None if one is None else self._result(one, items) for one in named]
+        return [None if one is None else self._result(one, items) for one in parsed]
 
-    def _named(self, node: Item) -> _Named:
+    def _parsed(self, node: Item) -> _ParsedSet:
         at = raw_key_of(self._rule.target.table, node)
         references: list[_Reference] = []
         strange: list[AttributeValue] = []
@@ -103,7 +103,7 @@ class Surroundings:
                 strange.append(element)
             else:
                 references.append(_Reference(element, fields, key))
-        return _Named(references, strange, omitted="NULL" in node.get(self._rule.into, {}))
+        return _ParsedSet(references, strange, omitted="NULL" in node.get(self._rule.into, {}))
 
     def _elements(self, node: Item) -> list[AttributeValue]:
         """The elements of a node's set, in order."""
@@ -117,27 +117,21 @@ class Surroundings:
             return sorted(({"N": text} for text in content), key=plain_of)
         raise UserError(f"{into!r} of table {self._rule.target.table.physical_name} holds no set, nor NULL, but {kind}")
 
-    def _result(self, named: _Named, items: Mapping[ItemKey, Item | None]) -> Neighbours:
+    def _result(self, parsed: _ParsedSet, items: Mapping[ItemKey, Item | None]) -> Neighbours:
         reader = self._reader
-        return Neighbours(
-            tuple(
-                Neighbour(
-                    reader.value(reference.element),
-                    reader.shown(reference.fields),
-                    reader.shown_or_none(items[reference.key]),
-                )
-                for reference in named.references
-            ),
-            named.omitted,
-            tuple(map(reader.value, named.strange)),
+        others = reader.outputs(items[one.key] for one in parsed.references)
+        found = (
+            Neighbour(reader.value(one.element), reader.output(one.fields), other)
+            for one, other in zip(parsed.references, others, strict=True)
         )
+        return Neighbours(tuple(found), parsed.omitted, tuple(map(reader.value, parsed.strange)))
 
 
 @dataclass(frozen=True)
 class ThreeSteps:
-    """Edges, and for each edge its node and the node's neighbours; None where an edge names no node that is there.
+    """Edges, and for each edge its node and the node's neighbours; None where the node of an edge is missing.
 
-    `cursor` continues the edges; None when these were all, or the last.
+    `cursor` gives the next page of edges; None when there are no more.
     """
 
     edges: list[dict[str, Any]]
@@ -155,8 +149,7 @@ class ThreeSteps:
 class Graph:
     """A graph as adjacency list: nodes, edges, and on each node the set of its edges that a `collect` rule keeps.
 
-    A set follows its edges within moments, and so does an index: a neighbour of a moment ago may be missing, and one
-    that has just left may still be there.
+    Sets and indexes lag behind edges by moments: a new neighbour may be missing, a removed one may still be there.
     """
 
     def __init__(
@@ -168,7 +161,7 @@ class Graph:
     ) -> None:
         self._reader = reader_of(client)
         self._rule = rule
-        self._surroundings = None if neighbour is None else Surroundings(self._reader, rule, neighbour, link)
+        self._neighbours = None if neighbour is None else _NeighbourReader(self._reader, rule, neighbour, link)
 
     @classmethod
     def of(
@@ -183,10 +176,10 @@ class Graph:
         """The graph that the `collect` rule of this name keeps.
 
         `neighbour` is the entity at the other end of its edges. Its identity fields are read from the edge's key and
-        element, under the names that `link` gives them (neighbour's field: edge's field) or else under their own.
+        element, under the names in `link` (neighbour's field: edge's field) or else under their own.
 
         Raises:
-            UserError: when there is no such rule or entity, or an edge does not name it.
+            UserError: when there is no such rule or entity, or an edge does not name the entity.
         """
         rule = rule_of(rules, name, CollectRule)
         if neighbour is not None and neighbour not in rules.entities:
@@ -210,11 +203,11 @@ class Graph:
     ) -> Graph:
         """A graph in one table, without a rules file.
 
-        `edge`, `node` and `neighbour` are key templates as in the rules file, `edge` by default the key as it is. The
-        fields of a node's key are read from its edges, those of a neighbour's from edge and element.
+        `edge`, `node` and `neighbour` are key templates as in the rules file; by default the key attributes of an edge
+        are its fields. A node's key fields are read from its edges, those of a neighbour from edge and element.
         """
-        place = table_on(table, key)
-        edges, nodes = entity_on("edge", place, edge), entity_on("node", place, node)
+        on = table_on(table, key)
+        edges, nodes = entity_on("edge", on, edge), entity_on("node", on, node)
         rule = CollectRule(
             name="edges",
             source=edges,
@@ -228,7 +221,7 @@ class Graph:
             link=tuple((field, edges.ref(field)) for field in nodes.identity),
             strict=False,
         )
-        return cls(client, rule, None if neighbour is None else entity_on("neighbour", place, neighbour))
+        return cls(client, rule, None if neighbour is None else entity_on("neighbour", on, neighbour))
 
     # ------------------------------------------------------------ step 1: edges
     def edges(
@@ -243,14 +236,14 @@ class Graph:
 
         `equals` gives key attributes their values; `begins_with` is the sort key and the beginning of its values.
         """
-        conditions = KeyConditions(tuple(self._reader.taken(equals, equals).items()), begins_with)
+        conditions = KeyConditions(tuple(self._reader.raw_attributes(equals, equals).items()), begins_with)
         return Listing(self._reader, self._rule.source.table, conditions, index, backward)
 
     def edges_of(self, node: Mapping[str, Any], *, backward: bool = False) -> Listing:
-        """The edges of one node: what its set is made of, also when that was left out.
+        """The edges of one node, also when its set was left out.
 
         Raises:
-            UserError: when no Query lists them.
+            UserError: when no Query lists the edges.
         """
         if self._rule.find is None:
             raise UserError("no key leads from a node to its edges: ask `edges` by an index")
@@ -260,61 +253,60 @@ class Graph:
 
     # ------------------------------------------------------------ step 2: nodes
     def nodes(self, keys: Iterable[Mapping[str, Any]]) -> list[dict[str, Any] | None]:
-        """The items of these keys, in their order, one for each, None for one that is not there.
+        """The items of these keys, in the order of the keys; None for a missing item.
 
-        A key may come twice, and may be a whole item: only the attributes of its key are looked at.
+        A key may come twice, and may be a whole item: only its key attributes are used.
 
         Raises:
             UnprocessedKeysError: when the service leaves keys unprocessed to the end.
         """
         table = self._rule.target.table
-        found = self._reader.get(table, [self._reader.key_of(table, key) for key in keys])
-        return [self._reader.shown_or_none(item) for item in found]
+        return self._reader.outputs(self._reader.get(table, [self._reader.key_of(table, key) for key in keys]))
 
     # ------------------------------------------------------------ step 3: neighbours
     def neighbours(self, items: Iterable[Mapping[str, Any] | None]) -> list[Neighbours | None]:
-        """For each of these nodes, the neighbours that its edge set names; None for None. Without the attribute a node
-        has no edges.
+        """The neighbours of each of these nodes, named by its edge set; None for None. A node without the attribute has
+        no edges.
 
         Raises:
             UserError: when the graph was made without `neighbour`, or there is no set in the attribute.
             UnprocessedKeysError: when the service leaves keys unprocessed to the end.
         """
         names = (self._rule.into, *(attribute.name for attribute in self._rule.target.table.key))
-        around = self._around()
-        return around.of([None if item is None else self._reader.taken(item, names) for item in items])
+        reading = self._neighbour_reader()
+        return reading.of([None if item is None else self._reader.raw_attributes(item, names) for item in items])
 
-    def _around(self) -> Surroundings:
-        if self._surroundings is None:
+    def _neighbour_reader(self) -> _NeighbourReader:
+        if self._neighbours is None:
             raise UserError("no `neighbour` was named: give the entity, or the key templates, at an edge's other end")
-        return self._surroundings
+        return self._neighbours
 
     # ------------------------------------------------------------ all three
     def three_steps(self, edges: Listing, *, limit: int | None = None, cursor: str | None = None) -> ThreeSteps:
-        """Edges, their nodes, and the neighbours of these: a Query, a BatchGetItem, a BatchGetItem, each as often as
-        its quota asks for.
+        """Edges, their nodes, and the neighbours of these: a Query and two BatchGetItems, each repeated as its quota
+        requires.
 
-        Without `limit` all edges are read; with it, so many from `cursor` on.
+        Without `limit` all edges are read; with it, that many after `cursor`.
 
         Raises:
             UserError, UnprocessedKeysError: like the steps.
         """
         if limit is None and cursor is not None:
             raise UserError("a cursor goes with the limit of the pages it came from")
-        around = self._around()  # else its lack would be told after two steps only
+        reading = self._neighbour_reader()  # before two steps are paid for
         rows, after = (list(edges.rows()), None) if limit is None else edges.page_of_rows(limit, cursor)
         keys = [self._rule.pointer(row) for row in rows]
         nodes = self._reader.get(self._rule.target.table, keys)
         return ThreeSteps(
-            [self._reader.shown(row) for row in rows],
-            [self._reader.shown_or_none(node) for node in nodes],
-            around.of(nodes),
+            [self._reader.output(row) for row in rows],
+            self._reader.outputs(nodes),
+            reading.of(nodes),
             after,
         )
 
 
 def _find(edges: Entity, nodes: Entity) -> Find | None:
-    """The Query of the table itself that lists the edges of a node, if its key begins with what names the node."""
+    """The Query of the base table that lists the edges of a node, if the partition key of edges names the node."""
     partition, *sort = edges.table.key
     if not set(edges.templates[partition.name].fields) <= set(nodes.identity):
         return None

@@ -1,7 +1,5 @@
-"""Reading a hierarchy: ancestors by their keys, children and levels through the index on the parent, whole subtrees
-through the index on the path.
-
-Law: an id is compared whole, so CM1 is never taken for CM10. Each answer is made of Query and BatchGetItem alone.
+"""Reads a hierarchy: ancestors by their keys, children and levels through the index on the parent, whole subtrees
+through the index on the path. Ids are compared whole, so CM1 is never taken for CM10.
 """
 
 from __future__ import annotations
@@ -33,8 +31,9 @@ PATH_NOT_WRITTEN = "PathNotWritten"
 class Hierarchy:
     """A hierarchy whose paths a `path` rule keeps.
 
-    Paths follow the parents level by level, and an index follows its table: for moments after a move, part of a subtree
-    may be found where it was, or be missing. What comes from an index holds what that projects; `items` gives it whole.
+    Paths follow the parents level by level, and an index lags behind its table: for moments after a move, part of a
+    subtree may be found at its old place, or be missing. Rows of an index hold the attributes that it projects; `items`
+    reads whole items.
     """
 
     def __init__(self, client: Client | Reader, rule: TreeRule, by_path: str | None) -> None:
@@ -81,9 +80,9 @@ class Hierarchy:
     ) -> Hierarchy:
         """A hierarchy in one table, without a rules file.
 
-        `entity` gives the key templates, by default the key as it is; its last field is the id, which `parent` holds of
-        the parent, while any other field is shared. The partition key of index `by_parent` is `parent`; the keys of
-        index `by_path` are `graph` and `path`.
+        `entity` gives the key templates; by default the key attributes are the fields. The last field is the id, and
+        attribute `parent` holds the parent's id; all items of a hierarchy share the other fields. The partition key of
+        index `by_parent` is `parent`; the keys of index `by_path` are `graph` and `path`.
         """
         items = entity_on("item", table_on(table, key), entity)
         *shared, own = items.identity
@@ -103,18 +102,17 @@ class Hierarchy:
 
     # ------------------------------------------------------------ by key
     def items(self, of: Iterable[Of]) -> list[dict[str, Any] | None]:
-        """The whole items of these ids, or of these items of an index, in their order; None for one that is not there.
+        """The whole items of these ids, or of these rows of an index, in their order; None for a missing item.
 
         Raises:
             UnprocessedKeysError: when the service leaves keys unprocessed to the end.
         """
-        if isinstance(of, str | Mapping):  # whose letters or names would be taken for ids
+        if isinstance(of, str | Mapping):  # its letters or names would be taken for ids
             raise UserError("a list of ids was expected, found one: items([id])")
-        found = self._reader.get(self._table, [self._key(one) for one in of])
-        return [self._reader.shown_or_none(item) for item in found]
+        return self._reader.outputs(self._reader.get(self._table, [self._key(one) for one in of]))
 
     def ancestors(self, item: Mapping[str, Any]) -> list[dict[str, Any] | None]:
-        """The items above this one by its path, the root first; none for a root. None stands for one that is gone.
+        """The items above this one by its path, the root first; none for a root. None stands for a deleted item.
 
         Raises:
             StoreError: PathNotWritten, when the item has no path yet.
@@ -123,14 +121,14 @@ class Hierarchy:
         *above, _ = self._path(item).split(self._rule.separator)
         fields = self._fields(self._key(item))
         keys = [self._entity.key_of({**fields, self._own: {"S": segment}}) for segment in above]
-        return [self._reader.shown_or_none(found) for found in self._reader.get(self._table, keys)]
+        return self._reader.outputs(self._reader.get(self._table, keys))
 
     # ------------------------------------------------------------ by parent
     def children(self, of: Of, *, backward: bool = False) -> Listing:
         """The items one level below, in the order of the index on the parent.
 
         Raises:
-            UserError: when the rule names no index for it.
+            UserError: when the rule names no index on the parent.
         """
         return self._children(self._key(of), backward=backward)
 
@@ -141,7 +139,7 @@ class Hierarchy:
 
         def is_child(row: Item) -> bool:
             parent = self._rule.source_key(row)
-            # what an index does not project cannot be compared; its key has named the parent already
+            # an attribute that the index does not project cannot be compared; the index key names the parent already
             return self._is_ours(row) and (parent is None or identity(parent) == identity(key))
 
         return Listing(self._reader, self._table, self._rule.conditions(key), find.index, backward, is_child)
@@ -149,7 +147,7 @@ class Hierarchy:
     def levels(self, of: Of, max_depth: int | None = None) -> Iterator[list[dict[str, Any]]]:
         """All items below, level by level: the children, their children, and so on, `max_depth` levels at most.
 
-        One Query for each item on the way. Each item comes once, also where parents were made to go round in a circle.
+        Each item on the way costs one Query. Each item comes once, even if its ancestors form a circle.
         """
         level = [self._key(of)]
         seen = {identity(level[0])}
@@ -162,15 +160,15 @@ class Hierarchy:
                     seen.add(identity(key))
                     below[key] = row
             if below:
-                yield [self._reader.shown(row) for row in below.values()]
+                yield [self._reader.output(row) for row in below.values()]
             level, depth = list(below), depth + 1
 
     # ------------------------------------------------------------ by path
     def descendants(self, item: Mapping[str, Any], *, itself: bool = False) -> Iterator[dict[str, Any]]:
-        """All items below by their paths, of every shard, in the order of the paths: each after those above it. With
-        `itself` the item comes first, as it was given.
+        """All items below by their paths, of every shard, in the order of the paths: each after its ancestors. With
+        `itself` the given item comes first.
 
-        One Query for each shard, and for each further 1 MB of it.
+        Each shard costs one Query, and one more for each further 1 MB.
 
         Raises:
             StoreError: PathNotWritten, when the item has no path yet.
@@ -198,7 +196,7 @@ class Hierarchy:
             for n in range(1, rule.shards + 1)
         ]
         below = heapq.merge(*shards, key=lambda row: str(row[rule.path[0]]["S"]))
-        return chain([dict(item)] if itself else [], map(self._reader.shown, below))
+        return chain([dict(item)] if itself else [], map(self._reader.output, below))
 
     # ------------------------------------------------------------ names
     @property
@@ -223,10 +221,13 @@ class Hierarchy:
         return self._entity.fields(self._key_in(row)) is not None
 
     def _key(self, of: Of) -> ItemKey:
-        """The key that an id, an item or the identity fields of one name."""
+        """The key of an id, of an item or of its identity fields."""
         if isinstance(of, Mapping) and all(attribute.name in of for attribute in self._table.key):
             return self._reader.key_of(self._table, of)
-        fields = self._reader.taken(of, self._entity.identity) if isinstance(of, Mapping) else {self._own: _as_text(of)}
+        if isinstance(of, Mapping):
+            fields = self._reader.raw_attributes(of, self._entity.identity)
+        else:
+            fields = {self._own: _as_text(of)}
         key = self._entity.key_of(fields)
         if key is None:
             needed = ", ".join(self._entity.identity)
@@ -236,7 +237,7 @@ class Hierarchy:
     def _path(self, item: Mapping[str, Any]) -> str:
         if not isinstance(item, Mapping):
             raise UserError(f"an item was expected, found {type(item).__name__}: read it first, items([id])")
-        value = get(self._reader.taken(item, self._rule.path[:1]), self._rule.path)
+        value = get(self._reader.raw_attributes(item, self._rule.path[:1]), self._rule.path)
         text = None if value is None else value.get("S")
         if not isinstance(text, str) or not text:
             raise StoreError(

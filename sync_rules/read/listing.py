@@ -1,7 +1,7 @@
-"""A Query that can be iterated to its end, or read page by page with a token between two requests of a web page.
+"""A Query that is iterated to its end, or read page by page, with a token to continue in another request.
 
-Law: iterating reads every page; a page holds as many items as were asked for unless the end is reached, and its token
-begins exactly after its last item. A token continues its own query and no other.
+Invariant: a page holds as many items as its limit unless the listing ends; its token continues exactly after its last
+item, and only for the same query.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ DIGEST_CHARACTERS = 12
 
 @dataclass(frozen=True)
 class Page:
-    """Some items of a listing, and the token with which the next page is asked for.
+    """Some items of a listing, and the token for the next page.
 
-    `cursor` is None when nothing follows. After a token there may be nothing either: DynamoDB knows the end only when
-    it has looked. A token holds key values, encoded and not encrypted.
+    `cursor` is None when nothing follows. The page of a token may be empty, too: DynamoDB finds the end only by reading
+    on. A token contains key values, encoded and not encrypted.
     """
 
     items: list[dict[str, Any]]
@@ -40,10 +40,10 @@ def _everything(_: Item) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """The items under one key condition, in the order of the sort key. Each iteration asks anew, up to 1 MB at a time.
+    """The items under one key condition, in the order of the sort key. Each iteration queries again, 1 MB at a time.
 
-    Read through an index, it is eventually consistent: an item written a moment ago may be missing, one that was just
-    deleted may be there. `rows` and `page_of_rows` are raw whatever the reader is.
+    An index is eventually consistent: an item written a moment ago may be missing, one just deleted may still be there.
+    `rows` and `page_of_rows` give raw items, whatever the reader's mode.
     """
 
     reader: Reader
@@ -54,7 +54,7 @@ class Listing:
     keep: Callable[[Item], bool] = field(default=_everything, repr=False)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        return map(self.reader.shown, self.rows())
+        return map(self.reader.output, self.rows())
 
     def rows(self) -> Iterator[Item]:
         """Every item, raw."""
@@ -72,7 +72,7 @@ class Listing:
             UserError: for a limit below 1, or a cursor that is not of this listing.
         """
         rows, after = self.page_of_rows(limit, cursor)
-        return Page([self.reader.shown(row) for row in rows], after)
+        return Page([self.reader.output(row) for row in rows], after)
 
     def page_of_rows(self, limit: int, cursor: str | None = None) -> tuple[list[Item], str | None]:
         """Like `page`, with raw items."""
@@ -108,15 +108,15 @@ class Listing:
         try:
             text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
             digest, start = json.loads(text, object_hook=_decode_bytes)
-            well = digest == self._digest and self._within(start)
+            valid = digest == self._digest and self._within(start)
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             raise UserError("not a cursor: expected the `cursor` of an earlier page") from error
-        if not well:
+        if not valid:
             raise UserError("this cursor is of another listing: expected one of the same query, in the same direction")
         return dict(start)
 
     def _within(self, start: Mapping[str, Any]) -> bool:
-        """Whether a key is one of this listing: who alters a token gets no further than its own query."""
+        """Tell whether a key belongs to this listing: an altered token cannot reach beyond its own query."""
         if self.conditions is None:
             return False
         name, prefix = self.conditions.begins_with or ("", "")

@@ -1,7 +1,7 @@
-"""Queries and batch reads on a client that the application brings, tried again until they are answered in full.
+"""Queries and batch reads on the application's own client, retried until the answer is complete.
 
-Law: one retry mechanism, never two: a client that tries again by itself is left to it. An answer that is not whole is
-an error, never a shorter result. Errors name table, index and counts, never a value.
+Invariant: an incomplete answer is an error, never a shorter result. Errors name table, index and counts, never a value.
+There is one retry mechanism: a client that retries by itself is not retried here.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ CURES: Final = {
 
 
 class Client(Protocol):
-    """A boto3 client for DynamoDB, or anything with these two of its methods. Not the client inside a boto3 resource
-    (`table.meta.client`), which converts values itself.
+    """A boto3 client for DynamoDB, or an object with these two methods. The client inside a boto3 resource
+    (`table.meta.client`) does not work: it converts values itself.
     """
 
     @property
@@ -42,7 +42,7 @@ class Client(Protocol):
 
 
 class UnprocessedKeysError(StoreError):
-    """Keys that DynamoDB did not read, however often it was asked: `left` of them in `table`."""
+    """DynamoDB left keys unprocessed after all retries: `left` of them in `table`."""
 
     def __init__(self, table: str, left: int, asked: int) -> None:
         super().__init__(
@@ -54,12 +54,12 @@ class UnprocessedKeysError(StoreError):
 
 
 class Reader:
-    """Reads on one client, with full jitter between tries. May be shared by threads.
+    """Reads on one client, with full jitter between retries. Threads may share it.
 
-    Keys and items are plain Python values (Decimal, set, bytes), with `raw` as the client has them ({"S": "x"}).
+    Keys and items are plain Python values (Decimal, set, bytes), or with `raw` in the client's form ({"S": "x"}).
     `consistent` reads base tables strongly consistently, at twice the price; an index never is. `remaining_seconds`
-    tells how long retries may still wait. A client whose configuration lets it try again (boto3's default) does so
-    itself; here only keys left unprocessed are asked for again, which no client does.
+    limits how long retries may wait. A client configured to retry (boto3's default) does so itself; the reader then
+    only asks again for unprocessed keys, which no client does.
     """
 
     def __init__(
@@ -78,11 +78,11 @@ class Reader:
         self._remaining_seconds = remaining_seconds
         retrying = aws.retrying(remaining_seconds, attempts_max, sleep)
         only_unprocessed = retrying.copy(retry=retry_if_exception_type(aws.UnprocessedError))
-        self._retrying = only_unprocessed if _tries_again(client) else retrying
+        self._retrying = only_unprocessed if _retries(client) else retrying
 
     # ------------------------------------------------------------ values
-    def taken(self, item: Mapping[str, Any], names: Iterable[str]) -> Item:
-        """Those attributes of an application's item that are there, raw."""
+    def raw_attributes(self, item: Mapping[str, Any], names: Iterable[str]) -> Item:
+        """The raw values of these attributes of an application's item; missing ones are left out."""
         there = {name: item[name] for name in names if name in item}
         if not self.raw:
             return {name: raw_of(value) for name, value in there.items()}
@@ -91,16 +91,16 @@ class Reader:
         return there
 
     def value(self, value: AttributeValue) -> Any:
-        """A value as the application gets it."""
+        """A value in the application's form."""
         return value if self.raw else plain_of(value)
 
-    def shown(self, item: Item) -> dict[str, Any]:
-        """An item as the application gets it."""
+    def output(self, item: Item) -> dict[str, Any]:
+        """An item in the application's form."""
         return {name: self.value(value) for name, value in item.items()}
 
-    def shown_or_none(self, item: Item | None) -> dict[str, Any] | None:
-        """An item as the application gets it, if there is one."""
-        return None if item is None else self.shown(item)
+    def outputs(self, items: Iterable[Item | None]) -> list[dict[str, Any] | None]:
+        """Items in the application's form; None for a missing one."""
+        return [None if item is None else self.output(item) for item in items]
 
     # ------------------------------------------------------------ BatchGetItem
     def key_of(self, table: Table, item: Mapping[str, Any]) -> ItemKey:
@@ -109,14 +109,14 @@ class Reader:
         Raises:
             UserError: when an attribute of the key is missing or of another type.
         """
-        return raw_key_of(table, self.taken(item, (attribute.name for attribute in table.key)))
+        return raw_key_of(table, self.raw_attributes(item, (attribute.name for attribute in table.key)))
 
     def get(self, table: Table, keys: Sequence[ItemKey | None]) -> tuple[Item | None, ...]:
-        """The raw items of these keys, in their order; None where there is no item, or no key. Each is read once.
+        """The raw items of these keys, in their order; None for a missing item or key. Each item is read once.
 
         Raises:
             UnprocessedKeysError: when the service leaves keys unprocessed to the end.
-            StoreError: for any other answer that is none.
+            StoreError: for any other failure.
         """
         distinct = list({identity(key): key for key in keys if key is not None}.values())
         found: dict[tuple[Any, ...], Item] = {}
@@ -128,8 +128,8 @@ class Reader:
         return tuple(None if key is None else found.get(identity(key)) for key in keys)
 
     def _batch_get(self, table: Table, keys: Sequence[ItemKey], found: dict[tuple[Any, ...], Item]) -> int:
-        """Reads a chunk into `found`; gives how many of its keys were left. As long as each round of tries gets some,
-        there is another: an answer ends at 16 MB.
+        """Read a chunk into `found` and return how many of its keys were left. Another round follows each round that
+        read some: one answer has at most 16 MB.
         """
         request = {"Keys": [key.attributes() for key in keys], "ConsistentRead": self._consistent}
         pending: dict[str, Any] = {table.physical_name: request}
@@ -194,7 +194,7 @@ class Reader:
 
 
 def reader_of(client: Client | Reader) -> Reader:
-    """The reader, or one on this client."""
+    """Make a reader of a client; a reader stays as it is."""
     return client if isinstance(client, Reader) else Reader(client)
 
 
@@ -207,8 +207,8 @@ def raw_key_of(table: Table, item: Item) -> ItemKey:
     return key
 
 
-def _tries_again(client: Client) -> bool:
-    """Whether the client is a boto3 client that was not told to try once only."""
+def _retries(client: Client) -> bool:
+    """Tell whether the client is a boto3 client that retries."""
     config = getattr(getattr(client, "meta", None), "config", None)
     return config is not None and (config.retries or {}).get("total_max_attempts") != 1
 
