@@ -21,6 +21,12 @@ PACKAGES = {
     *("aws_lambda_powertools", "typing_extensions"),
     "tenacity",
 }
+NOT_PACKAGES = {
+    "handlers",
+    "sync_rules",
+    "certifi",
+    "__mp_main__",
+}  # the last is a name of multiprocessing for `__main__`
 # Of ours: what the other functions, the command line and few rules need.
 NOT_YET = (
     *("audit", "cli", "deploy", "jobs", "lab", "language", "read"),
@@ -58,9 +64,7 @@ def imported(handler: str, folder, text: str, **more: str) -> set[str]:
 
 def packages(modules: set[str]) -> set[str]:
     """The third-party packages among modules."""
-    return (
-        {name.partition(".")[0] for name in modules} - sys.stdlib_module_names - {"handlers", "sync_rules", "certifi"}
-    )
+    return {name.partition(".")[0] for name in modules} - sys.stdlib_module_names - NOT_PACKAGES
 
 
 def ours(modules: set[str]) -> set[str]:
