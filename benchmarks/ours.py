@@ -19,6 +19,7 @@ from benchmarks.answering import AFTER, BEFORE, SOURCE, target
 from sync_rules.adapters import aws
 from sync_rules.adapters.budget import within_budget
 from sync_rules.adapters.dynamodb import WORKERS, DynamoStore
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure
@@ -58,12 +59,12 @@ def consumer_of(url: str, workers: int = WORKERS, write_units: int | None = None
     rules = load_rules(RULES_FILE)
     limited = {name: replace(one, max_write_units_per_second=write_units) for name, one in rules.tables.items()}
     store = within_budget(store_of(url, rules, workers), limited)
-    return Consumer(rules, World(store, NobodyLooksAgain(), NoFailures()), limits=INLINE)
+    return Consumer(rules, World(store, NobodyLooksAgain(), NoFailures()), THIS_PROCESS, limits=INLINE)
 
 
 def idle_consumer(rules: Rules) -> Consumer:
     """A pipeline that must not make any request."""
-    return Consumer(rules, World(NoStore(), NobodyLooksAgain(), NoFailures()), limits=INLINE)
+    return Consumer(rules, World(NoStore(), NobodyLooksAgain(), NoFailures()), THIS_PROCESS, limits=INLINE)
 
 
 def handled(consumer: Consumer, event: dict[str, Any]) -> None:

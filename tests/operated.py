@@ -11,6 +11,7 @@ from typing import Any
 
 from handlers import fanout, stream
 from sync_rules.adapters import aws
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.audit.findings import Tally
 from sync_rules.functions import logs, metrics
 from sync_rules.functions.logs import CountedQueue, LoggedFailures
@@ -35,7 +36,10 @@ class Operated:
         world = self.scene.world
         queue, failures = CountedQueue(world.queue), LoggedFailures(world.failures)
         self.consumer = Consumer(
-            rules, World(self.scene.tap, queue, failures, world.archive, world.caller), limits=self.scene.limits
+            rules,
+            World(self.scene.tap, queue, failures, world.archive, world.caller),
+            THIS_PROCESS,
+            limits=self.scene.limits,
         )
         for handler in (stream, fanout):
             monkeypatch.setattr(handler, "consumer", lambda: self.consumer)

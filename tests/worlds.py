@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.streams import as_json
 from sync_rules.model.entities import Table
@@ -152,7 +153,7 @@ class Scene:
         self.archive = Bucket()
         self.caller = Telephone()
         self.world = World(self.tap, self.queue, self.parked, self.archive, self.caller)
-        self.consumer = Consumer(rules, self.world, limits=self.limits)
+        self.consumer = Consumer(rules, self.world, THIS_PROCESS, limits=self.limits)
         self._position = FIRST_POSITION
 
     def _note(self, key: ItemKey, old: Item | None, new: Item | None) -> None:

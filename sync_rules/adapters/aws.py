@@ -253,9 +253,7 @@ def throttles(error: BaseException) -> tuple[str, ...]:
     if not THROTTLED.intersection([code(error), *(entry.get("Code") for entry in cancellations(error))]):
         return ()
     answer: dict[str, Any] = dict(error.response) if isinstance(error, ClientError) else {}
-    given = (
-        answer.get("ThrottlingReasons") or answer.get("throttlingReasons") or [{}]
-    )  # one exception has it so
+    given = answer.get("ThrottlingReasons") or answer.get("throttlingReasons") or [{}]  # one exception has it so
     known = (entry.get("reason", "") for entry in given)
     return tuple(dict.fromkeys(reason if reason in THROTTLES else OTHER_THROTTLE for reason in known))
 

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Final
 
 from sync_rules.adapters import aws
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import SharedTable
 from sync_rules.functions import runtime
 from sync_rules.model.errors import UserError
@@ -39,4 +40,4 @@ def state(keep_seconds: int | None = None) -> SharedTable:
 @cache
 def failures() -> Failures:
     """Where failure records go: of one process, the same once in a while."""
-    return DeduplicatedFailures(runtime.failures(), Limits())
+    return DeduplicatedFailures(runtime.failures(), Limits(), THIS_PROCESS)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.sqs import Receipts, SqsFailures, SqsQueue
 from sync_rules.functions.logs import LOG_KEYS, CountedQueue, LoggedFailures, logger, notes, shown
 from sync_rules.functions.metrics import emit, emit_drift
@@ -183,7 +184,7 @@ def consumer() -> Consumer:
         paid = (lambda cost: rate.take(cost, deadline.spare_seconds())) if units else None
         store = MeteredStore(store, rules().tables, paid, budget())
         limits = replace(limits, apply_max_writes=writes_at_once(units))
-    return Consumer(rules(), World(store, CountedQueue(queue), failures(), *_outside()), limits=limits)
+    return Consumer(rules(), World(store, CountedQueue(queue), failures(), *_outside()), THIS_PROCESS, limits=limits)
 
 
 def budget(at_once: int = 1) -> Budget:

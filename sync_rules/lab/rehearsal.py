@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any, Final
 
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.lab.delivery import Arrival, Arrivals, Delivery
 from sync_rules.lab.faults import FAULTY_TRIES_MAX, DiedError, Faults, FaultyWorld
@@ -51,7 +52,7 @@ class Rehearsal:
         self._arrivals = Arrivals(delivery, random)
         self._faults = Faults(delivery, random)
         self.store = MemoryStore(rules.tables, self._note)
-        self.world = World(self.store, self, DeduplicatedFailures(self, Limits()), self, self._calls)
+        self.world = World(self.store, self, DeduplicatedFailures(self, Limits(), THIS_PROCESS), self, self._calls)
         self._faulty = FaultyWorld(self.store, self, self.world.failures, self, self._calls, faults=self._faults)
 
     # ------------------------------------------------------------ the stage

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from threading import Lock
 
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.limits import Limits
-from sync_rules.pipeline.requests import Failures
+from sync_rules.pipeline.requests import Failures, Host
 
 
 @dataclass
@@ -22,12 +20,12 @@ class Breaker:
     """
 
     limits: Limits
-    clock: Callable[[], float] = time.monotonic
+    monotonic: Callable[[], float]
     _windows: OrderedDict[int, tuple[float, int]] = field(default_factory=OrderedDict)
 
     def may_write(self, target: ItemKey, what: object = None) -> bool:
         """Count a write of this on a target; False when it has had its share of this window."""
-        now = self.clock()
+        now = self.monotonic()
         key = hash((target, repr(what)))  # a number stands for what is not to be kept, and is small
         since, count = self._windows.pop(key, (now, 0))
         if now - since >= self.limits.fixes_window_seconds:
@@ -46,9 +44,11 @@ class DeduplicatedFailures:
 
     failures: Failures
     limits: Limits
-    clock: Callable[[], float] = time.monotonic
+    host: Host
     _kept: OrderedDict[tuple[str, ItemKey, str, object], float] = field(default_factory=OrderedDict)
-    _lock: Lock = field(default_factory=Lock)
+
+    def __post_init__(self) -> None:
+        self._lock = self.host.lock()
 
     def park(self, failure: Failure) -> None:
         """Keep the failure, unless it was kept lately. Raises StoreError like the failures it is for."""
@@ -59,7 +59,7 @@ class DeduplicatedFailures:
             self._park_once(failure, failure.key)
 
     def _park_once(self, failure: Failure, key: ItemKey) -> None:
-        now = self.clock()
+        now = self.host.monotonic()
         apart = (failure.member, failure.element) if failure.apart else None
         known = (failure.rule, key, failure.reason, apart)
         if now - self._kept.get(known, -math.inf) < self.limits.failure_again_seconds:

@@ -7,14 +7,12 @@ remembers of items is of one batch or message.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from threading import Lock
 from typing import Any
 
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Call, Change, Failure, ItemKey
+from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures
 from sync_rules.pipeline.effects import take_effect
@@ -24,10 +22,10 @@ from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, Par
 from sync_rules.pipeline.parts import settle
 from sync_rules.pipeline.records import changes_of, read_event
 from sync_rules.pipeline.report import Report
-from sync_rules.pipeline.requests import Remembering, Work, World, run_work
+from sync_rules.pipeline.requests import Host, Remembering, Work, World, run_work
 from sync_rules.pipeline.tasks import chunks_of, part_of, plan_batch, pull_of, pushes_of
 from sync_rules.pipeline.telemetry import Telemetry
-from sync_rules.rules.kinds.call import CallRule
+from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 
 TIME_RESERVED_MS = 2_000  # to answer, and for the last requests to return
@@ -65,8 +63,8 @@ def process_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Repo
         case CallMessage():
             report = Report()
             rule = rules.rules.get(message.rule)
-            if isinstance(rule, CallRule):  # whose function may have another name by now
-                call = Call(rule.name, rule.function, message.change, message.attempt)
+            call = rule.again(message.change, message.attempt) if isinstance(rule, EffectRule) else None
+            if call is not None:
                 yield from take_effect(message.change.key, call, bounds, report)
             return report
     work = spread if message.spread else push
@@ -80,17 +78,17 @@ class Consumer:
         self,
         rules: Rules,
         world: World,
+        host: Host,
         telemetry: Telemetry | None = None,
         limits: Limits | None = None,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self.rules = rules
         self.limits = limits or Limits()
-        self.world = replace(world, failures=DeduplicatedFailures(world.failures, self.limits))
+        self.world = replace(world, failures=DeduplicatedFailures(world.failures, self.limits, host))
         self.telemetry = telemetry or Telemetry()
-        self._clock = clock
-        self._breaker = Breaker(self.limits)
-        self._lock = Lock()
+        self._now = host.now
+        self._breaker = Breaker(self.limits, host.monotonic)
+        self._lock = host.lock()
 
     def handle_event(self, event: Mapping[str, Any], remaining_ms: Callable[[], int]) -> dict[str, Any]:
         """Process a stream event. Returns Lambda's partial batch response, naming the lowest failed sequence number.
@@ -141,7 +139,7 @@ class Consumer:
 
     def _count(self, report: Report, records: int = 0, unreadable: int = 0) -> None:
         with self._lock:
-            self.telemetry.add(report, records, self._clock())
+            self.telemetry.add(report, records, self._now())
             self.telemetry.unreadable_records += unreadable
 
     def _may_write(self, key: ItemKey, what: object) -> bool:

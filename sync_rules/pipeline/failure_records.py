@@ -9,7 +9,6 @@ wrote is read, without what it did not say.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -157,8 +156,10 @@ def typed_key(table_name: str, plain: PlainKey, tables: Mapping[str, Table]) -> 
     table = tables.get(table_name)
     if table is None:
         raise RecordError(f"the rules have no table {table_name!r}")
-    with suppress(UserError):
+    try:
         if plain.keys() == {attribute.name for attribute in table.key}:
             return typed(plain, table)
+    except UserError:  # said below, without the value
+        pass
     expected = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in table.key)
     raise RecordError(f"a key that is not one of table {table_name}: expected {expected}")

@@ -6,7 +6,7 @@ so that production, the tests and the simulator drive the very same code and can
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
@@ -155,6 +155,23 @@ class Caller(Protocol):
     def call(self, call: Call) -> None:
         """Returns once the function did, now or for the same change before. Raises StoreError."""
         ...
+
+
+class Lock(Protocol):
+    """A lock between threads."""
+
+    def __enter__(self) -> Any: ...
+
+    def __exit__(self, kind: Any, error: Any, trace: Any, /) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The process that runs the pipeline, handed in: its clocks, in seconds, and locks between its threads."""
+
+    now: Callable[[], float]  # since the epoch
+    monotonic: Callable[[], float]
+    lock: Callable[[], Lock]
 
 
 class Nobody:

@@ -297,6 +297,10 @@ class EffectRule(Rule):
     def effect(self, change: Change) -> Effect | None:
         """What to do about this record of a source, if anything."""
 
+    def again(self, change: Change, attempt: int) -> Effect | None:  # noqa: ARG002
+        """The effect that a message asks to retry; None when this kind sends no such messages."""
+        return None
+
 
 def attributes_read(asked: Iterable[tuple[Rule, Entity]]) -> dict[str, Names]:
     """The attributes that rules look at of items of an entity, by table: together, for one item may concern several."""

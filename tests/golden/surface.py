@@ -25,6 +25,7 @@ from unittest.mock import patch
 import typer.main
 
 from sync_rules.adapters.failure_log import FailureLog, JsonLines
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.state import FileState, SharedTable, TableState, applied, save_applied
 from sync_rules.cli.main import main
@@ -414,7 +415,7 @@ def stream() -> Mapping[str, str]:
     rules = rules_of(EVERY_KIND)
     store, kept = shop(rules), Kept()
     world = World(store, kept, kept, kept, kept)
-    said = Consumer(rules, world).handle_event({"Records": records()}, lambda: LONG_MS)
+    said = Consumer(rules, world, THIS_PROCESS).handle_event({"Records": records()}, lambda: LONG_MS)
     lines = [f"answer {json.dumps(said)}", *sorted(kept.lines)]
     return {"stream-effects.txt": "".join(f"{line}\n" for line in lines), "stream-tables.txt": contents(store, rules)}
 

@@ -13,6 +13,7 @@ import pytest
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import main
@@ -48,7 +49,7 @@ class Shop:
             rules_fingerprint="",
             reader=self.reader,
             store=DynamoStore(self.client, self.rules.tables),
-            make_consumer=lambda world: Consumer(self.rules, world),
+            make_consumer=lambda world: Consumer(self.rules, world, THIS_PROCESS),
             files=Files(folder / "checkpoint.json", folder / "failures.jsonl"),
         )
 

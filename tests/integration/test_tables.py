@@ -14,6 +14,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from sync_rules.adapters import aws
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.audit.verifier import Verifier
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import ItemKey
@@ -44,7 +45,7 @@ class Play:
         self.rules = self.bench.rules
         self.queue, self.failures = Queue(), Failures()
         self.world = World(self.bench.store, self.queue, self.failures)
-        self.consumer = Consumer(self.rules, self.world)
+        self.consumer = Consumer(self.rules, self.world, THIS_PROCESS)
         self.touched: list[Item] = []  # the keys of all records so far
         self.keys: dict[str, dict[ItemKey, None]] = defaultdict(dict)
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.model.values import Path, same
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import Read, World
@@ -80,7 +81,7 @@ class Run:
         self.rules = bench.rules
         self.meter = Meter(bench.store, case.translation.helpers)
         self.queue, self.failures = Queue(), Failures()
-        self.consumer = Consumer(self.rules, World(self.meter, self.queue, self.failures))
+        self.consumer = Consumer(self.rules, World(self.meter, self.queue, self.failures), THIS_PROCESS)
         self.random = None if schedule.seed is None else random.Random(schedule.seed)
         self.waiting: deque[tuple[str, Record]] = deque()  # in order of arrival, of all tables
         self.seen: list[tuple[str, Record]] = []  # since the last step began
@@ -209,7 +210,7 @@ class Run:
     def _die_over(self, event: Mapping[str, Any]) -> None:
         """A first attempt that dies once half of its target writes, rounded up, are made."""
         dry = DryMeter(self.bench.store, frozenset())
-        Consumer(self.rules, World(dry, Nowhere(), Nowhere())).handle_event(event, lambda: 900_000)
+        Consumer(self.rules, World(dry, Nowhere(), Nowhere()), THIS_PROCESS).handle_event(event, lambda: 900_000)
         self.meter.dies_after = (dry.writes + 1) // 2 if dry.writes else None
         try:
             self.consumer.handle_event(event, lambda: 900_000)

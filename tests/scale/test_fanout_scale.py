@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import count
 
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.model.items import Change
 from sync_rules.model.limits import Limits
 from sync_rules.model.values import Item
@@ -89,7 +90,7 @@ class Cloud:
     def play(self) -> None:
         """The record of the author, then each message by a worker of its own, as soon as it was sent."""
         rules = library()
-        consumer = Consumer(rules, World(self, self, Parked()), limits=LIMITS)
+        consumer = Consumer(rules, World(self, self, Parked()), THIS_PROCESS, limits=LIMITS)
         key = rules.tables["authors"].key_of(EVE)
         assert key is not None
         self.now = Invocation("stream", 0, 0)

@@ -23,6 +23,7 @@ from sync_rules.adapters.budget import Budget, Rate, writes_at_once
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import short_name
 from sync_rules.adapters.failure_log import FailureLog, require_writable
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import FileState, MemoryState, State, TableState, applied, save_applied
 from sync_rules.cli.account import (
     RULES_FILE,
@@ -242,7 +243,7 @@ def carry_out(job: Job, client: DynamoDBClient, documents: State, how: How) -> t
         run = BackfillRun(
             job.selection,
             DynamoStore(client, job.selection.rules.tables, workers=WRITERS, sleep=slowing(rate)),
-            DeduplicatedFailures(FailureLog(how.failures, wall_clock_ms), Limits()),
+            DeduplicatedFailures(FailureLog(how.failures, wall_clock_ms), Limits(), THIS_PROCESS),
             documents,
             job.scope.body(),
             supplies=job.supplies,

@@ -26,6 +26,7 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import archive_of, caller_of, require_buckets
 from sync_rules.adapters.failure_log import require_writable
 from sync_rules.adapters.files import require_own
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli.show.run import Display, display_on
@@ -83,7 +84,7 @@ def run(
             rules_fingerprint=rules.fingerprint,
             reader=DynamoDBStreams(aws.dynamodbstreams(endpoint_url, region)),
             store=within_budget(DynamoStore(client, rules.tables), rules.tables),
-            make_consumer=lambda world: Consumer(rules, world),
+            make_consumer=lambda world: Consumer(rules, world, THIS_PROCESS),
             files=files,
             settings=settings,
             archive=archive,

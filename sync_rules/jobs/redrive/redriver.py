@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.streams import SpanReader, read_span
 from sync_rules.jobs.redrive.work import described, legible, titles_of, work_of
 from sync_rules.model.errors import RecordError, StoreError
@@ -139,7 +140,7 @@ class Redriver:
             self._rules = replace(rules, rules={n: rule for n, rule in rules.rules.items() if rule.title in only})
         self._world = replace(world, queue=queue or self, failures=Recorder(world.failures, rules, self.tally))
         self._strict = replace(self._world, failures=Strict())
-        self._consumer = Consumer(self._rules, self._world, limits=None if queue else AT_ONCE)
+        self._consumer = Consumer(self._rules, self._world, THIS_PROCESS, limits=None if queue else AT_ONCE)
         self._reader = reader
         self._on_left, self._on_entry, self._on_wait = on_left, on_entry, on_wait
         self._clock, self._sleep = clock, sleep

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.failure_log import FailureLog
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import StreamReader
 from sync_rules.jobs.consume.attempts import MappingSettings
@@ -57,7 +58,7 @@ class LocalPipeline:
             rules_fingerprint=rules.fingerprint,
             reader=reader,
             store=self.store,
-            make_consumer=lambda world: Consumer(rules, world, limits=LIMITS),
+            make_consumer=lambda world: Consumer(rules, world, THIS_PROCESS, limits=LIMITS),
             files=self._files,
             settings=MappingSettings(batch_size=BATCH_SIZE, poll_idle_ms=POLL_IDLE_MS),
             archive=archive,
@@ -65,7 +66,7 @@ class LocalPipeline:
         )
         failures = FailureLog(directory / "verify.jsonl", wall_clock_ms)
         self.world = World(self.store, self._local.pump.queue, failures, archive, caller)
-        self._again = Consumer(rules, self.world)
+        self._again = Consumer(rules, self.world, THIS_PROCESS)
 
     def drain(self, max_ms: int) -> bool:
         """Work until the streams are read to their end."""

@@ -52,6 +52,10 @@ class CallRule(EffectRule):
             return None
         return Call(self.name, self.function, change)
 
+    def again(self, change: Change, attempt: int) -> Call:
+        """Calls the function that the rule names now: it may have another name since the message was sent."""
+        return Call(self.name, self.function, change, attempt)
+
     def _what_happened(self, change: Change) -> When | None:
         """None for a change that is not watched."""
         if change.new is None:

@@ -16,6 +16,7 @@ from moto import mock_aws
 from sync_rules.adapters import aws
 from sync_rules.adapters.effects import NOBODY, archive_of, caller_of, require_buckets
 from sync_rules.adapters.functions import RememberedInMemory, RememberedInTable, function_of
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.s3 import S3Archive
 from sync_rules.cli import main
 from sync_rules.cli.commands.run import forgetful
@@ -295,7 +296,7 @@ def test_outside_in_any_batches_and_twice_there_is_one_object_and_one_call_each(
     changes = history(operations)
     bucket, queue = Bucket(fail), Inbox()
     caller = caller_of(BOTH, Untouchable(), None)
-    consumer = Consumer(BOTH, World(Untouchable(), queue, Parked(), bucket, caller))
+    consumer = Consumer(BOTH, World(Untouchable(), queue, Parked(), bucket, caller), THIS_PROCESS)
     for _ in range(2):
         deliver(consumer, changes, sizes)
         while queue.messages:

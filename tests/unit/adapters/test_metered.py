@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks import answering
 from sync_rules.adapters.budget import Budget, within_budget
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS, Costs, MeteredStore, base_units
 from sync_rules.language.load import load_rules, parse_rules
@@ -259,7 +260,7 @@ def test_metered_stream_spends_no_more_than_the_limit(limit):
     note = scene.memory.on_change
     scene.memory.on_change = lambda key, old, new: (spent.append((clock(), base_units(old, new))), note(key, old, new))
     store = within_budget(scene.memory, made.tables, Budget(made.tables, clock=clock, sleep=clock.sleep))
-    consumer = Consumer(made, replace(scene.world, store=store))
+    consumer = Consumer(made, replace(scene.world, store=store), THIS_PROCESS)
     assert consumer.handle_event(event_of(made, *records), lambda: 900_000) == {"batchItemFailures": []}
     assert [units for _, units in spent] == [20] * 20
     for place, (since, _) in enumerate(spent):
@@ -273,7 +274,7 @@ def test_metered_consumer_begins_anew_with_each_batch_and_message():
     scene = Scene(made)
     scene.there("shop", {"PK": s("USER#1"), "SK": s("PROFILE"), "user_id": s("1"), "name": s("Ada")})
     store = MeteredStore(scene.memory, made.tables, budget=Budget(made.tables))
-    consumer = Consumer(made, replace(scene.world, store=store))
+    consumer = Consumer(made, replace(scene.world, store=store), THIS_PROCESS)
     for number in range(10):
         at = scene.put("shop", ordered(number))
         consumer.handle_event(event_of(made, scene.records[-1]), lambda: 60_000)
@@ -296,7 +297,7 @@ def test_metered_copy_costs_its_item_and_nothing_more(kept, size, units):
     """
     scene = Scene(load_rules(Path(answering.__file__).with_name("rules.yaml")))
     metered = MeteredStore(scene.memory, scene.rules.tables)
-    consumer = Consumer(scene.rules, replace(scene.world, store=metered))
+    consumer = Consumer(scene.rules, replace(scene.world, store=metered), THIS_PROCESS)
     item = {**answering.target(kept, 0), "note": s("x" * (size - item_bytes(answering.target(kept, 0)) + 620))}
     user = {**answering.SOURCE, "name": s("Ada")}
     for number in range(50):

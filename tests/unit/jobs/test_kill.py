@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.lab.recompute import differences
 from sync_rules.language.load import parse_rules
 from sync_rules.model.limits import Limits
@@ -103,7 +104,9 @@ class Play:
         self.mortal = mortal(self.scene.memory, at, when)
         self.handled: list[Message] = []
         self.deaths = 0
-        self._consumer = Consumer(self.scene.rules, World(self.mortal, self.mortal, self.scene.parked), limits=TINY)
+        self._consumer = Consumer(
+            self.scene.rules, World(self.mortal, self.mortal, self.scene.parked), THIS_PROCESS, limits=TINY
+        )
         self._order, self._draw = order, Random(order)
         self._known: set[str] = set()
         while self._go_on():

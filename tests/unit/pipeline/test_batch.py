@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.limits import Limits
@@ -153,7 +154,11 @@ def test_batch_a_message_that_is_not_finished_raises():
 def test_batch_counts_lag_on_its_own_clock():
     """Lag is from the oldest change that mattered to the end of the batch, per rule, in milliseconds."""
     scene = Scene(library())
-    consumer = Consumer(scene.rules, World(scene.tap, scene.queue, scene.parked), clock=lambda: 1_700_000_001.5)
+    consumer = Consumer(
+        scene.rules,
+        World(scene.tap, scene.queue, scene.parked),
+        host=replace(THIS_PROCESS, now=lambda: 1_700_000_001.5),
+    )
     books(scene)
     consumer.handle_event(event_of(scene.rules, *scene.records), lambda: 60_000)
     assert consumer.telemetry.lag_ms == {RULE: 1_500}
@@ -202,7 +207,7 @@ def test_batch_a_message_that_has_no_time_comes_again():
 def test_batch_records_a_failure_once_in_a_while():
     """The same rule, item and reason is kept once per window, whatever goes on around it; a failed keep is not a keep."""
     now, behind = [0.0], Parked()
-    failures = DeduplicatedFailures(behind, Limits(), clock=lambda: now[0])
+    failures = DeduplicatedFailures(behind, Limits(), host=replace(THIS_PROCESS, monotonic=lambda: now[0]))
     order = Failure("names", key(shop().tables["shop"], "USER#1", "ORDER#1"), "ItemTooLarge")
     behind.broken = "QueueNotFound"
     with pytest.raises(StoreError):
@@ -221,7 +226,7 @@ def test_batch_records_each_part_that_fails():
     all of its children is one, whichever of them is named.
     """
     behind = Parked()
-    failures = DeduplicatedFailures(behind, Limits(), clock=lambda: 0.0)
+    failures = DeduplicatedFailures(behind, Limits(), host=replace(THIS_PROCESS, monotonic=lambda: 0.0))
     target, *members = (key(shop().tables["shop"], "USER#1", f"ORDER#{i}") for i in range(3))
     for member in (*members, *members):
         failures.park(Failure("mirror", target, "KeyTaken", member=member, apart=True))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.audit.verifier import Verifier
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change
@@ -146,7 +147,9 @@ def poisoned(weather: Weather) -> None:
 def skewed(weather: Weather) -> None:
     """No clock can be trusted: not the one here, not those that stamp the records."""
     scene, random = weather.scene, weather.random
-    scene.consumer = Consumer(scene.rules, scene.world, limits=scene.limits, clock=lambda: random.uniform(0, 4e9))
+    scene.consumer = Consumer(
+        scene.rules, scene.world, limits=scene.limits, host=replace(THIS_PROCESS, now=lambda: random.uniform(0, 4e9))
+    )
     note = scene.memory.on_change
     assert note is not None
 

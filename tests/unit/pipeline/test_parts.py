@@ -429,7 +429,7 @@ def test_parts_are_bounded_at_a_time():
 
 def test_parts_breaker_has_a_share_per_item():
     """Writes of one item do not use up the share of another."""
-    breaker = Breaker(Limits(fixes_per_target_max_writes=1))
+    breaker = Breaker(Limits(fixes_per_target_max_writes=1), lambda: 0.0)
     scene = scene_of("tags")
     one, two = scene.at("shop", "A", "1"), scene.at("shop", "A", "2")
     assert [breaker.may_write(one), breaker.may_write(two), breaker.may_write(one)] == [True, True, False]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Ref
 from sync_rules.model.items import Change
@@ -142,7 +143,7 @@ IRRELEVANT = {
 def test_plan_irrelevant_records_cost_no_store_call(rules, change):
     """A record that changes nothing a rule reads or writes is answered without a single request."""
     queue, parked = Inbox(), Parked()
-    consumer = Consumer(rules, World(Untouchable(), queue, parked))
+    consumer = Consumer(rules, World(Untouchable(), queue, parked), THIS_PROCESS)
     change = replace(change, position="1")
     assert consumer.handle_event(event_of(rules, change), lambda: 60_000) == {"batchItemFailures": []}
     assert (queue.messages, parked.failures) == ([], [])
@@ -179,7 +180,7 @@ def test_plan_of_messages_of_before_a_change_of_the_rules():
     author = key(rules.tables["authors"], "a1")
     at = {"book_id": s("b1"), "author_id": s("a1")}
     message = PushMessage(("author-on-books",), author, cursor=book_item("b1", "a1"))
-    consumer = Consumer(rules, World(Untouchable(), Inbox(), Parked()))
+    consumer = Consumer(rules, World(Untouchable(), Inbox(), Parked()), THIS_PROCESS)
     for source in (key(rules.tables["books"], "b1"), author._replace(table="gone")):
         consumer.handle_message(replace(message, source=source))
     consumer.handle_message(PullMessage(author._replace(table="gone")))

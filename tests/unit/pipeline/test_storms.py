@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.limits import Limits
@@ -116,7 +117,7 @@ def test_a_message_of_a_rule_that_is_about_other_items_now_asks_for_nothing():
     scene.rest()
     assert [type(message) for message, _ in scene.queue.messages] == [PartMessage]
     scene.rules = parse_rules(SHOP + "{sum: post.total, into: user.spent, ledger: other}\n" + other)
-    scene.consumer = Consumer(scene.rules, scene.world, limits=scene.limits)
+    scene.consumer = Consumer(scene.rules, scene.world, THIS_PROCESS, limits=scene.limits)
     scene.put("shop", post(1, total=n(5)))
     scene.rest()
     scene.receive()
