@@ -423,6 +423,13 @@ def test_docs_every_page_is_linked_from_the_readme():
     assert not missing
 
 
+def test_docs_readme_stays_short_and_says_its_limits_first():
+    """README.md has at most 260 lines, and says before anything else where nothing has run yet."""
+    lines = TEXTS["README.md"].splitlines()
+    assert len(lines) <= 260
+    assert "Nothing here has run on AWS yet" in "\n".join(lines[:12])
+
+
 def test_docs_architecture_stays_short():
     """ARCHITECTURE.md has at most 220 lines."""
     assert len(TEXTS["ARCHITECTURE.md"].splitlines()) <= 220
