@@ -7,10 +7,11 @@ nothing here holds a value of an item.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 from secrets import randbelow
-from typing import Final
+from typing import Any, Final
 
 from sync_rules.audit.compare import Comparison, Difference, Drift
 from sync_rules.model.errors import UserError
@@ -19,6 +20,8 @@ from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 
 SAMPLE_SEGMENTS: Final = 1_000  # of a scan that is sampled: a share is so many of these
+BY_RULE: Final = ("right", "kept", "orphaned", "lag", "drift", "repaired")  # counters of a Tally
+BY_DRIFT: Final = ("unmended", "hopeless")
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,36 @@ class Tally:
     def left(self) -> int:
         """Drift that is still there."""
         return self.drift.total() - self.repaired.total()
+
+    def body(self) -> dict[str, Any]:
+        """As JSON."""
+        paired = {
+            name: [[rule, drift.value, count] for (rule, drift), count in getattr(self, name).items()]
+            for name in BY_DRIFT
+        }
+        return {"items": self.items, **{name: dict(getattr(self, name)) for name in BY_RULE}, **paired}
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> Tally:
+        """From JSON."""
+        counters: dict[str, Any] = {name: Counter(body[name]) for name in BY_RULE}
+        for name in BY_DRIFT:
+            counters[name] = Counter({(rule, Drift(drift)): count for rule, drift, count in body[name]})
+        return cls(**counters, items=body["items"])
+
+    def include(self, other: Tally) -> None:
+        """Add what another call found elsewhere."""
+        for name in (*BY_RULE, *BY_DRIFT):
+            getattr(self, name).update(getattr(other, name))
+        self.items += other.items
+
+    def take_out(self, rule: str, drift: Drift, *, repaired: bool) -> None:
+        """Take out one drift of a part that was counted twice."""
+        self.drift[rule] -= 1
+        self.repaired[rule] -= repaired
+        self.unmended[rule, drift] -= not repaired
+        if drift is Drift.STUCK and not repaired:  # of parts, nothing else is hopeless
+            self.hopeless[rule, drift] -= 1
 
     def seen(self, rule: str) -> int:
         """The targets of a rule that were looked at."""

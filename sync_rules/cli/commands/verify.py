@@ -45,7 +45,6 @@ from sync_rules.cli.show.drift_page import Verified, as_typed, host_of, noting, 
 from sync_rules.jobs.account.protocol import CALL_MAX_MS, as_here
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.account.verify import SEGMENT_ITEMS, SEGMENTS_MAX
-from sync_rules.jobs.account.verify_report import tally_of
 from sync_rules.jobs.account.verify_unit import Stage, head_of, noted_share, require_grace, unit_of, units_of
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
@@ -105,7 +104,7 @@ class Verdict:
     """
 
     def __init__(self, rules: Rules, reports: BucketReports, found: Mapping[str, Any]) -> None:
-        self.tally: Tally = tally_of(found["tally"])
+        self.tally: Tally = Tally.of(found["tally"])
         self.names = frozenset(found["names"])
         self.share = noted_share(found)
         self.whole = not found["unlooked"]

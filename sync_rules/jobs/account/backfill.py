@@ -1,7 +1,7 @@
-"""A backfill in the account: the very BackfillRun, in calls that know of each other by its state alone.
+"""A backfill in the account: a BackfillRun spread over calls, which share nothing but its state.
 
-Law: a unit is a supply of one run, step and round. Whoever works on one holds its checkpoint, and whoever takes it over
-says so: what a worker that died had written is counted nowhere, so the round in which it died is not the last.
+Invariant: one worker at a time holds the checkpoint of a unit. A unit is a supply of one run, step and round. A worker
+that takes a unit over marks it: the writes of the worker that died are counted nowhere, so another round follows.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
@@ -19,9 +20,8 @@ from sync_rules.jobs.account.protocol import (
     TIME_RESERVED_MS,
     Answer,
     Body,
+    begun_once,
     left_of,
-    require_deployed,
-    require_time,
     require_units,
 )
 from sync_rules.jobs.backfill.job import BackfillRequest, Job, wanted
@@ -39,11 +39,19 @@ from sync_rules.rules import fingerprints
 from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 
-STOP: Final = "backfill-stop"  # the document that names the execution that is to stop
+STOP: Final = "backfill-stop"  # the document that names the execution to stop
 STOPPED: Final = "Stopped"
-LOOKED_EVERY_SECONDS: Final = 3.0  # at whether to stop
-ASKED: Final = "backfill-asked"  # the document of what the last one was asked for, and by which execution
-TOLD: Final = ("rules", "changed", "table", "where", "segments", "workers", "rate")  # of what is asked: for who goes on
+LOOKED_EVERY_SECONDS: Final = 3.0  # at the document STOP
+ASKED: Final = "backfill-asked"  # the document of the last request, and its execution
+NOTED: Final = (
+    "rules",
+    "changed",
+    "table",
+    "where",
+    "segments",
+    "workers",
+    "rate",
+)  # for a later --resume
 GO_ON: Final = "Go on with backfill --remote --resume"
 OF_EXPORT: Final = "the backfill that is unfinished goes over an export: go on where it was begun, or --restart"
 
@@ -51,83 +59,69 @@ Stores = Callable[[Callable[[float], None]], Store]  # a store that waits so bef
 Jobs = Callable[[frozenset[str], BackfillRequest], Job]
 
 
+@dataclass
 class Stopping:
-    """Whether to stop: time is nearly up, or the user has said so (`told`). Looks at the state every few seconds."""
+    """Whether to stop: time is nearly up, or the user has said so (`asked_to`). Reads the state every few seconds."""
 
-    def __init__(
-        self, state: State, execution: str, remaining_ms: Callable[[], int], clock: Callable[[], float]
-    ) -> None:
-        self.told = False
-        self._state = state
-        self._execution = execution
-        self._remaining_ms = remaining_ms
-        self._clock = clock
-        self._looked: float | None = None
+    state: State
+    execution: str
+    remaining_ms: Callable[[], int]
+    clock: Callable[[], float]
+    asked_to: bool = False
+    _looked: float | None = None
 
     def __call__(self) -> bool:
-        now = self._clock()
+        now = self.clock()
         if self._looked is None or now - self._looked >= LOOKED_EVERY_SECONDS:
             self._looked = now
             with suppress(StoreError):  # it is looked at again
-                self.told = is_to_stop(self._state, self._execution)
-        return self.told or self._remaining_ms() < TIME_RESERVED_MS
+                self.asked_to = is_to_stop(self.state, self.execution)
+        return self.asked_to or self.remaining_ms() < TIME_RESERVED_MS
 
 
 def asked_of(execution: str) -> str:
-    """The document of what an execution made of what it was asked, for who watches and for the end: each has its own,
-    so that who began at the same moment, and was refused, leaves no trace in it.
+    """Name of the document in which an execution notes what it is doing, for `--remote` and for the end. Each execution
+    has one: one that is refused because another began at the same moment leaves no trace in the other's.
     """
     return f"backfill-remote/{execution}"
 
 
 def is_to_stop(state: State, execution: str) -> bool:
-    """Whether an execution was told to stop. Raises StoreError."""
+    """Whether the user has stopped an execution. Raises StoreError."""
     return (state.load(STOP) or {}).get("execution") == execution
 
 
+@dataclass(eq=False)
 class BackfillWork:
-    """A Work. `stores` makes a store, `jobs` makes out what is asked for: both raise UserError and StoreError."""
+    """A Work. `stores` makes a store, `jobs` the Job of a request: both raise UserError and StoreError."""
 
-    def __init__(
-        self,
-        rules: Rules,
-        stores: Stores,
-        failures: Failures,
-        state: SharedState,
-        jobs: Jobs,
-        *,
-        remaining_ms: Callable[[], int],
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] | None = None,
-    ) -> None:
-        self._rules = rules
-        self._stores = stores
-        self._failures = failures
-        self._state = state
-        self._jobs = jobs
-        self._remaining_ms = remaining_ms
-        self._clock = clock
-        self._sleep = sleep
+    rules: Rules
+    stores: Stores
+    failures: Failures
+    state: SharedState
+    jobs: Jobs
+    remaining_ms: Callable[[], int] = field(kw_only=True)
+    clock: Callable[[], float] = field(default=time.monotonic, kw_only=True)
+    sleep: Callable[[float], None] | None = field(default=None, kw_only=True)
 
     # ------------------------------------------------------------ the machine's questions
     def begin(self, asked: Body, execution: str) -> Answer:
-        require_deployed(asked, self._rules)
-        before = applied(self._state) if asked["changed"] else None
-        names, titles = rules_to_apply(self._rules, asked["rules"], before)
+        before = applied(self.state) if asked["changed"] else None
+        names, titles = rules_to_apply(self.rules, asked["rules"], before)
         if not names:
-            note_applied(self._state, self._rules, titles)
-            self._state.save(asked_of(execution), {"said": NOTHING_NEW})
+            note_applied(self.state, self.rules, titles)
+            self.state.save(asked_of(execution), {"said": NOTHING_NEW})
             return Answer()
-        job = self._jobs(names, BackfillRequest(asked["segments"], asked["table"], asked["where"]))
-        held = LeasedState(self._state)
+        job = self.jobs(names, BackfillRequest(asked["segments"], asked["table"], asked["where"]))
+        held = LeasedState(self.state)
         head = held.load(HEAD) or {}
-        again = head.get("run") == execution  # its answer was lost
+        again = head.get("run") == execution  # the answer to the same question was lost
         if again and head.get("done"):
             return Answer()
         run = BackfillRun(
             job.selection,
-            self._stores(time.sleep),
-            self._failures,
+            self.stores(time.sleep),
+            self.failures,
             held,
             job.scope.body(),
             supplies=job.supplies,
@@ -139,39 +133,46 @@ class BackfillWork:
         require_beginning(
             held, job.scope.body(), "the deployed stack", resume=asked["resume"] or again, restart=restart
         )
-        all_of_it = asked["table"] is None and asked["where"] is None
-        effects = titles - titles_of(self._rules, names) if all_of_it else frozenset()
-        body = {"applies": sorted(job.covered | effects), "items": dict(job.items), "notices": list(job.notices())}
-        if self._state.load(asked_of(execution)) is None:  # or its answer was lost
-            stopped = watched(self._state, self._rules) if asked["resume"] else None
-            done = Totals() if stopped is None else stopped.totals
-            body |= {"before": done.body(), "at": datetime.now(UTC).isoformat()}
-            self._state.save(asked_of(execution), {"said": "", **body})
+
+        def begun() -> Body:
+            whole = asked["table"] is None and asked["where"] is None
+            effects = titles - titles_of(self.rules, names) if whole else frozenset()
+            stopped = watched(self.state, self.rules) if asked["resume"] else None
+            return {
+                "said": "",
+                "applies": sorted(job.covered | effects),
+                "items": dict(job.items),
+                "notices": list(job.notices()),
+                "before": (Totals() if stopped is None else stopped.totals).body(),
+                "at": datetime.now(UTC).isoformat(),
+            }
+
+        begun_once(self.state, asked_of(execution), begun)
         run.begin()
-        self._note_asked(asked, execution, (held.load(HEAD) or {})["run"])
+        head = held.load(HEAD) or {}
+        self._note_asked(asked, execution, head["run"])
         token = {"execution": execution, "workers": asked["workers"], "rate": asked["rate"]}
-        return self._next(run, held, held.load(HEAD) or {}, token)
+        return self._next(run, held, head, token)
 
     def unit(self, unit: str, run: Body) -> bool:
-        require_time(self._remaining_ms())
-        stopping = Stopping(self._state, run["execution"], self._remaining_ms, self._clock)
-        head = self._state.load(HEAD) or {}
+        stopping = Stopping(self.state, run["execution"], self.remaining_ms, self.clock)
+        head = self.state.load(HEAD) or {}
         if stopping() or not _at(head, run):  # or another call has seen this round to its end
             return True
-        held = LeasedState(self._state)
+        held = LeasedState(self.state)
         rate = Rate(run["rate_each"])
         backfill = of_head(
             head,
-            self._rules,
-            self._stores(slowing(rate)),
-            self._failures,
+            self.rules,
+            self.stores(slowing(rate)),
+            self.failures,
             held,
             bounds=Bounds(Limits(apply_max_writes=writes_at_once(rate.ceiling))),
             before_write=rate.take,
-            budget=Budget(self._rules.tables, run["workers"]),
+            budget=Budget(self.rules.tables, run["workers"]),
             stopping=stopping,
-            sleep=self._sleep or until(stopping),
-            clock=self._clock,
+            sleep=self.sleep or until(stopping),
+            clock=self.clock,
         )
         supply = next((one for one in backfill.supplies() if one.name == unit), None)
         if supply is None:
@@ -184,38 +185,38 @@ class BackfillWork:
         if reason:
             code, _, more = reason.partition(": ")
             raise StoreError(code, more)
-        return done or stopping.told
+        return done or stopping.asked_to
 
     def end(self, run: Body) -> Answer:
-        held = LeasedState(self._state)
+        held = LeasedState(self.state)
         head = held.load(HEAD) or {}
         if head.get("run") != run["run"]:
             raise UserError("another backfill was begun meanwhile: it goes on, and this one ends")
-        backfill = of_head(head, self._rules, self._stores(time.sleep), self._failures, held)
+        backfill = of_head(head, self.rules, self.stores(time.sleep), self.failures, held)
         if _at(head, run):
             held.fetch(f"{HEAD}/{supply.name}" for supply in backfill.supplies())
             if not backfill.end_round():
-                if _at(self._state.load(HEAD) or {}, run):
+                if _at(self.state.load(HEAD) or {}, run):
                     return self._left(backfill, run)
                 raise StoreError("StateTaken", "another call ends this round")  # and is asked again
         if backfill.ended:
-            asked = self._state.load(asked_of(run["execution"])) or {}
-            failed = titles_of(self._rules, backfill.totals.rules_with(Outcome.FAILED))
-            note_applied(self._state, self._rules, frozenset(asked.get("applies", ())) - failed)
+            asked = self.state.load(asked_of(run["execution"])) or {}
+            failed = titles_of(self.rules, backfill.totals.rules_with(Outcome.FAILED))
+            note_applied(self.state, self.rules, frozenset(asked.get("applies", ())) - failed)
             return Answer()
         return self._next(backfill, held, held.load(HEAD) or {}, run)
 
     def _note_asked(self, asked: Body, execution: str, run: str) -> None:
-        """Once it is begun, and nobody else: what it is, for who goes on with it; and what the one before was goes."""
-        before = self._state.load(ASKED) or {}
-        told = {"execution": execution, "run": run, "asked": {name: asked[name] for name in TOLD}}
-        self._state.save(ASKED, told)
+        """Note the request once its run has begun, for a later --resume, and remove the note of the run before."""
+        before = self.state.load(ASKED) or {}
+        body = {"execution": execution, "run": run, "asked": {name: asked[name] for name in NOTED}}
+        self.state.save(ASKED, body)
         if before.get("execution", execution) != execution:
-            self._state.remove(asked_of(before["execution"]))
+            self.state.remove(asked_of(before["execution"]))
 
-    # ------------------------------------------------------------ how they are answered
+    # ------------------------------------------------------------ the answers
     def _next(self, backfill: BackfillRun, held: LeasedState, head: Mapping[str, Any], run: Body) -> Answer:
-        """The supplies of this round that are not done."""
+        """The answer that asks for the supplies of this round that are not done."""
         supplies = backfill.supplies()
         held.fetch(f"{HEAD}/{supply.name}" for supply in supplies)
         backfill.survey()
@@ -225,7 +226,7 @@ class BackfillWork:
         return Answer(more=True, units=units, workers=workers, run={**run, **here})
 
     def _left(self, backfill: BackfillRun, run: Body) -> Answer:
-        if is_to_stop(self._state, run["execution"]):
+        if is_to_stop(self.state, run["execution"]):
             return Answer(error=STOPPED, cause=f"it was told to stop. {GO_ON}")
         return left_of([(one.supply, one.reason) for one in backfill.left], GO_ON)
 
@@ -238,10 +239,10 @@ def _at(head: Mapping[str, Any], run: Body) -> bool:
 def of_head(
     head: Mapping[str, Any], rules: Rules, store: Store, failures: Failures, state: State, **options: Any
 ) -> BackfillRun:
-    """The backfill that was begun elsewhere, standing where it is. `options` are those of BackfillRun.
+    """The backfill that another process began, at its position. `options` are those of BackfillRun.
 
     Raises:
-        UserError: when the rules are not those that it was begun with, or it goes over no segments.
+        UserError: when the rules changed since it began, or it reads an export.
     """
     scope = head["scope"]
     prints = fingerprints.of_each(rules)
@@ -262,27 +263,27 @@ def of_head(
 
 
 def asked_before(state: State, head: Mapping[str, Any]) -> dict[str, Any]:
-    """What the unfinished backfill was asked for, as far as that is known: of one that was begun on a machine, what it
-    is about. Raises StoreError, and UserError for one that cannot be gone on with here.
+    """The request of the unfinished backfill; of one that was begun on a machine, as much as its scope says. Raises
+    StoreError, and UserError for one that cannot go on in the account.
     """
-    scope, told = head["scope"], state.load(ASKED) or {}
+    scope, noted = head["scope"], state.load(ASKED) or {}
     if scope["segments"] is None:
         raise UserError(OF_EXPORT)
-    if told.get("run") == head["run"]:
-        return dict(told["asked"])
+    if noted.get("run") == head["run"]:
+        return dict(noted["asked"])
     about = {name: scope[name] for name in ("table", "where", "segments")}
     return {"rules": sorted(scope["rules"]), "changed": False, **about}
 
 
 def watched(state: SharedState, rules: Rules) -> BackfillRun | None:
-    """The backfill as it stands now, for who only looks: its totals are those of all its workers. None before it began.
-    Raises StoreError, UserError.
+    """The backfill as it stands now, to be shown, with the totals of all workers. None before it began. Raises
+    StoreError, UserError.
     """
     held = LeasedState(state)
     head = held.load(HEAD)
     if head is None or not (head.get("done") or unfinished(state)):
         return None
-    nobody: Any = None  # who only looks asks neither a store nor whoever keeps failures
+    nobody: Any = None  # to be shown, it needs neither a store nor a place for failures
     run = of_head(head, rules, nobody, nobody, held)
     held.fetch(f"{HEAD}/{supply.name}" for supply in run.supplies())
     run.survey()

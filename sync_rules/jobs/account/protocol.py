@@ -1,36 +1,38 @@
-"""What the state machine (infra/machine.asl.json) asks of its function, and how it is answered.
+"""The questions that the state machine (infra/machine.asl.json) asks of its function, and how they are answered.
 
-Law: the machine knows nothing but this. It asks to begin; then, for each unit, to work on it until it is done; then to
-end, which may say that there is more. Any question may come twice, also while the first is being answered, and any
-worker may die: so what is done is known from documents that outlive both, and never from what the machine was told.
+Invariant: what is done is known from documents in the state, and never from what the machine passes on. The machine
+asks to begin; then, for each unit, to work on it until it is done; then to end, which may start another round. Any
+question may come twice, also while the first is being answered, and any worker may die.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
 
+from sync_rules.adapters.state import SharedState, State
 from sync_rules.model.errors import UserError
 from sync_rules.rules import fingerprints
 from sync_rules.rules.ruleset import Rules
 
 TIME_RESERVED_MS: Final = 30_000  # of a call: for the writes in hand, the checkpoint and the answer
 CALL_MAX_MS: Final = 900_000  # Lambda's: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
-TIME_LEAST_MS: Final = 60_000  # a call that has less than this from the start would come to nothing, for ever
-UNITS_MAX: Final = 1_000  # of a round: a state has at most 256 KiB, and whoever watches reads a document of each
+TIME_LEAST_MS: Final = 60_000  # a call that has less than this from the start would never finish anything
+UNITS_MAX: Final = 1_000  # of a round: a state has at most 256 KiB, and `--remote` reads a document of each
 WORKERS_MAX: Final = 1_000  # as many functions as an account may run at a time, unless it asked for more
 LEFT_SHOWN_MAX: Final = 20
-REFUSED: Final = "Refused"  # the error of what cannot be begun: its cause is for the user, and the machine ends well
-LEFT: Final = "NotAllDone"  # the error of what came to its end with something left
+REFUSED: Final = "Refused"  # the error of a request that cannot begin: its cause is for the user
+LEFT: Final = "NotAllDone"  # the error of a job that ended with something left
+UNSAID: Final = "NotFinished"  # the reason of a unit whose worker is gone
 
 Body = Mapping[str, Any]  # JSON-ready
 
 
 @dataclass(frozen=True)
 class Answer:
-    """To "begin" and "end": the units to work on next, `workers` of them at a time, if there is `more`; else it is
-    over, well if `error` is empty, or by the user's mistake if it is REFUSED. `run` is given back with each unit and at
+    """The answer to "begin" and "end". If there is `more`: the next units, `workers` of them at a time. Otherwise the
+    job is over: well if `error` is empty, by the user's mistake if it is REFUSED. `run` is passed to each unit and to
     the end.
     """
 
@@ -47,32 +49,39 @@ class Answer:
 
 
 class Work(Protocol):
-    """What is done in units."""
+    """A job that is done in units. `remaining_ms` is the time that is left to the call."""
+
+    rules: Rules
+    remaining_ms: Callable[[], int]
 
     def begin(self, asked: Body, execution: str) -> Answer:
-        """Begin what a user asks for. Raises UserError for what cannot be, StoreError."""
+        """Begin a job. Raises UserError for a request that cannot be met, StoreError."""
         ...
 
     def unit(self, unit: str, run: Body) -> bool:
-        """Work on a unit while there is time. Says whether there is nothing more to do. Raises StoreError, UserError:
-        the unit is tried again, and left in the end.
+        """Work on a unit while there is time. Says whether it is done. Raises StoreError, UserError: the unit is tried
+        again, and left in the end.
         """
         ...
 
     def end(self, run: Body) -> Answer:
-        """What is next, once no unit is being worked on. Raises StoreError, UserError."""
+        """Say what is next, once no unit is being worked on. Raises StoreError, UserError."""
         ...
 
 
 def answer(event: Body, work: Work) -> dict[str, Any]:
-    """The answer to one question. Raises what `work` raises, but for what the user has to hear."""
+    """Answer one question. Raises what `work` raises, except for a user's mistake at the beginning, which is the
+    answer.
+    """
     match event["do"]:
         case "begin":
             try:
+                require_deployed(event["asked"], work.rules)
                 return work.begin(event["asked"], event["execution"]).body()
             except UserError as error:
                 return Answer(error=REFUSED, cause=str(error)).body()
         case "unit":
+            require_time(work.remaining_ms())
             return {"done": work.unit(event["unit"], event["run"])}
         case "end":
             return work.end(event["run"]).body()
@@ -94,21 +103,22 @@ def require_units(units: Sequence[str]) -> Sequence[str]:
     return units
 
 
+# ---------------------------------------------------------------- the rules that are deployed
 def prints_of(rules: Rules, names: frozenset[str]) -> dict[str, str]:
-    """What these rules say, by their names in the rules file, as digests."""
+    """The fingerprints of these rules, by their names in the rules file."""
     titles = {rules.rules[name].title for name in names}
     return {title: digest for title, digest in fingerprints.of_each(rules).items() if title in titles}
 
 
 def as_here(rules: Rules) -> dict[str, Any]:
-    """What is sent of the rules with what is asked: what they say, as digests, and which tables they mean."""
+    """The fingerprints of all rules, and the tables that they mean: sent with each request."""
     tables = {name: table.physical_name for name, table in rules.tables.items()}
     return {"prints": fingerprints.of_each(rules), "tables": tables}
 
 
 def require_deployed(body: Body, rules: Rules) -> None:
-    """See that the rules and the tables that a user has, `as_here`, are those that are deployed. Raises UserError with
-    each that is not.
+    """Require that the rules and tables of a request, `as_here`, are those that are deployed. Raises UserError that
+    names each difference.
     """
     asked, deployed = body["prints"], fingerprints.of_each(rules)
     lines = [
@@ -130,8 +140,37 @@ def require_deployed(body: Body, rules: Rules) -> None:
         raise UserError(f"{message}, or name its stack with --stack.{''.join(lines)}")
 
 
+# ---------------------------------------------------------------- the documents of a job
+def begun_once(state: State, name: str, make: Callable[[], Body]) -> Body:
+    """The document with which a job begins, made and saved by the first who asks: the machine asks again where an
+    answer was lost. Raises StoreError, and what `make` raises.
+    """
+    found = state.load(name)
+    if found is None:
+        found = dict(make())
+        state.save(name, found)
+    return found
+
+
+def load_units(state: SharedState, names: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """The documents of units, given the name of each; a unit without one is left out. Raises StoreError."""
+    found = state.load_many(names.values())
+    return {unit: found[name] for unit, name in names.items() if name in found}
+
+
+def is_done(unit: Body | None) -> bool:
+    """Whether the document of a unit says that it is done."""
+    return bool(unit and unit.get("done"))
+
+
+def not_done(units: Iterable[str], found: Mapping[str, Body]) -> list[tuple[str, str]]:
+    """The units that are not done, or only in part, each with the reason."""
+    bodies = [(unit, found.get(unit, {})) for unit in units]
+    return [(unit, body.get("reason") or UNSAID) for unit, body in bodies if not is_done(body) or body.get("reason")]
+
+
 def left_of(lines: Sequence[tuple[str, str]], cure: str) -> Answer:
-    """It is over, and these units, each with the reason, are not done."""
+    """The answer of a job that is over while these units, each with the reason, are not done."""
     shown = "".join(f"\n  {unit}: {reason}" for unit, reason in lines[:LEFT_SHOWN_MAX])
     more = f"\n  and {len(lines) - LEFT_SHOWN_MAX} more" if len(lines) > LEFT_SHOWN_MAX else ""
     return Answer(error=LEFT, cause=f"{len(lines)} not done. {cure}{shown}{more}")

@@ -1,18 +1,18 @@
-"""A redrive in the account: each place where failures lie is a unit, worked through in as many calls as it takes.
+"""A redrive in the account: each place with failures is a unit, processed in as many calls as it takes.
 
-Law: what lay there when it began is tried once. What succeeds is removed; what fails again stays, and is left out by
-the calls that follow, which know it by the mark of their place; so the last is the one that comes to the end of it.
-A call that dies leaves word of that: what it had in hand is hidden for a while, and nobody says that all is done.
+Invariant: each entry that a place held at the beginning is tried once. An entry that succeeds is removed; one that
+fails again stays, and later calls skip it by the mark of their place. The document of a unit says when a call died: its
+entries are hidden for a while, and the unit is then never reported as done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
 
 from sync_rules.adapters.state import LeasedState, SharedState
-from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Answer, Body, left_of, require_deployed, require_time
+from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Answer, Body, left_of, load_units, not_done
 from sync_rules.jobs.redrive.redriver import Redriver, Tally
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.failed_entries import Entry, Place
@@ -20,41 +20,41 @@ from sync_rules.rules.ruleset import Rules
 
 CURE: Final = "Run it again"
 UNITS: Final = ("batches", "dead letters", "failures")  # the places of a deployed stack
-ENTRY_LEAST_MS: Final = 120_000  # no entry but the first is begun with less: it would only fail for want of time
-LET_GO_MS: Final = 20  # for each message that a place has to let go of at the end
+ENTRY_LEAST_MS: Final = 120_000  # with less no further entry is begun: it would fail for want of time
+LET_GO_MS: Final = 20  # for each message that a place has to release at the end
 MARK_MAX_CHARS: Final = 250_000  # of a document, which has at most 400 KB: 25,000 messages that stay
 TOO_MANY_STAY: Final = "TooManyStay: remove what nobody needs any more, or name other rules"
 
 Redrivers = Callable[[frozenset[str] | None, Callable[[], int]], Redriver]
-"""For the rules of these titles, None for all; with the milliseconds that are left for what is at work."""
+"""Makes a Redriver for the rules of these titles, None for all, with the milliseconds left for an entry."""
 
 
 class MarkedPlace(Place, Protocol):
-    """A Place that goes on where another one, of an earlier call, was."""
+    """A Place that continues after the one of an earlier call."""
 
     @property
     def mark(self) -> str:
-        """What the place of the next call is made with, once this one is closed."""
+        """The position for the place of the next call, once this one is closed."""
         ...
 
     @property
     def hidden_seconds(self) -> int:
-        """How long entries are hidden that it gave, if it is never closed; 0 for not at all."""
+        """How long its entries stay hidden if it is never closed; 0 for not at all."""
         ...
 
     @property
     def held(self) -> int:
-        """How many entries `close` has to let go; after it, how many it could not."""
+        """Number of entries that `close` has to release; after it, of those that it could not."""
         ...
 
 
+@dataclass
 class InTime:
     """A Place, as far as time goes. `ended`: whether all of it was given."""
 
-    def __init__(self, place: MarkedPlace, remaining_ms: Callable[[], int]) -> None:
-        self.ended = False
-        self._place = place
-        self._remaining_ms = remaining_ms
+    _place: MarkedPlace
+    _remaining_ms: Callable[[], int]
+    ended: bool = False
 
     def entries(self) -> Iterator[Entry]:
         for entry in self._place.entries():
@@ -73,47 +73,37 @@ class InTime:
         self._place.close()
 
 
+@dataclass(eq=False)
 class RedriveWork:
     """A Work. `places` are where failures lie, by name, each made anew for each call with the mark of the last."""
 
-    def __init__(
-        self,
-        rules: Rules,
-        redrivers: Redrivers,
-        places: Mapping[str, Callable[[str], MarkedPlace]],
-        state: SharedState,
-        *,
-        remaining_ms: Callable[[], int],
-    ) -> None:
-        self._rules = rules
-        self._redrivers = redrivers
-        self._places = places
-        self._state = state
-        self._remaining_ms = remaining_ms
+    rules: Rules
+    redrivers: Redrivers
+    places: Mapping[str, Callable[[str], MarkedPlace]]
+    state: SharedState
+    remaining_ms: Callable[[], int] = field(kw_only=True)
 
     def begin(self, asked: Body, execution: str) -> Answer:
-        require_deployed(asked, self._rules)
-        known = {rule.title for rule in self._rules.rules.values()}
+        known = {rule.title for rule in self.rules.rules.values()}
         if strange := sorted(set(asked["rules"]) - known):
             raise UserError(f"there is no rule {strange[0]}")
-        units = sorted(self._places)
+        units = sorted(self.places)
         run = {"execution": execution, "rules": asked["rules"]}
         return Answer(more=True, units=units, workers=len(units), run=run)
 
     def unit(self, unit: str, run: Body) -> bool:
-        require_time(self._remaining_ms())
-        held = LeasedState(self._state)
+        held = LeasedState(self.state)
         name = document_of(run["execution"], unit)
         before = held.load(name) or {"done": False, "lost": False, "mark": "", "tally": asdict(Tally())}
         if before["done"]:
             return True
-        there = self._places[unit](before["mark"])
+        there = self.places[unit](before["mark"])
         died = died_of(there)
         # A call that began and did not end has died, and what it had in hand is hidden where this one looks.
         lost = before["lost"] or (bool(there.hidden_seconds) and before.get("begun", False))
         held.save(name, {**before, "lost": lost, "begun": True, "reason": died})
-        place = InTime(there, self._remaining_ms)
-        redriver = self._redrivers(frozenset(run["rules"]) or None, self._left_ms)
+        place = InTime(there, self.remaining_ms)
+        redriver = self.redrivers(frozenset(run["rules"]) or None, self._left_ms)
         try:
             try:
                 redriver.take(place)
@@ -134,20 +124,15 @@ class RedriveWork:
         return done
 
     def _left_ms(self) -> int:
-        return self._remaining_ms() - TIME_RESERVED_MS
+        return self.remaining_ms() - TIME_RESERVED_MS
 
     def end(self, run: Body) -> Answer:
-        found = unit_documents(self._state, run["execution"], self._places)
-        left = [
-            (unit, of_unit.get("reason") or "NotFinished")
-            for unit in sorted(self._places)
-            if not (of_unit := found.get(unit, {})).get("done") or of_unit["reason"]
-        ]
+        left = not_done(sorted(self.places), unit_documents(self.state, run["execution"], self.places))
         return left_of(left, CURE) if left else Answer()
 
 
 def died_of(place: MarkedPlace) -> str:
-    """Why a place is left of which a call died, or could not let go of what it held."""
+    """The reason to leave a place whose call died, or could not release its entries."""
     if not place.hidden_seconds:
         return "a call died"
     minutes = -(-place.hidden_seconds // 60)
@@ -155,18 +140,17 @@ def died_of(place: MarkedPlace) -> str:
 
 
 def document_of(execution: str, unit: str) -> str:
-    """The document of what became of one place."""
+    """Name of the state document with the outcome of one place."""
     return f"redrive/{execution}/{unit}"
 
 
-def unit_documents(state: SharedState, execution: str, units: Any) -> dict[str, dict[str, Any]]:
-    """What became of each place so far. Raises StoreError."""
-    names = {document_of(execution, unit): unit for unit in units}
-    return {names[name]: body for name, body in state.load_many(names).items()}
+def unit_documents(state: SharedState, execution: str, units: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """The outcome of each place so far. Raises StoreError."""
+    return load_units(state, {unit: document_of(execution, unit) for unit in units})
 
 
-def total(bodies: Any) -> Tally:
-    """What became of all of them together."""
+def total(bodies: Iterable[Body]) -> Tally:
+    """The totals of all places."""
     tally = Tally()
     for body in bodies:
         for word, count in body["tally"].items():

@@ -1,10 +1,9 @@
 """A verify in the account: each call looks at a segment of the tables, or adds up the ledgers; the end adds it all up.
 
-Law: what a call found counts once it is saved as a whole, rows and figures together: a call that dies, or comes twice,
-counts once, and what one mended that died is in no figure: that much is told. Who works on a unit holds its document,
-and who was taken for dead saves nothing over its successor. A part is seen from both its sides, and so by two calls: it
-is reported once. Nobody repairs a copy before what it is made from has been: each step of the cascade, and each round
-of it, ends before the next begins.
+Invariant: a unit counts once. Its rows and figures are saved together, by the one worker that holds its document; the
+repairs of a call that died are in no figure, and the report says so. A part is seen from both its sides, by two calls,
+and is reported once. Each step of the cascade, and each round of it, ends before the next begins, so a copy is repaired
+only after what it is made from.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
@@ -21,8 +20,17 @@ from sync_rules.adapters.state import LeasedState, SharedState
 from sync_rules.audit.drift_report import ending, header
 from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally, select_rules
 from sync_rules.audit.ledger_balance import ledgers
-from sync_rules.jobs.account.protocol import Answer, Body, left_of, require_deployed, require_time, require_units
-from sync_rules.jobs.account.verify_report import Reports, add, merge, tally_body, tally_of, write_whole
+from sync_rules.jobs.account.protocol import (
+    Answer,
+    Body,
+    begun_once,
+    is_done,
+    left_of,
+    load_units,
+    not_done,
+    require_units,
+)
+from sync_rules.jobs.account.verify_report import Reports, merge, write_whole
 from sync_rules.jobs.account.verify_unit import (
     OUT_OF_TIME,
     Stage,
@@ -46,8 +54,8 @@ AFTER: Final = "comes after what was not looked at"
 
 @dataclass(frozen=True)
 class Ended:
-    """What the units of a stage left: the documents of those that are done, how many `broken` ones had mended what is
-    counted nowhere, and why ledgers were not added up, if they were not.
+    """The units of a stage at its end: the documents of those that are done, the number of `broken` ones, whose repairs
+    are counted nowhere, and the reason why ledgers were not added up, if they were not.
     """
 
     done: Sequence[Mapping[str, Any]]
@@ -55,43 +63,30 @@ class Ended:
     reason: str = ""
 
 
+@dataclass(eq=False)
 class VerifyWork:
     """A Work. `sizes` gives the number of items of each table of some rules, and raises UserError where the tables are
-    not as they need them. `on_end` is told what it all came to, once it is over, and whether everything was looked at.
+    not as the rules need them. `on_end` is called with the totals, the rules, and whether everything was looked at.
     """
 
-    def __init__(
-        self,
-        rules: Rules,
-        world: World,
-        state: SharedState,
-        reports: Reports,
-        sizes: Callable[[frozenset[str]], Mapping[str, int]],
-        *,
-        remaining_ms: Callable[[], int],
-        on_end: Callable[[Tally, frozenset[str], bool], object] = lambda _tally, _names, _whole: None,
-        sleep: Callable[[float], None] | None = None,
-    ) -> None:
-        self._rules = rules
-        self._state = state
-        self._reports = reports
-        self._sizes = sizes
-        self._remaining_ms = remaining_ms
-        self._on_end = on_end
-        self._verifier = UnitVerifier(rules, world, reports, remaining_ms, sleep or time.sleep)
+    rules: Rules
+    world: World
+    state: SharedState
+    reports: Reports
+    sizes: Callable[[frozenset[str]], Mapping[str, int]]
+    remaining_ms: Callable[[], int] = field(kw_only=True)
+    on_end: Callable[[Tally, frozenset[str], bool], object] = field(default=lambda *_: None, kw_only=True)
+    sleep: Callable[[float], None] = field(default=time.sleep, kw_only=True)
 
     # ------------------------------------------------------------ the machine's questions
     def begin(self, asked: Body, execution: str) -> Answer:
-        require_deployed(asked, self._rules)
-        held = LeasedState(self._state)
-        found = held.load(head_of(execution))
-        if found is None:
-            require_grace(asked["grace_seconds"], self._remaining_ms())
-            names = select_rules(self._rules, asked["rules"])
+        def begun() -> Body:
+            require_grace(asked["grace_seconds"], self.remaining_ms())
+            names = select_rules(self.rules, asked["rules"])
             if not names:
                 raise UserError("all rules are of kinds that act on changes: nothing could be verified")
-            share = self._share(asked, sum(self._sizes(names).values()))
-            steps = tuple(cascade(self._rules, names)) if asked["repair"] else (Step(names),)
+            share = self._share(asked, sum(self.sizes(names).values()))
+            steps = tuple(cascade(self.rules, names)) if asked["repair"] else (Step(names),)
             found = {
                 "asked": dict(asked),
                 "names": sorted(names),
@@ -99,7 +94,7 @@ class VerifyWork:
                 "steps": [[sorted(step.names), step.max_rounds] for step in steps],
                 "stage": asdict(Stage()),
                 "at": datetime.now(UTC).isoformat(),
-                "tally": tally_body(Tally()),
+                "tally": Tally().body(),
                 "counted": [],  # the tables whose items are
                 "mended": 0,  # in this round
                 "broken": 0,  # units in which a call died while it repaired
@@ -109,50 +104,50 @@ class VerifyWork:
                 "report": "",
             }
             require_units(units_of(found))
-            held.save(head_of(execution), found)
+            return found
+
+        found = begun_once(LeasedState(self.state), head_of(execution), begun)
         return self._next(found, execution)
 
     def unit(self, unit: str, run: Body) -> bool:
-        require_time(self._remaining_ms())
         execution, stage = run["execution"], Stage(**run["stage"])
-        found = self._state.load(head_of(execution)) or {}
+        found = self.state.load(head_of(execution)) or {}
         if found.get("stage") != run["stage"] or found.get("report"):
             return True  # another call has seen this stage to its end
         name = unit_of(execution, stage, unit)
-        held = LeasedState(self._state)
-        if not _is_done(self._state.load(name)):
+        held = LeasedState(self.state)
+        if not is_done(self.state.load(name)):
             held.claim(name, uuid4().hex)
-        if _is_done(held.load(name)):
+        if is_done(held.load(name)):
             return True
+        verifier = UnitVerifier(self.rules, self.world, self.reports, self.remaining_ms, self.sleep)
         try:
-            body = self._verifier.verify(unit, found, f"{name.removeprefix('verify/')}-{uuid4().hex[:8]}")
+            body = verifier.verify(unit, found, f"{name.removeprefix('verify/')}-{uuid4().hex[:8]}")
         except (StoreError, UserError) as error:
-            with suppress(StoreError):  # who took it over says how it ends
-                held.save(name, {"done": False, "reason": str(error)})  # in hand: what was mended is counted nowhere
+            with suppress(StoreError):  # a worker that took the unit over says how it ends
+                held.save(name, {"done": False, "reason": str(error)})  # still claimed: its repairs are counted nowhere
             raise
         held.save(name, {"done": True, "reason": "", **body})
         return True
 
     def end(self, run: Body) -> Answer:
         execution, stage = run["execution"], Stage(**run["stage"])
-        held = LeasedState(self._state)
+        held = LeasedState(self.state)
         found = held.load(head_of(execution))
         if found is None:
             raise UserError(f"nothing is known of {execution}: it began too long ago")
         if found["stage"] != run["stage"] or found["report"]:  # another call has ended it
             return self._next(found, execution)
         names = {unit: unit_of(execution, stage, unit) for unit in units_of(found)}
-        known = self._state.load_many(names.values())
-        units = {unit: known.get(name, {}) for unit, name in names.items()}
-        left = [(unit, one.get("reason") or "NotFinished") for unit, one in units.items() if not _is_done(one)]
-        if left:
-            now = self._state.load(head_of(execution)) or found
+        known = load_units(self.state, names)
+        if left := not_done(names, known):
+            now = self.state.load(head_of(execution)) or found
             if now != found:  # another call ends it, and has removed them
                 return self._next(now, execution)
             if not stage.adding_up:
                 return left_of(left, CURE)
-        done = [one for one in units.values() if _is_done(one)]
-        broken = [one for one in known.values() if one.get("broken") or not _is_done(one)]
+        done = [known[unit] for unit in names if is_done(known.get(unit))]
+        broken = [one for one in known.values() if one.get("broken") or not is_done(one)]
         reason = next((reason for _, reason in left), "") or "".join(one["left"] for one in done)
         ended = Ended(done, len(broken) if found["asked"]["repair"] else 0, reason)
         found = self._added(found, stage, ended, execution)
@@ -161,9 +156,9 @@ class VerifyWork:
         held.save(head_of(execution), found)
         if found["over"]:
             whole = not (noted_share(found).sampled or found["broken"] or found["unlooked"])
-            self._on_end(tally_of(found["tally"]), frozenset(found["names"]), whole)
+            self.on_end(Tally.of(found["tally"]), frozenset(found["names"]), whole)
         for name in names.values():
-            self._state.remove(name)
+            self.state.remove(name)
         return self._next(found, execution)
 
     def _next(self, found: Body, execution: str) -> Answer:
@@ -176,24 +171,24 @@ class VerifyWork:
 
     # ------------------------------------------------------------ the end of a stage
     def _added(self, found: Body, stage: Stage, ended: Ended, execution: str) -> dict[str, Any]:
-        """What is known after a stage, and where it goes on; `over` if nowhere."""
+        """The head after a stage: its figures, and the next stage; `over` if there is none."""
         names, max_rounds = found["steps"][stage.step]
-        tally = tally_of(found["tally"])
+        tally = Tally.of(found["tally"])
         if stage.round and not stage.adding_up:
             for name in names:
                 tally.start_over(name)
         here = Tally()
         for one in ended.done:
-            add(here, tally_of(one["tally"]))
+            here.include(Tally.of(one["tally"]))
         reports = [one["report"] for one in ended.done if one["report"]]
         name = f"{execution}/{stage.step}-{stage.round}{'-ledgers' if stage.adding_up else ''}"
         if reports:
-            merge(self._reports, reports, name, here)
+            merge(self.reports, reports, name, here)
         mended = found["mended"] + here.repaired.total() + ended.broken
-        add(tally, here)
-        counted = sorted({*found["counted"], *(table.name for table in swept_tables(self._rules, frozenset(names)))})
-        adds_up = not noted_share(found).sampled and any(True for _ in ledgers(self._rules, frozenset(names)))
-        if ended.reason:  # nothing that is made from those totals is mended before they are
+        tally.include(here)
+        counted = sorted({*found["counted"], *(table.name for table in swept_tables(self.rules, frozenset(names)))})
+        adds_up = not noted_share(found).sampled and any(True for _ in ledgers(self.rules, frozenset(names)))
+        if ended.reason:  # nothing that is made from those totals is repaired before they are
             there: Stage | None = None
         elif not stage.adding_up and adds_up:
             there = replace(stage, adding_up=True)
@@ -205,7 +200,7 @@ class VerifyWork:
         return {
             **found,
             **(self._unlooked(found, stage, ended.reason) if ended.reason else {}),
-            "tally": tally_body(tally),
+            "tally": tally.body(),
             "counted": counted,
             "mended": mended,
             "broken": found["broken"] + ended.broken,
@@ -215,34 +210,30 @@ class VerifyWork:
         }
 
     def _unlooked(self, found: Body, stage: Stage, reason: str) -> dict[str, Any]:
-        """The rules of which not all was looked at, once ledgers could not be added up, and what to do about them."""
+        """The rules not looked at in full because ledgers could not be added up, and what to do about them."""
         names = frozenset(found["steps"][stage.step][0])
         after = [name for names, _ in found["steps"][stage.step + 1 :] for name in names]
-        totals = [rule.name for _, tallies in ledgers(self._rules, names) for rule in tallies]
+        totals = [rule.name for _, tallies in ledgers(self.rules, names) for rule in tallies]
         unlooked = dict.fromkeys(after, AFTER) | dict.fromkeys(totals, reason)
         cure = "Run it again"
         if reason.startswith(OUT_OF_TIME):
             repair = " --repair" if found["asked"]["repair"] else ""
-            titles = sorted({self._rules.rules[name].title for name in unlooked})
+            titles = sorted({self.rules.rules[name].title for name in unlooked})
             cure = f"Verify from a machine: sync-rules verify{repair}{''.join(f' --rule {title}' for title in titles)}"
         return {"unlooked": unlooked, "cure": cure, "names": sorted({*found["names"]} - {*after})}
 
     def _whole(self, execution: str, found: Body) -> str:
-        """The report of everything. Gives its name."""
+        """Write the report of the whole verify. Returns its name."""
         names, name = frozenset(found["names"]), f"{execution}/report"
-        head = header(self._rules, names, datetime.fromisoformat(found["at"]), noted_share(found))
-        end = ending(tally_of(found["tally"]), names, datetime.now(UTC))
+        head = header(self.rules, names, datetime.fromisoformat(found["at"]), noted_share(found))
+        end = ending(Tally.of(found["tally"]), names, datetime.now(UTC))
         not_in_it = {"broken": found["broken"], "not_looked_at": found["unlooked"]}
-        write_whole(self._reports, found["reports"], name, head | {"seed": found["asked"]["seed"]}, end | not_in_it)
+        write_whole(self.reports, found["reports"], name, head | {"seed": found["asked"]["seed"]}, end | not_in_it)
         return name
 
     def _share(self, asked: Body, items: int) -> Share:
-        """Which segments: those of the sample, or as many as make each small enough for one call."""
+        """The segments of the sample, or as many as make each small enough for one call."""
         if asked["numbers"] is not None:
             return Share(SAMPLE_SEGMENTS, tuple(asked["numbers"]))
         segments = asked["segments"] or min(SEGMENTS_MAX, max(1, -(-items // SEGMENT_ITEMS)))
         return Share(segments, tuple(range(segments)))
-
-
-def _is_done(unit: Body | None) -> bool:
-    return bool(unit and unit.get("done"))

@@ -1,7 +1,7 @@
 """One unit of a verify in the account: a segment of the tables, or the totals of the ledgers.
 
-Law: it ends before its call is ended: it asks the clock at every page and before every wait. What does not fit into a
-call says so at once, and does not wait to be killed.
+Invariant: a unit ends before its call does. It looks at the clock at every page and before every wait, and fails with
+OutOfTime instead of being killed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally, drawn, select_rules
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Body
-from sync_rules.jobs.account.verify_report import Reports, Rows, tally_body
+from sync_rules.jobs.account.verify_report import Reports, Rows
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.requests import World
 from sync_rules.rules.ruleset import Rules
@@ -27,7 +27,7 @@ WAITS_MAX: Final = 2  # grace periods of what differs: before the second look, a
 
 @dataclass(frozen=True)
 class Stage:
-    """Where a verify is: the step down the cascade, the round in it, and whether its ledgers are being added up."""
+    """The position of a verify: the step of the cascade, its round, and whether ledgers are being added up."""
 
     step: int = 0
     round: int = 0
@@ -35,12 +35,12 @@ class Stage:
 
 
 def head_of(execution: str) -> str:
-    """The document that says how far a verify is."""
+    """Name of the document that says how far a verify is."""
     return f"verify/{execution}"
 
 
 def unit_of(execution: str, stage: Stage, unit: str) -> str:
-    """The document of one unit of one stage: who comes late finds nothing of the next one's."""
+    """Name of the document of one unit of one stage: a late call finds none of the next stage's."""
     return f"verify/{execution}/{stage.step}-{stage.round}/{unit}"
 
 
@@ -55,7 +55,7 @@ def noted_share(found: Body) -> Share:
 
 
 def needed_ms(grace_seconds: float) -> int:
-    """What a call needs to look at anything at all, with all its waits and the work between them."""
+    """The time that a call needs for its waits and the work between them."""
     return round(WAITS_MAX * (grace_seconds * 1000 + TIME_RESERVED_MS))
 
 
@@ -71,7 +71,7 @@ def require_grace(grace_seconds: float, remaining_ms: int) -> None:
 
 @dataclass(frozen=True)
 class UnitVerifier:
-    """Looks at units within one call, which has `remaining_ms`."""
+    """Verifies units within one call, which has `remaining_ms`."""
 
     rules: Rules
     world: World
@@ -80,8 +80,8 @@ class UnitVerifier:
     sleep: Callable[[float], object]
 
     def verify(self, unit: str, found: Body, name: str) -> dict[str, Any]:
-        """The figures of a unit, and where its rows lie: under `name`. Of ledgers that are too much for one call as far
-        as it came; `left` says why it is not all. Raises StoreError, OutOfTime for a segment that is.
+        """The figures of a unit; its rows are saved as the report `name`. Raises StoreError: OutOfTime for a segment
+        too large for one call. For ledgers that are too large, the figures so far, with the reason in `left`.
         """
         stage, asked = Stage(**found["stage"]), found["asked"]
         names = frozenset(found["steps"][stage.step][0])
@@ -120,12 +120,12 @@ class UnitVerifier:
                     raise
                 left = str(error)
             report = rows.write(self.reports, name)
-        return {"tally": tally_body(verifier.tally), "report": report, "left": left}
+        return {"tally": verifier.tally.body(), "report": report, "left": left}
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """What a sample came to, of which rules; `cut_short` where time was up before all of it was looked at."""
+    """The figures of a sample, and its rules; `cut_short` where time was up before the end."""
 
     tally: Tally
     names: frozenset[str]
@@ -135,7 +135,7 @@ class Sampled:
 def sample(
     rules: Rules, world: World, percent: float, remaining_ms: Callable[[], int], random: Random, **options: Any
 ) -> Sampled:
-    """Look at so much of each table, at random, as far as one call goes; and at nothing but that. Raises StoreError."""
+    """Look at a random share of each table, as far as one call goes. Raises StoreError."""
     names = select_rules(rules, [])
     grace_seconds = options.pop("grace_seconds", GRACE_SECONDS)
     needed = needed_ms(grace_seconds)

@@ -16,7 +16,6 @@ from sync_rules.cli.commands import backfill, backfill_in_account, redrive, veri
 from sync_rules.cli.show.backfill import Meter
 from sync_rules.jobs.account.backfill import ASKED
 from sync_rules.jobs.account.stack import RUNNING, Execution, Stack
-from sync_rules.jobs.account.verify_report import tally_body
 from sync_rules.jobs.backfill.progress import HEAD
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
@@ -334,7 +333,7 @@ def test_meter_counts_the_seconds_before_it_was_made(command):
 def test_repair_in_the_account_names_its_queue(command):
     """What could not be mended is in the stack's failures queue, and in no file of this machine."""
     tally = Tally(drift=Counter(names=1), unmended=Counter({("names", Drift.WRONG): 1}), items=3)
-    found = {"tally": tally_body(tally), "names": ["names"], "share": {"segments": 1, "numbers": [0]}}
+    found = {"tally": tally.body(), "names": ["names"], "share": {"segments": 1, "numbers": [0]}}
     more = {"unlooked": {}, "broken": 0, "cure": "", "report": "verify-1/report"}
     command.deployed.state.save("verify/verify-1", found | more)
     body = SimpleNamespace(iter_lines=lambda: iter(()))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sync_rules.adapters.state import LeasedState, applied
 from sync_rules.jobs.account.backfill import STOP, BackfillWork, asked_of, watched
+from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.backfill.job import BackfillRequest, Job
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.progress import HEAD, unfinished
@@ -185,7 +186,7 @@ def test_remote_backfill_needs_time_to_begin_with():
     machine = account.machine(InPeace())
     assert machine.run(account.asked())["error"] == "NotAllDone"
     with pytest.raises(UserError, match="raise the function's timeout"):
-        account.work().unit("shop/0-of-3", {})
+        answer({"do": "unit", "unit": "shop/0-of-3", "run": {}}, account.work())
 
 
 def test_remote_backfill_leaves_a_segment_and_goes_on_with_it_later():

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from sync_rules.audit import ledger_balance
 from sync_rules.audit.drift_report import open_report, totals
+from sync_rules.audit.findings import Tally
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.account import Account as Deployed
 from sync_rules.cli.commands import verify as verify_command
 from sync_rules.jobs.account import verify as remote
 from sync_rules.jobs.account.stack import Execution, Stack
 from sync_rules.jobs.account.verify import VerifyWork
-from sync_rules.jobs.account.verify_report import tally_of
 from sync_rules.jobs.account.verify_unit import head_of, sample
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Read, Scan
@@ -81,7 +81,7 @@ class Account:
 
     @property
     def tally(self):
-        return tally_of(self.state.documents[head_of("one")]["tally"])
+        return Tally.of(self.state.documents[head_of("one")]["tally"])
 
     def rows(self) -> list[dict]:
         return [json.loads(line) for line in self.shelf.lines(self.state.documents[head_of("one")]["report"])]
