@@ -498,9 +498,9 @@ def whole_story(text: str, folder: Path | None = None, puts: dict[str, list[Item
     if folder is not None:
         puts = {}
         for step in load_scenario(folder).steps:
-            for deed in step.deeds:
-                if isinstance(deed, Put):
-                    puts.setdefault(deed.key.table, []).append(deed.item)
+            for action in step.actions:
+                if isinstance(action, Put):
+                    puts.setdefault(action.key.table, []).append(action.item)
     return Story(rules, puts or {}, gone=puts or {})
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from sync_rules.lab.recording import Header, Recorded, read, writing
 from sync_rules.lab.rehearsal import Rehearsal
-from sync_rules.lab.scenario import Deed, Expire
+from sync_rules.lab.scenario import Action, Expire
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Delete, Put, Update
@@ -47,11 +47,11 @@ class Tape:
 
         self.stage.store.on_change = note
 
-    def do(self, *deeds: Deed, rest: bool = True) -> None:
+    def do(self, *actions: Action, rest: bool = True) -> None:
         """Let the application do it, and the pipeline come to rest."""
-        for deed in deeds:
-            self._expiring = isinstance(deed, Expire)
-            self.stage.do(deed)
+        for action in actions:
+            self._expiring = isinstance(action, Expire)
+            self.stage.do(action)
             self._expiring = False
         if rest:
             assert self.stage.rest()
@@ -87,17 +87,17 @@ def in_memory(tmp_path_factory: Any, rules: Rules, bodies: Sequence[Any]) -> tup
     return recorded(tmp_path_factory.mktemp("tape") / "r.jsonl", rules, bodies)
 
 
-def shopping(rules: Rules, seed: int, deeds: int = 40) -> Tape:
+def shopping(rules: Rules, seed: int, actions: int = 40) -> Tape:
     """A shop in which anything happens, by a seed: stale puts, deletes, moves, meddling with what rules keep."""
     random = Random(seed)
     tape = Tape(rules)
-    for _ in range(deeds):
-        tape.do(_deed(tape, random), rest=random.random() < 0.6)
+    for _ in range(actions):
+        tape.do(_action(tape, random), rest=random.random() < 0.6)
     tape.do()
     return tape
 
 
-def _deed(tape: Tape, random: Random) -> Deed:
+def _action(tape: Tape, random: Random) -> Action:
     tables = tape.rules.tables
     user_id, order_id = random.choice(USERS), random.choice(ORDERS)
     post_id, part_id = random.choice("pqr"), random.choice(PARTS)

@@ -36,7 +36,7 @@ class Delivery:
     throttles: float = 0.0
     """Share of requests and writes that are answered with a throttle; some of them were done nevertheless."""
 
-    def told(self) -> str:
+    def description(self) -> str:
         """The same in words."""
         if self.batch_max_records == 1:
             size = "one record at a time"
@@ -167,7 +167,7 @@ class Arrivals:
         """A message was sent. What is delayed comes after everything else."""
         (self._delayed if delay_seconds else self._messages).append(Arrival(message=message, position=self.position))
 
-    def some_other_time(self) -> None:
+    def release_late(self) -> None:
         """It is later now: all that was done before comes again."""
         self._again.extend(self._late)
         self._late = []
@@ -184,7 +184,7 @@ class Arrivals:
                 return arrival
         return None
 
-    def come_again(self, arrival: Arrival, failed: Iterable[ItemKey] | None = None) -> None:
+    def retry(self, arrival: Arrival, failed: Iterable[ItemKey] | None = None) -> None:
         """What was not finished: all of it, or the records from the first of a failed item on."""
         if arrival.message is not None or arrival.again:
             (self._again if arrival.again else self._messages).append(replace(arrival, tries=arrival.tries + 1))

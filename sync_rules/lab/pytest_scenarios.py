@@ -20,7 +20,7 @@ from sync_rules.lab.replay import load_data, replay
 from sync_rules.lab.scenario import Scenario
 from sync_rules.lab.scenario_file import NAMES, as_typed, load_scenario, rules_in_memory
 from sync_rules.lab.tables import Function, PlainRehearsal
-from sync_rules.lab.trial import tried, variants
+from sync_rules.lab.trial import run_trial, variants
 from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules
 
@@ -72,9 +72,9 @@ class ScenarioItem(pytest.Item):
 
     def runtest(self) -> None:
         """Play it. Raises ScenarioFailed with all there is to say."""
-        trial = tried(self._scenario, self._delivery)
+        trial = run_trial(self._scenario, self._delivery)
         if not trial.ok:
-            raise ScenarioFailed(trial.account())
+            raise ScenarioFailed(trial.report())
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *given: Any, **named: Any) -> Any:
         """What is wrong, without a traceback."""

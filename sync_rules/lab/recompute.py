@@ -33,7 +33,7 @@ from sync_rules.rules.rule import Blocked, EffectRule, Rule, TargetRule
 from sync_rules.rules.ruleset import Rules
 
 
-class Kept:
+class Derived:
     """What the rules of one file keep."""
 
     def __init__(self, rules: Rules) -> None:
@@ -212,7 +212,7 @@ def _should_be_gone(ending: Ending, one: Difference) -> bool:
 # ---------------------------------------------------------------- against the application
 def _by_application(ending: Ending) -> Iterator[Wrong]:
     """What the application wrote and is not there, or is there and nobody wrote."""
-    kept = Kept(ending.rules)
+    kept = Derived(ending.rules)
     for table in ending.rules.tables.values():
         items: dict[ItemKey, Item] = {}
         for item in (*ending.applied.items(table.name), *ending.store.items(table.name)):
@@ -226,7 +226,7 @@ def _by_application(ending: Ending) -> Iterator[Wrong]:
             yield from _not_applied(kept, key, ending.applied.item(key), ending.store.item(key))
 
 
-def _not_applied(kept: Kept, key: ItemKey, wrote: Item | None, found: Item | None) -> Iterator[Wrong]:
+def _not_applied(kept: Derived, key: ItemKey, wrote: Item | None, found: Item | None) -> Iterator[Wrong]:
     if wrote is None or found is None:
         if wrote is None:
             yield Wrong("", Drift.EXTRA, key, check="application")
@@ -258,7 +258,7 @@ class _History:
 def _by_recompute(ending: Ending, found: Sequence[Difference]) -> Iterator[Wrong]:
     history = _history(ending, found)
     made = _made_anew(ending, history)
-    kept = Kept(ending.rules)
+    kept = Derived(ending.rules)
     for table in ending.rules.tables.values():
         keys = (table.key_of(item) for item in (*ending.store.items(table.name), *made.items(table.name)))
         for key in dict.fromkeys(keys):
@@ -269,7 +269,7 @@ def _by_recompute(ending: Ending, found: Sequence[Difference]) -> Iterator[Wrong
 
 
 def _apart(
-    kept: Kept, key: ItemKey, entity: Entity, images: tuple[Item | None, Item | None], history: _History
+    kept: Derived, key: ItemKey, entity: Entity, images: tuple[Item | None, Item | None], history: _History
 ) -> Iterator[Wrong]:
     """Where an item, as it was found and as it was made anew, differs in what rules keep."""
     if None in images:
@@ -311,7 +311,7 @@ def _says_nothing(store: MemoryStore, rule: TargetRule, item: Item) -> bool:
 
 def _made_anew(ending: Ending, history: _History) -> MemoryStore:
     """The application's items with what is history, brought in line by a backfill."""
-    kept = Kept(ending.rules)
+    kept = Derived(ending.rules)
     made = MemoryStore(ending.rules.tables)
     for table in ending.rules.tables.values():
         for item in ending.store.items(table.name):

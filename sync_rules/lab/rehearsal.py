@@ -17,7 +17,7 @@ from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.lab.delivery import Arrival, Arrivals, Delivery
 from sync_rules.lab.faults import FAULTY_TRIES_MAX, DiedError, Faults, FaultyWorld
-from sync_rules.lab.scenario import Deed, Expire, Reported
+from sync_rules.lab.scenario import Action, Expire, Reported
 from sync_rules.model.errors import StoreError
 from sync_rules.model.item_change import identity
 from sync_rules.model.items import Call, Failure, ItemKey, Keep
@@ -56,18 +56,18 @@ class Rehearsal:
         self._faulty = FaultyWorld(self.store, self, self.world.failures, self, self._calls, faults=self._faults)
 
     # ------------------------------------------------------------ the stage
-    def do(self, deed: Deed) -> None:
+    def do(self, action: Action) -> None:
         """Write to the store. Raises StoreError for what DynamoDB would reject."""
-        match deed:
+        match action:
             case Put():
-                self.store.put(deed.key.table, deed.item)
+                self.store.put(action.key.table, action.item)
             case Update():
-                self.store.update(deed.key, deed.sets, deed.removes)
+                self.store.update(action.key, action.sets, action.removes)
             case Delete():
-                self.store.delete(deed.key)
+                self.store.delete(action.key)
             case Expire():
                 self._expiring = True
-                self.store.delete(deed.key)
+                self.store.delete(action.key)
                 self._expiring = False
 
     def rest(self) -> bool:
@@ -76,7 +76,7 @@ class Rehearsal:
         Raises:
             StoreError: when work fails though nothing went wrong.
         """
-        self._arrivals.some_other_time()
+        self._arrivals.release_late()
         rounds_max = ROUNDS_MAX + ROUNDS_PER_CHANGE * self._arrivals.position
         return any(not self.work() for _ in range(rounds_max))
 
@@ -135,14 +135,14 @@ class Rehearsal:
         try:
             report: Report = run_work(work, self._faulty)
         except DiedError:
-            self._arrivals.come_again(arrival)
+            self._arrivals.retry(arrival)
             return
         finally:
             self._faults.calm = True
         if not report.failed:
             self._arrivals.finished(arrival)
         elif self._faults.met:
-            self._arrivals.come_again(arrival, report.failed)
+            self._arrivals.retry(arrival, report.failed)
         else:
             reason = next(iter(report.failed.values())).reason
             raise StoreError(reason, "no work may fail where nothing goes wrong")

@@ -18,12 +18,12 @@ from pydantic import TypeAdapter
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.lab.delivery import VARIANTS, Delivery
-from sync_rules.lab.recompute import Ending, Kept, Wrong, wrongs
+from sync_rules.lab.recompute import Derived, Ending, Wrong, wrongs
 from sync_rules.lab.recording import Recorded
 from sync_rules.lab.rehearsal import Rehearsal
-from sync_rules.lab.scenario import Deed, Expire, show
+from sync_rules.lab.scenario import Action, Expire, show
 from sync_rules.lab.scenario_form import ByTable
-from sync_rules.lab.scenario_reader import Reading
+from sync_rules.lab.scenario_reader import ScenarioReader
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.values import Item, same, show_path
@@ -146,9 +146,9 @@ class Mismatch:
         return f"{self.drift}{where}" + (f" ({why})" if why else "") + (f" · rule {self.rule}" if self.rule else "")
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.subject} · {self.delivery.name}, seed {self.delivery.seed}", *self.told()])
+        return "\n".join([f"{self.subject} · {self.delivery.name}, seed {self.delivery.seed}", *self.history_lines()])
 
-    def told(self, *, values: bool = False) -> Iterator[str]:
+    def history_lines(self, *, values: bool = False) -> Iterator[str]:
         """The history, line by line."""
         for event in self.history:
             who = f"record {event.record}" if event.by == "record" else event.by
@@ -167,7 +167,7 @@ class Mismatch:
             "reason": self.reason or None,
             "variant": self.delivery.name,
             "seed": self.delivery.seed,
-            "history": [line.strip() for line in self.told(values=values)],
+            "history": [line.strip() for line in self.history_lines(values=values)],
         }
 
 
@@ -192,7 +192,7 @@ def load_data(file: File, rules: Rules) -> tuple[Put, ...]:
     Raises:
         UserError: with every mistake in it, and when there is no such file.
     """
-    reading = Reading(file, rules)
+    reading = ScenarioReader(file, rules)
     puts = tuple(reading.puts()) if reading.shaped(TypeAdapter(ByTable)) else ()
     if reading.wrong:
         raise reading.error()
@@ -230,12 +230,12 @@ class Replay:
         self._rules = rules
         self._delivery = delivery
         self._with_copies = with_copies
-        self._kept = Kept(rules)
+        self._kept = Derived(rules)
         self._stage = _Stage(rules, delivery)
         self._applied = MemoryStore(rules.tables)
         self._by: By = "rules"
         self._record = 0
-        self._told = self._stage.store.on_change
+        self._on_change = self._stage.store.on_change
         self._stage.store.on_change = self._note
 
     @property
@@ -287,10 +287,10 @@ class Replay:
         present = self._stage.item(change.key)
         if not self._with_copies and (self._kept.own_work(change) or self._rules_delete(change, present)):
             return "copies"
-        deed = deed_of(change)
-        if present is None and not isinstance(deed, Put):
+        action = action_of(change)
+        if present is None and not isinstance(action, Put):
             return "gone"
-        return "done" if self._do(deed) else "refused"
+        return "done" if self._do(action) else "refused"
 
     def _rules_delete(self, change: Change, present: Item | None) -> bool:
         """Whether a delete is one that a rule makes: of a target whose source is gone."""
@@ -299,19 +299,19 @@ class Replay:
         named = [rule.source_key(present) for rule in self._kept.deleting(change.key, present)]
         return any(key is not None and self._stage.item(key) is None for key in named)
 
-    def _do(self, deed: Deed) -> bool:
+    def _do(self, action: Action) -> bool:
         """Let the application do it; False when the table does not take it."""
         try:
-            self._stage.do(deed)
+            self._stage.do(action)
         except StoreError:
             return False
-        match deed:
+        match action:
             case Put():
-                self._applied.put(deed.key.table, deed.item)
+                self._applied.put(action.key.table, action.item)
             case Update():
-                self._applied.update(deed.key, deed.sets, deed.removes)
+                self._applied.update(action.key, action.sets, action.removes)
             case Delete() | Expire():
-                self._applied.delete(deed.key)
+                self._applied.delete(action.key)
         return True
 
     # ---------------------------------------------------------------- what the rules do meanwhile
@@ -341,8 +341,8 @@ class Replay:
     def _note(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
         change = Change(key, old, new, str(len(self.events) + 1))
         self.events.append(Event(self._by, change, self._record if self._by == "record" else 0))
-        if self._told is not None:
-            self._told(key, old, new)
+        if self._on_change is not None:
+            self._on_change(key, old, new)
 
     def _changes(self) -> tuple[Change, ...]:
         return tuple(event.change for event in self.events)
@@ -354,7 +354,7 @@ class Replay:
         return Mismatch(wrong.rule, wrong.drift.value, self._delivery, wrong.key, path, wrong.check, history=history)
 
 
-def deed_of(change: Change) -> Deed:
+def action_of(change: Change) -> Action:
     """What was done, as the difference that a record shows: what else stands on the item meanwhile is not touched."""
     old, new = change.old, change.new
     if new is None:

@@ -71,11 +71,11 @@ class Expire:
     key: ItemKey
 
 
-Deed = Put | Update | Delete | Expire  # of an application, so without guards
+Action = Put | Update | Delete | Expire  # of an application, so without guards
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedItem:
     """What an item must hold, and where that is written; `wanted` is None for an item that must not be there."""
 
     spot: Location
@@ -84,7 +84,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ExpectedObjects:
     """What an archive rule must have kept so far: an object for each of these, and no other."""
 
     spot: Location
@@ -93,7 +93,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class ExpectedCalls:
     """How often a call rule must have called its function so far."""
 
     spot: Location
@@ -107,10 +107,10 @@ class Step:
 
     say: str
     spot: Location = field(default_factory=Location)
-    deeds: tuple[Deed, ...] = ()
-    items: tuple[Expected, ...] = ()
-    objects: tuple[Kept, ...] = ()
-    calls: tuple[Called, ...] = ()
+    actions: tuple[Action, ...] = ()
+    items: tuple[ExpectedItem, ...] = ()
+    objects: tuple[ExpectedObjects, ...] = ()
+    calls: tuple[ExpectedCalls, ...] = ()
     reports: frozenset[Reported] = frozenset()
 
 
@@ -127,7 +127,7 @@ class Scenario:
 class Stage(Protocol):
     """Where a scenario is played: tables with a pipeline behind them. Any call may raise StoreError."""
 
-    def do(self, deed: Deed) -> None:
+    def do(self, action: Action) -> None:
         """Do what the application does."""
         ...
 
@@ -156,15 +156,15 @@ def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Step, tuple[str, ..
     """Each step, and what is not as it must be after it, in words."""
     for step in scenario.steps:
         before = len(stage.reports())
-        for deed in step.deeds:
-            stage.do(deed)
+        for action in step.actions:
+            stage.do(action)
         rested = stage.rest()
         restless = () if rested else (f"{at(scenario.file, step)}\n  the pipeline did not come to rest",)
-        yield step, (*restless, *wrongs(scenario.file, step, stage, before))
+        yield step, (*restless, *step_differences(scenario.file, step, stage, before))
 
 
 # ---------------------------------------------------------------- what is wrong
-def wrongs(file: str, step: Step, stage: Stage, reports_before: int) -> Iterator[str]:
+def step_differences(file: str, step: Step, stage: Stage, reports_before: int) -> Iterator[str]:
     """What is not as a step has it: where that is written, then what was expected and what was found."""
     for expected in step.items:
         for path, want, found in _differences(expected, stage.item(expected.key)):
@@ -202,7 +202,7 @@ def _wrong(file: str, spot: Location, place: str, want: str, found: str) -> str:
     return f"{file}:{spot.line}:{spot.column} · {place}\n  expected {want}\n  found    {found}"
 
 
-def _differences(expected: Expected, item: Item | None) -> Iterator[tuple[Path, str, str]]:
+def _differences(expected: ExpectedItem, item: Item | None) -> Iterator[tuple[Path, str, str]]:
     """Each path where an item is not as it must be."""
     if item is None or expected.wanted is None:
         if (item is None) != (expected.wanted is None):

@@ -13,9 +13,9 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from sync_rules.lab.scenario import Deed, Scenario, Step
+from sync_rules.lab.scenario import Action, Scenario, Step
 from sync_rules.lab.scenario_form import ByTable, ScenarioForm
-from sync_rules.lab.scenario_reader import Reading
+from sync_rules.lab.scenario_reader import ScenarioReader
 from sync_rules.language.load import RulesFileError, check_rules, read_text
 from sync_rules.language.problems import Location, errors
 from sync_rules.language.yaml_source import KeyPath
@@ -67,21 +67,21 @@ def load_scenario(path: File, rules: Rules | None = None) -> Scenario:
     Raises:
         UserError: with every mistake in it, when there is no such file, or with every mistake in the rules.
     """
-    told = Reading(path / SCENARIO if path.is_dir() else path)
+    told = ScenarioReader(path / SCENARIO if path.is_dir() else path)
     if not told.shaped(TypeAdapter(ScenarioForm)):
         raise told.error()
     told.rules = rules or _rules_of(told)
     place: KeyPath = ("data",)
     data = told
     if told.at(("data",)) is None:
-        data, place = Reading(told.file.parent / DATA, told.rules), ()
+        data, place = ScenarioReader(told.file.parent / DATA, told.rules), ()
     puts: tuple[Put, ...] = ()
     if data is told or (data.file.exists() and data.shaped(TypeAdapter(ByTable))):
         puts = tuple(data.puts(place))
     steps = [_step(told, (), LOAD, puts)]
     for number, step in enumerate(told.at(("steps",)) or ()):
         here: KeyPath = ("steps", number)
-        steps.append(_step(told, here, step["say"], tuple(told.deeds(here))))
+        steps.append(_step(told, here, step["say"], tuple(told.actions(here))))
     if told.wrong or data.wrong:
         raise told.error() if data is told else told.error(data)
     answers = {name: (told.spot("answers", name), answer) for name, answer in (told.at(("answers",)) or {}).items()}
@@ -94,7 +94,7 @@ def as_typed(file: File) -> File:
     return whole.relative_to(File.cwd()) if whole.is_relative_to(File.cwd()) else whole
 
 
-def _rules_of(told: Reading) -> Rules:
+def _rules_of(told: ScenarioReader) -> Rules:
     """The rules that a scenario names."""
     named = told.at(("rules",))
     file = as_typed(told.file.parent / (RULES if named is None else named))
@@ -117,11 +117,11 @@ def _parsed(name: str, text: str, environ: tuple[tuple[str, str], ...]) -> Rules
     return rules
 
 
-def _step(told: Reading, here: KeyPath, say: str, deeds: tuple[Deed, ...]) -> Step:
+def _step(told: ScenarioReader, here: KeyPath, say: str, actions: tuple[Action, ...]) -> Step:
     return Step(
         say,
         told.spot(*here),
-        deeds,
+        actions,
         tuple(told.expected(here)),
         tuple(told.kept((*here, "expect_objects"))),
         tuple(told.called((*here, "expect_calls"))),

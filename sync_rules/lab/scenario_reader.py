@@ -12,7 +12,16 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from sync_rules.lab.scenario import Called, Deed, Expected, Expire, Kept, Marker, Reported, Wanted
+from sync_rules.lab.scenario import (
+    Action,
+    ExpectedCalls,
+    ExpectedItem,
+    ExpectedObjects,
+    Expire,
+    Marker,
+    Reported,
+    Wanted,
+)
 from sync_rules.lab.scenario_form import TAGS, keys_at
 from sync_rules.language.load import read_text
 from sync_rules.language.problems import Location, Problems
@@ -39,7 +48,7 @@ EXPECTED: Final = {
 }
 
 
-class Reading:
+class ScenarioReader:
     """One file, being read. What is wrong is noted, and the rest goes on."""
 
     def __init__(self, file: File, rules: Rules | None = None) -> None:
@@ -48,7 +57,7 @@ class Reading:
         self.wrong: list[tuple[Location, str]] = []
         self._document = Document()
 
-    def error(self, *others: Reading) -> UserError:
+    def error(self, *others: ScenarioReader) -> UserError:
         """All that is wrong, in the order of the file, after what is wrong with others."""
         return UserError("\n".join(line for one in (*others, self) for line in one.wrong_lines()))
 
@@ -184,7 +193,7 @@ class Reading:
             if key is not None:
                 yield Put(key, self.values(here, given), ())
 
-    def deeds(self, step: KeyPath) -> Iterator[Deed]:
+    def actions(self, step: KeyPath) -> Iterator[Action]:
         """All that a step does."""
         yield from self.puts((*step, "put"))
         for table, here, given in self.tables((*step, "update")):
@@ -202,7 +211,7 @@ class Reading:
                     yield Delete(key, ()) if word == "delete" else Expire(key)
 
     # ------------------------------------------------------------ what must be true
-    def expected(self, step: KeyPath) -> Iterator[Expected]:
+    def expected(self, step: KeyPath) -> Iterator[ExpectedItem]:
         """Items, and what they must hold."""
         for word in ("expect", "expect_gone"):
             for table, here, given in self.tables((*step, word)):
@@ -210,24 +219,26 @@ class Reading:
                 if key is not None:
                     names = {attribute.name for attribute in table.key}
                     wanted = self.wanted(here, {name: value for name, value in given.items() if name not in names})
-                    yield Expected(self.spot(*here), key, wanted if word == "expect" else None)
+                    yield ExpectedItem(self.spot(*here), key, wanted if word == "expect" else None)
 
-    def kept(self, road: KeyPath) -> Iterator[Kept]:
+    def kept(self, road: KeyPath) -> Iterator[ExpectedObjects]:
         """What archive rules must have kept."""
         archives = [name for name, rule in self.rules.rules.items() if isinstance(rule, ArchiveRule)]
         for name in self.at(road) or ():
             here = (*road, name)
             if name not in archives:
                 self.say(self._document.key(*here), unknown("archive rule", name, archives))
-            yield Kept(self.spot(*here), name, tuple(self.wanted(inner, given) for inner, given in self.each(here)))
+            yield ExpectedObjects(
+                self.spot(*here), name, tuple(self.wanted(inner, given) for inner, given in self.each(here))
+            )
 
-    def called(self, road: KeyPath) -> Iterator[Called]:
+    def called(self, road: KeyPath) -> Iterator[ExpectedCalls]:
         """How often call rules must have called."""
         calling = [name for name, rule in self.rules.rules.items() if isinstance(rule, CallRule)]
         for name, times in (self.at(road) or {}).items():
             if name not in calling:
                 self.say(self._document.key(*road, name), unknown("call rule", name, calling))
-            yield Called(self.spot(*road, name), name, times)
+            yield ExpectedCalls(self.spot(*road, name), name, times)
 
     def reports(self, road: KeyPath) -> Iterator[Reported]:
         """What must be reported."""

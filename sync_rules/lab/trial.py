@@ -50,10 +50,10 @@ class Trial:
         chosen = f"--variant {self.delivery.name}" + (f" --seed {self.delivery.seed}" if self.delivery.seed else "")
         return f"{VERB} {shlex.quote(self.file)} {chosen}"
 
-    def account(self) -> str:
+    def report(self) -> str:
         """What is wrong, how the records were delivered, what was done before, and how to see it again."""
         steps = (f"    {self.file}:{step.spot.line} {step.say}" for step in self.steps)
-        how = f"  under {self.delivery.name}: {self.delivery.told()}; after"
+        how = f"  under {self.delivery.name}: {self.delivery.description()}; after"
         return "\n".join([*self.wrong, how, *steps, f"  again: {self.again}"])
 
 
@@ -70,7 +70,7 @@ def variants(names: Sequence[str] = (), seed: int = 0) -> tuple[Delivery, ...]:
     return tuple(delivery for name, delivery in known.items() if not names or name in names)
 
 
-def tried(scenario: Scenario, delivery: Delivery) -> Trial:
+def run_trial(scenario: Scenario, delivery: Delivery) -> Trial:
     """Play a scenario under a delivery."""
     stage = Rehearsal(scenario.rules, delivery=delivery)
     taken = 0
@@ -89,7 +89,7 @@ def tried(scenario: Scenario, delivery: Delivery) -> Trial:
 
 def _drifted(scenario: Scenario, step: Step, world: World) -> Iterator[str]:
     for finding in drifted(scenario.rules, world):
-        yield f"{at(scenario.file, step)}\n  expected every copy to be right\n  found    {shown(finding)}"
+        yield f"{at(scenario.file, step)}\n  expected every copy to be right\n  found    {describe(finding)}"
 
 
 def drifted(rules: Rules, world: World) -> Iterable[Finding]:
@@ -99,7 +99,7 @@ def drifted(rules: Rules, world: World) -> Iterable[Finding]:
     return (one for one in verifier.sweep() if one.difference.drift not in TOLERATED) if kept else ()
 
 
-def shown(finding: Finding) -> str:
+def describe(finding: Finding) -> str:
     """A drift in a few words."""
     found = finding.difference
     paths = ", ".join(map(show_path, found.paths))

@@ -97,7 +97,7 @@ def test_example_is_told_in_about_ten_lines(folder):
 def test_example_starts_without_copies(folder):
     """Whatever the rules keep is missing in the data, so that all that is right was made right."""
     rules = rules_of(folder)
-    data = load_scenario(folder, rules).steps[0].deeds
+    data = load_scenario(folder, rules).steps[0].actions
     assert data
     for put in data:
         entity = rules.entity_of(put.key)

@@ -54,7 +54,7 @@ class Shop:
         )
 
     def work(self, random: Random) -> None:
-        """One deed of the application."""
+        """One action of the application."""
         user_id, order_id = random.choice("12"), random.choice("345")
         what = random.choice(("user", "order", "order", "post", "part", "delete"))
         if what == "delete":
@@ -126,7 +126,7 @@ def test_record_engine_records_what_happens_and_replay_ends_right(shop, capsys):
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     whole, redacted, posts = (read(shop.folder / f"{name}.jsonl", shop.rules) for name in ("all", "redacted", "posts"))
     assert {one.identity for one in live} <= {one.identity for one in whole}
-    assert len(whole.records) == len(redacted.records) == told[0]["records"] > DEEDS // 2  # a deed may change nothing
+    assert len(whole.records) == len(redacted.records) == told[0]["records"] > DEEDS // 2  # a action may change nothing
     assert set(told[0]["tables"]) == {"shop", "posts", "parts"}
     assert {one.change.key.table for one in posts} == {"posts"}
     assert redacted.header.redacted

@@ -29,9 +29,9 @@ from sync_rules.cli.show.drift import as_line, grid
 from sync_rules.deploy.tables import create_tables
 from sync_rules.lab.demo.example import RULES, EngineStage, answers, folder_of
 from sync_rules.lab.demo.pipeline import LocalPipeline, hastened
-from sync_rules.lab.demo.story import Application, Told, tell, told
+from sync_rules.lab.demo.story import Application, StepResult, play_story, run_step
 from sync_rules.lab.emulator import ministack
-from sync_rules.lab.scenario import Expire, Scenario, Step, show_plain, wrong_answers, wrongs
+from sync_rules.lab.scenario import Expire, Scenario, Step, show_plain, step_differences, wrong_answers
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.rules.kinds.archive import ArchiveRule
@@ -62,7 +62,7 @@ def _story(console: Console) -> int:
         create_tables(client, rules)
         local = LocalPipeline(rules, client, DynamoDBStreams(aws.dynamodbstreams(endpoint)), directory)
         with _lines(console, "what the application does") as table:
-            for line in tell(Application(client, rules), local):
+            for line in play_story(Application(client, rules), local):
                 table.add(line)
         return _verify(console, rules, local)
 
@@ -80,7 +80,7 @@ def _example(console: Console, folder: Path) -> int:
             console.print(line, style="red", markup=False, soft_wrap=True)
         if wrong:
             console.print()
-        if any(isinstance(deed, Expire) for step in scenario.steps for deed in step.deeds):
+        if any(isinstance(action, Expire) for step in scenario.steps for action in step.actions):
             console.print(
                 "No emulator runs Time to Live: where the scenario says expire, the application deleted, and the record"
                 " of that was marked as DynamoDB marks its own deletes.\n",
@@ -98,8 +98,8 @@ def _steps(console: Console, scenario: Scenario, stage: EngineStage) -> list[str
     with _lines(console, "what the application does", "as expected") as table:
         for step in scenario.steps:
             before = len(stage.reports())
-            line = told(step.say, partial(_do, step, stage), stage.pipeline)
-            found = list(wrongs(scenario.file, step, stage, before))
+            line = run_step(step.say, partial(_do, step, stage), stage.pipeline)
+            found = list(step_differences(scenario.file, step, stage, before))
             wrong += found
             expected = bool(step.items or step.objects or step.reports)
             table.add(line, "[red]no[/red]" if found else "yes" if expected else "")
@@ -107,8 +107,8 @@ def _steps(console: Console, scenario: Scenario, stage: EngineStage) -> list[str
 
 
 def _do(step: Step, stage: EngineStage) -> None:
-    for deed in step.deeds:
-        stage.do(deed)
+    for action in step.actions:
+        stage.do(action)
 
 
 def _answers(console: Console, scenario: Scenario, stage: EngineStage, folder: Path, rules: Rules) -> list[str]:
@@ -161,7 +161,7 @@ class _Table:
         self._live = live
         self._grid = grid
 
-    def add(self, line: Told, *more: str) -> None:
+    def add(self, line: StepResult, *more: str) -> None:
         """One more line."""
         reached = "\n".join(line.reached) or "nothing"
         self._grid.add_row(line.what, reached, str(line.writes), str(line.right), str(line.lag_ms), *more)

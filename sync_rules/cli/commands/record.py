@@ -28,7 +28,7 @@ from sync_rules.cli.commands.run import stop_signals
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping
 from sync_rules.jobs.consume.run import WAIT_SECONDS, wall_clock_ms
-from sync_rules.lab.recompute import Kept
+from sync_rules.lab.recompute import Derived
 from sync_rules.lab.recording import Body, Header, Write, writing
 from sync_rules.lab.redact import Redactor
 from sync_rules.language.load import load_rules
@@ -100,7 +100,7 @@ def only(rules: Rules, names: Sequence[str]) -> Rules:
     for name in names:
         if name not in known:
             raise UserError(unknown("table", name, known))
-    kept = Kept(rules)
+    kept = Derived(rules)
     told = {entity.table.name for entity in rules.entities.values() if not kept.is_ledger(entity)}
     for name in names:
         if name not in told:
@@ -140,8 +140,8 @@ class Tape:
             self.tables[table.name] += 1
 
     @cached_property
-    def _kept(self) -> Kept:
-        return Kept(self.rules)
+    def _kept(self) -> Derived:
+        return Derived(self.rules)
 
     @property
     def full(self) -> bool:

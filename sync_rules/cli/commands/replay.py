@@ -200,7 +200,7 @@ def wrong(outcome: Outcome, recording: Recording, least: Least, *, values: bool)
     """What is wrong, how it came to that, and how little it takes, for people."""
     first, last = outcome.mismatch, least.mismatch
     assert first is not None, "there is something wrong"
-    told = list(last.told(values=values))
+    told = list(last.history_lines(values=values))
     if len(told) > SHOWN_MAX_EVENTS:
         half = SHOWN_MAX_EVENTS // 2
         told[half:-half] = [f"  ... {len(told) - SHOWN_MAX_EVENTS:,} more ..."]
@@ -213,7 +213,7 @@ def wrong(outcome: Outcome, recording: Recording, least: Least, *, values: bool)
 
 def how(delivery: Delivery) -> str:
     """A delivery in words."""
-    return f"{delivery.name}: {delivery.told()}; seed {delivery.seed}"
+    return f"{delivery.name}: {delivery.description()}; seed {delivery.seed}"
 
 
 def row(outcome: Outcome, recording: Recording) -> dict[str, Any]:

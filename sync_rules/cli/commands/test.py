@@ -16,7 +16,7 @@ import typer
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.scenario import Scenario
 from sync_rules.lab.scenario_file import find_scenarios, load_scenario
-from sync_rules.lab.trial import Trial, tried, variants
+from sync_rules.lab.trial import Trial, run_trial, variants
 from sync_rules.model.errors import UserError
 
 
@@ -41,7 +41,7 @@ def test(
     deliveries = variants(variant or (), seed)
     if list_variants:
         width = max(len(delivery.name) for delivery in deliveries)
-        print("\n".join(f"{delivery.name.ljust(width)}  {delivery.told()}" for delivery in deliveries))
+        print("\n".join(f"{delivery.name.ljust(width)}  {delivery.description()}" for delivery in deliveries))
         return 0
     if not paths:
         raise UserError("no scenario to play: name files, or folders with scenarios in them or below")
@@ -67,7 +67,7 @@ def _played(scenarios: tuple[Scenario, ...], deliveries: tuple[Delivery, ...], *
     failed = 0
     width = max(len(scenario.file) for scenario in scenarios)
     for scenario in scenarios:
-        trials = [tried(scenario, delivery) for delivery in deliveries]
+        trials = [run_trial(scenario, delivery) for delivery in deliveries]
         failed += not all(trial.ok for trial in trials)
         print(json.dumps(row(trials)) if as_json else told(trials, width), flush=True)
     ok = len(scenarios) - failed
@@ -88,7 +88,7 @@ def told(trials: list[Trial], width: int) -> str:
     if not failed:
         return f"{file}  ok"
     names = ", ".join(trial.delivery.name for trial in failed) if len(failed) < len(trials) else "every variant"
-    return f"{file}  FAILED under {names}\n{failed[0].account()}\n"
+    return f"{file}  FAILED under {names}\n{failed[0].report()}\n"
 
 
 def row(trials: list[Trial]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from sync_rules.adapters.expressions import Expressions
 from sync_rules.adapters.streams import DynamoDBStreams, RecordsPage, Shard, StreamReader, as_json
 from sync_rules.lab.demo.pipeline import LocalPipeline
 from sync_rules.lab.rehearsal import CountedCalls, archived
-from sync_rules.lab.scenario import Deed, Expire, Reported
+from sync_rules.lab.scenario import Action, Expire, Reported
 from sync_rules.lab.scenario_file import SCENARIO
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
@@ -143,16 +143,16 @@ class EngineStage:
             caller=self._calls,
         )
 
-    def do(self, deed: Deed) -> None:
+    def do(self, action: Action) -> None:
         """One write of the application."""
-        table = self._rules.tables[deed.key.table].physical_name
-        key = deed.key.attributes()
-        match deed:
+        table = self._rules.tables[action.key.table].physical_name
+        key = action.key.attributes()
+        match action:
             case Put():
-                self._retrying(self.client.put_item, TableName=table, Item=deed.item)
+                self._retrying(self.client.put_item, TableName=table, Item=action.item)
             case Update():
                 expressions = Expressions()
-                update = expressions.update(deed)
+                update = expressions.update(action)
                 self._retrying(
                     self.client.update_item,
                     TableName=table,
@@ -161,8 +161,8 @@ class EngineStage:
                     **expressions.parameters(),
                 )
             case Delete() | Expire():
-                if isinstance(deed, Expire):
-                    self._reader.expire(table, deed.key)
+                if isinstance(action, Expire):
+                    self._reader.expire(table, action.key)
                 self._retrying(self.client.delete_item, TableName=table, Key=key)
 
     def rest(self) -> bool:

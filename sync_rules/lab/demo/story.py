@@ -76,7 +76,7 @@ class StuckError(SyncRulesError):
 
 
 @dataclass(frozen=True)
-class Told:
+class StepResult:
     """One line of the table: what was done, which rules had to write, how often they wrote and how often they found
     all right, and the lag: from the application's write until the streams were read to their end.
     """
@@ -197,19 +197,19 @@ STEPS: Final = (
 REDELIVER: Final = "deliver old records again, twice"
 
 
-def tell(application: Application, pipeline: Pipeline) -> Iterator[Told]:
+def play_story(application: Application, pipeline: Pipeline) -> Iterator[StepResult]:
     """Each step with what came of it.
 
     Raises:
         StuckError: when the consumer does not come to rest.
     """
-    yield told(LOAD, application.load, pipeline)
+    yield run_step(LOAD, application.load, pipeline)
     for step in STEPS:
-        yield told(step.what, partial(step.do, application), pipeline)
-    yield told(REDELIVER, pipeline.redeliver, pipeline)
+        yield run_step(step.what, partial(step.do, application), pipeline)
+    yield run_step(REDELIVER, pipeline.redeliver, pipeline)
 
 
-def told(what: str, do: Callable[[], object], pipeline: Pipeline) -> Told:
+def run_step(what: str, do: Callable[[], object], pipeline: Pipeline) -> StepResult:
     """Do something, and let the pipeline come to rest. Raises StuckError when it does not."""
     before = pipeline.figures()
     started_ms = wall_clock_ms()
@@ -223,7 +223,7 @@ def told(what: str, do: Callable[[], object], pipeline: Pipeline) -> Told:
         )
     done = pipeline.figures() - before
     writes = {key: count for key, count in done.items() if key[1] in WRITES}
-    return Told(
+    return StepResult(
         what,
         tuple(sorted({rule.partition(".")[0] for rule, _ in writes})),
         sum(writes.values()),

@@ -39,7 +39,7 @@ def run(tmp_path, capsys, monkeypatch):
 @pytest.fixture
 def tape(tmp_path):
     """A recording of a shop in which much happens, and at last a user with orders is renamed and deleted."""
-    tape = shopping(RULES, 5, deeds=30)
+    tape = shopping(RULES, 5, actions=30)
     tape.put("shop", every_kind.user("z", name=s("Zoe")), every_kind.order("z", "1", 5), every_kind.order("z", "2", 5))
     tape.do(Delete(key(RULES.tables["shop"], "USER#z", "ORDER#1"), ()))
     recorded(tmp_path / "tape.jsonl", RULES, tape.bodies)

@@ -176,4 +176,4 @@ def test_page_has_every_key_of_a_scenario():
 
 def test_page_has_every_way_of_delivery():
     """Each with what the command says of it."""
-    assert [f"| `{how.name}` | {how.told()} |" in PAGE for how in VARIANTS] == [True] * len(VARIANTS)
+    assert [f"| `{how.name}` | {how.description()} |" in PAGE for how in VARIANTS] == [True] * len(VARIANTS)

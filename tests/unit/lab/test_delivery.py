@@ -65,9 +65,9 @@ def test_delivery_duplicated_comes_again_at_once_or_later():
     on_the_way = arrivals(Delivery(duplicated=True, batch_max_records=1))
     first = Counter(delivered(on_the_way))
     assert set(first.values()) == {1, 2}
-    on_the_way.some_other_time()
+    on_the_way.release_late()
     assert Counter(delivered(on_the_way)) == dict.fromkeys(first, 1)
-    on_the_way.some_other_time()
+    on_the_way.release_late()
     assert delivered(on_the_way) == []
 
 
@@ -76,12 +76,12 @@ def test_delivery_brings_back_what_was_not_finished_before_newer_records():
     on_the_way = arrivals(Delivery(batch_max_records=4))
     arrival = on_the_way.next()
     assert arrival is not None
-    on_the_way.come_again(arrival, [B])
+    on_the_way.retry(arrival, [B])
     again = on_the_way.next()
     assert again is not None
     assert [change.position for change in again.changes] == ["2", "3", "4", "5"]
     assert again.tries == 1
-    on_the_way.come_again(again)
+    on_the_way.retry(again)
     assert (on_the_way.next() or arrival).tries == 2
 
 
@@ -91,7 +91,7 @@ def test_delivery_shuffled_brings_back_each_item_in_order():
     for _ in range(20):
         arrival = on_the_way.next()
         assert arrival is not None
-        on_the_way.come_again(arrival)
+        on_the_way.retry(arrival)
     positions = [position for batch in delivered(on_the_way) for position in batch]
     assert [p for p in positions if WRITTEN[int(p) - 1] == A] == ["1", "3", "6", "7"]
 
@@ -121,10 +121,10 @@ def test_delivery_what_was_set_aside_is_looked_at_while_something_changes():
 
 def test_delivery_variants_are_told_apart():
     """Each variant has a name for command lines and a sentence that says what it does."""
-    assert len({variant.name for variant in VARIANTS}) == len({variant.told() for variant in VARIANTS}) == 7
+    assert len({variant.name for variant in VARIANTS}) == len({variant.description() for variant in VARIANTS}) == 7
     assert all(variant.name.replace("-", "").isalpha() for variant in VARIANTS)
     assert VARIANTS[0] == Delivery()
-    assert VARIANTS[-1].told() == (
+    assert VARIANTS[-1].description() == (
         "batches of up to 10 records, items in any order, all of it comes again, soon and late, the worker dies at 5% of"
         " its requests, 10% of reads and writes are throttled"
     )

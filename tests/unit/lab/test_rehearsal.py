@@ -11,7 +11,7 @@ import pytest
 from sync_rules.lab import rehearsal
 from sync_rules.lab.delivery import VARIANTS, Delivery
 from sync_rules.lab.rehearsal import Rehearsal, archived
-from sync_rules.lab.scenario import Deed, Expire, show
+from sync_rules.lab.scenario import Action, Expire, show
 from sync_rules.lab.trial import drifted
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
@@ -38,7 +38,7 @@ AUTHOR, BOOK = key(AUTHORS, "a"), key(BOOKS, "b")
 
 SHOP, POSTS, PARTS = (rules_of().tables[name] for name in ("shop", "posts", "parts"))
 ORDER = key(SHOP, "USER#1", "ORDER#1")
-STORY: list[list[Deed]] = [  # steps with a rule of every kind at work
+STORY: list[list[Action]] = [  # steps with a rule of every kind at work
     [
         Put(key(SHOP, "USER#1", "PROFILE"), user("1", name=s("Ada"), rank=n(1), email=s("ada@x")), ()),
         Put(key(SHOP, "USER#2", "PROFILE"), user("2", name=s("Bea"), rank=n(2), email=s("bea@x")), ()),
@@ -82,11 +82,11 @@ def test_rehearsal_rests_when_all_is_right(stage):
     assert (stage.item(BOOK) or {})["name"] == s("Bea")
 
 
-@pytest.mark.parametrize(("deed", "count"), [(Expire, 1), (lambda key: Delete(key, ()), 0)], ids=["expire", "delete"])
-def test_rehearsal_tells_expiry_from_a_delete(stage, deed, count):
+@pytest.mark.parametrize(("action", "count"), [(Expire, 1), (lambda key: Delete(key, ()), 0)], ids=["expire", "delete"])
+def test_rehearsal_tells_expiry_from_a_delete(stage, action, count):
     """Only what expires is archived by a rule for what expires, whole."""
     assert stage.rest()
-    stage.do(deed(BOOK))
+    stage.do(action(BOOK))
     assert stage.rest()
     assert stage.item(BOOK) is None
     assert list(stage.objects("kept")) == [book_item("b", "a", pages=n(9), name=s("Ada"))] * count
@@ -125,9 +125,9 @@ def test_rehearsal_ends_the_same_however_it_is_delivered(delivery, seed):
 
     def played(how: Delivery) -> object:
         stage = Rehearsal(rules, delivery=how)
-        for deeds in STORY:
-            for deed in deeds:
-                stage.do(deed)
+        for actions in STORY:
+            for action in actions:
+                stage.do(action)
             assert stage.rest()
         assert list(drifted(rules, stage.world)) == []
         assert stage.reports() == []
@@ -150,8 +150,8 @@ def test_rehearsal_is_the_same_for_the_same_seed():
         told = stage.store.on_change
         assert told is not None
         stage.store.on_change = lambda *change: (seen.append(str(change)), told(*change))[1]
-        for deed in STORY[0]:
-            stage.do(deed)
+        for action in STORY[0]:
+            stage.do(action)
         stage.rest()
         return seen
 
@@ -164,13 +164,13 @@ def test_rehearsal_meets_what_its_delivery_says():
     faults = Counter()
     for seed in range(10):
         faulty = Rehearsal(RULES, delivery=replace(VARIANTS[-1], seed=seed))
-        again = faulty._arrivals.come_again
+        again = faulty._arrivals.retry
 
-        def come_again(arrival, failed=None, again=again):
+        def retry(arrival, failed=None, again=again):
             faults["failed" if failed else "died"] += 1
             again(arrival, failed)
 
-        faulty._arrivals.come_again = come_again  # type: ignore[method-assign]
+        faulty._arrivals.retry = retry  # type: ignore[method-assign]
         faulty.do(Put(AUTHOR, author_item("a", name=s("Ada")), ()))
         faulty.do(Put(BOOK, book_item("b", "a"), ()))
         assert faulty.rest()

@@ -11,7 +11,7 @@ import pytest
 from sync_rules.lab.delivery import VARIANTS, Delivery
 from sync_rules.lab.recording import Recorded, read
 from sync_rules.lab.rehearsal import Rehearsal
-from sync_rules.lab.replay import Event, Mismatch, Replay, deed_of, history_of, load_data, replay
+from sync_rules.lab.replay import Event, Mismatch, Replay, action_of, history_of, load_data, replay
 from sync_rules.lab.scenario import Expire
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
@@ -74,7 +74,7 @@ def life(tape: Tape) -> Tape:
 
 # ---------------------------------------------------------------- what is done
 @pytest.mark.parametrize(
-    ("change", "deed"),
+    ("change", "action"),
     [
         (Change(BOOK, None, book_item("b", "a")), Put(BOOK, book_item("b", "a"), ())),
         (Change(BOOK, book_item("b", "a"), None), Delete(BOOK, ())),
@@ -86,9 +86,9 @@ def life(tape: Tape) -> Tape:
     ],
     ids=["insert", "remove", "expire", "modify"],
 )
-def test_replay_does_what_a_record_says(change, deed):
+def test_replay_does_what_a_record_says(change, action):
     """An INSERT puts, a REMOVE deletes, a MODIFY sets and removes what differs, and nothing else."""
-    assert deed_of(change) == deed
+    assert action_of(change) == action
 
 
 def test_replay_begins_with_what_the_first_records_found(records_of):
@@ -295,7 +295,7 @@ def test_replay_finds_what_a_broken_pipeline_leaves(tmp_path, monkeypatch, mutan
     assert {event.change.key for event in found.history} == {AUTHOR, BOOK}
     assert {event.by for event in found.history} == {"record", "rules"}
     assert not any(name in str(found) for name in ("Ada", "Bea", "Zoe"))
-    assert "Ada" in "\n".join(found.told(values=True))
+    assert "Ada" in "\n".join(found.history_lines(values=True))
     assert json.loads(json.dumps(found.body()))["rule"] == "names"
 
 
@@ -395,7 +395,7 @@ def test_replay_tells_what_never_ends_and_what_fails(records_of, monkeypatch):
 def test_replay_happens_again(tmp_path, variant):
     """The same records, delivery and seed give the same events, one by one; another seed gives others."""
     rules = every_kind.rules_of()
-    records = recorded(tmp_path / "r.jsonl", rules, shopping(rules, 7, deeds=25).bodies)
+    records = recorded(tmp_path / "r.jsonl", rules, shopping(rules, 7, actions=25).bodies)
 
     def events(delivery: Delivery) -> list[Event]:
         run = Replay(rules, delivery)

@@ -87,7 +87,7 @@ def test_scenario_values_are_exact(load):
         f"shop: {{{USER}, a: 0.10000000000000000000000000000000000001, b: 1_000, c: !set [x, y], d: !set [1, 2.50],"
         " e: !!binary AAE=, f: null, g: [true, {h: no}], i: 2026-01-01, j: '<absent>', k: !set [!!binary AA==]}",
     )
-    (put,) = loaded.steps[0].deeds
+    (put,) = loaded.steps[0].actions
     assert isinstance(put, Put)
     found = {**put.item, "c": {"SS": sorted(put.item["c"]["SS"])}, "d": {"NS": sorted(put.item["d"]["NS"])}}
     assert found == {
@@ -105,7 +105,7 @@ def test_scenario_values_are_exact(load):
     }
 
 
-def test_scenario_deeds_stand_in_their_order(load):
+def test_scenario_actions_stand_in_their_order(load):
     """A step puts, updates, deletes and expires, each by table, one item or several."""
     loaded = load(
         f"""
@@ -117,7 +117,7 @@ steps:
     put: {{scores: {{id: 7, x: y}}}}
 """
     )
-    put, update, first, second, expire = loaded.steps[1].deeds
+    put, update, first, second, expire = loaded.steps[1].actions
     assert put == Put(key(RULES.tables["scores"], "7"), {"id": n(7), "x": s("y")}, ())
     assert update == Update(USER_KEY, ((("a", "b"), n(1)),), (("d", "e"), ("c",)), ())
     assert (first, second) == tuple(Delete(key(RULES.tables["scores"], number), ()) for number in "78")
@@ -126,7 +126,7 @@ steps:
 
 def test_scenario_needs_no_data(load):
     """Without data.yaml the first step loads nothing."""
-    assert load("steps: []").steps[0].deeds == ()
+    assert load("steps: []").steps[0].actions == ()
 
 
 def test_scenario_answers_are_plain_values(load):
@@ -171,7 +171,9 @@ def test_scenario_without_rules_is_told(tmp_path, scenario, said):
 def test_scenario_may_bring_its_data(load):
     """Data in the file stand in place of data.yaml."""
     loaded = load("data: {scores: [{id: 1}, {id: 2, x: y}]}", "shop: nonsense")
-    assert [deed.key for deed in loaded.steps[0].deeds] == [key(RULES.tables["scores"], number) for number in "12"]
+    assert [action.key for action in loaded.steps[0].actions] == [
+        key(RULES.tables["scores"], number) for number in "12"
+    ]
 
 
 # ---------------------------------------------------------------- which there are

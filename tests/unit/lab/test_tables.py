@@ -36,7 +36,7 @@ def test_plain_values_go_in_and_come_out(engine):
     assert ORDER["SK"] in [item["SK"] for item in engine.items("shop")]
 
 
-def test_plain_deeds_are_those_of_an_application(engine):
+def test_plain_actions_are_those_of_an_application(engine):
     """Update at paths, delete, and expire; what an archive rule kept and a call rule called can be looked at."""
     engine.update("shop", USER, {"name": "Ada King"}, remove=["rank"])
     engine.rest()
@@ -84,7 +84,7 @@ def test_plain_rest_fails_while_a_copy_is_wrong(engine, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("deed", "said"),
+    ("action", "said"),
     [
         (lambda engine: engine.put("shp", {}), "no table 'shp'.*Did you mean 'shop'"),
         (lambda engine: engine.put("shop", {"PK": "x"}), r"table shop: expected the key PK \(S\), SK \(S\); found PK"),
@@ -95,10 +95,10 @@ def test_plain_rest_fails_while_a_copy_is_wrong(engine, monkeypatch):
     ],
     ids=["table", "key", "no-key", "float", "path", "items"],
 )
-def test_plain_mistakes_are_told(engine, deed, said):
+def test_plain_mistakes_are_told(engine, action, said):
     """A table, key, value or path that cannot be is the user's mistake."""
     with pytest.raises(UserError, match=said):
-        deed(engine)
+        action(engine)
 
 
 def test_plain_writes_that_dynamodb_rejects_are_rejected(engine):

@@ -12,7 +12,7 @@ from sync_rules.lab import rehearsal
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.scenario import Scenario
 from sync_rules.lab.scenario_file import find_scenarios, load_scenario
-from sync_rules.lab.trial import drifted, tried, variants
+from sync_rules.lab.trial import drifted, run_trial, variants
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.report import Report
 
@@ -55,21 +55,21 @@ def load(tmp_path, monkeypatch) -> Callable[..., Scenario]:
 
 def failed(scenario: Scenario, seeds: Iterable[int] = range(5)) -> set[str]:
     """The ways of delivery under which something is wrong."""
-    return {how.name for seed in seeds for how in variants((), seed) if not tried(scenario, how).ok}
+    return {how.name for seed in seeds for how in variants((), seed) if not run_trial(scenario, how).ok}
 
 
 @pytest.mark.parametrize("file", find_scenarios([EXAMPLES]), ids=lambda file: file.parent.name)
 @pytest.mark.parametrize("delivery", VARIANTS, ids=lambda delivery: delivery.name)
 def test_trial_every_example_holds(file, delivery):
     """Each example holds however its records are delivered."""
-    assert tried(load_scenario(file), delivery).wrong == ()
+    assert run_trial(load_scenario(file), delivery).wrong == ()
 
 
 def test_trial_of_sound_rules_holds(load):
     """Nothing is wrong, and all steps were taken."""
     scenario = load()
     assert failed(scenario) == set()
-    assert tried(scenario, VARIANTS[0]).steps == scenario.steps
+    assert run_trial(scenario, VARIANTS[0]).steps == scenario.steps
 
 
 # ---------------------------------------------------------------- what it says
@@ -77,7 +77,7 @@ def test_trial_tells_what_was_expected_where_and_how_to_see_it_again(load):
     """The account has the place, both values, the delivery, the steps before, and the command for this alone."""
     scenario = load(SCENARIO.replace("user_name: Ada King", "user_name: Ada Kong"))
     (how,) = variants(["shuffled"], 7)
-    assert tried(scenario, how).account() == (
+    assert run_trial(scenario, how).report() == (
         "my scenario.yaml:12:20 · Ada marries · shop[USER#1, ORDER#2] user_name\n"
         '  expected "Ada Kong"\n'
         '  found    "Ada King"\n'
@@ -91,16 +91,16 @@ def test_trial_tells_what_was_expected_where_and_how_to_see_it_again(load):
 
 def test_trial_stops_at_the_first_step_that_goes_wrong(load):
     """What is wrong later follows from what is wrong before, so that is not told."""
-    trial = tried(load(SCENARIO.replace("user_name: Ada}", "user_name: Eva}")), VARIANTS[0])
+    trial = run_trial(load(SCENARIO.replace("user_name: Ada}", "user_name: Eva}")), VARIANTS[0])
     assert [step.say for step in trial.steps] == ["load the data"]
     assert len(trial.wrong) == 1
 
 
 def test_trial_tells_of_a_write_that_dynamodb_would_reject(load):
     """Such a write is told with its step, and what DynamoDB says of it."""
-    deed = "update: {shop: {key: {PK: USER#1, SK: PROFILE}, set: {a.b: 1}}}"
-    trial = tried(
-        load(f"data: {{shop: {{PK: USER#1, SK: PROFILE}}}}\nsteps:\n  - say: no map\n    {deed}"), VARIANTS[0]
+    action = "update: {shop: {key: {PK: USER#1, SK: PROFILE}, set: {a.b: 1}}}"
+    trial = run_trial(
+        load(f"data: {{shop: {{PK: USER#1, SK: PROFILE}}}}\nsteps:\n  - say: no map\n    {action}"), VARIANTS[0]
     )
     (wrong,) = trial.wrong
     assert wrong.startswith("my scenario.yaml:3:5 · no map\n  expected no error\n  found    ValidationException")
@@ -110,9 +110,9 @@ def test_trial_tells_of_a_write_that_dynamodb_would_reject(load):
 def test_trial_finds_a_wrong_copy_that_nobody_expects_anything_of(load, monkeypatch):
     """At rest every copy must be right, whatever the scenario looks at; the place is that of the step."""
     scenario = load("data:\n  shop: [{PK: USER#1, SK: PROFILE, name: Ada}, {PK: USER#1, SK: ORDER#1}]")
-    assert tried(scenario, VARIANTS[0]).ok
+    assert run_trial(scenario, VARIANTS[0]).ok
     monkeypatch.setattr(rehearsal.Rehearsal, "rest", lambda _self: True)
-    (wrong,) = tried(scenario, VARIANTS[0]).wrong
+    (wrong,) = run_trial(scenario, VARIANTS[0]).wrong
     assert wrong.startswith("my scenario.yaml:1:1 · load the data\n  expected every copy to be right\n")
     assert wrong.endswith("found    what is missing: shop[USER#1, ORDER#1] user_name (rule names)")
 
@@ -170,7 +170,7 @@ def test_trial_catches_progress_that_is_saved_before_the_effect(load, monkeypatc
         trials = []
         for seed in range(10):
             noted.clear()
-            trials += [tried(scenario, how).ok for how in variants([name], seed)]
+            trials += [run_trial(scenario, how).ok for how in variants([name], seed)]
         return not all(trials)
 
     assert {how.name for how in VARIANTS if loses(how.name)} == {"crashing", "throttled", "all-of-it"}

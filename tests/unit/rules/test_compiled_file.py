@@ -11,7 +11,7 @@ import pytest
 
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.lab.scenario_file import load_scenario
-from sync_rules.lab.trial import tried, variants
+from sync_rules.lab.trial import run_trial, variants
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.rules import compiled_file
@@ -76,8 +76,8 @@ def test_compiled_rules_are_those_of_the_file(text, tmp_path):
 def test_compiled_rules_do_what_the_file_says(folder, tmp_path):
     """The scenario of each example is played by its compiled rules."""
     rules = compiled_file.read(built((folder / "rules.yaml").read_text(), tmp_path), "x", {})
-    trial = tried(load_scenario(folder, rules), variants()[0])
-    assert trial.ok, trial.account()
+    trial = run_trial(load_scenario(folder, rules), variants()[0])
+    assert trial.ok, trial.report()
 
 
 @pytest.mark.parametrize(
