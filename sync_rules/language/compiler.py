@@ -6,10 +6,10 @@ Invariant: everything wrong with a rule is reported, each problem at its locatio
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Final, Literal
+from typing import Final, ParamSpec, TypeVar
 
 from sync_rules.language import links
 from sync_rules.language.codes import CODES
@@ -21,11 +21,11 @@ from sync_rules.model.lookups import Find, Link
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Path, parse_path
 from sync_rules.model.where import Where, compile_where
-from sync_rules.rules.kinds.copy import CopyRule
-from sync_rules.rules.rule import Rule
 
 NEARLY: Final = 0.8  # how much a name must be like an entity's to be taken for it
 Choose = Callable[[list[links.Way], str | None], links.Way | None]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -68,22 +68,35 @@ class RuleCompiler:
         """Where a key of the rule stands."""
         return self.known.document.key("rules", self.name, *key_path)
 
-    def add(self, code: str, location: Location, message: str, cure: str | None = None) -> None:
-        """Report a problem."""
+    def add(self, code: str, location: Location | str, message: str, cure: str | None = None) -> None:
+        """Report a problem. A location given by an option's name is that of the option's value."""
+        location = self.at(location) if isinstance(location, str) else location
         self.known.problems.add(code, location, message, cure)
         if CODES[code].severity == "error":
             self.sound = False
 
-    # ------------------------------------------------------------ names
-    def resolve(self, text: str, location: Location, *, attribute: bool = False) -> AttributeRef | None:
-        """The entity and the path that a text names; `attribute`: a path there must be."""
+    def parse(
+        self, code: str, location: Location | str, function: Callable[P, T], *args: P.args, **options: P.kwargs
+    ) -> T | None:
+        """The answer of a function; None, with the problem reported, when it raises UserError."""
         try:
-            name, *path = parse_path(text)
+            return function(*args, **options)
         except UserError as error:
-            self.add("SR108", location, str(error))
+            self.add(code, location, str(error))
             return None
-        entity = self._named(name, location)
+
+    # ------------------------------------------------------------ names
+    def resolve(self, text: str, location: Location | str, *, attribute: bool = False) -> AttributeRef | None:
+        """The entity and the path that a text names; with `attribute`, the path must not be empty."""
+        names = self.path(text, location)
+        if names is None:
+            return None
+        name, *path = names
+        entity = self.known.entities.get(name)
         if entity is None:
+            self.sound = False
+            if name not in self.known.broken:
+                self.add("SR102", location, unknown("entity", name, self.known.document.names("entities")))
             return None
         if attribute and not path:
             message = f"{text!r} is an entity: expected one of its attributes, such as {text}.name"
@@ -91,38 +104,30 @@ class RuleCompiler:
             return None
         return AttributeRef(entity, tuple(path))
 
-    def entity(self, text: str, *key_path: str) -> Entity | None:
-        """The entity that a text names."""
-        location = self.at(*key_path)
-        ref = self.resolve(text, location)
+    def entity(self, text: str, option: str) -> Entity | None:
+        """The entity that an option names."""
+        ref = self.resolve(text, option)
         if ref is not None and ref.path:
-            self.add("SR108", location, f"{text!r} is an attribute: expected an entity, such as {ref.entity.name}")
+            self.add("SR108", option, f"{text!r} is an attribute: expected an entity, such as {ref.entity.name}")
             return None
         return None if ref is None else ref.entity
 
-    def _named(self, name: str, location: Location) -> Entity | None:
-        entity = self.known.entities.get(name)
-        if entity is None:
-            self.sound = False
-            if name not in self.known.broken:
-                self.add("SR102", location, unknown("entity", name, self.known.document.names("entities")))
-        return entity
-
     def into(self, text: str) -> AttributeRef | None:
         """Where a rule writes: an attribute, or a map key."""
-        return self.resolve(text, self.at("into"), attribute=True)
+        return self.resolve(text, "into", attribute=True)
 
-    def path(self, text: str, location: Location) -> Path | None:
-        """A path in items that are known already: no entity before it."""
-        try:
-            return parse_path(text)
-        except UserError as error:
-            self.add("SR108", location, str(error))
-            return None
+    def path(self, text: str, location: Location | str) -> Path | None:
+        """A path without an entity before it."""
+        return self.parse("SR108", location, parse_path, text)
 
-    def option_path(self, text: str | None, *key_path: str | int) -> Path | None:
-        """The same for an option that may be missing."""
-        return None if text is None else self.path(text, self.at(*key_path))
+    def option_path(self, text: str | None, option: str) -> Path | None:
+        """The path in an option that may be missing."""
+        return None if text is None else self.path(text, option)
+
+    def paths(self, texts: Iterable[str] | None, option: str) -> tuple[Path, ...]:
+        """The paths in an option that is a list and may be missing; those that are none are reported."""
+        found = [self.path(text, self.at(option, index)) for index, text in enumerate(texts or ())]
+        return tuple(path for path in found if path is not None)
 
     def renamed(self, given: list[str] | Mapping[str, str], option: str) -> tuple[tuple[Path, Path], ...]:
         """Attributes as (path, name they take): those of a list keep their last name."""
@@ -217,29 +222,3 @@ class RuleCompiler:
             told = f"{cure} index another attribute that holds it, written by a derive rule"
             self.add("SR415", location, message, told)
         return way.find
-
-    def when_parent_goes(
-        self,
-        rule: Rule,
-        link: Link,
-        find: Find,
-        *,
-        where: Where | None,
-        on_delete: Literal["keep", "delete", "restrict"],
-        child: Entity | None = None,
-    ) -> tuple[CopyRule, ...]:
-        """The rule beside a rule that deletes or reports the items of a parent that was deleted; none for `keep`."""
-        if on_delete == "keep":
-            return ()
-        beside = CopyRule(
-            name=f"{self.name}.parent",
-            source=rule.target,
-            target=child or rule.source,
-            find=find,
-            settle_seconds=rule.settle_seconds,
-            link=link,
-            where=where,
-            on_delete=on_delete,
-            mapping=(),
-        )
-        return (beside,)

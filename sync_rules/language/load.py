@@ -11,11 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from sync_rules.language import lint
-from sync_rules.language.kinds import Known, compile_rule
+from sync_rules.language.compiler import Known, RuleCompiler
+from sync_rules.language.kinds.options import Model
+from sync_rules.language.kinds.registry import kind_of_form
 from sync_rules.language.links import default_template
 from sync_rules.language.problems import Problem, Problems, errors
 from sync_rules.language.schema import EntityForm, IndexForm, TableForm
-from sync_rules.language.validate import Shaped, shape
+from sync_rules.language.sentences import read_sentence
+from sync_rules.language.validate import ValidFile, validate
 from sync_rules.language.variables import Variables
 from sync_rules.language.yaml_source import Document, read
 from sync_rules.model.entities import Entity, Index, KeyAttribute, KeyType, Table, misnamed
@@ -23,6 +26,7 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import unknown
 from sync_rules.model.templates import Template, parse_template
 from sync_rules.rules import fingerprints
+from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 
@@ -83,17 +87,17 @@ def read_text(path: Path) -> str:
 def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[Rules | None, list[Problem]]:
     problems = Problems()
     document = read(text, problems)
-    shaped = shape(document, problems) if document is not None else None
-    if document is None or shaped is None:
+    valid = validate(document, problems) if document is not None else None
+    if document is None or valid is None:
         return None, problems.sorted()
     variables = Variables(environ, problems, running)
-    tables = _tables(document, problems, shaped, variables)
-    entities = _entities(document, problems, shaped, tables)
-    declared = frozenset(shaped.form.entities) | shaped.broken["entities"]
+    tables = _tables(document, problems, valid, variables)
+    entities = _entities(document, problems, valid, tables)
+    declared = frozenset(valid.form.entities) | valid.broken["entities"]
     known = Known(
-        document, problems, tables, entities, declared - entities.keys(), shaped.broken["tables"], variables.filled
+        document, problems, tables, entities, declared - entities.keys(), valid.broken["tables"], variables.filled
     )
-    compiled = [rule for name, entry in shaped.form.rules.items() for rule in compile_rule(known, name, entry)]
+    compiled = [rule for name, entry in valid.form.rules.items() for rule in _compile_rule(known, name, entry)]
     sound = {rule.name: rule for rule in compiled}
     within = {entity.name: entity for rule in compiled for entity in (rule.source, rule.target)}
     entities = entities | within  # those of ledgers are in no file
@@ -103,10 +107,18 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     return (None if errors(found) else rules), found
 
 
+def _compile_rule(known: Known, name: str, entry: str | Model) -> tuple[Rule, ...]:
+    """The rules that one entry of the file stands for; none, with every problem reported, when something is wrong."""
+    compiler = RuleCompiler(known, name)
+    form = read_sentence(compiler, entry) if isinstance(entry, str) else entry
+    rules = () if form is None else kind_of_form(form).compile(compiler, form)
+    return rules if compiler.sound else ()
+
+
 # ---------------------------------------------------------------- tables
-def _tables(document: Document, problems: Problems, shaped: Shaped, variables: Variables) -> dict[str, Table]:
+def _tables(document: Document, problems: Problems, valid: ValidFile, variables: Variables) -> dict[str, Table]:
     tables: dict[str, Table] = {}
-    for name, form in shaped.form.tables.items():
+    for name, form in valid.form.tables.items():
         physical = _physical_name(name, form, document, problems, variables)
         first = next((other for other in tables.values() if other.physical_name == physical), None)
         if first is not None:
@@ -154,16 +166,18 @@ def _one_type_each(document: Document, problems: Problems, table: Table) -> None
 
 
 # ---------------------------------------------------------------- entities
-def _entities(document: Document, problems: Problems, shaped: Shaped, tables: Mapping[str, Table]) -> dict[str, Entity]:
+def _entities(
+    document: Document, problems: Problems, valid: ValidFile, tables: Mapping[str, Table]
+) -> dict[str, Entity]:
     entities: dict[str, Entity] = {}
-    for name, form in shaped.form.entities.items():
+    for name, form in valid.form.entities.items():
         table = tables.get(form.table)
         if table is not None:
             entity = _entity(name, form, table, document, problems)
             if entity is not None:
                 first = tuple(other for other in entities.values() if lint.may_be_both(other, entity))
                 entities[name] = replace(entity, first=first)
-        elif form.table not in shaped.broken["tables"]:
+        elif form.table not in valid.broken["tables"]:
             message = unknown("table", form.table, document.names("tables"))
             problems.add("SR102", document.value("entities", name, "table"), message)
     return entities

@@ -1,19 +1,21 @@
-"""The shape of a rules file, as pydantic models: what keys there are, of what type, and what each means.
+"""The keys of a rules file and their types, as pydantic models; their descriptions become the JSON Schema for editors.
 
-Law: shape only. Rules are in `forms` and `groupforms`; names that must exist elsewhere, templates, links and lints are
-the business of `rulefile`, `compiling`, `links` and `lint`. The descriptions become the JSON Schema that editors show
-(`sync-rules schema`).
+Names that must exist elsewhere, templates and links are checked by `load`, `compiler`, `links` and `lint`.
 """
 
 from __future__ import annotations
 
+from functools import cache, reduce
+from operator import or_
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, StringConstraints, Tag
+from pydantic import Discriminator, Field, StringConstraints, Tag, create_model
 
-from sync_rules.language.kinds.options import Model
-from sync_rules.language.kinds.registry import RuleEntry
+from sync_rules.language.kinds.kind import Kind
+from sync_rules.language.kinds.options import NO_FORM, Model, by_type
+from sync_rules.language.kinds.registry import KINDS, kind_of_rule, kinds_with_sentences
 
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 KEY_ATTRIBUTES_MAX = 4  # per partition key and per sort key of an index; Amazon DynamoDB Developer Guide, GSI
 ATTRIBUTE_NAME_MAX = 255
 NAME = r"^[A-Za-z][A-Za-z0-9_-]{0,63}$"
@@ -27,18 +29,9 @@ IndexKey = Annotated[dict[AttributeName, KeyType], Field(min_length=1, max_lengt
 ShortKey = Annotated[dict[AttributeName, KeyType], Field(min_length=1, max_length=2)]
 
 
-# What may be written in several forms is told apart by the type of its value.
-PROJECTION_FORMS: dict[type[Any], str] = {str: "form:word", list: "form:names"}
-
-
-def projection_form(value: Any) -> str | None:
-    """Which form a projection is written in."""
-    return PROJECTION_FORMS.get(type(value))
-
-
 Projection = Annotated[
     Annotated[Literal["all", "keys"], Tag("form:word")] | Annotated[list[AttributeName], Tag("form:names")],
-    Discriminator(projection_form),
+    by_type({str: "form:word", list: "form:names"}, "all, keys, or a list of attribute names"),
 ]
 
 
@@ -55,7 +48,7 @@ class IndexForm(Model):
 
 
 def index_form(value: Any) -> str:
-    """Which form an index is written in: in full when `partition` holds a map."""
+    """Tell the two forms of an index apart: in full, `partition` or `sort` holds a map."""
     full = isinstance(value, dict) and any(isinstance(value.get(part), dict) for part in ("partition", "sort"))
     return "form:full" if full else "form:short"
 
@@ -110,6 +103,35 @@ class FileForm(Model):
 
     tables: dict[Name, TableForm] = Field(description="The tables, by the names the rest of this file uses.")
     entities: dict[Name, EntityForm] = Field(description="The kinds of items, by name.")
-    rules: dict[Name, RuleEntry] = Field(
+    rules: dict[Name, Any] = Field(
         description="The rules, by name. Short: copy user.name into order.user_name",
     )
+
+
+def file_form() -> type[FileForm]:
+    """The form of a rules file whose rules are of the kinds in the registry."""
+    return _file_form(tuple(KINDS.values()))
+
+
+@cache
+def _file_form(kinds: tuple[Kind, ...]) -> type[FileForm]:
+    examples = [kind.example for kind in kinds_with_sentences().values() if kind.example]
+    forms: list[Any] = [Annotated[str, Field(examples=examples), Tag("form:sentence")]]
+    forms += [Annotated[kind.form, Tag(f"form:{kind.name}")] for kind in kinds]
+    told_apart = Discriminator(
+        _rule_form,
+        custom_error_type=NO_FORM,
+        custom_error_message=f"a sentence such as `{examples[0]}`, or a map with copy and into",
+    )
+    rules: Any = (dict[Name, Annotated[reduce(or_, forms), told_apart]], FileForm.model_fields["rules"])  # type: ignore[misc]
+    return create_model("FileForm", __base__=FileForm, __doc__=FileForm.__doc__, rules=rules)
+
+
+def _rule_form(value: Any) -> str | None:
+    kind = kind_of_rule(value)
+    return "form:sentence" if isinstance(value, str) else f"form:{kind.name}" if kind else None
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of rules files, made from the models that validate them."""
+    return {"$schema": DIALECT, **file_form().model_json_schema(by_alias=True), "title": "sync-rules: rules file"}

@@ -1,6 +1,6 @@
-"""The short form of a rule: `copy user.name into order.user_name`, read word by word into the form it stands for.
+"""The short form of a rule, `copy user.name into order.user_name`, read into the form it stands for.
 
-Law: where the parts of a sentence stand is noted, so that whatever is found later is said at the word it is about.
+The locations of its parts are noted, so that later messages point at the word they are about.
 """
 
 from __future__ import annotations
@@ -8,52 +8,47 @@ from __future__ import annotations
 import re
 
 from sync_rules.language.compiler import RuleCompiler
-from sync_rules.language.kinds.registry import FORMS, RuleForm
+from sync_rules.language.kinds.options import Model
+from sync_rules.language.kinds.registry import kinds_with_sentences
 
 PARTS = re.compile(r"\s*(?P<kind>\w+)\s+(?P<what>\S.*?)\s+into\s+(?P<into>\S.*?)\s*", re.DOTALL)
 SOURCE = re.compile(r"[^\s,](?:[^,]*[^\s,])?")
 WORD = re.compile(r'(?:"[^"]*"|[^\s"])+')
 LONG = "; where, link and the like need the long form"
-CURES = {
-    "copy": f"copy ENTITY.ATTRIBUTE into ENTITY.ATTRIBUTE{LONG}",
-    "count": f"count ENTITY into ENTITY.ATTRIBUTE{LONG}",
-    "sum": f"sum ENTITY.ATTRIBUTE into ENTITY.ATTRIBUTE{LONG}",
-    "min": f"min ENTITY.ATTRIBUTE into ENTITY.ATTRIBUTE{LONG}",
-    "max": f"max ENTITY.ATTRIBUTE into ENTITY.ATTRIBUTE{LONG}",
-    "mirror": f"mirror ENTITY into ENTITY{LONG}",
-}
 
 
-def read_sentence(compiler: RuleCompiler, text: str) -> RuleForm | None:
-    """The form that a sentence stands for; None, with the reason reported, when it is none."""
-    kind = next(iter(text.split()), "copy")
-    if kind not in CURES:
-        message = f"{kind!r} has no short form; it has: {', '.join(CURES)}"
-        compiler.add("SR107", compiler.at(), message, f"write it as a map, with {kind}: and its options")
+def read_sentence(compiler: RuleCompiler, text: str) -> Model | None:
+    """The form that a sentence stands for; None, with the problem reported, when it is not a sentence."""
+    kinds = kinds_with_sentences()
+    word = next(iter(text.split()), next(iter(kinds)))
+    kind = kinds.get(word)
+    if kind is None:
+        message = f"{word!r} has no short form; it has: {', '.join(kinds)}"
+        compiler.add("SR107", compiler.at(), message, f"write it as a map, with {word}: and its options")
         return None
+    cure = kind.sentence + LONG
     match = PARTS.fullmatch(text)
     if match is None:
-        compiler.add("SR107", compiler.at(), f"expected `{kind} ... into ...`", CURES[kind])
+        compiler.add("SR107", compiler.at(), f"expected `{word} ... into ...`", cure)
         return None
     document, here = compiler.known.document, ("rules", compiler.name)
     if WORD.fullmatch(match["into"]) is None:
         rest = match["into"].split(None, 1)[-1]
         message = f"expected the sentence to end after one path, found {rest!r}"
-        compiler.add("SR107", document.inside(match.start("into"), *here), message, CURES[kind])
+        compiler.add("SR107", document.inside(match.start("into"), *here), message, cure)
         return None
     document.locations[(*here, "into")] = document.inside(match.start("into"), *here)
     sources = list(SOURCE.finditer(match["what"]))
     for index, source in enumerate(sources):
         location = document.inside(match.start("what") + source.start(), *here)
-        document.locations.setdefault((*here, kind), location)
-        document.locations[(*here, kind, index)] = location
+        document.locations.setdefault((*here, word), location)
+        document.locations[(*here, word, index)] = location
     texts = [source[0] for source in sources]
     if not texts:
-        compiler.add("SR107", compiler.at(), f"expected a path after `{kind}`", CURES[kind])
+        compiler.add("SR107", compiler.at(), f"expected a path after `{word}`", cure)
         return None
-    if kind != "copy" and (len(texts) > 1 or WORD.fullmatch(texts[0]) is None):
-        compiler.add("SR107", compiler.at(kind), f"expected one word between `{kind}` and `into`", CURES[kind])
+    if not kind.several and (len(texts) > 1 or WORD.fullmatch(texts[0]) is None):
+        compiler.add("SR107", word, f"expected one word between `{word}` and `into`", cure)
         return None
     what = texts[0] if len(texts) == 1 else texts
-    form: RuleForm = FORMS[kind].model_validate({kind: what, "into": match["into"]})  # type: ignore[assignment]
-    return form
+    return kind.form.model_validate({word: what, "into": match["into"]})

@@ -24,7 +24,7 @@ from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.lab.demo import story
 from sync_rules.language.codes import CODES
 from sync_rules.language.kinds.copy import CopyForm
-from sync_rules.language.kinds.registry import FORMS
+from sync_rules.language.kinds.registry import KINDS
 from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.model.item_change import ItemChange
 from sync_rules.model.items import Change, Outcome
@@ -191,7 +191,7 @@ KINDS_BY_TABLE = {
 @pytest.mark.parametrize("title", KINDS_BY_TABLE)
 def test_docs_name_every_key_of_a_kind(title):
     """docs/rules-file.md explains each key of the other kinds and no more, with its default."""
-    forms = [FORMS[kind] for kind in KINDS_BY_TABLE[title]]
+    forms = [KINDS[kind].form for kind in KINDS_BY_TABLE[title]]
     keys = {f.alias or name: f for form in forms for name, f in form.model_fields.items()}
     table = {
         name: default.strip("`")
@@ -208,7 +208,7 @@ def test_docs_name_every_key_of_a_kind(title):
 
 def test_docs_speak_of_every_kind():
     """Every kind has its key table, a page of its own or one with its like, and a line in the README."""
-    assert {"copy", *(kind for kinds in KINDS_BY_TABLE.values() for kind in kinds)} == FORMS.keys()
+    assert {"copy", *(kind for kinds in KINDS_BY_TABLE.values() for kind in kinds)} == KINDS.keys()
     for title in KINDS_BY_TABLE:
         assert f"](rules/{title.partition(',')[0]}.md)" in TEXTS["docs/rules-file.md"]
     said = {
@@ -216,7 +216,7 @@ def test_docs_speak_of_every_kind():
         for cells in rows("README.md", "kind", "what is kept true")
         for word in re.findall(r"\w+", cells[0].split("]")[0])
     }
-    assert said == FORMS.keys()
+    assert said == KINDS.keys()
 
 
 @pytest.mark.parametrize("page", [f"docs/rules/{kind}.md" for kind in (*KINDS_BY_TABLE, "copy") if "," not in kind])
@@ -383,7 +383,7 @@ def test_docs_mention_only_codes_that_exist():
 def test_docs_mention_only_limits_that_exist():
     """Every name that ends like a limit is one."""
     known = {f.name for kind in (Limits, MappingSettings) for f in fields(kind)}
-    known |= {name for form in FORMS.values() for name in form.model_fields}
+    known |= {name for kind in KINDS.values() for name in kind.form.model_fields}
     units = "items|seconds|ms|bytes|writes|records|tries|looks|reads|attempts"
     found = set(re.findall(rf"`([a-z_]+_(?:{units}))`", ALL)) - {"lag_ms"}  # a field of lines
     assert {name for name in found if not name.startswith("test_")} <= known

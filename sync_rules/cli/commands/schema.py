@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from sync_rules.adapters.files import as_mistake, require_ending
-from sync_rules.language.schema import FileForm
-
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
+from sync_rules.language.schema import json_schema
 
 
 def schema(
@@ -20,7 +18,7 @@ def schema(
     """Write the JSON Schema of rules files, for editors."""
     if out is not None:
         require_ending(out, [".json"])  # above all, not the rules file that it is for
-    text = json.dumps(document(), indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
     if out is None:
         print(text, end="")
         return 0
@@ -28,8 +26,3 @@ def schema(
         out.write_text(text, encoding="utf-8")
     print(f"wrote {out}. First line of your rules file: # yaml-language-server: $schema={out}")
     return 0
-
-
-def document() -> dict[str, Any]:
-    """The schema, made from the very models that validate rules files."""
-    return {"$schema": DIALECT, **FileForm.model_json_schema(by_alias=True), "title": "sync-rules: rules file"}

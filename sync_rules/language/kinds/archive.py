@@ -1,6 +1,6 @@
-"""archive and call, compiled: what a change does outside the tables.
+"""Rules of kind `archive`: deleted items are kept in S3.
 
-Nothing outside is looked up: whether bucket and function are there shows when they are used.
+Whether the bucket exists shows only when it is used.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Literal
 from pydantic import Field
 
 from sync_rules.language.compiler import RuleCompiler
+from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Model, OwnWhere
 from sync_rules.language.variables import without
-from sync_rules.model.errors import UserError
 from sync_rules.rules.kinds.archive import ArchiveRule, misnamed, parse_into
 
 
@@ -30,27 +30,20 @@ class ArchiveForm(Model):
     where: OwnWhere = None
 
 
-def compile_archive(compiler: RuleCompiler, form: ArchiveForm) -> tuple[ArchiveRule, ...]:
-    """The compiled rule; none, with everything reported, when something is wrong with it."""
+def _compile(compiler: RuleCompiler, form: ArchiveForm) -> tuple[ArchiveRule, ...]:
     source = compiler.entity(form.archive, "archive")
-    bucket, prefix = _address(compiler, form.into)
+    filled = compiler.known.filled(form.into, compiler.at("into"))
+    address = compiler.parse("SR118", "into", parse_into, without(form.into) if filled is None else filled)
+    if address is not None and (wrong := misnamed(address[0])):
+        compiler.add("SR118", "into", wrong)
     where = None if source is None else compiler.own_where(form.where, source)
-    if source is None or not compiler.sound:
+    if source is None or address is None or not compiler.sound:
         return ()
+    bucket, prefix = address
     rule = ArchiveRule(
         name=compiler.name, source=source, target=source, bucket=bucket, prefix=prefix, when=form.when, where=where
     )
     return (rule,)
 
 
-def _address(compiler: RuleCompiler, text: str) -> tuple[str, str]:
-    """The bucket, and what the objects' names begin with."""
-    filled = compiler.known.filled(text, compiler.at("into"))
-    try:
-        bucket, prefix = parse_into(without(text) if filled is None else filled)
-    except UserError as error:
-        compiler.add("SR118", compiler.at("into"), str(error))
-        return "", ""
-    if wrong := misnamed(bucket):
-        compiler.add("SR118", compiler.at("into"), wrong)
-    return bucket, prefix
+KIND = Kind("archive", ArchiveForm, _compile, missing={"into": "name the bucket: into: s3://${BUCKET}/games/"})

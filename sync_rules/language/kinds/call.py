@@ -1,4 +1,4 @@
-"""Rules of kind `call`: their form in YAML and their compiler."""
+"""Rules of kind `call`: a Python function is called once for each change."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from sync_rules.language.compiler import RuleCompiler
+from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Model, Names, OwnWhere
 from sync_rules.model.item_change import When
 from sync_rules.rules.kinds.call import ALWAYS, CallRule
+
+FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
 
 
 class CallForm(Model):
@@ -27,25 +30,22 @@ class CallForm(Model):
     where: OwnWhere = None
 
 
-FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
-
-
-def compile_call(compiler: RuleCompiler, form: CallForm) -> tuple[CallRule, ...]:
-    """The compiled rule; none, with everything reported, when something is wrong with it."""
+def _compile(compiler: RuleCompiler, form: CallForm) -> tuple[CallRule, ...]:
     source = compiler.entity(form.on, "on")
     if not FUNCTION.fullmatch(form.call):
-        compiler.add("SR119", compiler.at("call"), f"{form.call!r} is not a function: expected module.function")
-    watch = [compiler.path(text, compiler.at("watch", index)) for index, text in enumerate(form.watch or ())]
+        compiler.add("SR119", "call", f"{form.call!r} is not a function: expected module.function")
+    watch = compiler.paths(form.watch, "watch")
     when: frozenset[When] = ALWAYS if form.when is None else frozenset(form.when)
     if watch and "changed" not in when:
-        compiler.add(
-            "SR120", compiler.at_key("watch"), "`watch` is for changes, and `when` has no changed", "remove it"
-        )
+        message = "`watch` is for changes, and `when` has no changed"
+        compiler.add("SR120", compiler.at_key("watch"), message, "remove it")
     where = None if source is None else compiler.own_where(form.where, source)
     if source is None or not compiler.sound:
         return ()
-    paths = tuple(path for path in watch if path is not None)
     rule = CallRule(
-        name=compiler.name, source=source, target=source, function=form.call, when=when, watch=paths, where=where
+        name=compiler.name, source=source, target=source, function=form.call, when=when, watch=watch, where=where
     )
     return (rule,)
+
+
+KIND = Kind("call", CallForm, _compile, missing={"on": "name the entity: on: order"})

@@ -1,24 +1,35 @@
-"""count, sum, min and max, compiled: with a ledger into two rules, by recount into one.
+"""Rules of kinds `count`, `sum`, `min` and `max`: a number on a parent, computed from its items.
 
-NAME.ledger keeps the books, NAME the parent's attribute. A recount lists the base table: an index
-lags about as long as the record that asks for the count.
+With a ledger, NAME.ledger keeps the books and NAME writes the parent's attribute. A recount lists the items in the base
+table only: an index lags about as long as the record that asks for the recount.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag, WithJsonSchema
+from pydantic import Field, Tag, WithJsonSchema
 
 from sync_rules.language import links
 from sync_rules.language.compiler import AttributeRef, RuleCompiler
-from sync_rules.language.kinds.derive import CELL_FORMS, plain_number
-from sync_rules.language.kinds.options import LinkOption, Model, OnDelete, OwnWhere, Settle, Shards, Via
+from sync_rules.language.kinds.kind import Kind
+from sync_rules.language.kinds.options import (
+    LinkOption,
+    Model,
+    OnDelete,
+    OwnWhere,
+    Settle,
+    Shards,
+    Via,
+    by_type,
+    parent_rule,
+    plain_number,
+)
 from sync_rules.model.entities import Entity, Table
-from sync_rules.model.errors import UserError
 from sync_rules.model.lookups import Find, Link
 from sync_rules.model.numbers import holdable
 from sync_rules.model.suggest import unknown
@@ -30,22 +41,18 @@ from sync_rules.rules.kinds.tally import TallyRule, TotalRule
 from sync_rules.rules.ledger import AMOUNT, Ledger, ledger_of, suitable, supported
 from sync_rules.rules.rule import Rule
 
-
-def weight_form(value: Any) -> str | None:
-    """Which form a weight is written in."""
-    return None if isinstance(value, str) else CELL_FORMS.get(type(value))
-
+DEFAULT_LEDGER = "ledger"
 
 # An integer is a number too: of pydantic's own `oneOf` it would be two, and editors would call it wrong.
 Weight = Annotated[
     Annotated[int, Tag("form:number")] | Annotated[float, Tag("form:fraction")],
-    Discriminator(weight_form),
+    by_type({int: "form:number", float: "form:fraction"}, "a number"),
     WithJsonSchema({"type": "number"}),
 ]
 
 
 class GroupForm(Model):
-    """What count, sum, min and max have in common."""
+    """The options that count, sum, min and max have in common."""
 
     into: str = Field(description="Where to: parent entity, then a path.", examples=["user.open_orders"])
     where: OwnWhere = None
@@ -69,7 +76,7 @@ class GroupForm(Model):
 
 
 class ShardedForm(GroupForm):
-    """What count and sum have in common."""
+    """The options that count and sum have in common."""
 
     shards: Shards = Field(default=1, description="How many totals are kept per parent: for parents that are hot.")
 
@@ -106,12 +113,9 @@ class MaxForm(GroupForm):
     max: str = Field(description="The number: entity.attribute.", examples=["order.total"])
 
 
-DEFAULT_LEDGER = "ledger"
-
-
 @dataclass(frozen=True)
 class Group:
-    """What is common to the ways of counting."""
+    """The parts that both modes are compiled from."""
 
     function: Function
     child: Entity
@@ -124,34 +128,19 @@ class Group:
     shards: int
 
 
-def compile_count(compiler: RuleCompiler, form: CountForm) -> tuple[Rule, ...]:
-    """How many children there are, or what they weigh."""
-    return _compiled(
-        compiler, form, "count", compiler.entity(form.count, "count"), weights=_weights(compiler, form.weights)
-    )
+def _compile_count(compiler: RuleCompiler, form: CountForm) -> tuple[Rule, ...]:
+    child, weights = compiler.entity(form.count, "count"), _weights(compiler, form.weights)
+    return _compile(compiler, form, "count", child, weights=weights)
 
 
-def compile_sum(compiler: RuleCompiler, form: SumForm) -> tuple[Rule, ...]:
-    """What an attribute of the children adds up to."""
-    return _of_attribute(compiler, form, "sum", form.sum)
+def _compile_function(
+    function: Function, compiler: RuleCompiler, form: SumForm | MinForm | MaxForm
+) -> tuple[Rule, ...]:
+    ref = compiler.resolve(getattr(form, function), function, attribute=True)
+    return () if ref is None else _compile(compiler, form, function, ref.entity, of=ref.path)
 
 
-def compile_min(compiler: RuleCompiler, form: MinForm) -> tuple[Rule, ...]:
-    """The least of an attribute of the children."""
-    return _of_attribute(compiler, form, "min", form.min)
-
-
-def compile_max(compiler: RuleCompiler, form: MaxForm) -> tuple[Rule, ...]:
-    """The greatest of an attribute of the children."""
-    return _of_attribute(compiler, form, "max", form.max)
-
-
-def _of_attribute(compiler: RuleCompiler, form: GroupForm, function: Function, text: str) -> tuple[Rule, ...]:
-    ref = compiler.resolve(text, compiler.at(function), attribute=True)
-    return () if ref is None else _compiled(compiler, form, function, ref.entity, of=ref.path)
-
-
-def _compiled(
+def _compile(
     compiler: RuleCompiler,
     form: GroupForm,
     function: Function,
@@ -162,8 +151,8 @@ def _compiled(
 ) -> tuple[Rule, ...]:
     into, per = compiler.into(form.into), compiler.option_path(form.per, "per")
     shards = form.shards if isinstance(form, ShardedForm) else 1
-    _options(compiler, form, function, shards)
-    table = _ledger_table(compiler, form) if form.mode == "ledger" else None
+    _check_options(compiler, form, function, shards)
+    table = _ledger_table(compiler, form, function) if form.mode == "ledger" else None
     if child is None or into is None:
         return ()
     where, link = compiler.own_where(form.where, child), compiler.link(form.link, into.entity, child)
@@ -178,20 +167,16 @@ def _compiled(
         return ()
     if find is None:
         return rules
-    return *rules, *compiler.when_parent_goes(rules[0], link, find, where=where, on_delete=form.on_delete, child=child)
+    return *rules, *parent_rule(compiler, rules[0], link, find, where=where, on_delete=form.on_delete, child=child)
 
 
-def _options(compiler: RuleCompiler, form: GroupForm, function: Function, shards: int) -> None:
-    """Options that mean nothing in the mode that was chosen."""
-    recount = form.mode == "recount"
+def _check_options(compiler: RuleCompiler, form: GroupForm, function: Function, shards: int) -> None:
+    """Report options that mean nothing in the mode chosen."""
+    recount, drop = form.mode == "recount", "remove it, or drop mode: recount"
     if recount and form.ledger is not None:
-        compiler.add(
-            "SR120", compiler.at_key("ledger"), "a recount keeps no ledger", "remove it, or drop mode: recount"
-        )
+        compiler.add("SR120", compiler.at_key("ledger"), "a recount keeps no ledger", drop)
     if recount and shards > 1:
-        compiler.add(
-            "SR120", compiler.at_key("shards"), "a recount keeps no totals to shard", "remove it, or drop mode: recount"
-        )
+        compiler.add("SR120", compiler.at_key("shards"), "a recount keeps no totals to shard", drop)
     if not recount and form.via is not None and form.on_delete == "keep":
         message = "nothing is listed here: each child's record says what it counts for"
         compiler.add("SR120", compiler.at_key("via"), message, "remove it, or say on_delete")
@@ -236,28 +221,26 @@ def _recounted(compiler: RuleCompiler, form: GroupForm, group: Group) -> tuple[R
 
 
 def _base_listing(compiler: RuleCompiler, form: GroupForm, group: Group) -> Find | None:
-    """How the base table lists the children of a parent."""
+    """The Query of the base table for the children of a parent."""
     child, parent = group.child, group.into.entity
     found = [way for way in links.ways(parent, child, group.link) if way.find.index is None]
     if form.via is not None:
         message = f"index {form.via!r} would be listed: it lags behind the records that ask for a recount"
-        compiler.add("SR206", compiler.at("via"), message)
+        compiler.add("SR206", "via", message)
         return None
     if not found:
         known = ", ".join(f"{{{ref.field}}}" for _, ref in group.link) or "nothing"
         message = f"the key of table {child.table.name!r} does not list the items of {child.name!r} by {known}"
-        compiler.add("SR206", compiler.at("mode"), message)
+        compiler.add("SR206", "mode", message)
         return None
     return found[0].find
 
 
 # ---------------------------------------------------------------- by ledger
-def _ledger_table(compiler: RuleCompiler, form: GroupForm) -> Table | None:
-    """The table of the books: one of its own, with a key of two strings."""
+def _ledger_table(compiler: RuleCompiler, form: GroupForm, function: Function) -> Table | None:
+    """The table for the books: one of its own, with a key of two strings."""
     name, tables = form.ledger or DEFAULT_LEDGER, compiler.known.tables
-    location = (
-        compiler.at("ledger") if form.ledger else compiler.at_key(next(iter(form.model_fields_set & {*FUNCTIONS})))
-    )
+    location = compiler.at("ledger") if form.ledger else compiler.at_key(function)
     if name in compiler.known.broken_tables:
         compiler.sound = False
         return None
@@ -283,16 +266,16 @@ def _ledger_table(compiler: RuleCompiler, form: GroupForm) -> Table | None:
 
 
 def _booked(compiler: RuleCompiler, group: Group, table: Table | None) -> tuple[Rule, ...]:
-    """The rule that keeps the books, and the rule that copies what they come to."""
+    """The rule that keeps the books, and the rule that copies their result to the parent."""
     for entity in dict.fromkeys((group.child, group.into.entity)):
         if not supported(entity):
-            compiler.add("SR213", compiler.at("into"), f"the key of {entity.name!r} has a binary attribute")
+            compiler.add("SR213", "into", f"the key of {entity.name!r} has a binary attribute")
     if table is None or not compiler.sound:
         return ()
-    try:
-        books = ledger_of(compiler.name, group.child, group.into.entity, table, group.shards)
-    except UserError as error:
-        compiler.add("SR213", compiler.at("into"), str(error))
+    books = compiler.parse(
+        "SR213", "into", ledger_of, compiler.name, group.child, group.into.entity, table, group.shards
+    )
+    if books is None:
         return ()
     return _ranked(compiler, group, books) if group.function in ("min", "max") else _tallied(compiler, group, books)
 
@@ -352,9 +335,18 @@ def _ranked(compiler: RuleCompiler, group: Group, books: Ledger) -> tuple[Rule, 
     return ends, rank
 
 
-FUNCTIONS: dict[str, Callable[[RuleCompiler, Any], tuple[Rule, ...]]] = {
-    "count": compile_count,
-    "sum": compile_sum,
-    "min": compile_min,
-    "max": compile_max,
-}
+OF_AN_ATTRIBUTE: dict[Function, type[GroupForm]] = {"sum": SumForm, "min": MinForm, "max": MaxForm}
+KINDS = (
+    Kind(
+        "count",
+        CountForm,
+        _compile_count,
+        sentence="count ENTITY into ENTITY.ATTRIBUTE",
+        example="count order into user.orders",
+        meant={"weights.*": "name the attribute first: weights: {{attribute: {{{key}: {}}}}}"},
+    ),
+    *(
+        Kind(name, form, partial(_compile_function, name), sentence=f"{name} ENTITY.ATTRIBUTE into ENTITY.ATTRIBUTE")
+        for name, form in OF_AN_ATTRIBUTE.items()
+    ),
+)

@@ -1,32 +1,20 @@
-"""derive and path, compiled: attributes of an item by itself, and by its parent of the same kind.
-
-A parent is named by the last field of the key; the fields before it are shared within a hierarchy.
-"""
+"""Rules of kind `derive`: an attribute computed from the item it is on."""
 
 from __future__ import annotations
 
-from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Discriminator, Field, Tag, WithJsonSchema
+from pydantic import Field, Tag, WithJsonSchema
 
 from sync_rules.language.compiler import RuleCompiler
-from sync_rules.language.kinds.options import Model
-from sync_rules.model.errors import UserError
+from sync_rules.language.kinds.kind import Kind
+from sync_rules.language.kinds.options import Model, by_type, plain_number
 from sync_rules.rules.formula import Formula, joined_formula, parse_formula
 from sync_rules.rules.kinds.derive import DeriveRule
 
-CELL_FORMS: dict[type[Any], str] = {int: "form:number", float: "form:fraction", str: "form:text"}
-
-
-def cell_form(value: Any) -> str | None:
-    """Which form a value in a table of a formula is written in."""
-    return CELL_FORMS.get(type(value))
-
-
 Cell = Annotated[
     Annotated[int, Tag("form:number")] | Annotated[float, Tag("form:fraction")] | Annotated[str, Tag("form:text")],
-    Discriminator(cell_form),
+    by_type({int: "form:number", float: "form:fraction", str: "form:text"}, "text or a number"),
     WithJsonSchema({"type": ["number", "string"]}),
 ]
 
@@ -54,10 +42,8 @@ class DeriveForm(Model):
     )
 
 
-# ---------------------------------------------------------------- derive
-def compile_derive(compiler: RuleCompiler, form: DeriveForm) -> tuple[DeriveRule, ...]:
-    """The compiled rule; none, with everything reported, when something is wrong with it."""
-    ref = compiler.resolve(form.derive, compiler.at("derive"), attribute=True)
+def _compile(compiler: RuleCompiler, form: DeriveForm) -> tuple[DeriveRule, ...]:
+    ref = compiler.resolve(form.derive, "derive", attribute=True)
     formula = _formula(compiler, form)
     if ref is None or formula is None or not compiler.sound:
         return ()
@@ -71,32 +57,25 @@ def _formula(compiler: RuleCompiler, form: DeriveForm) -> Formula | None:
         compiler.add("SR103", compiler.at_key("derive"), "'as' is missing", cure)
         return None
     if form.formula is not None and form.join is not None:
-        compiler.add(
-            "SR120", compiler.at_key("join"), "`as` and `join` are two ways to say one thing", "keep one of them"
-        )
+        message = "`as` and `join` are two ways to say one thing"
+        compiler.add("SR120", compiler.at_key("join"), message, "keep one of them")
         return None
-    for option, given in (("separator", form.separator), ("map", form.tables or None)):
-        if given is not None and (form.join is None) == (option == "separator"):
-            goes_with = "join" if option == "separator" else "as"
-            compiler.add("SR120", compiler.at_key(option), f"`{option}` goes with `{goes_with}`", "remove it")
-    try:
-        if form.join is not None:
-            return joined_formula(tuple(form.join), " " if form.separator is None else form.separator)
-        tables = {
-            name: {text: str(value) if isinstance(value, str) else plain_number(value) for text, value in rows.items()}
-            for name, rows in form.tables.items()
-        }
-        formula = parse_formula(form.formula or "", tables)
-    except UserError as error:
-        compiler.add("SR117", compiler.at("join" if form.join is not None else "as"), str(error))
-        return None
-    for name in tables.keys() - formula.tables.keys():
-        compiler.add(
-            "SR117", compiler.at_key("map", name), f"no field of {form.formula!r} goes through the table {name!r}"
-        )
+    if form.separator is not None and form.join is None:
+        compiler.add("SR120", compiler.at_key("separator"), "`separator` goes with `join`", "remove it")
+    if form.tables and form.join is not None:
+        compiler.add("SR120", compiler.at_key("map"), "`map` goes with `as`", "remove it")
+    if form.join is not None:
+        separator = " " if form.separator is None else form.separator
+        return compiler.parse("SR117", "join", joined_formula, tuple(form.join), separator)
+    tables = {
+        name: {text: str(value) if isinstance(value, str) else plain_number(value) for text, value in rows.items()}
+        for name, rows in form.tables.items()
+    }
+    formula = compiler.parse("SR117", "as", parse_formula, form.formula or "", tables)
+    for name in tables.keys() - formula.tables.keys() if formula is not None else ():
+        message = f"no field of {form.formula!r} goes through the table {name!r}"
+        compiler.add("SR117", compiler.at_key("map", name), message)
     return formula
 
 
-def plain_number(number: float) -> str:
-    """A number of the file without an exponent: 0.1 as it is written there, and not as a machine holds it."""
-    return format(Decimal(repr(number)), "f")
+KIND = Kind("derive", DeriveForm, _compile)

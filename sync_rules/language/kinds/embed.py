@@ -1,20 +1,16 @@
-"""embed and collect, compiled: what is made of many items on the one that they point to.
-
-What is kept of an item must name it again: an entry its child, an element its edge.
-"""
+"""Rules of kind `embed`: children as a map or a list inside their parent."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field, Tag
 
 from sync_rules.language import links
 from sync_rules.language.compiler import RuleCompiler
-from sync_rules.language.kinds.collect import _braced, _has_texts
+from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import (
-    ATTRIBUTES_FORMS,
     LinkOption,
     Model,
     Names,
@@ -23,40 +19,30 @@ from sync_rules.language.kinds.options import (
     Renames,
     Settle,
     Via,
+    braced,
+    by_type,
+    parent_rule,
+    require_text,
 )
 from sync_rules.model.entities import Entity
-from sync_rules.model.errors import UserError
 from sync_rules.model.lookups import Link
 from sync_rules.model.templates import Template, parse_template
 from sync_rules.model.values import Path, show_path
 from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.rule import Rule
 
-EMBED_ITEMS_MAX = 10_000
-
-
-SIZE_FORMS: dict[type[Any], str] = {int: "form:number", str: "form:size"}
-
-
-def fields_form(value: Any) -> str | None:
-    """Which form `fields` is written in."""
-    return None if isinstance(value, str) else ATTRIBUTES_FORMS.get(type(value))
-
-
-def size_form(value: Any) -> str | None:
-    """Which form a size in bytes is written in."""
-    return SIZE_FORMS.get(type(value))
-
+EMBED_ITEMS_MAX: Final = 10_000
+ITEM_MAX_BYTES: Final = 400 * 1024
+UNITS: Final = {"B": 1, "KB": 1024}
 
 Chosen = Annotated[
-    Annotated[Names, Tag("form:several")] | Annotated[Renames, Tag("form:renamed")], Discriminator(fields_form)
+    Annotated[Names, Tag("form:several")] | Annotated[Renames, Tag("form:renamed")],
+    by_type({list: "form:several", dict: "form:renamed"}, "a list of attributes, or a map from attribute to new name"),
 ]
-
-
 Size = Annotated[
     Annotated[int, Field(ge=1), Tag("form:number")]
     | Annotated[str, Field(pattern=r"^[1-9][0-9]* ?(B|KB)$"), Tag("form:size")],
-    Discriminator(size_form),
+    by_type({int: "form:number", str: "form:size"}, "a size such as 100KB"),
 ]
 
 
@@ -105,13 +91,7 @@ class EmbedForm(Model):
     settle_seconds: Settle = 60
 
 
-UNITS = {"B": 1, "KB": 1024}
-ITEM_MAX_BYTES = 400 * 1024
-
-
-# ---------------------------------------------------------------- embed
-def compile_embed(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
-    """The rule, and the one beside it for parents that are deleted; none when something is wrong."""
+def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
     child, into = compiler.entity(form.embed, "embed"), compiler.into(form.into)
     max_items, max_bytes = _limits(compiler, form)
     order = _order(compiler, form)
@@ -119,7 +99,7 @@ def compile_embed(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
     for _, name in fields or ():
         if len(name) > 1:
             message = f"{show_path(name)!r} is inside a map: an entry is flat"
-            compiler.add("SR120", compiler.at("fields"), message, f"give it a name of its own: {name[-1]}")
+            compiler.add("SR120", "fields", message, f"give it a name of its own: {name[-1]}")
     if child is None or into is None:
         return ()
     where = compiler.own_where(form.where, child)
@@ -129,7 +109,7 @@ def compile_embed(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
     find = None if link is None else compiler.find(link, into.entity, child, form.via, "into", choose=choose)
     if form.form == "list" and find is not None and find.index:
         message = f"the children are listed through index {find.index!r}, which does not show the newest of them yet"
-        compiler.add("SR215", compiler.at("as"), message)
+        compiler.add("SR215", "as", message)
     if not compiler.sound or link is None or find is None or by is None:
         return ()
     rule = EmbedRule(
@@ -149,11 +129,11 @@ def compile_embed(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
         max_bytes=max_bytes,
         on_overflow=form.on_overflow,
     )
-    return rule, *compiler.when_parent_goes(rule, link, find, where=where, on_delete=form.on_delete)
+    return rule, *parent_rule(compiler, rule, link, find, where=where, on_delete=form.on_delete)
 
 
 def _limits(compiler: RuleCompiler, form: EmbedForm) -> tuple[int | None, int | None]:
-    """How many entries and bytes there may be."""
+    """The most entries and the most bytes."""
     items, size = (form.limit.items, form.limit.bytes) if form.limit else (None, None)
     if items is None and size is None:
         location = compiler.at("limit") if form.limit else compiler.at_key("embed")
@@ -168,38 +148,37 @@ def _limits(compiler: RuleCompiler, form: EmbedForm) -> tuple[int | None, int | 
 
 def _order(compiler: RuleCompiler, form: EmbedForm) -> tuple[Path, bool] | None:
     if form.order is not None:
-        path = compiler.path(form.order.removeprefix("-"), compiler.at("order"))
+        path = compiler.path(form.order.removeprefix("-"), "order")
         return None if path is None else (path, form.order.startswith("-"))
     if form.form == "list":
-        compiler.add("SR413", compiler.at("as"), "the list has no order: it is sorted by what `by` makes of each child")
+        compiler.add("SR413", "as", "the list has no order: it is sorted by what `by` makes of each child")
     elif form.on_overflow == "oldest":
-        compiler.add(
-            "SR413", compiler.at("on_overflow"), "there is no order: `oldest` goes by what `by` makes of each child"
-        )
+        compiler.add("SR413", "on_overflow", "there is no order: `oldest` goes by what `by` makes of each child")
     return None
 
 
 def _base_first(found: list[links.Way], via: str | None) -> links.Way | None:
-    """How the entries of a list are found: by their own table, if its key lists them at all."""
+    """Choose the Query for a list: that of the children's own table, if its key lists them at all."""
     base = [way for way in found if way.find.index is None]
     return links.closest(base if base and via is None else found, via)
 
 
 def _by(compiler: RuleCompiler, text: str | None, child: Entity, link: Link) -> Template | None:
-    """What an entry is called: it must tell a child from its siblings."""
+    """The template of an entry's name, which must tell a child from its siblings."""
     known = {ref.field for _, ref in link}
     own = [field for field in child.identity if field not in known]
-    if text is None:
-        text = "#".join(f"{{{field}}}" for field in own) or child.name
-    try:
-        by = parse_template(text)
-    except UserError as error:
-        compiler.add("SR109", compiler.at("by"), str(error))
+    named = "#".join(f"{{{field}}}" for field in own)
+    text = named or child.name if text is None else text
+    by = compiler.parse("SR109", "by", parse_template, text)
+    if by is None:
         return None
-    _has_texts(compiler, child, by.fields, "by")
+    require_text(compiler, child, by.fields, "by")
     missing = [field for field in own if field not in by.fields]
     if missing:
-        message = f"{text!r} does not hold {_braced(missing)}: two children could have one entry"
-        compiler.add("SR208", compiler.at("by"), message, f"by: {'#'.join(f'{{{field}}}' for field in own)!r}")
+        message = f"{text!r} does not hold {braced(missing)}: two children could have one entry"
+        compiler.add("SR208", "by", message, f"by: {named!r}")
         return None
     return by
+
+
+KIND = Kind("embed", EmbedForm, _compile, meant={"limit": "limit: {{items: {}}}"})

@@ -1,35 +1,32 @@
-"""mirror, compiled: which fields of a source make the key of its mirror.
+"""Rules of kind `mirror`: a second item for each item, under another key.
 
-What fills the mirror's key are fields of the source of the same name, or those that `link` or `each`
-say instead.
+The fields of the mirror's key come from the source's fields of the same names, or of those that `link` or `each` give.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Field, Tag
 
 from sync_rules.language import links
 from sync_rules.language.compiler import RuleCompiler
-from sync_rules.language.kinds.options import ATTRIBUTES_FORMS, Model, Names, OwnWhere, Renames
+from sync_rules.language.kinds.kind import Kind
+from sync_rules.language.kinds.options import Model, Names, OwnWhere, Renames, by_type
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Path, overlaps, show_path
 from sync_rules.rules.kinds.mirror import MirrorRule
 
-
-def attributes_form(value: Any) -> str | None:
-    """Which form `attributes` is written in."""
-    return ATTRIBUTES_FORMS.get(type(value))
-
-
 Mirrored = Annotated[
     Annotated[Literal["all"], Tag("form:word")]
     | Annotated[Names, Tag("form:several")]
     | Annotated[Renames, Tag("form:renamed")],
-    Discriminator(attributes_form),
+    by_type(
+        {str: "form:word", list: "form:several", dict: "form:renamed"},
+        "all, a list of attributes, or a map from attribute to new name",
+    ),
 ]
 
 
@@ -57,18 +54,17 @@ class MirrorForm(Model):
     where: OwnWhere = None
 
 
-def compile_mirror(compiler: RuleCompiler, form: MirrorForm) -> tuple[MirrorRule, ...]:
-    """The compiled rule; none, with everything reported, when something is wrong with it."""
+def _compile(compiler: RuleCompiler, form: MirrorForm) -> tuple[MirrorRule, ...]:
     source, target = compiler.entity(form.mirror, "mirror"), compiler.entity(form.into, "into")
     given = [] if form.attributes is None or form.attributes == "all" else form.attributes
     attributes = compiler.renamed(given, "attributes") if not isinstance(given, str) else ()
     if source is None or target is None:
         return ()
     if source is target:
-        compiler.add("SR310", compiler.at("into"), f"{source.name!r} would be mirrored into itself")
+        compiler.add("SR310", "into", f"{source.name!r} would be mirrored into itself")
     if not target.identity:
         message = f"{target.name!r} has one fixed key: all items of {source.name!r} would be mirrored into one"
-        compiler.add("SR209", compiler.at("into"), message)
+        compiler.add("SR209", "into", message)
     each = _each(compiler, form, target)
     fields = _fields(compiler, form, source, target)
     where = compiler.own_where(form.where, source)
@@ -88,7 +84,7 @@ def compile_mirror(compiler: RuleCompiler, form: MirrorForm) -> tuple[MirrorRule
 
 
 def _keeps_its_own(compiler: RuleCompiler, rule: MirrorRule) -> None:
-    """No attribute takes the place of what says whose a mirror is, or of what is built for an index."""
+    """Report attributes that would overwrite the fields that name the source, or an index key."""
     owner = {ref.path: field for field, ref in rule.names}
     for path, to in rule.attributes or ():
         what, location = f"{rule.target.name}.{show_path(to)}", compiler.at("attributes")
@@ -102,7 +98,7 @@ def _keeps_its_own(compiler: RuleCompiler, rule: MirrorRule) -> None:
 
 
 def _each(compiler: RuleCompiler, form: MirrorForm, target: Entity) -> tuple[str, Path] | None:
-    """The field that the elements of a list or set fill."""
+    """The field of the mirror's key that an element fills, and the path of the list or set."""
     for field, text in (form.each or {}).items():
         path = compiler.path(text, compiler.at("each", field))
         if field not in target.identity:
@@ -116,7 +112,7 @@ def _each(compiler: RuleCompiler, form: MirrorForm, target: Entity) -> tuple[str
 
 
 def _fields(compiler: RuleCompiler, form: MirrorForm, source: Entity, target: Entity) -> Link | None:
-    """Every field of the mirror's key templates, those of index keys too, and what `link` names beside them."""
+    """Every field of the mirror's key templates, index keys included, and those `link` adds, with their sources."""
     bound = dict.fromkeys(field for template in target.templates.values() for field in template.fields)
     named = [field for field in (*target.identity, *bound) if field not in (form.each or {})]
     sound = True
@@ -134,3 +130,14 @@ def _fields(compiler: RuleCompiler, form: MirrorForm, source: Entity, target: En
     )
     identity = tuple(pair for pair in fields if pair[0] in target.identity)
     return fields if compiler.link_matches(target, source, identity) else None
+
+
+KIND = Kind(
+    "mirror",
+    MirrorForm,
+    _compile,
+    sentence="mirror ENTITY into ENTITY",
+    example="mirror user into user_by_email",
+    missing={"into": "name the entity of the mirrored items: into: user_by_email"},
+    meant={"each": "name the mirror's field: each: {{field: {}}}"},
+)

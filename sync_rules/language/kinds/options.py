@@ -1,28 +1,38 @@
-"""The shape of a rule as written, one pydantic model per kind, told apart by the word that names the kind.
-
-Law: shape only, as in `schema`. A kind has the options that mean something for it and no others; what each does is said
-here once, and editors show it.
-"""
+"""What several kinds share: types of options, with the descriptions that editors show, and steps of compilers."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field
 
+from sync_rules.language import links
+from sync_rules.language.compiler import RuleCompiler
+from sync_rules.model.entities import Entity
 from sync_rules.model.limits import DELAY_MAX_SECONDS
+from sync_rules.model.lookups import Find, Link
+from sync_rules.model.where import Where
+from sync_rules.rules.kinds.copy import CopyRule
+from sync_rules.rules.rule import Rule
 
-SHARDS_MAX = 1000
-
-ATTRIBUTES_FORMS: dict[type[Any], str] = {str: "form:word", list: "form:several", dict: "form:renamed"}
+SHARDS_MAX: Final = 1000
+NO_FORM: Final = "no_form"  # pydantic's type of the error for a value that is in none of several forms
 
 
 class Model(BaseModel):
-    """Strict: a number is not text, and a key nobody knows is a mistake."""
+    """Strict: a number is not text, and an unknown key is a mistake."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+def by_type(forms: Mapping[type[Any], str], expected: str) -> Discriminator:
+    """Tell the forms of an option apart by the type of the value; `expected` is said of a value of another type."""
+    return Discriminator(lambda value: forms.get(type(value)), custom_error_type=NO_FORM, custom_error_message=expected)
+
+
+# ---------------------------------------------------------------- options
 Names = Annotated[list[str], Field(min_length=1)]
 Renames = Annotated[dict[str, str], Field(min_length=1)]
 LinkOption = Annotated[
@@ -46,12 +56,55 @@ OwnWhere = Annotated[
     str | None,
     Field(description="JMESPath over the source item's own fields: which items count.", examples=["status == 'OPEN'"]),
 ]
-
-
 Via = Annotated[str | None, Field(description="The index of their table by which the items of one parent are listed.")]
-
-
 OnDelete = Annotated[
     Literal["keep", "delete", "restrict"],
     Field(description="When the parent is deleted: keep its items, delete them, or report that there still are some."),
 ]
+
+
+# ---------------------------------------------------------------- steps of compilers
+def parent_rule(
+    compiler: RuleCompiler,
+    rule: Rule,
+    link: Link,
+    find: Find,
+    *,
+    where: Where | None,
+    on_delete: Literal["keep", "delete", "restrict"],
+    child: Entity | None = None,
+) -> tuple[CopyRule, ...]:
+    """The rule beside `rule` that deletes or reports the items of a deleted parent; none for `keep`."""
+    if on_delete == "keep":
+        return ()
+    beside = CopyRule(
+        name=f"{compiler.name}.parent",
+        source=rule.target,
+        target=child or rule.source,
+        find=find,
+        settle_seconds=rule.settle_seconds,
+        link=link,
+        where=where,
+        on_delete=on_delete,
+        mapping=(),
+    )
+    return (beside,)
+
+
+def require_text(compiler: RuleCompiler, entity: Entity, fields: Iterable[str], option: str) -> None:
+    """Report the fields that are binary, where a name is made of their texts."""
+    attributes = (*entity.table.key, *(a for index in entity.table.indexes for a in index.attributes))
+    binary = {name for a in attributes if a.type == "B" for name in (a.name, *links.template_of(entity, a).fields)}
+    found = [field for field in fields if field in binary]
+    if found:
+        compiler.add("SR216", option, f"{braced(found)} of {entity.name!r} is binary")
+
+
+def braced(fields: Iterable[str]) -> str:
+    """Fields as templates hold them."""
+    return ", ".join(f"{{{field}}}" for field in fields)
+
+
+def plain_number(number: float) -> str:
+    """A number of the file without an exponent: 0.1 as written, not as a machine holds it."""
+    return format(Decimal(repr(number)), "f")

@@ -1,4 +1,7 @@
-"""Rules of kind `path`: their form in YAML and their compiler."""
+"""Rules of kind `path`: the way from the root of a hierarchy to each of its items.
+
+The last field of a key names the item; the fields before it are shared within a hierarchy.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from pydantic import Field
 
 from sync_rules.language import links
 from sync_rules.language.compiler import RuleCompiler
+from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Model, Settle, Shards
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Find, Link
-from sync_rules.model.values import Path
 from sync_rules.rules.kinds.path import TreeRule
 
 
@@ -40,17 +43,15 @@ class PathForm(Model):
     settle_seconds: Settle = 60
 
 
-# ---------------------------------------------------------------- path
-def compile_path(compiler: RuleCompiler, form: PathForm) -> tuple[TreeRule, ...]:
-    """The compiled rule; none, with everything reported, when something is wrong with it."""
-    ref = compiler.resolve(form.path, compiler.at("path"), attribute=True)
+def _compile(compiler: RuleCompiler, form: PathForm) -> tuple[TreeRule, ...]:
+    ref = compiler.resolve(form.path, "path", attribute=True)
     graph, depth = compiler.option_path(form.graph, "graph"), compiler.option_path(form.depth, "depth")
-    carried = [compiler.path(text, compiler.at("carry", index)) for index, text in enumerate(form.carry or ())]
+    carried = compiler.paths(form.carry, "carry")
     if form.graph is None and form.shards > 1:
         compiler.add(
             "SR120", compiler.at("shards"), "shards are numbered in `graph`, which is not given", "graph: GraphId"
         )
-    parent = compiler.path(form.parent, compiler.at("parent"))
+    parent = compiler.path(form.parent, "parent")
     if ref is None or parent is None:
         return ()
     link = _link_to_parent(compiler, form, ref.entity)
@@ -70,17 +71,17 @@ def compile_path(compiler: RuleCompiler, form: PathForm) -> tuple[TreeRule, ...]
         own=ref.entity.ref(ref.entity.identity[-1]),
         graph=graph,
         depth=depth,
-        carry=tuple(_there(carried)),
+        carry=carried,
         shards=form.shards,
     )
     return (rule,)
 
 
 def _link_to_parent(compiler: RuleCompiler, form: PathForm, entity: Entity) -> Link | None:
-    """The last field of the key is read from `parent`, the others are the item's own."""
+    """The link to the parent: the last field of its key is in `parent`, the others are the item's own."""
     if not entity.identity:
         message = f"all items of {entity.name!r} have one fixed key: there is no parent among them"
-        compiler.add("SR214", compiler.at("path"), message)
+        compiler.add("SR214", "path", message)
         return None
     *shared, parent = links.infer_link(entity, entity, {entity.identity[-1]: form.parent})
     if parent[1].path[0] in {attribute.name for attribute in entity.table.key}:
@@ -93,7 +94,7 @@ def _link_to_parent(compiler: RuleCompiler, form: PathForm, entity: Entity) -> L
 
 
 def _find_children(compiler: RuleCompiler, form: PathForm, entity: Entity, link: Link) -> Find | None:
-    """How the children of one parent are listed, and not all the items with which it shares the rest of its key."""
+    """The Query for the children of one parent: one that holds the parent's id, not only the rest of its key."""
     parent = link[0][1].field
 
     def choose(found: list[links.Way], via: str | None) -> links.Way | None:
@@ -102,5 +103,4 @@ def _find_children(compiler: RuleCompiler, form: PathForm, entity: Entity, link:
     return compiler.find(link, entity, entity, form.via, "parent", choose=choose)
 
 
-def _there(paths: list[Path | None]) -> list[Path]:
-    return [path for path in paths if path is not None]
+KIND = Kind("path", PathForm, _compile, missing={"parent": "name the attribute with the parent's id: parent: ParentId"})

@@ -4,8 +4,8 @@ import json
 from itertools import combinations
 
 from sync_rules.cli import main
-from sync_rules.language.kinds.registry import FORMS
-from sync_rules.language.schema import FileForm
+from sync_rules.language.kinds.registry import KINDS
+from sync_rules.language.schema import FileForm, json_schema
 
 
 def keys(schema):
@@ -25,17 +25,17 @@ def test_schema_is_made_from_the_models(capsys):
     schema = json.loads(capsys.readouterr().out)
     assert schema["required"] == list(FileForm.model_fields)
     described = {name: "description" in body for name, body in keys(schema)}
-    assert {"tables", "entities", "rules", "into", "where", "settle_seconds", "partition", *FORMS} <= described.keys()
+    assert {"tables", "entities", "rules", "into", "where", "settle_seconds", "partition", *KINDS} <= described.keys()
     assert [name for name, has in described.items() if not has] == []
 
 
 def test_schema_has_one_form_for_each_kind():
     """An editor tells the forms apart by the one key that only this kind has, and that it must have."""
-    schema = FileForm.model_json_schema(by_alias=True)
+    schema = json_schema()
     entries = next(iter(schema["properties"]["rules"]["patternProperties"].values()))["oneOf"]
     forms = [schema["$defs"][entry["$ref"].rpartition("/")[2]] for entry in entries if "$ref" in entry]
-    assert [set(form["properties"]) & FORMS.keys() for form in forms] == [{kind} for kind in FORMS]
-    assert all(kind in form["required"] for kind, form in zip(FORMS, forms, strict=True))
+    assert [set(form["properties"]) & KINDS.keys() for form in forms] == [{kind} for kind in KINDS]
+    assert all(kind in form["required"] for kind, form in zip(KINDS, forms, strict=True))
     assert not any(form["additionalProperties"] for form in forms)
 
 
@@ -60,7 +60,7 @@ def test_schema_takes_each_value_for_one_form_at_most():
     """Forms among which an editor must find exactly one differ by type (an integer is a number) or by what they must
     have, so that no good value fits two of them: a weight of 3, a rank of 500.
     """
-    schema = FileForm.model_json_schema(by_alias=True)
+    schema = json_schema()
     found = alternatives(schema)
     assert len(found) > 3
     for forms in found:

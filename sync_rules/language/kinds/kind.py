@@ -1,0 +1,31 @@
+"""A kind of rule, as the rules file knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sync_rules.language.compiler import RuleCompiler
+from sync_rules.language.kinds.options import Model
+from sync_rules.rules.rule import Rule
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """One kind of rule. A kind works as soon as it is in `registry.KINDS`.
+
+    `name` is the key that tells its rules apart, and required in its `form`. `compile` returns the compiled rules: the
+    one of the rule's name first, those beside it named NAME.part; none after an error was reported.
+    """
+
+    name: str
+    form: type[Model]
+    compile: Callable[[RuleCompiler, Any], tuple[Rule, ...]]
+    sentence: str = ""  # the short form, such as "count ENTITY into ENTITY.ATTRIBUTE"; empty: there is none
+    example: str = ""  # a sentence for the JSON Schema
+    several: bool = False  # whether a sentence may name several sources, separated by commas
+    missing: Mapping[str, str] = field(default_factory=dict)  # by option: the cure when it is missing
+    meant: Mapping[str, str] = field(
+        default_factory=dict
+    )  # by option: the cure when a single value, put in for {}, stands for a map
