@@ -18,7 +18,7 @@ from sync_rules.pipeline.handover import chunk_message, hand_over, inline_max_it
 from sync_rules.pipeline.listings import Listing, failed, list_page, told
 from sync_rules.pipeline.messages import Message, PullMessage
 from sync_rules.pipeline.parts import PartLook, message_of, settle
-from sync_rules.pipeline.reconcile import fix
+from sync_rules.pipeline.reconcile import reconcile
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Later, Work
 from sync_rules.pipeline.sources import Target, read_all
@@ -55,7 +55,7 @@ def _pull_some(pulls: Sequence[Pull], bounds: Bounds) -> Work[Report]:
             report.fail(Target(one.key, {}, one.rules), str(image))
         elif image is not None:
             targets.append(Target(one.key, image, one.rules, attempt=one.attempt, members=one.members))
-    report.add((yield from fix(targets, bounds)))
+    report.add((yield from reconcile(targets, bounds)))
     present = {target.key: target for target in targets}
     for one in pulls:
         if one.settles and one.key in present:
@@ -212,7 +212,7 @@ def _look(looks: Mapping[ItemKey, Look], bounds: Bounds) -> Work[Report]:
         for listing in look.asked:
             for part in parts_listed(listing.push, key, look.image):
                 parts.setdefault(part, {})[id(listing)] = listing
-    report = yield from fix(targets, bounds)
+    report = yield from reconcile(targets, bounds)
     _tell(report, ((key, key, look.asked) for key, look in looks.items()), PullMessage)
     some = yield from settle([PartLook(part) for part in parts], bounds)
     _tell(some, ((part.target, part, asked.values()) for part, asked in parts.items()), message_of)

@@ -32,16 +32,16 @@ from sync_rules.pipeline.sources import Sources, Target, read_sources, rounds_of
 from sync_rules.rules.rule import Blocked, TargetRule
 
 
-def fix(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
+def reconcile(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
     """Bring targets, whose images are at hand, in line with their sources. The images must be older than this call."""
     report = Report()
     for some in rounds_of(targets, bounds.limits):
-        report.add((yield from _fix(some, bounds)))
+        report.add((yield from _reconcile_round(some, bounds)))
     yield from ask_again(report)
     return report
 
 
-def _fix(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
+def _reconcile_round(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
     report = Report()
     waiting: Sequence[Target] = targets
     for _ in range(bounds.limits.source_reads_max_tries):
@@ -180,7 +180,7 @@ def _rejected(intent: Intent, result: Result, bounds: Bounds, report: Report) ->
         yield from _park(intent.target, intent.rules, Blocked(result.reason), bounds, report)
         return
     for rule in intent.rules:
-        report.add((yield from _fix([intent.target.only([rule])], bounds)))
+        report.add((yield from _reconcile_round([intent.target.only([rule])], bounds)))
 
 
 def _park(target: Target, rules: Iterable[TargetRule], blocked: Blocked, bounds: Bounds, report: Report) -> Work[None]:
