@@ -37,7 +37,7 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.fanout import pull
-from sync_rules.pipeline.parts import PartLook, settle
+from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.requests import Read, Request, Scan, Work, World, run_work
 from sync_rules.pipeline.tasks import pull_of
 from sync_rules.rules.order import Step, cascade, swept_tables
@@ -60,7 +60,7 @@ def repair(drifted: Sequence[Difference], rules: Rules) -> Work[frozenset[Subjec
         if (again := pull_of(key, rules)) is not None
     ]
     report = yield from pull(pulls, Bounds())
-    report.add((yield from settle([PartLook(one.part) for one in mendable if one.part is not None], Bounds())))
+    report.add((yield from reconcile_parts([PartLook(one.part) for one in mendable if one.part is not None], Bounds())))
     after = yield from look_again(mendable, rules)
     before = {one.subject: one for one in mendable}
     left = {one.subject for one in drifted if not one.mendable}

@@ -19,7 +19,7 @@ from sync_rules.pipeline.effects import take_effect
 from sync_rules.pipeline.fanout import look_at, pull, push
 from sync_rules.pipeline.handover import spread
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PullMessage
-from sync_rules.pipeline.parts import settle
+from sync_rules.pipeline.parts import reconcile_parts
 from sync_rules.pipeline.records import changes_of, read_event
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Host, Remembering, Work, World, run_work
@@ -38,7 +38,7 @@ def process(changes: Sequence[Change], rules: Rules, bounds: Bounds) -> Work[Rep
     plan = plan_batch(changes, rules)
     report = yield from pull(plan.pulls, bounds)
     report.add((yield from push(plan.pushes, rules, bounds)))
-    report.add((yield from settle(plan.parts, bounds)))
+    report.add((yield from reconcile_parts(plan.parts, bounds)))
     report.failed, failed = {}, report.failed
     for work, unfinished in failed.items():
         for origin in plan.origins[work]:
@@ -59,7 +59,7 @@ def process_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Repo
             return (yield from look_at(chunks_of(message, rules), bounds))
         case PartMessage():
             look = part_of(message, rules)
-            return (yield from settle([look] if look else [], bounds))
+            return (yield from reconcile_parts([look] if look else [], bounds))
         case CallMessage():
             report = Report()
             rule = rules.rules.get(message.rule)

@@ -17,7 +17,7 @@ from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.handover import chunk_message, hand_over, inline_max_items, second_look
 from sync_rules.pipeline.listings import Listing, failed, list_page, told
 from sync_rules.pipeline.messages import Message, PullMessage
-from sync_rules.pipeline.parts import PartLook, message_of, settle
+from sync_rules.pipeline.parts import PartLook, message_of, reconcile_parts
 from sync_rules.pipeline.reconcile import reconcile
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Later, Work
@@ -214,7 +214,7 @@ def _look(looks: Mapping[ItemKey, Look], bounds: Bounds) -> Work[Report]:
                 parts.setdefault(part, {})[id(listing)] = listing
     report = yield from reconcile(targets, bounds)
     _tell(report, ((key, key, look.asked) for key, look in looks.items()), PullMessage)
-    some = yield from settle([PartLook(part) for part in parts], bounds)
+    some = yield from reconcile_parts([PartLook(part) for part in parts], bounds)
     _tell(some, ((part.target, part, asked.values()) for part, asked in parts.items()), message_of)
     report.add(some)
     return report

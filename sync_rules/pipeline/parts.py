@@ -48,17 +48,17 @@ class JointWrite:
     write: Write
 
 
-def settle(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
+def reconcile_parts(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
     """Make parts true, a bounded number at a time."""
     report = Report()
     size = bounds.limits.fan_out_round_max_items
     for start in range(0, len(looks), size):
-        report.add((yield from _settle_some(looks[start : start + size], bounds)))
+        report.add((yield from _reconcile_round(looks[start : start + size], bounds)))
     yield from ask_again(report)
     return report
 
 
-def _settle_some(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
+def _reconcile_round(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
     report = Report()
     waiting = list(looks)
     for attempt in range(bounds.limits.source_reads_max_tries):

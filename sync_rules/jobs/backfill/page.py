@@ -22,7 +22,7 @@ from sync_rules.model.items import Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item, get
 from sync_rules.pipeline.fanout import pull, push
-from sync_rules.pipeline.parts import PartLook, settle
+from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Park, Read, Scan, Work, World, run_work
 from sync_rules.pipeline.sources import read_all
@@ -78,8 +78,8 @@ def process_items(table: str, images: Sequence[Item], selection: Selection, boun
         if key is not None and selection.wanted(key, item):
             count += add_item(item, of_table, selection.rules, selection.names, found)
     report = yield from pull([Pull(target.key, target.image, target.rules) for target in found.targets], bounds)
-    report.add((yield from settle([PartLook(part) for part, counts in found.parts.items() if counts], bounds)))
-    others = yield from settle([PartLook(part) for part, counts in found.parts.items() if not counts], bounds)
+    report.add((yield from reconcile_parts([PartLook(part) for part, counts in found.parts.items() if counts], bounds)))
+    others = yield from reconcile_parts([PartLook(part) for part, counts in found.parts.items() if not counts], bounds)
     for rule in {part.rule.name for part in found.parts}:
         del others.outcomes[rule, Outcome.RIGHT]  # each counts on the page of what it is made from
     report.add(others)
@@ -113,7 +113,7 @@ def process_all_of(key: ItemKey, image: Item, selection: Selection, bounds: Boun
     pushes = [replace(one, rules=tuple(r for r in one.rules if r.name in names)) for one in plan.pushes]
     report = yield from pull([one for one in pulls if one.rules], bounds)
     report.add((yield from push([one for one in pushes if one.rules], selection.rules, bounds)))
-    report.add((yield from settle([look for look in plan.parts if look.part.rule.name in names], bounds)))
+    report.add((yield from reconcile_parts([look for look in plan.parts if look.part.rule.name in names], bounds)))
     return report
 
 

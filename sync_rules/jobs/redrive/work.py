@@ -31,7 +31,7 @@ from sync_rules.pipeline.messages import (
     PullMessage,
     PushMessage,
 )
-from sync_rules.pipeline.parts import PartLook, settle
+from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.records import read_event
 from sync_rules.pipeline.report import Report, Unfinished
 from sync_rules.pipeline.requests import Read, Work
@@ -174,7 +174,7 @@ def _everything_of(key: ItemKey, rules: Rules, bounds: Bounds) -> Work[Report]:
         report.add((yield from push(plan.pushes, rules, bounds)))
     else:
         report = yield from process_all_of(key, image, Selection(rules, frozenset(rules.rules)), bounds)
-    report.add((yield from settle([PartLook(part) for part in parts_by_key(key, rules)], bounds)))
+    report.add((yield from reconcile_parts([PartLook(part) for part in parts_by_key(key, rules)], bounds)))
     return report
 
 
@@ -184,14 +184,14 @@ def _around(failure: Failure, look: PartLook, rules: Rules, bounds: Bounds) -> W
     """
     alone, key = _only([look.part.rule], rules), look.part.target
     if failure.element is not None:
-        report = yield from settle([look], bounds)
+        report = yield from reconcile_parts([look], bounds)
         if failure.member is not None:
             some = yield from process_keys([failure.member], Selection(alone, frozenset(alone.rules)), bounds)
             report.add(some.report)
         return report
     report = yield from _everything_of(key, alone, bounds)
     if failure.member is not None:
-        report.add((yield from settle([look], bounds)))
+        report.add((yield from reconcile_parts([look], bounds)))
         report.add((yield from _everything_of(failure.member, alone, bounds)))
     elif unknown_by_key(key, alone) and not report.failed:
         reason = f"it does not say which item its part is made from: {REPAIR}"

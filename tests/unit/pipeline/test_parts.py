@@ -29,7 +29,7 @@ from sync_rules.model.writes import (
 )
 from sync_rules.pipeline.breaker import Breaker
 from sync_rules.pipeline.messages import PartMessage
-from sync_rules.pipeline.parts import TRANSACTION_MAX_ACTIONS, PartLook, joined, settle
+from sync_rules.pipeline.parts import TRANSACTION_MAX_ACTIONS, PartLook, joined, reconcile_parts
 from sync_rules.pipeline.requests import Apply, Read
 from sync_rules.rules.rule import Blocked, Part, PartRule
 from tests.builders import n, s
@@ -310,7 +310,9 @@ def test_parts_without_time_come_again():
     assert scene.tap.requests == []
     late = Bounds(out_of_time=lambda: bool(scene.tap.seen(Read)))
     at = scene.at("ledger", "spent/L/USER#1", "ORDER#a")
-    report = scene.drive(settle([look(scene, "spent.ledger", at, scene.at("shop", "USER#1", "ORDER#a"))], late))
+    report = scene.drive(
+        reconcile_parts([look(scene, "spent.ledger", at, scene.at("shop", "USER#1", "ORDER#a"))], late)
+    )
     assert report.failed[at].reason == "OutOfTime"
     assert scene.tap.writes == []
 
@@ -442,5 +444,5 @@ def test_parts_judge_may_be_any_trouble():
     entry = scene.there("ledger", {"PK": s("spent/L/USER#1"), "SK": s("ORDER#a"), "n": s("not ours")})
     one = look(scene, "spent.ledger", entry, child)
     assert one.part.rule.judge(one.part, scene.item(entry), scene.item(child)) == Blocked("EntryBroken", member=child)
-    scene.drive(settle([one], Bounds()))
+    scene.drive(reconcile_parts([one], Bounds()))
     assert scene.parked.failures == [Failure("spent.ledger", entry, "EntryBroken", member=child)]
