@@ -37,7 +37,7 @@ from sync_rules.model.writes import Put
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import CallMessage, Message, PullMessage, encode
 from sync_rules.pipeline.parts import message_of
-from sync_rules.pipeline.tasks import plan_batch
+from sync_rules.pipeline.tasks import tasks_of
 from sync_rules.rules import fingerprints
 from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.ruleset import Rules
@@ -423,7 +423,7 @@ class Account:
         for number, body in enumerate(bodies):
             info = {"DDBStreamBatchInfo": {}, **body}
             stack.s3.put_object(Bucket=stack.bucket, Key=f"aws/lambda/m/{number}", Body=json.dumps(info).encode())
-        plan = plan_batch(changes, self.rules)
+        plan = tasks_of(changes, self.rules)
         failures = [Failure(rule.name, pull.key, "Failed") for pull in plan.pulls for rule in pull.rules]
         parts = [look.part for look in plan.parts]
         failures += [Failure(p.rule.name, p.target, "Failed", member=p.source, element=p.element) for p in parts]
@@ -473,12 +473,12 @@ def _received(bodies: list[str]) -> dict[str, Any]:
 
 def messages_of(changes: list[Change], rules: Rules) -> Iterator[Message]:
     """Messages that ask for all that these changes ask for, each by itself."""
-    plan = plan_batch(changes, rules)
+    plan = tasks_of(changes, rules)
     yield from (message_of(look.part) for look in plan.parts)
     yield from (push.message() for push in plan.pushes)
     yield from (PullMessage(pull.key) for pull in plan.pulls)
     for change in changes:
-        one = plan_batch([change], rules)
+        one = tasks_of([change], rules)
         calls = (effect for _, effect in one.effects if isinstance(effect, Call))
         yield from (CallMessage(call.rule, call.function, call.change) for call in calls)
 

@@ -17,7 +17,7 @@ from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.values import Item, Path, get, same
 from sync_rules.pipeline.requests import Work
 from sync_rules.pipeline.sources import Target
-from sync_rules.pipeline.tasks import plan_batch
+from sync_rules.pipeline.tasks import tasks_of
 from sync_rules.rules.rule import EffectRule, Part, PartRule, Rule
 from sync_rules.rules.ruleset import Rules
 
@@ -69,7 +69,7 @@ _Ask = tuple[Rule, Does, ItemKey, Part | None]
 
 
 def _asked(change: Change, rules: Rules) -> Iterator[_Ask]:
-    plan = plan_batch([change], rules)
+    plan = tasks_of([change], rules)
     for push in plan.pushes:
         yield from ((rule, "push", push.source, None) for rule in push.rules)
     for pull in plan.pulls:

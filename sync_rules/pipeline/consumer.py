@@ -23,7 +23,7 @@ from sync_rules.pipeline.parts import reconcile_parts
 from sync_rules.pipeline.records import changes_of, read_event
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Host, Remembering, Work, World, run_work
-from sync_rules.pipeline.tasks import chunks_of, part_of, plan_batch, pull_of, pushes_of
+from sync_rules.pipeline.tasks import chunks_of, part_of, pull_of, pushes_of, tasks_of
 from sync_rules.pipeline.telemetry import Telemetry
 from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
@@ -35,7 +35,7 @@ def process(changes: Sequence[Change], rules: Rules, bounds: Bounds) -> Work[Rep
     """The work of a batch: pulls, whose images the records brought, then pushes and parts; effects at last, so that no
     copy waits for them. Whatever failed is reported for the items whose records asked for it.
     """
-    plan = plan_batch(changes, rules)
+    plan = tasks_of(changes, rules)
     report = yield from pull(plan.pulls, bounds)
     report.add((yield from push(plan.pushes, rules, bounds)))
     report.add((yield from reconcile_parts(plan.parts, bounds)))

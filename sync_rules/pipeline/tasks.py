@@ -82,7 +82,7 @@ class Chunk:
 
 
 @dataclass
-class Plan:
+class Tasks:
     """What a batch asks for. `origins` names, for the key of each piece of work, the items whose records it stems from;
     `since_ms` is, per rule, the time of the oldest change that concerned it (milliseconds since the epoch): what lag is
     measured from. Effects come with the change they are for.
@@ -116,9 +116,9 @@ class TargetWork:
     appeared: bool = False
 
 
-def plan_batch(changes: Iterable[Change], rules: Rules) -> Plan:
+def tasks_of(changes: Iterable[Change], rules: Rules) -> Tasks:
     """The work of a batch of changes, given in the order of their stream."""
-    plan = Plan()
+    plan = Tasks()
     newest: dict[ItemKey, Change] = {}
     asked: dict[ItemKey, TargetWork] = {}
     pushed: dict[tuple[ItemKey, Rule], bool] = {}
@@ -153,7 +153,7 @@ def plan_batch(changes: Iterable[Change], rules: Rules) -> Plan:
     return plan
 
 
-def _ask_pull(change: Change, into: tuple[TargetRule, ...], asked: dict[ItemKey, TargetWork], plan: Plan) -> None:
+def _ask_pull(change: Change, into: tuple[TargetRule, ...], asked: dict[ItemKey, TargetWork], plan: Tasks) -> None:
     """A record of a target: a look at it checks all of its rules."""
     if not any(rule.pulls(change) for rule in into):
         return
@@ -165,7 +165,7 @@ def _ask_pull(change: Change, into: tuple[TargetRule, ...], asked: dict[ItemKey,
     plan.concerns(into, change)
 
 
-def _ask_hinted(change: Change, rule: TargetRule, asked: dict[ItemKey, TargetWork], plan: Plan) -> None:
+def _ask_hinted(change: Change, rule: TargetRule, asked: dict[ItemKey, TargetWork], plan: Tasks) -> None:
     """A record of a source that names its targets itself."""
     for hint in rule.hints(change):
         one = asked.setdefault(hint.target, TargetWork())

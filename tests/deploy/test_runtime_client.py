@@ -30,13 +30,13 @@ MISTAKEN = """
 from handlers.stream import handler
 from sync_rules.pipeline import consumer as batch
 
-right = batch.plan_batch
+right = batch.tasks_of
 
 def mistaken(*given):
-    batch.plan_batch = right
+    batch.tasks_of = right
     raise KeyError("mistake")
 
-batch.plan_batch = mistaken
+batch.tasks_of = mistaken
 """
 
 Start = Callable[..., AbstractContextManager[Function]]

@@ -93,8 +93,8 @@ def last_record_only(patch: pytest.MonkeyPatch) -> None:
 
 def last_relevant_record_only(patch: pytest.MonkeyPatch) -> None:
     """The same among those that may concern a rule: what an item pointed to in between is forgotten."""
-    true_plan = tasks.plan_batch
-    patch.setattr(consumer, "plan_batch", lambda changes, rules: true_plan({c.key: c for c in changes}.values(), rules))
+    true_plan = tasks.tasks_of
+    patch.setattr(consumer, "tasks_of", lambda changes, rules: true_plan({c.key: c for c in changes}.values(), rules))
 
 
 def done_before_the_effect(patch: pytest.MonkeyPatch) -> None:

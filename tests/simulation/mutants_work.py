@@ -44,9 +44,9 @@ def index_keys(rule: CopyRule) -> set[tuple[str, ...]]:
 
 @contextmanager
 def planned(change: Callable[..., Any]) -> Iterator[None]:
-    """`plan_batch` replaced by a function of it, the changes and the rules."""
-    original = tasks.plan_batch
-    with patch.object(consumer, "plan_batch", lambda changes, rules: change(original, list(changes), rules)):
+    """`tasks_of` replaced by a function of it, the changes and the rules."""
+    original = tasks.tasks_of
+    with patch.object(consumer, "tasks_of", lambda changes, rules: change(original, list(changes), rules)):
         yield
 
 

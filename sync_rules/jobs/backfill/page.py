@@ -26,7 +26,7 @@ from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Park, Read, Scan, Work, World, run_work
 from sync_rules.pipeline.sources import read_all
-from sync_rules.pipeline.tasks import Pull, plan_batch
+from sync_rules.pipeline.tasks import Pull, tasks_of
 from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.rules.ruleset import Rules
 
@@ -108,7 +108,7 @@ def process_all_of(key: ItemKey, image: Item, selection: Selection, bounds: Boun
     it wherever they are, its parts.
     """
     names = selection.names
-    plan = plan_batch([Change(key, None, image)], selection.rules)
+    plan = tasks_of([Change(key, None, image)], selection.rules)
     pulls = [replace(one, image=None, rules=tuple(r for r in one.rules if r.name in names)) for one in plan.pulls]
     pushes = [replace(one, rules=tuple(r for r in one.rules if r.name in names)) for one in plan.pushes]
     report = yield from pull([one for one in pulls if one.rules], bounds)

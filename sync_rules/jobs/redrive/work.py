@@ -35,7 +35,7 @@ from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.records import read_event
 from sync_rules.pipeline.report import Report, Unfinished
 from sync_rules.pipeline.requests import Read, Work
-from sync_rules.pipeline.tasks import Pull, chunks_of, part_of, plan_batch, pull_of, pushes_of
+from sync_rules.pipeline.tasks import Pull, chunks_of, part_of, pull_of, pushes_of, tasks_of
 from sync_rules.rules.kinds.call import CallRule
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.gathered import GatheredRule
@@ -169,7 +169,7 @@ def _everything_of(key: ItemKey, rules: Rules, bounds: Bounds) -> Work[Report]:
     """All that an item has to do with, as it is and by its key; of one that is gone, what its deletion asks for."""
     (image,) = yield Read((key,))
     if image is None:
-        plan = plan_batch([Change(key, key.attributes(), None)], rules)
+        plan = tasks_of([Change(key, key.attributes(), None)], rules)
         report = yield from pull(plan.pulls, bounds)
         report.add((yield from push(plan.pushes, rules, bounds)))
     else:

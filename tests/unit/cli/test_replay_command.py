@@ -61,9 +61,9 @@ def test_replay_that_is_interrupted_says_that_nothing_was_written(run, monkeypat
 
 def break_deletes(monkeypatch) -> None:
     """A pipeline that does not look at records of deletes."""
-    real = consumer.plan_batch
+    real = consumer.tasks_of
     monkeypatch.setattr(
-        consumer, "plan_batch", lambda changes, rules: real([c for c in changes if c.new is not None], rules)
+        consumer, "tasks_of", lambda changes, rules: real([c for c in changes if c.new is not None], rules)
     )
 
 

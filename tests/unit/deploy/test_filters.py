@@ -15,7 +15,7 @@ from sync_rules.deploy.filters import PATTERN_MAX_CHARACTERS, PATTERNS_MAX, conc
 from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.pipeline.tasks import plan_batch
+from sync_rules.pipeline.tasks import tasks_of
 from sync_rules.rules.ruleset import Rules
 from tests.builders import n, s
 from tests.every_kind import rules_of
@@ -92,7 +92,7 @@ def test_filter_lets_through_whatever_the_rules_would_act_on(file, table, data):
     rules = FILES[file]
     table = rules.tables[table]
     change = data.draw(changes(rules, table))
-    plan = plan_batch([change], rules)
+    plan = tasks_of([change], rules)
     entity = rules.entity_of(change.key)
     wanted = plan.pulls or plan.pushes or plan.parts or plan.effects or entity in concerned(rules, table)
     assert not wanted or matches(filter_criteria(rules, table), change)

@@ -252,8 +252,8 @@ def rules_for(body: dict) -> Rules:
 # ---------------------------------------------------------------- what ends wrong
 def without_deletes(patch: pytest.MonkeyPatch) -> None:
     """A pipeline that does not look at records of deletes."""
-    real = consumer.plan_batch
-    patch.setattr(consumer, "plan_batch", lambda changes, rules: real([c for c in changes if c.new is not None], rules))
+    real = consumer.tasks_of
+    patch.setattr(consumer, "tasks_of", lambda changes, rules: real([c for c in changes if c.new is not None], rules))
 
 
 def without_removes(patch: pytest.MonkeyPatch) -> None:

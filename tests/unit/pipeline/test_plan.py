@@ -13,7 +13,7 @@ from sync_rules.model.items import Change
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import ChunkMessage, PullMessage, PushMessage
 from sync_rules.pipeline.requests import World
-from sync_rules.pipeline.tasks import Pull, chunks_of, plan_batch, pull_of, pushes_of
+from sync_rules.pipeline.tasks import Pull, chunks_of, pull_of, pushes_of, tasks_of
 from tests.builders import author_item, book_item, key, library, mapping, n, order_item, rules_of, s, shop, user_item
 from tests.every_kind import EFFECTS, RULES, post, text_of
 from tests.every_kind import order as every_kind_order
@@ -39,7 +39,7 @@ def order(old, new, **given) -> Change:
 # ---------------------------------------------------------------- what counts
 def test_plan_pushes_though_the_net_is_nothing():
     """A source that changed and changed back within a batch is pushed: somebody may have acted on what was between."""
-    plan = plan_batch([user("Ada", "Bea"), user("Bea", "Ada")], SHOP)
+    plan = tasks_of([user("Ada", "Bea"), user("Bea", "Ada")], SHOP)
     assert [(push.source, push.rules) for push in plan.pushes] == [(USER, (NAMES,))]
 
 
@@ -47,7 +47,7 @@ def test_plan_pulls_with_the_newest_image_though_the_net_is_nothing():
     """A target whose copy changed and changed back is pulled once, with its newest image."""
     later = replace(order("Bea", "Ada"), new=order_item("1", "1", user_name=s("Ada"), total=n(2)))
     unrelated = replace(later, old=later.new, new={**later.new, "total": n(3)})
-    plan = plan_batch([order("Ada", "Bea"), later, unrelated], SHOP)
+    plan = tasks_of([order("Ada", "Bea"), later, unrelated], SHOP)
     assert plan.pulls == (Pull(ORDER, unrelated.new, (NAMES,)),)
 
 
@@ -55,7 +55,7 @@ def test_plan_pull_checks_all_rules_of_its_target():
     """A change that concerns one rule re-checks every rule of that target, the others' copies included."""
     emails = replace(NAMES, name="emails", mapping=mapping(email="user_email"))
     rules = rules_of(NAMES, emails)
-    assert [pull.rules for pull in plan_batch([order("Ada", "Bea")], rules).pulls] == [(NAMES, emails)]
+    assert [pull.rules for pull in tasks_of([order("Ada", "Bea")], rules).pulls] == [(NAMES, emails)]
 
 
 def test_plan_pulls_what_moves_inside_its_listing_index():
@@ -69,32 +69,32 @@ rules: {names: copy author.name into book.author_name}
 """)
     at = key(rules.tables["books"], "b1")
     moved = Change(at, book_item("b1", "a1", rank=n(1)), book_item("b1", "a1", rank=n(2)))
-    assert len(plan_batch([moved], rules).pulls) == 1
+    assert len(tasks_of([moved], rules).pulls) == 1
 
 
 def test_plan_forgets_a_target_that_is_gone():
     """A target that came and went within a batch is not pulled; one that went and came is."""
     came, went = order(None, "Ada"), order("Ada", None)
-    assert plan_batch([came, went], SHOP).pulls == ()
-    assert [pull.image for pull in plan_batch([went, came], SHOP).pulls] == [came.new]
+    assert tasks_of([came, went], SHOP).pulls == ()
+    assert [pull.image for pull in tasks_of([went, came], SHOP).pulls] == [came.new]
 
 
 def test_plan_reads_a_target_again_when_records_may_overtake():
     """The image of a Kinesis record may not be the newest, a removal neither: the target is read."""
-    plan = plan_batch([order(None, "Ada", in_order=False), order("Ada", None, in_order=False)], SHOP)
+    plan = tasks_of([order(None, "Ada", in_order=False), order("Ada", None, in_order=False)], SHOP)
     assert plan.pulls == (Pull(ORDER, None, (NAMES,), settles=True),)
 
 
 @pytest.mark.parametrize(("on_delete", "pushed"), [("keep", False), ("clear", True), ("delete", True)])
 def test_plan_pushes_a_removal_where_it_changes_something(on_delete, pushed):
     """The removal of a source is pushed unless the rule keeps copies."""
-    pushes = plan_batch([user("Ada", None)], shop(on_delete=on_delete)).pushes
+    pushes = tasks_of([user("Ada", None)], shop(on_delete=on_delete)).pushes
     assert [push.removed for push in pushes] == [True] * pushed
 
 
 def test_plan_remembers_a_removal_within_a_batch():
     """A source that was removed and came back in one batch is one push that knows of the removal."""
-    (push,) = plan_batch([user("Ada", None), user(None, "Bea")], shop(on_delete="delete")).pushes
+    (push,) = tasks_of([user("Ada", None), user(None, "Bea")], shop(on_delete="delete")).pushes
     assert push.removed
 
 
@@ -102,23 +102,23 @@ def test_plan_fills_snapshots_and_never_changes_them():
     """A snapshot is pushed when its source comes or gains what it copies, not when that changes or goes."""
     rules = shop(mode="snapshot")
     asked = [(None, "Ada"), ("Ada", "Bea"), ("Ada", None)]
-    assert [len(plan_batch([user(old, new)], rules).pushes) for old, new in asked] == [1, 0, 0]
+    assert [len(tasks_of([user(old, new)], rules).pushes) for old, new in asked] == [1, 0, 0]
     gained = Change(USER, user_item("1"), user_item("1", name=s("Ada")))
-    assert len(plan_batch([gained], rules).pushes) == 1
+    assert len(tasks_of([gained], rules).pushes) == 1
 
 
 def test_plan_lists_the_targets_of_one_source_once():
     """Rules that find the same targets in the same way share one push; those of another link have their own."""
     emails = replace(NAMES, name="emails", mapping=mapping(email="user_email"))
     payers = replace(NAMES, name="payers", mapping=mapping(name="payer"), link=(("user_id", Ref("payer", ("payer",))),))
-    pushes = plan_batch([user(None, "Ada")], rules_of(NAMES, payers, emails)).pushes
+    pushes = tasks_of([user(None, "Ada")], rules_of(NAMES, payers, emails)).pushes
     assert [push.rules for push in pushes] == [(NAMES, emails), (payers,)]
 
 
 def test_plan_measures_lag_from_the_oldest_change():
     """Per rule, the time of the oldest change in the batch that concerned it; others do not count."""
     changes = [user("Ada", "Bea", created_ms=20), user("Bea", "Cid", created_ms=30), user("Cid", "Cid", created_ms=10)]
-    assert plan_batch(changes, SHOP).since_ms == {NAMES.name: 20}
+    assert tasks_of(changes, SHOP).since_ms == {NAMES.name: 20}
 
 
 # ---------------------------------------------------------------- what does not
@@ -216,7 +216,7 @@ def test_plan_of_a_hint_reads_the_target():
     came = Change(at, None, every_kind_user("1", name=s("Ada")))
     hint = Change(member, None, post("p", "1", "x"))
     for changes in ([came, hint], [hint, came]):
-        (pull,) = plan_batch(changes, rules).pulls
+        (pull,) = tasks_of(changes, rules).pulls
         assert (pull.image, pull.members, pull.settles) == (None, (member,), True)
         assert {rule.name for rule in pull.rules} == {"posts", "heads"}
 
@@ -227,7 +227,7 @@ def test_plan_of_a_hint_is_for_its_rule_alone():
     at = parent_of(rules)
     unrelated = Change(at, every_kind_user("1", age=n(1)), every_kind_user("1", age=n(2)))
     hint = Change(key(rules.tables["posts"], "p"), post("p", "1", "x"), post("p", "2", "x"))
-    pulls = plan_batch([unrelated, hint], rules).pulls
+    pulls = tasks_of([unrelated, hint], rules).pulls
     assert {pull.key: [rule.name for rule in pull.rules] for pull in pulls} == {
         at: ["posts"], parent_of(rules, "2"): ["posts"],
     }  # fmt: skip
@@ -239,7 +239,7 @@ def test_plan_of_many_hints_is_one_pull():
     rules = kinds("posts")
     members = [key(rules.tables["posts"], name) for name in "abc"]
     changes = [Change(at, None, post(at.values[0][2], "1", "x")) for at in members]
-    (pull,) = plan_batch([*changes, *changes], rules).pulls
+    (pull,) = tasks_of([*changes, *changes], rules).pulls
     assert pull.members == tuple(members)
 
 
@@ -248,8 +248,8 @@ def test_plan_of_a_hint_at_a_target_that_is_gone():
     rules = kinds("posts")
     gone = Change(parent_of(rules), every_kind_user("1"), None)
     hint = Change(key(rules.tables["posts"], "p"), None, post("p", "1", "x"))
-    assert plan_batch([hint, gone], rules).pulls == ()
-    (pull,) = plan_batch([hint, replace(gone, in_order=False)], rules).pulls
+    assert tasks_of([hint, gone], rules).pulls == ()
+    (pull,) = tasks_of([hint, replace(gone, in_order=False)], rules).pulls
     assert pull.image is None
 
 
@@ -257,7 +257,7 @@ def test_plan_of_a_total_hints_at_its_parent():
     """A total that moved is a reason to look at its parent, of which only the key is known."""
     rules = kinds("counted")
     total = key(rules.tables["ledger"], "counted/T/USER#1", "PROFILE")
-    (pull,) = plan_batch([Change(total, None, {**total.attributes(), "n": n(1)})], rules).pulls
+    (pull,) = tasks_of([Change(total, None, {**total.attributes(), "n": n(1)})], rules).pulls
     assert (pull.key, pull.image, pull.members, pull.settles) == (parent_of(rules), None, (), False)
 
 
@@ -266,7 +266,7 @@ def test_plan_names_whose_records_ask():
     rules = kinds("posts", "tags", "counted")
     edge = key(rules.tables["shop"], "USER#1", "ORDER#a")
     member = key(rules.tables["posts"], "p")
-    plan = plan_batch(
+    plan = tasks_of(
         [Change(edge, None, every_kind_order("1", "a", 1)), Change(member, None, post("p", "1", "x"))], rules
     )
     entry = key(rules.tables["ledger"], "counted/L/USER#1", "ORDER#a")
@@ -284,9 +284,9 @@ def test_plan_lists_a_nodes_edges_once():
     came, went = (
         Change(parent_of(rules), *images) for images in ((None, every_kind_user("1")), (every_kind_user("1"), None))
     )
-    assert [[rule.name for rule in push.rules] for push in plan_batch([came], rules).pushes] == [["tags"]]
-    assert [[rule.name for rule in push.rules] for push in plan_batch([went], rules).pushes] == [["tags.parent"]]
-    (both,) = plan_batch([went, came], rules).pushes
+    assert [[rule.name for rule in push.rules] for push in tasks_of([came], rules).pushes] == [["tags"]]
+    assert [[rule.name for rule in push.rules] for push in tasks_of([went], rules).pushes] == [["tags.parent"]]
+    (both,) = tasks_of([went, came], rules).pushes
     assert ({rule.name for rule in both.rules}, both.removed) == ({"tags", "tags.parent"}, True)
 
 
@@ -296,7 +296,7 @@ def test_plan_has_an_effect_for_each_change():
     at = key(rules.tables["shop"], "USER#1", "ORDER#a")
     images = [every_kind_order("1", "a", total) for total in range(3)]
     changes = [Change(at, old, new) for old, new in zip([None, *images], [*images, None], strict=True)]
-    assert [(one, effect.change) for one, effect in plan_batch(changes, rules).effects] == [(at, c) for c in changes]
+    assert [(one, effect.change) for one, effect in tasks_of(changes, rules).effects] == [(at, c) for c in changes]
 
 
 def test_plan_of_parts_is_each_once():
@@ -306,4 +306,4 @@ def test_plan_of_parts_is_each_once():
     live, void = every_kind_order("1", "a", 1), every_kind_order("1", "a", 1, status=s("VOID"))
     ours = Change(node, every_kind_user("1"), every_kind_user("1", orders={"SS": ["a"]}))
     changes = [Change(edge, None, live), Change(edge, live, void), Change(edge, void, live), ours]
-    assert [(look.part.target, look.part.source) for look in plan_batch(changes, rules).parts] == [(node, edge)]
+    assert [(look.part.target, look.part.source) for look in tasks_of(changes, rules).parts] == [(node, edge)]

@@ -17,7 +17,7 @@ from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import Change
 from sync_rules.model.values import AttributeValue, Item, get
 from sync_rules.pipeline.records import changes_of, read_event
-from sync_rules.pipeline.tasks import Plan, Pull, plan_batch
+from sync_rules.pipeline.tasks import Pull, Tasks, tasks_of
 from sync_rules.rules.record_filter import Sieve
 from sync_rules.rules.ruleset import Rules
 from tests.builders import n, s
@@ -115,7 +115,7 @@ def judged(pull: Pull) -> list:
     ]  # fmt: skip
 
 
-def asked(plan: Plan) -> tuple:
+def asked(plan: Tasks) -> tuple:
     """A plan, where of an image counts what the rules go by."""
     pulls = [(replace(one, image=None), one.image is None, judged(one)) for one in plan.pulls]
     return pulls, plan.pushes, plan.parts, plan.effects, plan.origins, plan.since_ms
@@ -145,7 +145,7 @@ def test_what_the_sieve_leaves_out_asks_for_nothing(name):
                 if changed not in keys:
                     event = [record(table, keys, old, with_one(old, changed, to))]
                     if read(event, rules, sifted=True) == []:
-                        assert plan_batch(read(event, rules), rules) == Plan(), (keys, changed, to)
+                        assert tasks_of(read(event, rules), rules) == Tasks(), (keys, changed, to)
 
     check()
 
@@ -179,7 +179,7 @@ def test_what_the_sieve_leaves_out_changes_nothing_of_the_rest(name):
     @given(histories(rules))
     def check(event):
         passed, in_full = read(event, rules, sifted=True), read(event, rules)
-        assert asked(plan_batch(passed, rules)) == asked(plan_batch(in_full, rules))
+        assert asked(tasks_of(passed, rules)) == asked(tasks_of(in_full, rules))
 
     check()
 
