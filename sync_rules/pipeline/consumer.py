@@ -15,7 +15,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures
-from sync_rules.pipeline.effects import take_effect
+from sync_rules.pipeline.effects import run_effect
 from sync_rules.pipeline.fanout import look_at, pull, push
 from sync_rules.pipeline.handover import spread
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PullMessage
@@ -44,7 +44,7 @@ def process(changes: Sequence[Change], rules: Rules, bounds: Bounds) -> Work[Rep
         for origin in plan.origins[work]:
             report.note(origin, unfinished)
     for key, effect in plan.effects:
-        yield from take_effect(key, effect, bounds, report)
+        yield from run_effect(key, effect, bounds, report)
     report.since_ms.update(plan.since_ms)
     return report
 
@@ -65,7 +65,7 @@ def process_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Repo
             rule = rules.rules.get(message.rule)
             call = rule.again(message.change, message.attempt) if isinstance(rule, EffectRule) else None
             if call is not None:
-                yield from take_effect(message.change.key, call, bounds, report)
+                yield from run_effect(message.change.key, call, bounds, report)
             return report
     work = spread if message.spread else push
     return (yield from work(pushes_of(message, rules), rules, bounds))

@@ -18,7 +18,7 @@ from sync_rules.pipeline.requests import Later, Park, Work
 TOO_LARGE: Final = "MessageTooLarge"
 
 
-def take_effect(key: ItemKey, effect: Effect, bounds: Bounds, report: Report) -> Work[None]:
+def run_effect(key: ItemKey, effect: Effect, bounds: Bounds, report: Report) -> Work[None]:
     """Do it, or see to it that it is done later."""
     if bounds.out_of_time():
         _fail(key, effect, "OutOfTime", report)
