@@ -16,7 +16,7 @@ from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures
 from sync_rules.pipeline.effects import run_effect
-from sync_rules.pipeline.fanout import look_at, pull, push
+from sync_rules.pipeline.fanout import process_chunks, pull, push
 from sync_rules.pipeline.handover import spread
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PullMessage
 from sync_rules.pipeline.parts import reconcile_parts
@@ -56,7 +56,7 @@ def process_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Repo
             one = pull_of(message.target, rules, attempt=message.attempt, delay_seconds=message.delay_seconds)
             return (yield from pull([one] if one else [], bounds))
         case ChunkMessage():
-            return (yield from look_at(chunks_of(message, rules), bounds))
+            return (yield from process_chunks(chunks_of(message, rules), bounds))
         case PartMessage():
             look = part_of(message, rules)
             return (yield from reconcile_parts([look] if look else [], bounds))

@@ -117,15 +117,15 @@ def _list_and_look(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> W
     return (yield from _look(looks, bounds))
 
 
-def look_at(chunks: Sequence[Chunk], bounds: Bounds) -> Work[Report]:
+def process_chunks(chunks: Sequence[Chunk], bounds: Bounds) -> Work[Report]:
     """Look at exactly these targets; nothing is listed. If one fails, all of its chunk come again."""
     report = Report()
     for one in chunks:
-        report.add((yield from _look_at(one, bounds)))
+        report.add((yield from _process_chunk(one, bounds)))
     return report
 
 
-def _look_at(chunk: Chunk, bounds: Bounds) -> Work[Report]:
+def _process_chunk(chunk: Chunk, bounds: Bounds) -> Work[Report]:
     """Some targets at a time. When time is up after some of them, the others go on as a chunk of their own: what is
     large and slow is not given up for having been begun too often, as long as each call gets something done.
     """
@@ -133,7 +133,7 @@ def _look_at(chunk: Chunk, bounds: Bounds) -> Work[Report]:
     step = bounds.limits.chunk_step_max_items
     for start in range(0, len(targets), step):
         listing = Listing(chunk.push, None)
-        done = yield from _look_at_some(targets[start : start + step], listing, bounds)
+        done = yield from _process_targets(targets[start : start + step], listing, bounds)
         if start and not report.failed and listing.failed.startswith(OUT_OF_TIME):
             try:
                 yield Later(chunk_message(chunk.push, targets[start:]))
@@ -147,7 +147,7 @@ def _look_at(chunk: Chunk, bounds: Bounds) -> Work[Report]:
     return report
 
 
-def _look_at_some(targets: Sequence[ItemKey], listing: Listing, bounds: Bounds) -> Work[Report]:
+def _process_targets(targets: Sequence[ItemKey], listing: Listing, bounds: Bounds) -> Work[Report]:
     if bounds.out_of_time():
         failed([listing], OUT_OF_TIME)
         return Report()

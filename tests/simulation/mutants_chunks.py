@@ -67,8 +67,8 @@ def nothing(*_args: object) -> Work:
 # ---------------------------------------------------------------- what is looked at
 def looked_at(change: Callable[[Any, Any, Any], Work]) -> Any:
     """A look at chunks replaced by a function of it, the chunks and the bounds."""
-    original = fanout.look_at
-    return patch.object(consumer, "look_at", lambda chunks, bounds: change(original, chunks, bounds))
+    original = fanout.process_chunks
+    return patch.object(consumer, "process_chunks", lambda chunks, bounds: change(original, chunks, bounds))
 
 
 def failures_forgotten(original: Any, chunks: Any, bounds: Any) -> Work:
