@@ -19,7 +19,7 @@ from sync_rules.model.numbers import holdable, spelt, total_of
 from sync_rules.model.values import AttributeValue, Path
 from sync_rules.model.writes import Action, Check, Increment, Result, Status, Transaction, Update, Write
 from sync_rules.pipeline.messages import PartMessage
-from sync_rules.pipeline.report import Report, Unfinished, ask_again
+from sync_rules.pipeline.report import Report, Unfinished, retry_parked
 from sync_rules.pipeline.requests import Apply, Park, Work
 from sync_rules.pipeline.sources import Found, read_all
 from sync_rules.rules.rule import Blocked, Part
@@ -54,7 +54,7 @@ def reconcile_parts(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
     size = bounds.limits.fan_out_round_max_items
     for start in range(0, len(looks), size):
         report.add((yield from _reconcile_round(looks[start : start + size], bounds)))
-    yield from ask_again(report)
+    yield from retry_parked(report)
     return report
 
 

@@ -26,7 +26,7 @@ from sync_rules.pipeline.decide import (
     undermined,
 )
 from sync_rules.pipeline.messages import PullMessage
-from sync_rules.pipeline.report import Report, ask_again
+from sync_rules.pipeline.report import Report, retry_parked
 from sync_rules.pipeline.requests import Apply, Park, Work
 from sync_rules.pipeline.sources import Sources, Target, read_sources, rounds_of
 from sync_rules.rules.rule import Blocked, TargetRule
@@ -37,7 +37,7 @@ def reconcile(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
     report = Report()
     for some in rounds_of(targets, bounds.limits):
         report.add((yield from _reconcile_round(some, bounds)))
-    yield from ask_again(report)
+    yield from retry_parked(report)
     return report
 
 

@@ -66,7 +66,7 @@ class Report:
         self.failed[key] = Unfinished(rules, unfinished.reason, parts)
 
 
-def ask_again(report: Report) -> Work[None]:
+def retry_parked(report: Report) -> Work[None]:
     """See to it that what was parked is looked at again. Not where something of the same item failed: that comes again
     by itself, and each time it did one more look would be on its way.
     """

@@ -155,7 +155,7 @@ def no_park_retry() -> Any:
             return None
         return (yield request)
 
-    return wrapping(reconcile, "ask_again", ask)()
+    return wrapping(reconcile, "retry_parked", ask)()
 
 
 def deferred_forgotten() -> Any:
