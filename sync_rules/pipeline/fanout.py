@@ -15,7 +15,7 @@ from sync_rules.model.items import Change, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.handover import chunk_message, hand_over, inline_max_items, second_look
-from sync_rules.pipeline.listings import Listing, failed, list_page, told
+from sync_rules.pipeline.listings import Listing, failed, list_page, report_unfinished
 from sync_rules.pipeline.messages import Message, PullMessage
 from sync_rules.pipeline.parts import PartLook, message_of, reconcile_parts
 from sync_rules.pipeline.reconcile import reconcile
@@ -108,7 +108,7 @@ def push(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]:
                 yield from second_look(listing, bounds)
         # those that had no turn this time come first in the next round
         active = sorted((one for one in active if not one.done), key=lambda one: one.listed_items)
-    return told(listings, report)
+    return report_unfinished(listings, report)
 
 
 def _list_and_look(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work[Report]:
@@ -143,7 +143,7 @@ def _process_chunk(chunk: Chunk, bounds: Bounds) -> Work[Report]:
                 report.written |= done.written
                 report.outcomes.update({of: n for of, n in done.outcomes.items() if of[1] is not Outcome.FAILED})
                 return report
-        report.add(told([listing], done))
+        report.add(report_unfinished([listing], done))
     return report
 
 
@@ -213,14 +213,14 @@ def _look(looks: Mapping[ItemKey, Look], bounds: Bounds) -> Work[Report]:
             for part in parts_listed(listing.push, key, look.image):
                 parts.setdefault(part, {})[id(listing)] = listing
     report = yield from reconcile(targets, bounds)
-    _tell(report, ((key, key, look.asked) for key, look in looks.items()), PullMessage)
+    _note_outcomes(report, ((key, key, look.asked) for key, look in looks.items()), PullMessage)
     some = yield from reconcile_parts([PartLook(part) for part in parts], bounds)
-    _tell(some, ((part.target, part, asked.values()) for part, asked in parts.items()), message_of)
+    _note_outcomes(some, ((part.target, part, asked.values()) for part, asked in parts.items()), message_of)
     report.add(some)
     return report
 
 
-def _tell(
+def _note_outcomes(
     report: Report, asked: Iterable[tuple[ItemKey, T, Collection[Listing]]], message_for: Callable[[T], Message]
 ) -> None:
     """What came of each item concerns the pushes that asked for it. `message_for` makes the message that asks again."""

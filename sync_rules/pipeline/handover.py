@@ -15,7 +15,7 @@ from typing import Final
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds, Limits
-from sync_rules.pipeline.listings import Listing, list_page, told
+from sync_rules.pipeline.listings import Listing, list_page, report_unfinished
 from sync_rules.pipeline.messages import ChunkMessage, key_bytes
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Later, Work
@@ -86,7 +86,7 @@ def spread(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]
             listing.failed = str(error)
         if not listing.failed:
             yield from second_look(listing, bounds)
-    return told(listings, Report())
+    return report_unfinished(listings, Report())
 
 
 def _send_chunks(listing: Listing, rules: Rules, bounds: Bounds) -> Work[None]:

@@ -84,7 +84,7 @@ def failed(listings: Iterable[Listing], reason: str) -> None:
         listing.failed = reason
 
 
-def told(listings: Iterable[Listing], report: Report) -> Report:
+def report_unfinished(listings: Iterable[Listing], report: Report) -> Report:
     """The report, with the items named that started listings which could not be finished."""
     for listing in listings:
         if listing.failed:

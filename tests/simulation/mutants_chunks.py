@@ -151,7 +151,9 @@ MUTANTS = {
     "keys before the rest not sent": Mutation(dropping(before_the_rest)),
     "rest of a spread not sent": Mutation(dropping(the_rest)),
     "spread done though a send failed": Mutation(wrapping(handover, "_send_chunks", sent_anyway)),
-    "spread never fails": Mutation(lambda: patch.object(handover, "told", lambda _listings, report: report)),
+    "spread never fails": Mutation(
+        lambda: patch.object(handover, "report_unfinished", lambda _listings, report: report)
+    ),
     "no second look after a spread": Mutation(
         lambda: patch.object(handover, "second_look", nothing), among("O1", *INDEX)
     ),
