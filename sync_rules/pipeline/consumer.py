@@ -97,7 +97,7 @@ class Consumer:
         https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html
         """
         self._begin()
-        changes, unreadable = changes_of(read_event(event, self.rules, sifted=True))
+        changes, unreadable = changes_of(read_event(event, self.rules, filtered=True))
         unkept = self._park(unreadable)
         report = run_work(process(changes, self.rules, self._bounds(remaining_ms)), self.world)
         self._count(report, len(changes), len(unreadable))

@@ -20,7 +20,7 @@ from sync_rules.model.entities import Table
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.values import AttributeValue, Item, Names
-from sync_rules.rules.record_filter import Sieve
+from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.ruleset import Rules
 
 STREAM_ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/([^/]+)/stream/")
@@ -32,10 +32,10 @@ BOTH_IMAGES = "NEW_AND_OLD_IMAGES"
 TIME_TO_LIVE = ("Service", "dynamodb.amazonaws.com")  # who deletes what has expired: its type and its principal
 
 
-def read_event(event: Mapping[str, Any], rules: Rules, *, sifted: bool = False) -> Iterator[Change | Failure]:
+def read_event(event: Mapping[str, Any], rules: Rules, *, filtered: bool = False) -> Iterator[Change | Failure]:
     """Each record of a Lambda event that is of a table of the rules, in order; a Failure where one is unreadable.
 
-    With `sifted` those are left out, unread, that are sure to be no reason for anything, and images of the others only
+    With `filtered` those are left out, unread, that are sure to be no reason for anything, and images of the others only
     have what a rule looks at.
     """
     records = event.get("Records") if isinstance(event, Mapping) else None
@@ -43,7 +43,7 @@ def read_event(event: Mapping[str, Any], rules: Rules, *, sifted: bool = False) 
         yield Failure("", None, "the event has no list of Records: expected what a stream's event source mapping sends")
         return
     for record in records:
-        names = _looked_at(record, rules.sieves) if sifted else None
+        names = _looked_at(record, rules.record_filters) if filtered else None
         if names is False:
             continue
         position = position_of(record)
@@ -56,13 +56,13 @@ def read_event(event: Mapping[str, Any], rules: Rules, *, sifted: bool = False) 
                 yield change
 
 
-def _looked_at(record: Any, sieves: Mapping[str, Sieve]) -> Names | Literal[False]:
+def _looked_at(record: Any, record_filters: Mapping[str, RecordFilter]) -> Names | Literal[False]:
     """The attributes by which a record of a stream, straight from Lambda, is to be judged; False if it is sure to be no
     reason for anything.
     """
     try:
-        sieve = sieves.get(_table_in(record["eventSourceARN"]))
-        return None if sieve is None else sieve.asks(record["dynamodb"])
+        record_filter = record_filters.get(_table_in(record["eventSourceARN"]))
+        return None if record_filter is None else record_filter.asks(record["dynamodb"])
     except (KeyError, TypeError, AttributeError, ValueError):  # it is read in full, and what is wrong is told
         return None
 

@@ -18,7 +18,7 @@ from sync_rules.rules.rule import Rule, attributes_read
 Watched = Names  # None: any change may concern a rule
 
 
-class Sieve:
+class RecordFilter:
     """The records of one table. What rules watch is found by what the keys of an item begin with."""
 
     def __init__(self, table: Table, concerned: Mapping[Entity, Iterable[Rule]]) -> None:

@@ -12,7 +12,7 @@ from functools import cached_property
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import ItemKey
 from sync_rules.model.templates import Beginnings
-from sync_rules.rules.record_filter import Sieve
+from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.rule import PartRule, Rule, TargetRule
 
 
@@ -90,9 +90,9 @@ class Rules:
         return self._as_anchor[entity.name]
 
     @cached_property
-    def sieves(self) -> Mapping[str, Sieve]:
+    def record_filters(self) -> Mapping[str, RecordFilter]:
         """Which records of each table may concern a rule, by the table's name in DynamoDB."""
-        return {name: Sieve(table, self._concerned(table)) for name, table in self.by_physical_name.items()}
+        return {name: RecordFilter(table, self._concerned(table)) for name, table in self.by_physical_name.items()}
 
     def _concerned(self, table: Table) -> Mapping[Entity, tuple[Rule, ...]]:
         return {

@@ -228,14 +228,18 @@ class History:
         return True
 
     def _process(self, changes: Iterable[Change]) -> Work[Report]:
-        """An invocation with these records: those of a stream are sifted, as they are where Lambda hands them over."""
+        """An invocation with these records: those of a stream are filtered, as they are where Lambda hands them over."""
         passed = [seen for change in changes if (seen := self._sifted(change)) is not None]
         return consumer.process(passed, self.rules, self.bounds)
 
     def _sifted(self, change: Change) -> Change | None:
-        sieve = self.rules.sieves[self.rules.tables[change.key.table].physical_name]
+        record_filter = self.rules.record_filters[self.rules.tables[change.key.table].physical_name]
         keys = change.key.attributes()
-        names = sieve.asks({"Keys": keys, "OldImage": change.old, "NewImage": change.new}) if change.in_order else None
+        names = (
+            record_filter.asks({"Keys": keys, "OldImage": change.old, "NewImage": change.new})
+            if change.in_order
+            else None
+        )
         if names is False:
             return None
         old, new = (

@@ -155,6 +155,6 @@ def test_compiled_rules_have_nothing_that_was_worked_out(tmp_path):
     marks = {variable.mark: (variable.name, variable.default) for variable in deployment.variables}
     before = compiled_file.written(deployment.rules, marks)
     assert deployment.rules.by_physical_name
-    assert deployment.rules.sieves
+    assert deployment.rules.record_filters
     assert "by_physical_name" in vars(deployment.rules)
     assert compiled_file.written(deployment.rules, marks) == before

@@ -1,4 +1,4 @@
-"""The sieve: what it leaves out is a reason for nothing, and it leaves out what most records are."""
+"""The record_filter: what it leaves out is a reason for nothing, and it leaves out what most records are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sync_rules.model.items import Change
 from sync_rules.model.values import AttributeValue, Item, get
 from sync_rules.pipeline.records import changes_of, read_event
 from sync_rules.pipeline.tasks import Pull, Tasks, tasks_of
-from sync_rules.rules.record_filter import Sieve
+from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.ruleset import Rules
 from tests.builders import n, s
 from tests.every_kind import EFFECTS, RULES, order, rules_of, user
@@ -96,8 +96,8 @@ def with_one(image: Item, name: str, value: AttributeValue | None) -> Item:
     return {other: one for other, one in image.items() if other != name} | ({} if value is None else {name: value})
 
 
-def read(event: list, rules: Rules, *, sifted: bool = False) -> list[Change]:
-    changes, failures = changes_of(read_event({"Records": event}, rules, sifted=sifted))
+def read(event: list, rules: Rules, *, filtered: bool = False) -> list[Change]:
+    changes, failures = changes_of(read_event({"Records": event}, rules, filtered=filtered))
     assert failures == []
     return changes
 
@@ -144,7 +144,7 @@ def test_what_the_sieve_leaves_out_asks_for_nothing(name):
             for changed, to in product(names, (value, *telling)):
                 if changed not in keys:
                     event = [record(table, keys, old, with_one(old, changed, to))]
-                    if read(event, rules, sifted=True) == []:
+                    if read(event, rules, filtered=True) == []:
                         assert tasks_of(read(event, rules), rules) == Tasks(), (keys, changed, to)
 
     check()
@@ -178,14 +178,14 @@ def test_what_the_sieve_leaves_out_changes_nothing_of_the_rest(name):
     @settings(max_examples=60, deadline=None)
     @given(histories(rules))
     def check(event):
-        passed, in_full = read(event, rules, sifted=True), read(event, rules)
+        passed, in_full = read(event, rules, filtered=True), read(event, rules)
         assert asked(tasks_of(passed, rules)) == asked(tasks_of(in_full, rules))
 
     check()
 
 
-def sieve_of(rules: Rules, table: str) -> Sieve:
-    return rules.sieves[rules.tables[table].physical_name]
+def sieve_of(rules: Rules, table: str) -> RecordFilter:
+    return rules.record_filters[rules.tables[table].physical_name]
 
 
 def data(old, new):
@@ -230,10 +230,10 @@ def test_sieve_lets_pass_what_a_rule_watches(old, new, passes):
     ids=["nothing", "no-keys", "one-key", "other-type", "no-value"],
 )
 def test_record_that_is_none_is_told_and_not_left_out(broken):
-    """What the sieve cannot read is read in full, and has its failure."""
+    """What the record_filter cannot read is read in full, and has its failure."""
     rules = plain_rules()
     one = record(rules.tables["shop"], {}, None, None) | {"dynamodb": broken}
-    changes, failures = changes_of(read_event({"Records": [one]}, rules, sifted=True))
+    changes, failures = changes_of(read_event({"Records": [one]}, rules, filtered=True))
     assert (changes, len(failures)) == ([], 1)
 
 
@@ -242,4 +242,4 @@ def test_what_is_left_out_is_not_read():
     image = {"PK": s("USER#1"), "SK": s("PROFILE"), "odd": {"what": "ever"}}
     rules = plain_rules()
     one = record(rules.tables["shop"], {"PK": image["PK"], "SK": image["SK"]}, image, image)
-    assert changes_of(read_event({"Records": [one]}, rules, sifted=True)) == ([], [])
+    assert changes_of(read_event({"Records": [one]}, rules, filtered=True)) == ([], [])
