@@ -17,7 +17,7 @@ from sync_rules.model.values import AttributeValue, Item, get
 KEY_TYPES: Final = frozenset({"S", "N", "B"})
 LINKS_KEPT_MAX: Final = 1_024  # a page of targets and more; each is some hundred bytes
 
-Place = tuple[str, Any]
+KeyValue = tuple[str, Any]
 Link = tuple[tuple[str, Ref], ...]  # an identity field of the item pointed to, and where the pointing item carries it
 
 
@@ -72,10 +72,10 @@ class Pointer:
         self._link = link
         self._entity = entity
         self._paths = tuple(ref.path for _, ref in link)
-        self._known: dict[tuple[Place, ...], ItemKey | None] = {}
+        self._known: dict[tuple[KeyValue, ...], ItemKey | None] = {}
 
     def __call__(self, item: Item) -> ItemKey | None:
-        places: list[Place] = []
+        values: list[KeyValue] = []
         for path in self._paths:
             value = item.get(path[0]) if len(path) == 1 else get(item, path)
             if value is None:
@@ -83,8 +83,8 @@ class Pointer:
             ((kind, content),) = value.items()
             if kind not in KEY_TYPES:
                 return None
-            places.append((kind, content))
-        asked = tuple(places)
+            values.append((kind, content))
+        asked = tuple(values)
         try:
             return self._known[asked]
         except KeyError:
@@ -94,9 +94,9 @@ class Pointer:
         self._known[asked] = key
         return key
 
-    def _named(self, places: tuple[Place, ...]) -> ItemKey | None:
+    def _named(self, values: tuple[KeyValue, ...]) -> ItemKey | None:
         fields: dict[str, AttributeValue] = {}
-        for (field, ref), (kind, content) in zip(self._link, places, strict=True):
+        for (field, ref), (kind, content) in zip(self._link, values, strict=True):
             value = ref.within({kind: content})
             if value is None:
                 return None
