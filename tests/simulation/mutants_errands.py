@@ -131,7 +131,7 @@ def _bare(write: Any) -> Any:
 
 @contextmanager
 def repair_unguarded() -> Iterator[None]:
-    with wrapping(verifier, "pull", unguarded)(), wrapping(verifier, "settle", unguarded)():
+    with wrapping(verifier, "pull", unguarded)(), wrapping(verifier, "reconcile_parts", unguarded)():
         yield
 
 
