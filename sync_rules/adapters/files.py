@@ -1,10 +1,12 @@
-"""Files that a user asked for: looked at before there is something to write, and there as a whole or not at all.
+"""Files on this machine: replaced as a whole or not at all, locked, and checked before there is something to write.
 
-Law: what cannot be written is the user's to mend, and is said before the work; nothing that is read is written over.
+Invariant: a path that cannot be written is the user's mistake, and is reported before the work begins; no file that a
+command reads is overwritten by what it writes.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -17,39 +19,50 @@ OWNER_ONLY: Final = 0o600
 
 
 def open_for_owner(path: Path | str, flags: int) -> int:
-    """A file descriptor; a file that is made is its owner's only. Fits `open(..., opener=...)`."""
+    """A file descriptor; a new file can be read and written by its owner only. Fits `open(..., opener=...)`."""
     return os.open(path, flags | os.O_CREAT, OWNER_ONLY)
 
 
+def read_if_there(path: Path, what: str) -> bytes | None:
+    """The content of a file; None when there is no file. Raises UserError when it cannot be read; `what` names it."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UserError(f"{path}: expected {what} to read, found {error.strerror}") from error
+
+
+# ---------------------------------------------------------------- replaced as a whole
 def beside(path: Path) -> Path:
-    """Where a file is written before it takes its place."""
+    """The temporary file that replaces `path` once it is complete."""
     return path.with_name(path.name + ".new")
 
 
 @contextmanager
-def replacing(path: Path, told: Callable[[OSError], Exception] = lambda error: error) -> Iterator[BinaryIO]:
-    """A file to write, which is there under its name once this ends, and is not when this ends with an error. What was
-    there before is there until then.
+def replacing(path: Path, as_error: Callable[[OSError], Exception] = lambda error: error) -> Iterator[BinaryIO]:
+    """Open a file that takes its name when the block ends, and is deleted when the block raises. Until then, the file
+    that had the name stays.
 
     Raises:
-        OSError: when it cannot be made or put in its place, or what `told` makes of that. What the caller's own writes
-            raise is the caller's.
+        OSError: when it cannot be made or renamed, or what `as_error` makes of that. Errors of the block are raised as
+            they are.
     """
     temporary = beside(path)
-    with _as(told):
+    with _converted(as_error):
         file = open(temporary, "wb", opener=open_for_owner)  # noqa: SIM115 -- closed below
     try:
         try:
-            with _as(told):
-                os.fchmod(file.fileno(), OWNER_ONLY)  # it may be left from a process that died
+            with _converted(as_error):
+                os.fchmod(file.fileno(), OWNER_ONLY)  # a process that died may have left the file
             yield file
-            with _as(told):
+            with _converted(as_error):
                 file.flush()
                 os.fsync(file.fileno())
         finally:
-            with suppress(OSError):  # what it has not written is not wanted by now
+            with suppress(OSError):  # the rest of the buffer is not needed any more
                 file.close()
-        with _as(told):
+        with _converted(as_error):
             temporary.replace(path)
             _sync(path.parent)
     finally:
@@ -58,15 +71,15 @@ def replacing(path: Path, told: Callable[[OSError], Exception] = lambda error: e
 
 
 @contextmanager
-def _as(told: Callable[[OSError], Exception]) -> Iterator[None]:
+def _converted(as_error: Callable[[OSError], Exception]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise told(error) from error
+        raise as_error(error) from error
 
 
 def _sync(folder: Path) -> None:
-    """What a folder lists would survive a power cut."""
+    """Make the entries of a folder survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -74,8 +87,53 @@ def _sync(folder: Path) -> None:
         os.close(descriptor)
 
 
+def writing_whole(path: Path) -> AbstractContextManager[BinaryIO]:
+    """Like `replacing`. Raises UserError when the file cannot be written; the one before is then still there."""
+    return replacing(path, lambda error: _refused(path, error))
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Make or replace a file. Raises like `writing_whole`."""
+    with writing_whole(path) as file, as_mistake(path):
+        file.write(text.encode())
+
+
+def as_mistake(path: Path) -> AbstractContextManager[None]:
+    """Turn an OSError of the block into the UserError that names the file."""
+    return _converted(lambda error: _refused(path, error))
+
+
+def _refused(path: Path, error: OSError) -> UserError:
+    return UserError(f"{path}: expected a place where a file can be written, found: {error.strerror}. Choose another.")
+
+
+# ---------------------------------------------------------------- locked
+@contextmanager
+def locked(path: Path, verb: str = "run", option: str = "--checkpoint") -> Iterator[None]:
+    """Reserve a file for this process, by a lock file beside it that the system releases when the process ends. `verb`
+    is the command that uses such files, and `option` gives it another one.
+
+    Raises:
+        UserError: when another process has reserved it, or the lock file cannot be made.
+    """
+    lock = path.with_name(path.name + ".lock")  # not the file itself, which is replaced by each save
+    try:
+        descriptor = open_for_owner(lock, os.O_RDWR)
+    except OSError as error:
+        raise UserError(f"{lock}: expected to make a lock file here, found {error.strerror}") from error
+    with os.fdopen(descriptor) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(
+                f"{path}: another `sync-rules {verb}` uses this checkpoint. Stop it, or give another with {option}."
+            ) from error
+        yield
+
+
+# ---------------------------------------------------------------- checked before the work
 def require_own(path: Path | None, *others: Path | None) -> None:
-    """See that a file to be written is none of the others, which the same command reads or writes, under any name.
+    """Check that a file to be written is none of the others, which the same command reads or writes, under any name.
 
     Raises:
         UserError: when it is.
@@ -85,11 +143,11 @@ def require_own(path: Path | None, *others: Path | None) -> None:
             continue
         for place in (path, beside(path)) if path.name else ():
             if place.resolve() == other.resolve() or (place.exists() and other.exists() and place.samefile(other)):
-                raise UserError(f"{path}: {other} is used here too, and would be written over. Choose another place.")
+                raise UserError(f"{path}: {other} is used here too, and would be overwritten. Choose another place.")
 
 
 def require_ending(path: Path, endings: Collection[str]) -> None:
-    """See that the name of a file says what will be in it. Raises UserError when it does not."""
+    """Check the extension of a file name. Raises UserError."""
     if path.suffix.lower() not in endings:
         raise UserError(
             f"{path}: expected a name that ends in {', '.join(endings)}, found {path.suffix or 'no ending'}"
@@ -97,44 +155,10 @@ def require_ending(path: Path, endings: Collection[str]) -> None:
 
 
 def require_place(path: Path) -> None:
-    """See that a file can be written, before there is something to write. Leaves nothing behind.
-
-    Raises:
-        UserError: when it cannot.
-    """
+    """Check that a file can be written, before there is something to write. Leaves nothing behind. Raises UserError."""
     if path.exists() and not path.is_file():
         raise UserError(f"{path}: expected a file that can be written, found something else. Choose another place.")
     temporary = beside(path)
-    try:
+    with as_mistake(path):
         os.close(open_for_owner(temporary, os.O_WRONLY))
         temporary.unlink()
-    except OSError as error:
-        raise _refused(path, error) from error
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Make or replace a file. Raises like `writing_whole`."""
-    with writing_whole(path) as file, as_mistake(path):
-        file.write(text.encode())
-
-
-def writing_whole(path: Path) -> AbstractContextManager[BinaryIO]:
-    """A file to write, which is there under its name once this ends, and is not when this ends with an error.
-
-    Raises:
-        UserError: when it cannot be written; what was there before is there still.
-    """
-    return replacing(path, lambda error: _refused(path, error))
-
-
-@contextmanager
-def as_mistake(path: Path) -> Iterator[None]:
-    """An error of the file as the UserError that names it."""
-    try:
-        yield
-    except OSError as error:
-        raise _refused(path, error) from error
-
-
-def _refused(path: Path, error: OSError) -> UserError:
-    return UserError(f"{path}: expected a place where a file can be written, found: {error.strerror}. Choose another.")

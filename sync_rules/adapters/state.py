@@ -1,7 +1,10 @@
-"""What must outlive a process that works through tables: which rules were applied, and how far a backfill is.
+"""Documents that outlive a process: which rules were applied, how far a backfill, a verify or a redrive is.
 
-Law: a document is saved as a whole, the old one or the new one, and is safe when `save` returns. It may hold the keys
-where a scan goes on, and no other value of an item.
+A document is JSON under a name, in a file (`FileState`) or as an item of a DynamoDB table (`TableState`); `LeasedState`
+is what one invocation has of documents that many share.
+
+Invariant: a document is saved as a whole, the old one or the new one, and is safe when `save` returns. It may hold the
+keys where a scan continues, and no other value of an item.
 """
 
 from __future__ import annotations
@@ -17,14 +20,17 @@ from typing import Any, Final, Protocol
 from tenacity import Retrying
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.files import replacing
+from sync_rules.adapters.files import read_if_there, replacing
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.json_bytes import tagged, untagged
 
 Body = Mapping[str, Any]  # JSON-ready
-APPLIED: Final = "applied"  # the document of the rules that were brought in line: {name: fingerprint}, and AT
-AT: Final = "at"  # when that was said last, as ISO 8601
+APPLIED: Final = "applied"  # the document of the applied rules: {name: fingerprint}, and AT
+AT: Final = "at"  # when it was saved, as ISO 8601
 PREFIX: Final = "sync-rules/"  # of the ids in a table, which may hold other things
+READ_MAX_ITEMS: Final = 100  # BatchGetItem
+TAKEN: Final = "StateTaken"
+CLAIM_MAX_TRIES: Final = 5
 CURES: Final = {
     "TableNotFound": "create it with the string key 'id', or correct its name, the region or the endpoint",
     "ValidationException": "its key must be the string 'id' alone",
@@ -43,12 +49,24 @@ class State(Protocol):
         ...
 
     def remove(self, name: str) -> None:
-        """Remove a document, if it is there. A process that dies at once may leave it all the same."""
+        """Remove a document, if it is there. If the process dies at once, the document may stay."""
+        ...
+
+
+class SharedState(State, Protocol):
+    """A State for several processes. Each call raises StoreError when the place does not answer."""
+
+    def swap(self, name: str, before: Body | None, body: Body) -> bool:
+        """Save a document if it still equals `before`, None for not there. Returns True if it is saved."""
+        ...
+
+    def load_many(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Load several documents; missing ones are left out."""
         ...
 
 
 class MemoryState:
-    """Documents that nobody keeps: for a plan, and for tests."""
+    """Documents in memory only: for a plan, and for tests."""
 
     def __init__(self) -> None:
         self.documents: dict[str, dict[str, Any]] = {}
@@ -81,17 +99,16 @@ class FileState:
             self._write()
 
     def remove(self, name: str) -> None:
-        """It goes with the next save: of many that go together, none is worth a write of its own."""
+        """Remove a document with the next save: many are removed together, and none is worth a write of its own."""
         with self._lock:
             self._documents.pop(name, None)
 
     def _read(self) -> dict[str, dict[str, Any]]:
-        try:
-            found = json.loads(self.path.read_bytes(), object_hook=untagged)
-        except FileNotFoundError:
+        text = read_if_there(self.path, "a state file")
+        if text is None:
             return {}
-        except OSError as error:
-            raise UserError(f"{self.path}: expected a state file to read, found {error.strerror}") from error
+        try:
+            found = json.loads(text, object_hook=untagged)
         except ValueError:
             found = None
         if not isinstance(found, dict) or not all(isinstance(body, dict) for body in found.values()):
@@ -110,74 +127,10 @@ class FileState:
 
 
 class TableState:
-    """Each document an item of a DynamoDB table whose key is the string `id`: for several machines."""
+    """A SharedState: each document is an item of a DynamoDB table whose key is the string `id`.
 
-    def __init__(self, client: Any, table_name: str, *, retrying: Retrying | None = None) -> None:
-        self._client = client
-        self._table_name = table_name
-        self._retrying = retrying or aws.retrying()
-
-    def load(self, name: str) -> dict[str, Any] | None:
-        answer = self._ask(self._client.get_item, Key=self._key(name), ConsistentRead=True)
-        text = answer.get("Item", {}).get("document", {}).get("S")
-        return None if text is None else dict(json.loads(text, object_hook=untagged))
-
-    def save(self, name: str, body: Body) -> None:
-        document = json.dumps(body, default=tagged, separators=(",", ":"), sort_keys=True)
-        self._ask(self._client.put_item, Item={**self._key(name), "document": {"S": document}})
-
-    def remove(self, name: str) -> None:
-        self._ask(self._client.delete_item, Key=self._key(name))
-
-    def _key(self, name: str) -> dict[str, Any]:
-        return {"id": {"S": PREFIX + name}}
-
-    def _ask(self, call: Any, **parameters: Any) -> dict[str, Any]:
-        try:
-            answer: dict[str, Any] = self._retrying(call, TableName=self._table_name, **parameters)
-        except aws.ERRORS as error:
-            raise aws.store_error(error, f"state table {self._table_name}", CURES) from error
-        return answer
-
-
-def applied(state: State) -> dict[str, str]:
-    """The fingerprints of the rules that were brought in line, by name.
-
-    Raises:
-        UserError: when what is there is no such thing.
-        StoreError: when the state does not answer.
+    With `keep_seconds` documents expire by Time to Live on the attribute `expiration`.
     """
-    found = {name: text for name, text in (state.load(APPLIED) or {}).items() if name != AT}
-    for name, text in found.items():
-        if not isinstance(text, str):
-            raise UserError(f"the state has no fingerprint for rule {name}: expected text, found something else")
-    return found
-
-
-def save_applied(state: State, fingerprints: Mapping[str, str], now: datetime) -> None:
-    """Say which rules were brought in line: these, and no others. Raises StoreError."""
-    state.save(APPLIED, {**fingerprints, AT: now.isoformat(timespec="seconds")})
-
-
-READ_MAX_ITEMS: Final = 100  # BatchGetItem
-TAKEN: Final = "StateTaken"
-CLAIM_MAX_TRIES: Final = 5
-
-
-class SharedState(State, Protocol):
-    """A State for several processes. Each call raises StoreError when the place does not answer."""
-
-    def swap(self, name: str, before: Body | None, body: Body) -> bool:
-        """Save a document if it is still as it was before, None for not there. Says whether it is saved."""
-        ...
-
-    def load_many(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Those of these documents that are there."""
-        ...
-
-
-class SharedTable(TableState):
-    """A SharedState in a DynamoDB table. With `keep_seconds` documents go by Time to Live, `expiration`, later on."""
 
     def __init__(
         self,
@@ -186,53 +139,54 @@ class SharedTable(TableState):
         *,
         keep_seconds: int | None = None,
         clock: Callable[[], float] = time.time,
-        retrying: Any = None,
+        retrying: Retrying | None = None,
     ) -> None:
-        super().__init__(client, table_name, retrying=retrying)
+        self._client = client
+        self._table_name = table_name
         self._keep_seconds = keep_seconds
         self._clock = clock
+        self._retrying = retrying or aws.retrying()
+
+    def load(self, name: str) -> dict[str, Any] | None:
+        answer = self._ask(self._client.get_item, Key=self._key(name), ConsistentRead=True)
+        return _parsed(answer.get("Item", {}))
+
+    def load_many(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+        keys = [self._key(name) for name in dict.fromkeys(names)]
+        found: dict[str, dict[str, Any]] = {}
+        while keys:
+            chunk, keys = keys[:READ_MAX_ITEMS], keys[READ_MAX_ITEMS:]
+            request = {self._table_name: {"Keys": chunk, "ConsistentRead": True}}
+            answer = self._call(self._client.batch_get_item, RequestItems=request)
+            for item in answer.get("Responses", {}).get(self._table_name, ()):
+                body = _parsed(item)
+                if body is not None:
+                    found[item["id"]["S"].removeprefix(PREFIX)] = body
+            keys += answer.get("UnprocessedKeys", {}).get(self._table_name, {}).get("Keys", [])
+        return found
 
     def save(self, name: str, body: Body) -> None:
         self._ask(self._client.put_item, Item=self._item(name, body))
 
     def swap(self, name: str, before: Body | None, body: Body) -> bool:
         item = self._item(name, body)
-        guard = (
-            {"ConditionExpression": "attribute_not_exists(id)"}
-            if before is None
-            else {
-                "ConditionExpression": "document = :before",
-                "ExpressionAttributeValues": {":before": {"S": _text(before)}},
-            }
-        )
+        guard: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(id)"}
+        if before is not None:
+            values = {":before": {"S": _text(before)}}
+            guard = {"ConditionExpression": "document = :before", "ExpressionAttributeValues": values}
         try:
             self._ask(self._client.put_item, Item=item, **guard)
         except StoreError as error:
             if error.reason != "ConditionalCheckFailedException":
                 raise
-            wanted: dict[str, Any] = json.loads(item["document"]["S"], object_hook=untagged)
-            return self.load(name) == wanted  # it was saved, and not told
+            return self.load(name) == _parsed(item)  # then it was saved, and the answer was lost
         return True
 
-    def load_many(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-        wanted = [self._key(name) for name in dict.fromkeys(names)]
-        found: dict[str, dict[str, Any]] = {}
-        while wanted:
-            some, wanted = wanted[:READ_MAX_ITEMS], wanted[READ_MAX_ITEMS:]
-            asked = {self._table_name: {"Keys": some, "ConsistentRead": True}}
-            answer = self._batch(asked)
-            for item in answer.get("Responses", {}).get(self._table_name, ()):
-                name = item["id"]["S"].removeprefix(PREFIX)
-                found[name] = dict(json.loads(item["document"]["S"], object_hook=untagged))
-            wanted += answer.get("UnprocessedKeys", {}).get(self._table_name, {}).get("Keys", [])
-        return found
+    def remove(self, name: str) -> None:
+        self._ask(self._client.delete_item, Key=self._key(name))
 
-    def _batch(self, asked: Any) -> dict[str, Any]:
-        try:
-            answer: dict[str, Any] = self._retrying(self._client.batch_get_item, RequestItems=asked)
-        except aws.ERRORS as error:
-            raise aws.store_error(error, f"state table {self._table_name}") from error
-        return answer
+    def _key(self, name: str) -> dict[str, Any]:
+        return {"id": {"S": PREFIX + name}}
 
     def _item(self, name: str, body: Body) -> dict[str, Any]:
         item: dict[str, Any] = {**self._key(name), "document": {"S": _text(body)}}
@@ -240,16 +194,31 @@ class SharedTable(TableState):
             item["expiration"] = {"N": str(int(self._clock()) + self._keep_seconds)}
         return item
 
+    def _ask(self, call: Any, **parameters: Any) -> dict[str, Any]:
+        return self._call(call, TableName=self._table_name, **parameters)
+
+    def _call(self, call: Any, **parameters: Any) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = self._retrying(call, **parameters)
+        except aws.ERRORS as error:
+            raise aws.store_error(error, f"state table {self._table_name}", CURES) from error
+        return answer
+
 
 def _text(body: Body) -> str:
     return json.dumps(body, default=tagged, separators=(",", ":"), sort_keys=True)
 
 
-class LeasedState:
-    """The State of one call: each document is read once, and saved only over what was read.
+def _parsed(item: Mapping[str, Any]) -> dict[str, Any] | None:
+    text = item.get("document", {}).get("S")
+    return None if text is None else dict(json.loads(text, object_hook=untagged))
 
-    A document that is claimed bears who has it in hand, until it is let go. Who claims one that somebody has in hand
-    takes it over, and it is noted on it that its totals may lack what that one did last: `broken`.
+
+class LeasedState:
+    """The State of one invocation: each document is read once, and saved only over what was read.
+
+    A document that is claimed names its holder until it is released. A claim succeeds although another holds the
+    document; it is then marked `broken`, because its totals may lack what the other did last.
     """
 
     def __init__(self, state: SharedState) -> None:
@@ -258,7 +227,7 @@ class LeasedState:
         self._marks: dict[str, dict[str, Any]] = {}
 
     def fetch(self, names: Iterable[str]) -> None:
-        """Read these at once, for what will be loaded one by one."""
+        """Read several documents at once that will be loaded one by one."""
         wanted = list(names)
         found = self._state.load_many(wanted)
         self._seen |= {name: found.get(name) for name in wanted}
@@ -269,29 +238,49 @@ class LeasedState:
         return self._seen[name]
 
     def save(self, name: str, body: Body) -> None:
-        """Raises StoreError, StateTaken when another one saved it meanwhile."""
-        now = {**body, **self._marks.get(name, {})}
-        if not self._state.swap(name, self.load(name), now):
-            raise StoreError(TAKEN, f"another worker goes on with {name}: this one ends")
-        self._seen[name] = now
+        """Raises StoreError, StateTaken when another one saved the document meanwhile."""
+        marked = {**body, **self._marks.get(name, {})}
+        if not self._state.swap(name, self.load(name), marked):
+            raise StoreError(TAKEN, f"another worker continues {name}: this one ends")
+        self._seen[name] = marked
 
     def remove(self, name: str) -> None:
         self._state.remove(name)
         self._seen[name] = None
 
     def claim(self, name: str, holder: str) -> None:
-        """Take a document in hand, whoever had it. Raises StoreError."""
+        """Become the holder of a document, whoever was. Raises StoreError."""
         for _ in range(CLAIM_MAX_TRIES):
             found = self._state.load(name)
             known = found or {}
             self._marks[name] = {"holder": holder, "broken": bool(known.get("holder") or known.get("broken"))}
-            now = {**known, **self._marks[name]}
-            if self._state.swap(name, found, now):
-                self._seen[name] = now
+            marked = {**known, **self._marks[name]}
+            if self._state.swap(name, found, marked):
+                self._seen[name] = marked
                 return
-        raise StoreError(TAKEN, f"others take {name} again and again")
+        raise StoreError(TAKEN, f"others claim {name} again and again")
 
     def release(self, name: str, reason: str = "") -> None:
-        """Let it go as it is saved; `reason` says why it is not done. Raises StoreError."""
+        """Give up a document as it is saved; `reason` says why its work is not done. Raises StoreError."""
         self._marks[name] = {**self._marks[name], "holder": None}
         self.save(name, {**(self.load(name) or {}), "reason": reason})
+
+
+# ---------------------------------------------------------------- the rules that were applied
+def applied(state: State) -> dict[str, str]:
+    """The fingerprints of the applied rules, by name.
+
+    Raises:
+        UserError: when the document holds something else.
+        StoreError: when the state does not answer.
+    """
+    found = {name: text for name, text in (state.load(APPLIED) or {}).items() if name != AT}
+    for name, text in found.items():
+        if not isinstance(text, str):
+            raise UserError(f"the state has no fingerprint for rule {name}: expected text, found something else")
+    return found
+
+
+def save_applied(state: State, fingerprints: Mapping[str, str], now: datetime) -> None:
+    """Record which rules were applied: these, and no others. Raises StoreError."""
+    state.save(APPLIED, {**fingerprints, AT: now.isoformat(timespec="seconds")})

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.state import SharedTable
+from sync_rules.adapters.state import TableState
 from sync_rules.jobs.account.stack import Machine, Stack, stack_of
 from sync_rules.model.errors import UserError
 
@@ -33,7 +33,7 @@ class Account:
 
     stack: Stack
     machine: Machine
-    state: SharedTable
+    state: TableState
     endpoint_url: str | None
     region: str | None
 
@@ -63,7 +63,7 @@ def account_of(stack_name: str, machine: str, endpoint_url: str | None, region: 
     arn, table = stack.output(machine), stack.output("StateTableName")
     client = aws.stepfunctions(endpoint_url, region)
     return Account(
-        stack, Machine(client, arn), SharedTable(aws.dynamodb(endpoint_url, region), table), endpoint_url, region
+        stack, Machine(client, arn), TableState(aws.dynamodb(endpoint_url, region), table), endpoint_url, region
     )
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.adapters.state import SharedTable
+from sync_rules.adapters.state import TableState
 from sync_rules.functions import runtime
 from sync_rules.model.errors import UserError
 from sync_rules.model.limits import Limits
@@ -32,9 +32,9 @@ def setting(name: str) -> str:
     return value
 
 
-def state(keep_seconds: int | None = None) -> SharedTable:
+def state(keep_seconds: int | None = None) -> TableState:
     """The documents that all calls share. Raises UserError."""
-    return SharedTable(aws.dynamodb(runtime.endpoint()), setting(STATE_TABLE), keep_seconds=keep_seconds)
+    return TableState(aws.dynamodb(runtime.endpoint()), setting(STATE_TABLE), keep_seconds=keep_seconds)
 
 
 @cache

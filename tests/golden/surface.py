@@ -27,7 +27,7 @@ import typer.main
 from sync_rules.adapters.failure_log import FailureLog, JsonLines
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.state import FileState, SharedTable, TableState, applied, save_applied
+from sync_rules.adapters.state import FileState, TableState, applied, save_applied
 from sync_rules.cli.main import main
 from sync_rules.deploy.blocks import blocks_in, inside
 from sync_rules.deploy.deployment import deployment_of
@@ -505,7 +505,7 @@ def state_tables() -> Mapping[str, str]:
     own.save("backfill", body)
     own.load("backfill")
     own.remove("backfill")
-    shared = SharedTable(client, "state", keep_seconds=60, clock=lambda: 1_000.9, retrying=_at_once)
+    shared = TableState(client, "state", keep_seconds=60, clock=lambda: 1_000.9, retrying=_at_once)
     shared.save("backfill", body)
     shared.swap("backfill", None, body)
     shared.swap("backfill", {"before": 1}, body)

@@ -9,7 +9,7 @@ import pytest
 from handlers import backfill, redrive, verify
 from sync_rules.adapters import aws
 from sync_rules.adapters.sqs import utc_now
-from sync_rules.adapters.state import SharedTable, applied
+from sync_rules.adapters.state import TableState, applied
 from sync_rules.audit.drift_report import open_report
 from sync_rules.cli import main
 from sync_rules.cli.account import Account
@@ -100,7 +100,7 @@ class Deployed:
         for name, value in settings.items():
             monkeypatch.setenv(name, value)
         start_cold()
-        self.state = SharedTable(self.client, state)
+        self.state = TableState(self.client, state)
         urls = {"FailuresQueueUrl": queues["f"], "FanoutDeadLettersUrl": queues["d"]}
         stack = Stack("sync-rules", "us-east-1", {"StateTableName": state, "BucketName": bucket, **urls})
         for module, verb in ((backfill_command, "backfill"), (verify_command, "verify"), (redrive_command, "redrive")):

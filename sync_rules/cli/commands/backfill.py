@@ -23,6 +23,7 @@ from sync_rules.adapters.budget import Budget, Rate, writes_at_once
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import short_name
 from sync_rules.adapters.failure_log import FailureLog, require_writable
+from sync_rules.adapters.files import locked
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import FileState, MemoryState, State, TableState, applied, save_applied
 from sync_rules.cli.account import (
@@ -46,7 +47,6 @@ from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.scope import NOTHING_NEW, note_applied, require_beginning, rules_to_apply, titles_of
 from sync_rules.jobs.backfill.throttle import Brake, IteratorAge, slowing, until
-from sync_rules.jobs.consume.checkpoint import locked
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError

@@ -25,13 +25,12 @@ from sync_rules.adapters.budget import within_budget
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import archive_of, caller_of, require_buckets
 from sync_rules.adapters.failure_log import require_writable
-from sync_rules.adapters.files import require_own
+from sync_rules.adapters.files import locked, require_own
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli.show.run import Display, display_on
 from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.checkpoint import locked
 from sync_rules.jobs.consume.mapping import Concurrently, serially
 from sync_rules.jobs.consume.run import WAIT_SECONDS, Files, LocalRun
 from sync_rules.language.load import load_rules

@@ -1,23 +1,20 @@
-"""The checkpoint file: how far every shard is finished, and which messages wait. One JSON file, replaced as a whole.
+"""The checkpoint file: how far each shard is processed, and the pending messages. One JSON document.
 
-Law: the file on disk is always one whole checkpoint, the old one or the new one (temporary file, fsync, rename), and
-one run at a time has it. It names keys in messages, and has the values of an item while a call for it failed and waits,
-so only its owner may read it.
+Invariant: the file is always one whole checkpoint, the old one or the new one, and one run at a time uses it
+(`files.locked`). It holds keys in messages, and the values of an item while a failed call for it waits, so only its
+owner may read it.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from sync_rules.adapters.files import open_for_owner, replacing
+from sync_rules.adapters.files import read_if_there, replacing
 from sync_rules.adapters.streams import table_of
 from sync_rules.jobs.consume.queue import Pending
 from sync_rules.jobs.consume.shards import ShardProgress
@@ -27,7 +24,7 @@ from sync_rules.pipeline.messages import decode
 
 @dataclass(frozen=True)
 class StoredMessage:
-    """A message as it stands in the file."""
+    """A message in the file."""
 
     due_ms: int
     receives: int
@@ -36,7 +33,7 @@ class StoredMessage:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a run had come to. `streams` holds the shards of each stream by the stream's ARN."""
+    """The progress of a run. `streams` holds the shards of each stream by the stream's ARN."""
 
     rules_fingerprint: str
     streams: dict[str, list[ShardProgress]]
@@ -60,18 +57,15 @@ def stored(pending: Iterable[Pending]) -> list[StoredMessage]:
 def load(path: Path, stream_arns: Iterable[str]) -> Checkpoint | None:
     """The checkpoint in a file; None when there is no file yet.
 
-    A stream that was disabled and enabled again has a new ARN under the same table; the caller sees that its ARN is not
-    in the file, and starts it from its beginning.
+    A stream that was disabled and enabled again has a new ARN under the same table. Its ARN is not in the file, and the
+    caller reads the stream from its beginning.
 
     Raises:
         UserError: when the file is not a checkpoint, or names a table that is not among those of the given streams.
     """
-    try:
-        text = path.read_bytes()
-    except FileNotFoundError:
+    text = read_if_there(path, "a checkpoint")
+    if text is None:
         return None
-    except OSError as error:
-        raise UserError(f"{path}: expected a checkpoint to read, found {error.strerror}") from error
     try:
         checkpoint = FILE.validate_json(text)
         checkpoint.pending()
@@ -95,26 +89,3 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     """Replace the file. Returns once the new checkpoint would survive a power cut."""
     with replacing(path) as file:
         file.write(FILE.dump_json(checkpoint))
-
-
-@contextmanager
-def locked(path: Path, verb: str = "run", option: str = "--checkpoint") -> Iterator[None]:
-    """Hold a checkpoint file for this process, by a lock file beside it that the system frees when the process ends.
-    `verb` is the command that uses such files, `option` names another.
-
-    Raises:
-        UserError: when another process has it, or the lock file cannot be made.
-    """
-    beside = path.with_name(path.name + ".lock")  # the checkpoint itself is replaced by every save
-    try:
-        descriptor = open_for_owner(beside, os.O_RDWR)
-    except OSError as error:
-        raise UserError(f"{beside}: expected to make a lock file here, found {error.strerror}") from error
-    with os.fdopen(descriptor) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UserError(
-                f"{path}: another `sync-rules {verb}` uses this checkpoint. Stop it, or give another with {option}."
-            ) from error
-        yield

@@ -149,7 +149,7 @@ class Status:
 
 
 class LocalRun:
-    """Everything `sync-rules run` drives. Use it inside `checkpoint.locked`.
+    """Everything `sync-rules run` drives. Use it inside `files.locked`.
 
     `make_consumer` is given the world to work in. `notices` says, in words for the user, what the checkpoint means.
     """

@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from sync_rules.adapters.budget import Budget
+from sync_rules.adapters.files import locked
 from sync_rules.adapters.preflight import Problem
 from sync_rules.adapters.state import FileState, MemoryState, applied
 from sync_rules.cli import main
@@ -22,7 +23,6 @@ from sync_rules.jobs.backfill import job, throttle
 from sync_rules.jobs.backfill.page import Selection
 from sync_rules.jobs.backfill.progress import Totals, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
-from sync_rules.jobs.consume.checkpoint import locked
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Outcome

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sync_rules.adapters.files import locked
 from sync_rules.jobs.consume import checkpoint
-from sync_rules.jobs.consume.checkpoint import Checkpoint, load, locked, save
+from sync_rules.jobs.consume.checkpoint import Checkpoint, load, save
 from sync_rules.jobs.consume.queue import Pending
 from sync_rules.jobs.consume.shards import ShardProgress
 from sync_rules.model.errors import UserError
@@ -100,7 +101,7 @@ def test_checkpoint_accepts_a_new_stream_of_the_same_table(tmp_path):
 def test_checkpoint_is_held_by_one_run_at_a_time(tmp_path):
     """A second process is refused while the first has the checkpoint, and welcome after it died."""
     path = tmp_path / "c.json"
-    code = f"from pathlib import Path; from sync_rules.jobs.consume.checkpoint import locked\nwith locked(Path({str(path)!r})): pass"
+    code = f"from pathlib import Path; from sync_rules.adapters.files import locked\nwith locked(Path({str(path)!r})): pass"
     with locked(path):
         second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert "another `sync-rules run` uses this checkpoint" in second.stderr
