@@ -1,7 +1,7 @@
-"""What becomes of a batch of stream records: who failed, what is tried again, what is given up. Pure decisions.
+"""Decisions on a batch of stream records: which records failed, which are retried, which are given up. Pure.
 
-Law: a record leaves a batch in one of two ways only: the function answered for it, or it went to the on-failure
-destination. The rules are those of a Lambda event source mapping, from the Lambda developer guide:
+Invariant: a record leaves a batch in two ways only: the function processed it, or it went to the on-failure
+destination. The rules are those of a Lambda event source mapping, in the Lambda developer guide:
 "Configuring partial batch response with DynamoDB and Lambda" (services-ddb-batchfailurereporting), "Parameters for
 DynamoDB event source mappings" (services-ddb-params) and "Retaining discarded records" (services-dynamodb-errors).
 """
@@ -16,8 +16,6 @@ from typing import Any, Final, Literal
 
 Answer = Mapping[str, Any] | None
 Condition = Literal["RetryAttemptsExhausted", "RecordAgeExceeded"]
-
-
 RANGES: Final[Mapping[str, tuple[int, int, int | None]]] = {  # lowest, highest, and the value that means: no limit
     "batch_size": (1, 10_000, None),
     "batch_window_seconds": (0, 300, None),
@@ -29,12 +27,11 @@ RANGES: Final[Mapping[str, tuple[int, int, int | None]]] = {  # lowest, highest,
 
 @dataclass(frozen=True)
 class MappingSettings:
-    """The settings of an event source mapping, named as Lambda names them, and the limits Lambda does not show.
+    """The settings of an event source mapping, named as Lambda names them, and limits that Lambda does not show.
 
-    Defaults and ranges are those of services-ddb-params, except that retries are finite: with Lambda's own default (-1)
-    one record that always fails holds its shard for a day. `payload_max_bytes` is that of a synchronous invocation;
-    `poll_idle_ms` is Lambda's base rate of four polls a second and shard. The backoff between attempts is ours: AWS
-    documents none.
+    Defaults and ranges are those of services-ddb-params, except that retries are finite: with Lambda's default (-1) one
+    record that always fails holds its shard for a day. `payload_max_bytes` is that of a synchronous invocation,
+    `poll_idle_ms` Lambda's base rate of four polls a second and shard. AWS documents no backoff: this one is ours.
     """
 
     batch_size: int = 100
@@ -58,13 +55,13 @@ class MappingSettings:
             assert low <= value <= high or value == off, f"{name} must be {low} to {high}, got {value}"
 
     def backoff_ms(self, attempts: int) -> int:
-        """How long to wait after this many failed attempts (1, 2, ...), in milliseconds."""
+        """Milliseconds to wait after this many failed attempts (1, 2, ...)."""
         return int(min(self.retry_max_ms, self.retry_first_ms * 2.0 ** min(attempts - 1, 20)))
 
 
 @dataclass(frozen=True, slots=True)
 class StreamRecord:
-    """One record as it was read from a shard. `body` is the record in the shape of a Lambda event."""
+    """One record of a shard. `body` has the shape of a record in a Lambda event."""
 
     position: str
     body: Mapping[str, Any] = field(repr=False)  # holds values of an item
@@ -76,7 +73,7 @@ class StreamRecord:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Records that are delivered together. `retries` counts against the quota; `invokes` is how often it was tried."""
+    """Records that are delivered together. `retries` counts against the quota, `invokes` all attempts."""
 
     records: tuple[StreamRecord, ...]
     due_ms: int = 0
@@ -90,7 +87,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """What an attempt came to: records that are finished, batches to try (again) in order, and one that is given up."""
+    """The result of an attempt: finished records, batches to try (again) in order, and a batch that is given up."""
 
     finished: tuple[StreamRecord, ...] = ()
     again: tuple[Batch, ...] = ()
@@ -99,11 +96,10 @@ class AttemptResult:
 
 
 def first_failed(batch: Batch, answer: Answer) -> int:
-    """The place in the batch from which records failed; its length when none did.
+    """The place in the batch from which records failed; the length of the batch when none did.
 
     A null or empty answer or list is a success. An identifier that is missing, empty, null or of no record in the batch
-    makes the whole batch a failure. Of several, the lowest sequence number counts, compared as a number: sequence
-    numbers are strings of 21 to 40 digits whose width grows.
+    makes the whole batch fail. Of several, the lowest sequence number counts, compared as a number, since its width grows.
     """
     failures = answer.get("batchItemFailures") if isinstance(answer, Mapping) else None
     if not failures:
@@ -115,11 +111,11 @@ def first_failed(batch: Batch, answer: Answer) -> int:
 
 
 def evaluate(batch: Batch, answer: Answer, *, thrown: bool, settings: MappingSettings, now_ms: int) -> AttemptResult:
-    """What follows from an attempt.
+    """Decide what follows from an attempt.
 
-    Splitting does not consume the retry quota. A thrown error splits the batch in half; a partial failure splits it at
-    the lowest reported record, and the remainder starts with a full quota of its own: on AWS a record that always
-    fails, delivered third in a batch of three with three retries, is delivered five times in all.
+    A split does not consume the retry quota. A thrown error splits the batch in half; a partial failure splits it at
+    the lowest reported record, and the rest starts with a full quota of its own: on AWS a record that always fails,
+    delivered third in a batch of three with three retries, is delivered five times in all.
     """
     tried = replace(batch, invokes=batch.invokes + 1)
     place = 0 if thrown else first_failed(batch, answer)
@@ -139,7 +135,7 @@ def evaluate(batch: Batch, answer: Answer, *, thrown: bool, settings: MappingSet
 
 
 def expire(batch: Batch, settings: MappingSettings, now_ms: int) -> AttemptResult | None:
-    """Give up the records at the front of a batch that are too old to be sent; None when there are none."""
+    """Give up the records at the front of a batch that are too old; None when there are none."""
     if settings.maximum_record_age_seconds < 0:
         return None
     oldest_ms = now_ms - settings.maximum_record_age_seconds * 1000
@@ -162,7 +158,7 @@ def invocation_record(
     settings: MappingSettings,
     now_ms: int,
 ) -> dict[str, Any]:
-    """What the on-failure destination is given, in the form S3 gets: with the payload, the whole event as JSON text."""
+    """The record for the on-failure destination, in the form for S3: `payload` is the whole event as JSON text."""
     batch = result.dropped
     assert batch is not None
     invoked = {"statusCode": 200, "executedVersion": "$LATEST", **({"functionError": "Unhandled"} if thrown else {})}

@@ -1,10 +1,9 @@
-"""Our own event source mapping: feeds one stream, shard by shard and batch by batch, to one function.
+"""An event source mapping of our own: it feeds one stream, shard by shard and batch by batch, to one function.
 
-Law: a position moves only after the effect. Whoever stops at any point and goes on from `progress` sees every record
-that was not finished again; so delivery is at least once, in order per item, and nothing is left out unless the
-on-failure destination has it. What is decided about a batch stands in `attempts`, what order records keep in `shards`;
-here are the reads, the calls and their order in time. Nothing here waits or reads a clock of its own: a `poll` is one
-bounded step of every shard, at the time it is told.
+Invariant: a position moves only after the effect. A mapping that starts from `progress` reads every unfinished record
+again, so delivery is at least once, in order per item, and a record is left out only if the on-failure destination has
+it. `attempts` decides about batches, `shards` keeps the order of records; here are the reads, the calls and their order
+in time. A `poll` is one bounded step of every shard; nothing here waits.
 
 As AWS documents it ("Using AWS Lambda with Amazon DynamoDB", with-ddb; "DynamoDB Streams", Streams.html): a shard is
 read only after its parent is processed to its end, and reading starts at TRIM_HORIZON.
@@ -37,23 +36,22 @@ Invoke = Callable[[dict[str, Any]], Answer]
 
 
 class Concurrently(Protocol):
-    """Calls a function for each thing, in any order or at once, and gives the answers in the order of the things."""
+    """Calls a function for each thing, in any order or at once; returns the answers in the order of the things."""
 
     def __call__(self, function: Callable[[A], B], things: Sequence[A], /) -> Iterable[B]: ...
 
 
 def serially(function: Callable[[A], B], things: Sequence[A], /) -> Iterable[B]:
-    """One after the other."""
     return [function(thing) for thing in things]
 
 
 @dataclass(frozen=True)
 class Step:
-    """What happened in one step, in counts. Steps add up."""
+    """Counts of one step. Steps add up."""
 
     read: int = 0  # records read from shards
     delivered: int = 0  # records the function was called with, repeats included
-    finished: int = 0  # records answered for
+    finished: int = 0
     batches: int = 0
     batches_failed: int = 0  # attempts that threw, or reported a failure
     records_dropped: int = 0  # records handed to the on-failure destination
@@ -68,7 +66,7 @@ class Step:
 
     @property
     def progressed(self) -> bool:
-        """Whether another step at the same moment could have something to do."""
+        """Whether another step at the same moment could do anything."""
         return bool(self.read or self.batches or self.records_dropped or self.messages)
 
 
@@ -83,7 +81,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Tried:
-    """What the function said: an answer, or that it threw, and what."""
+    """The answer of the function, or the name of what it threw."""
 
     request_id: str
     answer: Answer = None
@@ -93,10 +91,9 @@ class Tried:
 class EventSourceMapping:
     """Feeds one stream to one function.
 
-    `invoke` is called with {"Records": [...]}; its answer is that of a function with ReportBatchItemFailures, and an
-    exception is a failure of the whole batch. `on_failure` is called with the invocation record of a batch that is
-    given up and returns once it is safe; when it raises, the batch stays. `progress` is where an earlier mapping of the
-    same stream had come to.
+    `invoke` is called with {"Records": [...]} and answers as a function with ReportBatchItemFailures; an exception is a
+    failure of the whole batch. `on_failure` is called with the invocation record of a batch that is given up, and
+    returns once it is safe; when it raises, the batch stays. `progress` is that of an earlier mapping of the stream.
     """
 
     def __init__(
@@ -129,12 +126,12 @@ class EventSourceMapping:
 
     @property
     def progress(self) -> tuple[ShardProgress, ...]:
-        """How far every shard is finished. To be kept: a mapping made with it goes on from there."""
+        """How far every shard is finished: a mapping made with it goes on from there."""
         return tuple(shard.progress for shard in self._shards.values())
 
     @property
     def idle(self) -> bool:
-        """Whether every shard is finished up to where the stream ended when last looked at."""
+        """Whether every shard is finished up to the end of the stream as last seen."""
         return self._described and all(
             shard.done or (not shard.outstanding and self._is_at_end(shard)) for shard in self._shards.values()
         )
@@ -149,12 +146,12 @@ class EventSourceMapping:
         return sum(shard.outstanding for shard in self._shards.values())
 
     def look_again(self) -> None:
-        """Forget that shards were seen at their end, and read them all at the next poll."""
+        """Read all shards at the next poll, those seen at their end too."""
         self._empty_reads.clear()
         self._read_at_ms.clear()
 
     def poll(self) -> Step:
-        """One bounded step: read a page of every shard whose turn it is, send what is ready, note the answers."""
+        """Do one bounded step: read a page of each shard that is due, send the batches that are ready."""
         now_ms = self._now_ms()
         step = self._describe(now_ms)
         for shard in [shard for shard in self._shards.values() if self._may_read(shard, now_ms)]:
@@ -167,7 +164,7 @@ class EventSourceMapping:
 
     # ---------------------------------------------------------------- shards
     def _describe(self, now_ms: int) -> Step:
-        """Look for new shards now and then, and at once when one was closed: its children follow."""
+        """List the shards now and then, and at once when one was closed: its children follow."""
         if now_ms < self._describe_at_ms:
             return Step()
         self._describe_at_ms = now_ms + self.settings.shard_refresh_ms
@@ -196,7 +193,7 @@ class EventSourceMapping:
         return (parent is None or parent.done) and shard.outstanding < self.settings.read_ahead_max_records
 
     def _is_at_end(self, shard: ShardQueue) -> bool:
-        """Several empty pages: one alone may come from the middle of a shard."""
+        """Whether several pages were empty: one alone may come from the middle of a shard."""
         return self._empty_reads[shard.shard_id] >= self.settings.idle_after_empty_reads
 
     def _read(self, shard: ShardQueue, now_ms: int) -> Step:
@@ -228,7 +225,7 @@ class EventSourceMapping:
         return Step(read=read)
 
     def _restart_at_horizon(self, shard: ShardQueue, now_ms: int) -> Step:
-        """Go on with the oldest records that are left. What was missed is not known, so it is counted and shouted."""
+        """Go on with the oldest records that are left, and count that records were missed."""
         self._read_at_ms[shard.shard_id] = now_ms + self.settings.poll_idle_ms
         try:
             self._iterators[shard.shard_id] = self._reader.iterator(self.stream_arn, shard.shard_id, None)
@@ -239,7 +236,7 @@ class EventSourceMapping:
         return Step(records_trimmed=1)
 
     def _doubt(self, shard: ShardQueue, now_ms: int) -> Step:
-        """Gone, or so new that it is not known everywhere: a new description says. If listed, it is read later."""
+        """List the shards again: this one is gone, or so new that it is not known everywhere."""
         self._not_found[shard.shard_id] += 1
         self._empty_reads[shard.shard_id] = 0
         self._read_at_ms[shard.shard_id] = now_ms + self.settings.backoff_ms(self._not_found[shard.shard_id])
@@ -279,7 +276,7 @@ class EventSourceMapping:
         return step + self._file(attempt, result, tried, now_ms)
 
     def _file(self, attempt: Attempt, result: AttemptResult, tried: Tried, now_ms: int) -> Step:
-        """Hand over what is given up, then move on: in this order, so that nothing falls between the two."""
+        """Hand over a batch that is given up, and only then move on: so nothing is lost between the two."""
         dropped = result.dropped
         if dropped is not None and not self._hand_over(attempt.shard, result, tried, now_ms):
             kept = replace(dropped, due_ms=now_ms + self.settings.retry_max_ms)

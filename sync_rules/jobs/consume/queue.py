@@ -1,19 +1,18 @@
 """A queue in the process, for runs without SQS: delayed messages, delivered at least once, kept in the checkpoint.
 
-Law: a message leaves the queue only when it is acknowledged. It is safe once the checkpoint is: the record or message
-that sent it is taken as done by the same write of the checkpoint that first holds it, so either both are known or the
-sender comes again and sends it again.
+Invariant: a message leaves the queue only when it is acknowledged. One write of the checkpoint both holds a message for
+the first time and marks its sender as done: so both are known, or the sender comes again and sends it again.
 
-Whoever handles a message reads everything afresh, so one look serves all who asked for it before it began, if it is not
+A message is handled by reading everything afresh, so one look serves all requests made before it began, if it is not
 too early for any of them. Of equal messages that wait, these are kept:
-- of pulls of a target, one: a pull is never too early, so the earliest time, and the lowest attempt, as a change that
-  came since deserves all of its tries;
-- of equal chunks, one: nor is a chunk ever too early;
+- of pulls of a target, one: a pull is never too early, so it has the earliest time, and the lowest attempt, because a
+  later change deserves all of its tries;
+- of equal chunks, one: a chunk is never too early either;
 - of equal pushes, the earliest and the latest. A second look must come its whole delay after the push that asked for it
-  (an index may lag that long), so only the latest serves everyone; but while a source changes all the time, each new
-  push would put the latest off, for ever if it were the only one. Once the earliest was taken, the latest stays where
-  it is and is the next: so a look comes at most one more delay late, and in any delay there are at most two.
-A message that is being handled may have read already and serves nobody who asks after it was taken.
+  (an index may lag that long), so only the latest serves all. But while a source changes all the time, each new push
+  puts the latest off. Once the earliest is taken, the latest is the next: a look is at most one delay late, and in any
+  delay there are at most two.
+A message that is being handled may have read already, and serves no request made after it was taken.
 """
 
 from __future__ import annotations
@@ -34,10 +33,7 @@ RETRY_FIRST_SECONDS: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A message that is to be handled at `due_ms` or later; `receives` is how often it was taken.
-
-    `body` is the message as text, made once: every checkpoint writes it.
-    """
+    """A message to handle at `due_ms` or later; `receives` is how often it was taken. `body` is its text, made once."""
 
     message: Message
     due_ms: int
@@ -50,13 +46,13 @@ class Pending:
 
     @property
     def look(self) -> ItemKey | str:
-        """What messages have in common of which one look serves all."""
+        """The same for messages that one look serves."""
         return self.message.target if isinstance(self.message, PullMessage) else self.body
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A message that is being handled. It stays in the queue, out of sight, until acknowledged or given back."""
+    """A message that is being handled: it stays in the queue, hidden, until acknowledged or given back."""
 
     number: int
     message: Message
@@ -64,7 +60,7 @@ class Taken:
 
 
 def coalesce(waiting: Sequence[Pending]) -> tuple[Pending, ...]:
-    """What is kept of waiting messages that ask for the same look: see above."""
+    """The messages to keep, of those that wait for the same look: see above."""
     first, last = min(waiting, key=lambda p: p.due_ms), max(waiting, key=lambda p: p.due_ms)
     pulls = [p.message for p in waiting if isinstance(p.message, PullMessage)]
     if pulls:
@@ -89,18 +85,18 @@ class LocalQueue:
             self._add(one)
 
     def send(self, message: Message, delay_seconds: int) -> None:
-        """Keep a message until its time. A delay longer than SQS allows is shortened: a look may come early.
+        """Keep a message until its time. A delay longer than SQS allows is shortened.
 
         Raises:
-            StoreError: QueueFull, when it would be one more than `PENDING_MAX_MESSAGES`. Nothing is lost: the record or
-                message that sent it is not finished then, holds its place, and comes again.
+            StoreError: QueueFull, above `PENDING_MAX_MESSAGES`. Nothing is lost: the sender is not finished, and comes
+                again.
         """
         delay_ms = min(delay_seconds, DELAY_MAX_SECONDS) * 1000
         with self._lock:
             self._add(Pending(message, self._now_ms() + delay_ms), pending_max=PENDING_MAX_MESSAGES)
 
     def take(self, count: int) -> tuple[Taken, ...]:
-        """Up to `count` messages that are due, those due first taken first."""
+        """Take up to `count` messages that are due, in order of their time."""
         with self._lock:
             now_ms = self._now_ms()
             due = [
@@ -116,13 +112,13 @@ class LocalQueue:
             return tuple(taken)
 
     def acknowledge(self, taken: Taken) -> None:
-        """The message is handled and gone."""
+        """Remove a message that was handled."""
         with self._lock:
             self._in_flight.discard(taken.number)
             del self._pending[taken.number]
 
     def give_back(self, taken: Taken) -> None:
-        """The message comes again: after 1 second, then 2, 4, ..., at most 900, or with one that waits already."""
+        """Hand a message out again after 1 second, then 2, 4, ..., at most 900, or with an equal one that waits."""
         delay_seconds = min(DELAY_MAX_SECONDS, RETRY_FIRST_SECONDS * 2 ** min(taken.receives - 1, 10))
         with self._lock:
             self._in_flight.discard(taken.number)
@@ -131,20 +127,20 @@ class LocalQueue:
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """Every message not acknowledged, those being handled included. To be kept in the checkpoint."""
+        """Every message not acknowledged, those being handled too: for the checkpoint."""
         with self._lock:
             return tuple(self._pending.values())
 
     @property
     def due(self) -> int:
-        """How many messages could be handled now."""
+        """Number of messages that could be handled now."""
         with self._lock:
             now_ms = self._now_ms()
             return sum(p.due_ms <= now_ms for number, p in self._pending.items() if number not in self._in_flight)
 
     @property
     def waiting(self) -> int:
-        """How many messages wait for their time."""
+        """Number of messages that wait for their time."""
         with self._lock:
             now_ms = self._now_ms()
             return sum(p.due_ms > now_ms for p in self._pending.values())

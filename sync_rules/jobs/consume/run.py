@@ -1,7 +1,7 @@
-"""A pipeline in one process: the streams of all tables, a consumer, the local queue, the files. Stops and resumes.
+"""A pipeline in one process, which can stop and resume: streams of all tables, a consumer, the local queue, files.
 
-Law: what the checkpoint says is done was done before it was written. `sync-rules run` and the demo are this, with a
-display around it.
+Invariant: whatever the checkpoint says is done was done before the checkpoint was written. `sync-rules run` and the
+demo are a LocalRun with a display.
 """
 
 from __future__ import annotations
@@ -30,39 +30,30 @@ MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by defau
 WAIT_SECONDS = 0.05
 
 
+@dataclass(eq=False)
 class Pump:
-    """Drives mappings and the local queue, step by step. `handle_message` raises when a message must come again."""
+    """Drives mappings and the local queue, step by step. `handle_message` raises to have a message again."""
 
-    def __init__(
-        self,
-        mappings: Sequence[EventSourceMapping],
-        queue: LocalQueue,
-        handle_message: Callable[[Message], None],
-        *,
-        now_ms: Callable[[], int],
-        sleep: Callable[[float], object],
-        concurrently: Concurrently = serially,
-    ) -> None:
-        self.mappings = tuple(mappings)
-        self.queue = queue
-        self.thrown: Counter[str] = Counter()  # what the handler raised, by name
-        self._handle_message = handle_message
-        self._now_ms = now_ms
-        self._sleep = sleep
-        self._concurrently = concurrently
+    mappings: Sequence[EventSourceMapping]
+    queue: LocalQueue
+    handle_message: Callable[[Message], None]
+    now_ms: Callable[[], int] = field(kw_only=True)
+    sleep: Callable[[float], object] = field(kw_only=True)
+    concurrently: Concurrently = field(default=serially, kw_only=True)
+    thrown: Counter[str] = field(default_factory=Counter, init=False)  # what the handler raised, by name
 
     @property
     def idle(self) -> bool:
-        """All streams read to their end and finished, and no message due. Delayed messages may still wait."""
+        """Whether all streams are finished to their end and no message is due; delayed messages may wait."""
         return all(mapping.idle for mapping in self.mappings) and not self.queue.due
 
     def step(self) -> Step:
-        """One step of every mapping, then some messages."""
+        """Do one step of every mapping, then handle some messages."""
         step = Step()
         for mapping in self.mappings:
             step += mapping.poll()
         taken = self.queue.take(MESSAGES_PER_STEP)
-        for message, handled in zip(taken, self._concurrently(self._handle, taken), strict=True):
+        for message, handled in zip(taken, self.concurrently(self._handle, taken), strict=True):
             if handled:
                 self.queue.acknowledge(message)
             else:
@@ -71,20 +62,20 @@ class Pump:
         return step
 
     def drain(self, deadline_ms: int) -> bool:
-        """Step until idle, or until the clock says the deadline. Says whether it became idle."""
+        """Step until idle or until the deadline. Says whether it became idle."""
         for mapping in self.mappings:
             mapping.look_again()
-        while self._now_ms() < deadline_ms:
+        while self.now_ms() < deadline_ms:
             progressed = self.step().progressed
             if self.idle:
                 return True
             if not progressed:
-                self._sleep(WAIT_SECONDS)
+                self.sleep(WAIT_SECONDS)
         return self.idle
 
     def _handle(self, taken: Taken) -> bool:
         try:
-            self._handle_message(taken.message)
+            self.handle_message(taken.message)
         except Exception as error:  # noqa: BLE001 - as with SQS, whatever a worker throws brings the message again
             self.thrown[error.reason if isinstance(error, StoreError) else type(error).__name__] += 1
             return False
@@ -93,7 +84,7 @@ class Pump:
 
 CHECKPOINT_EVERY_MS: Final = 500
 CHECKPOINT_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed
-INVOCATION_MAX_MS: Final = 60_000  # what a consumer is told it has for one batch
+INVOCATION_MAX_MS: Final = 60_000  # the time of a consumer for one batch
 GROUPS: Final[Mapping[str, frozenset[Outcome]]] = {
     "copied": frozenset({Outcome.COPIED, Outcome.DELETED}),
     "done": frozenset({Outcome.DONE}),
@@ -105,28 +96,28 @@ GROUPS: Final[Mapping[str, frozenset[Outcome]]] = {
 
 
 def wall_clock_ms() -> int:
-    """Milliseconds since the epoch: delays and ages must survive a restart, so no other clock will do."""
+    """Milliseconds since the epoch: delays and ages must survive a restart."""
     return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True)
 class Files:
-    """Where a run keeps what must outlive it."""
+    """The files of a run."""
 
     checkpoint: Path = Path(".sync-rules-checkpoint.json")
     failures: Path = Path(".sync-rules-failures.jsonl")
 
     @property
     def batches(self) -> Path:
-        """Batches that were given up, with their records: what redrive reads."""
+        """Batches that were given up, with their records, for redrive."""
         return self.failures.with_suffix(".batches" + self.failures.suffix)
 
 
 @dataclass(frozen=True)
 class Status:
-    """A run at one moment, in counts since its start. `lag_ms`: the age of the oldest record of a rule's last batch
-    when it was done, of the rule that lags most; DynamoDB rounds times down to the second. None while there is nothing
-    to do. `parked` are failure records, `again` what was put off to be tried again: calls that failed, parked items.
+    """A run at one moment, in counts since its start. `lag_ms`: the age of the oldest record of a rule's last batch at
+    its end, for the rule that lags most (DynamoDB rounds times down to the second), None when idle. `parked` counts
+    failure records, `again` retries that were scheduled: calls that failed, parked items.
     """
 
     seconds: float = 0.0
@@ -149,9 +140,14 @@ class Status:
 
 
 class LocalRun:
+<<<<<<< HEAD
     """Everything `sync-rules run` drives. Use it inside `files.locked`.
 
     `make_consumer` is given the world to work in. `notices` says, in words for the user, what the checkpoint means.
+=======
+    """Everything that `sync-rules run` drives. Use it inside `checkpoint.locked`. `make_consumer` is called with the
+    world; `notices` are sentences for the user about the checkpoint.
+>>>>>>> d626cd0 (The pages of consume say what each thing does; a Pump is a dataclass)
     """
 
     def __init__(
@@ -197,17 +193,11 @@ class LocalRun:
             )
             for arn in stream_arns
         ]
-        self.pump = Pump(
-            mappings,
-            queue,
-            self._handle_message,
-            now_ms=now_ms,
-            sleep=sleep,
-            concurrently=concurrently,
-        )
+        handle = self._handle_message
+        self.pump = Pump(mappings, queue, handle, now_ms=now_ms, sleep=sleep, concurrently=concurrently)
 
     def step(self) -> Step:
-        """One step of the pump, and a checkpoint when one is due. Raises StoreError when it cannot be written."""
+        """Do one step of the pump; save a checkpoint when one is due. Raises StoreError when it cannot be written."""
         step = self.pump.step()
         self._total += step
         self._dirty |= step.progressed
@@ -216,11 +206,7 @@ class LocalRun:
         return step
 
     def save(self) -> None:
-        """Write the checkpoint now.
-
-        Raises:
-            StoreError: when it cannot be written. What was done since the last one will be done again.
-        """
+        """Write the checkpoint now. Raises StoreError when that fails: work since the last one is repeated."""
         started_ms = self._now_ms()
         streams = {mapping.stream_arn: list(mapping.progress) for mapping in self.pump.mappings}
         messages = file.stored(self.pump.queue.pending)

@@ -1,8 +1,8 @@
-"""The progress of one shard: which records wait, in which lanes, and how far everything is done.
+"""The progress of one shard: the records that wait, in lanes, and the position up to which all are finished.
 
-Law: the position of a shard only ever passes records that are finished. Records of one item always travel in the same
-lane, one batch of a lane at a time, so they are delivered in order whatever the parallelization ("in-order processing
-at the item (partition and sort key) level", Lambda's services-ddb-params).
+Invariant: the position of a shard passes finished records only. Records of one item share a lane, and one batch of a
+lane is delivered at a time, so the order per item holds whatever the parallelization ("in-order processing at the item
+(partition and sort key) level", Lambda's services-ddb-params).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sync_rules.jobs.consume.attempts import AttemptResult, Batch, MappingSettin
 
 @dataclass(frozen=True, slots=True)
 class ShardProgress:
-    """What a restart needs to know of a shard: everything up to `after` is finished; `done`: the whole shard is."""
+    """What a restart needs of a shard: everything up to `after` is finished; `done`: the whole shard is."""
 
     shard_id: str
     parent_id: str | None = None
@@ -29,16 +29,14 @@ class ShardProgress:
 
 @dataclass
 class Lane:
-    """The records of some of a shard's items: batches to try (again), in order, and records that form no batch yet."""
+    """The records of some items of a shard: batches to try (again), in order, and records in no batch yet."""
 
     again: deque[Batch] = field(default_factory=deque)
     waiting: deque[StreamRecord] = field(default_factory=deque)
 
     def next_batch(self, settings: MappingSettings, now_ms: int, *, no_more: bool) -> Batch | None:
-        """The batch that may be sent now; None when there is none, or its time has not come.
-
-        A batch is sent when it is full by count or payload, when the window since its first record has passed, or when
-        nothing more can come because the shard is read to its end.
+        """The batch that may be sent now, or None. A batch is sent when it is full by count or payload, when the window
+        since its first record has passed, or when the shard is read to its end.
         """
         if self.again:
             return self.again[0] if self.again[0].due_ms <= now_ms else None
@@ -55,13 +53,13 @@ class Lane:
         return self.again[0]
 
     def replace_tried(self, result: AttemptResult) -> None:
-        """Replace the batch that was tried by what is to be tried next."""
+        """Replace the batch that was tried by those to try next."""
         self.again.popleft()
         self.again.extendleft(reversed(result.again))
 
 
 class ShardQueue:
-    """The records of one shard that were read and are not finished, and the position before the first of them."""
+    """The unfinished records of one shard that were read, and the position before the first of them."""
 
     def __init__(self, progress: ShardProgress, settings: MappingSettings) -> None:
         self.shard_id = progress.shard_id
@@ -84,11 +82,11 @@ class ShardQueue:
 
     @property
     def outstanding(self) -> int:
-        """How many records hold the position back or wait behind those that do."""
+        """Number of records that are read and not yet passed by the position."""
         return len(self._unfinished)
 
     def add(self, bodies: Iterable[Mapping[str, Any]], now_ms: int) -> int:
-        """Take in records as read, and say how many were new: after a restart of reading, some may be known."""
+        """Take in records as read. Returns how many were new: after a restart some are known."""
         added = 0
         for body in bodies:
             record = as_stream_record(body, now_ms)
@@ -101,14 +99,14 @@ class ShardQueue:
         return added
 
     def ready(self, now_ms: int) -> Iterator[tuple[Lane, Batch]]:
-        """The batches that may be sent now, one per lane at most."""
+        """The batches that may be sent now, at most one of each lane."""
         for lane in self._lanes:
             batch = lane.next_batch(self._settings, now_ms, no_more=self.closed)
             if batch is not None:
                 yield lane, batch
 
     def finish(self, records: Iterable[StreamRecord]) -> None:
-        """These records are answered for. The position moves up to the first that is not."""
+        """Mark records as finished, and move the position up to the first that is not."""
         self._finished.update(record.position for record in records)
         while self._unfinished and self._unfinished[0] in self._finished:
             self._after = self._unfinished.popleft()
@@ -116,7 +114,7 @@ class ShardQueue:
 
 
 def as_stream_record(body: Mapping[str, Any], now_ms: int) -> StreamRecord:
-    """A record with what the mapping needs to know of it: place, item, size as JSON, age."""
+    """A record with its position, item, size as JSON, and age."""
     change = body["dynamodb"]
     created = change.get("ApproximateCreationDateTime")
     return StreamRecord(
@@ -130,7 +128,7 @@ def as_stream_record(body: Mapping[str, Any], now_ms: int) -> StreamRecord:
 
 
 def _fitting(records: Iterable[StreamRecord], settings: MappingSettings) -> Iterator[StreamRecord]:
-    """The first records that fit into one batch: at least one, whatever its size."""
+    """The first records that fit into one batch: at least one."""
     room = settings.payload_max_bytes
     for number, record in enumerate(records):
         room -= record.size_bytes + 1
