@@ -99,7 +99,7 @@ def first_failed(batch: Batch, answer: Answer) -> int:
     """The place in the batch from which records failed; the length of the batch when none did.
 
     A null or empty answer or list is a success. An identifier that is missing, empty, null or of no record in the batch
-    makes the whole batch fail. Of several, the lowest sequence number counts, compared as a number, since its width grows.
+    makes the whole batch fail. Of several, the lowest sequence number counts, compared as a number: widths differ.
     """
     failures = answer.get("batchItemFailures") if isinstance(answer, Mapping) else None
     if not failures:

@@ -140,14 +140,8 @@ class Status:
 
 
 class LocalRun:
-<<<<<<< HEAD
-    """Everything `sync-rules run` drives. Use it inside `files.locked`.
-
-    `make_consumer` is given the world to work in. `notices` says, in words for the user, what the checkpoint means.
-=======
-    """Everything that `sync-rules run` drives. Use it inside `checkpoint.locked`. `make_consumer` is called with the
+    """Everything that `sync-rules run` drives. Use it inside `files.locked`. `make_consumer` is called with the
     world; `notices` are sentences for the user about the checkpoint.
->>>>>>> d626cd0 (The pages of consume say what each thing does; a Pump is a dataclass)
     """
 
     def __init__(
