@@ -11,7 +11,6 @@ import pytest
 from sync_rules.audit.findings import Finding, Share
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.show.drift_page import Verified, as_typed, noting
-from sync_rules.rules.rule import EffectRule
 from tests.builders import s
 from tests.every_kind import order, part, post, rules_of, user
 from tests.worlds import Scene
@@ -43,7 +42,7 @@ def verified(*, clean: bool = False, repair: bool = False, **changes: object) ->
         scene.there("shop", *(order(HOSTILE, f"o{number}", 1, user_name=s("SECRET")) for number in range(ORDERS)))
         scene.there("posts", post("p", HOSTILE, SECRET))
         scene.there("parts", part("b", "c"), part("c", "b"))
-    names = frozenset(name for name, rule in scene.rules.rules.items() if not isinstance(rule, EffectRule))
+    names = scene.rules.kept
     verifier = Verifier(scene.rules, scene.world, names, repair=repair, grace_seconds=0)
     examples: dict[str, list[Finding]] = {}
     for _ in noting(verifier.sweep(), examples):

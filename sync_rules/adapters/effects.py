@@ -16,8 +16,6 @@ from tenacity import Retrying
 from sync_rules.adapters import aws
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.requests import NOBODY, Archive, Caller
-from sync_rules.rules.kinds.archive import ArchiveRule
-from sync_rules.rules.kinds.call import functions_of
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
@@ -32,7 +30,7 @@ def archive_of(
     rules: Rules, *, endpoint_url: str | None = None, region: str | None = None, retrying: Retrying | None = None
 ) -> Archive:
     """The archive on S3, if a rule archives. Raises UserError when no client can be made."""
-    if not any(isinstance(rule, ArchiveRule) for rule in rules.rules.values()):
+    if not rules.archives:
         return NOBODY
     from sync_rules.adapters.s3 import S3Archive  # noqa: PLC0415
 
@@ -55,7 +53,7 @@ def caller_of(
         UserError: when a function cannot be called, or the table is not one to remember calls in.
         StoreError: when that cannot be found out.
     """
-    functions = functions_of(rules.rules.values())
+    functions = rules.functions
     if not functions:
         return NOBODY
     if folder is not None and str(folder) not in sys.path:
@@ -113,8 +111,8 @@ def require_buckets(rules: Rules, *, endpoint_url: str | None = None, region: st
         StoreError: when that cannot be found out.
     """
     missing: dict[str, str] = {}
-    archives = [rule for rule in rules.rules.values() if isinstance(rule, ArchiveRule)]
-    for bucket, rule in {each.bucket: each.title for each in reversed(archives)}.items():
+    archives = reversed([*rules.archives.items()])
+    for bucket, rule in {archive.bucket: rules.rules[name].title for name, archive in archives}.items():
         try:
             aws.retrying()(aws.s3(endpoint_url, region).head_bucket, Bucket=bucket)
         except aws.ERRORS as error:

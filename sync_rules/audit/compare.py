@@ -24,15 +24,12 @@ from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Bounds
-from sync_rules.model.values import AttributeValue, Item, Path, get, nest
+from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.model.writes import Delete, Transaction, Update, Write, differences
 from sync_rules.pipeline.decide import lost_source
 from sync_rules.pipeline.parts import judged, read_parts
 from sync_rules.pipeline.requests import Read, Scan, Work
 from sync_rules.pipeline.sources import Found, Sources, Target, read_sources, rounds_of
-from sync_rules.rules.kinds.copy import CopyRule
-from sync_rules.rules.kinds.embed import EmbedRule
-from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.rule import Blocked, Desired, Part, TargetRule
 from sync_rules.rules.ruleset import Rules
 
@@ -249,7 +246,7 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
         drift, reason, mendable = Drift.STUCK, desired.reason, False
     elif desired is None:
         comparison.kept[rule.name] += 1
-        comparison.orphaned[rule.name] += lost and _outlives(rule, target.image)
+        comparison.orphaned[rule.name] += lost and rule.outlives(target.image)
         return
     elif paths := differences(target.image, desired):
         drift = _drift(rule, target, paths, sources)
@@ -295,19 +292,6 @@ def _drift(rule: TargetRule, target: Target, paths: Desired, sources: Sources) -
 
 
 def _has_source(rule: TargetRule, target: Target, paths: Desired, sources: Sources) -> bool:
-    """Whether what is too much on a target stands for an item that exists. An embedded entry stands for the child that
-    it names; what is made of the target itself, or of many members, for no single item that could be gone.
-    """
-    if isinstance(rule, EmbedRule):
-        entries: AttributeValue = {"M": {path[-1]: {"M": {}} for path in paths}}
-        children = rule.named(target.key, {rule.into[0]: nest(rule.into[1:], entries)})
-        return any(sources.items.get(child) is not None for child in children)
-    named = rule.source_keys(target.image)
-    return not isinstance(rule, LinkedRule) or any(sources.items[key] is not None for key in named)
-
-
-def _outlives(rule: TargetRule, image: Item) -> bool:
-    """Whether a target holds what its rule has it keep of a source that is gone. A snapshot is meant to outlive it."""
-    if not isinstance(rule, LinkedRule) or (isinstance(rule, CopyRule) and rule.mode == "snapshot"):
-        return False
-    return rule.where_holds({}, image) and any(get(image, copy) is not None for copy in rule.copies)
+    """Whether values that are too much on a target stand for an item that exists, or for none that could be gone."""
+    named = rule.stands_for(target.key, target.image, paths)
+    return named is None or any(sources.items.get(key) is not None for key in named)

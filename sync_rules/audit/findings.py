@@ -16,7 +16,6 @@ from typing import Any, Final
 from sync_rules.audit.compare import Comparison, Difference, Drift
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import unknown
-from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 
 SAMPLE_SEGMENTS: Final = 1_000  # of a scan that is sampled: a share is so many of these
@@ -160,7 +159,7 @@ def select_rules(rules: Rules, names: list[str]) -> frozenset[str]:
     shown with what drifted, stands for its rule. Raises UserError for a name that is no rule's, and for a rule whose
     effects nobody can look at.
     """
-    kept = {name: rule.title for name, rule in rules.rules.items() if not isinstance(rule, EffectRule)}
+    kept = {name: rule.title for name, rule in rules.rules.items() if rule.swept}
     asked: set[str] = set()
     for name in names:
         title = rules.rules[name].title if name in rules.rules else name

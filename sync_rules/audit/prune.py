@@ -11,15 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from sync_rules.model.entities import Entity, Table
-from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Item, Path, get, overlaps
 from sync_rules.model.writes import Delete, Result, Status, Transaction, Update, as_seen, target_exists
 from sync_rules.pipeline.requests import Apply, Scan, Work
-from sync_rules.rules.kinds.copy import CopyRule
-from sync_rules.rules.kinds.mirror import MirrorRule
-from sync_rules.rules.kinds.path import TreeRule
-from sync_rules.rules.kinds.rank import RankRule
-from sync_rules.rules.kinds.tally import TallyRule, TotalRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
@@ -65,7 +60,7 @@ class Past:
     def __init__(self, before: Rules, now: Rules, only: frozenset[str] = frozenset()) -> None:
         self._before = before
         self._now = now
-        kept = [rule for rule in before.rules.values() if (rule.title in only if only else not _snapshot(rule))]
+        kept = [rule for rule in before.rules.values() if (rule.title in only if only else not rule.snapshot)]
         self._rules = tuple(kept)
         self._names = {table.physical_name: table.name for table in now.tables.values()}
 
@@ -86,11 +81,11 @@ class Past:
         if key is None or entity is None:
             return
         here = self._here(key)
-        today = self._now.entity_of(here)
+        today, now = self._now.entity_of(here), self._now.rules.values()
         for rule in self._rules:
-            if entity in _owned(rule):
-                if not any(_is_its(other, here, item, today) for other in self._now.rules.values()):
-                    yield from _whole(rule, entity, key, item)
+            if entity in rule.owned:
+                if rule.owns(item) and not any(today in one.owned and one.owns(item) for one in now):
+                    yield _whole(rule, key, item)
             elif rule.target is entity:
                 yield from _paths(rule, key, item, self._kept(today))
 
@@ -105,25 +100,14 @@ class Past:
         return tuple(path for entity, path in written if entity is today)
 
 
-def _snapshot(rule: Rule) -> bool:
-    return isinstance(rule, CopyRule) and rule.mode == "snapshot"
-
-
-def _owned(rule: Rule) -> tuple[Entity, ...]:
-    """The entities whose items belong to the pipeline as a whole."""
-    if isinstance(rule, MirrorRule | RankRule | TallyRule):
-        return (rule.target,)
-    return (rule.source,) if isinstance(rule, TotalRule) else ()
-
-
 def _written(rule: Rule) -> tuple[Entity, ...]:
-    return (*_owned(rule), *((rule.target,) if rule.copies else ()))
+    return (*rule.owned, *((rule.target,) if rule.copies else ()))
 
 
 def _paths(rule: Rule, key: ItemKey, item: Item, kept: tuple[Path, ...]) -> Iterator[Leftover]:
     paths = tuple(
         path
-        for path in _made(rule, key, item)
+        for path in rule.wrote(key, item)
         if get(item, path) is not None and not any(overlaps(path, other) for other in kept)
     )
     if paths:
@@ -131,31 +115,7 @@ def _paths(rule: Rule, key: ItemKey, item: Item, kept: tuple[Path, ...]) -> Iter
         yield Leftover(rule.title, key, paths, Update(key, (), paths, guard))
 
 
-def _made(rule: Rule, key: ItemKey, item: Item) -> tuple[Path, ...]:
-    """What a rule wrote on an item. What the items of a hierarchy carry is a root's own."""
-    if isinstance(rule, TreeRule) and rule.source_key(item) in (None, key):
-        return tuple(path for path in rule.copies if path not in rule.carry)
-    return rule.copies
-
-
-def _is_its(rule: Rule, key: ItemKey, item: Item, entity: Entity | None) -> bool:
-    """Whether an item as a whole is a rule's. A mirror is one only if it names a source where the rule has it."""
-    if entity is None or entity not in _owned(rule):
-        return False
-    return not isinstance(rule, MirrorRule) or any(
-        part.target == key for part in rule.parts(Change(key, None, item), entity)
-    )
-
-
-def _whole(rule: Rule, entity: Entity, key: ItemKey, item: Item) -> Iterator[Leftover]:
-    """An item of the pipeline. A mirror is one only if it names its source as the rule has it."""
+def _whole(rule: Rule, key: ItemKey, item: Item) -> Leftover:
+    """An item that the rule made."""
     guard = (target_exists(key), *as_seen(item, [(name,) for name in item if name not in key.attributes()]))
-    if isinstance(rule, MirrorRule):
-        named = {part for part in rule.parts(Change(key, None, item), entity) if part.target == key}
-        if not any(_is_removal(rule.judge(part, item, None)) for part in named):
-            return
-    yield Leftover(rule.title, key, (), Transaction((Delete(key, guard),)))
-
-
-def _is_removal(write: object) -> bool:
-    return isinstance(write, Transaction) and isinstance(write.actions[-1], Delete)
+    return Leftover(rule.title, key, (), Transaction((Delete(key, guard),)))

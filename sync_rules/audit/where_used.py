@@ -17,10 +17,7 @@ from sync_rules.model.values import Item, Path, get
 from sync_rules.pipeline.fanout import still_linked
 from sync_rules.pipeline.requests import List, Page, Read, Store
 from sync_rules.pipeline.tasks import Push
-from sync_rules.rules.kinds.archive import ArchiveRule
-from sync_rules.rules.kinds.tally import TallyRule, TotalRule
-from sync_rules.rules.ledger import contribution_of
-from sync_rules.rules.rule import EffectRule, Part, PartRule, Rule, TargetRule, causes
+from sync_rules.rules.rule import Part, PartRule, Rule, TargetRule
 from sync_rules.rules.ruleset import Rules
 
 PAGE_MAX_ITEMS = 100
@@ -72,12 +69,12 @@ def where_used(key: ItemKey, rules: Rules, store: Store) -> Iterator[Use]:
             looks.append(_uses(_Look(use.target, image, fed), entity, rules, store))
 
 
-def archives_of(entity: Entity | None, rules: Rules) -> Iterator[ArchiveRule]:
+def archives_of(entity: Entity | None, rules: Rules) -> Iterator[Rule]:
     """The rules that keep deleted items as objects, which nothing here can look into: items of an entity, or of those
     that may hold something of it.
     """
     holding = {entity}
-    waiting = [rule for rule in rules.rules.values() if rule.source is entity and not isinstance(rule, EffectRule)]
+    waiting = [rule for rule in rules.rules.values() if rule.source is entity and rule.swept]
     known = {rule.name for rule in waiting}
     while waiting:
         rule = waiting.pop()
@@ -85,18 +82,12 @@ def archives_of(entity: Entity | None, rules: Rules) -> Iterator[ArchiveRule]:
         fed = _fed_by(rule, rules) - known
         known |= fed
         waiting += (rules.rules[name] for name in fed)
-    for rule in rules.rules.values():
-        if isinstance(rule, ArchiveRule) and rule.source in holding:
-            yield rule
+    yield from (rule for rule in map(rules.rules.__getitem__, rules.archives) if rule.source in holding)
 
 
 def _fed_by(writer: Rule, rules: Rules) -> frozenset[str]:
     """The rules that read what one rule writes."""
-    return frozenset(
-        rule.name
-        for rule in rules.rules.values()
-        if any(causes(written, node) for written in writer.nodes() for node in rule.nodes())
-    )
+    return frozenset(rule.name for rule in rules.rules.values() if writer.feeds(rule))
 
 
 def _uses(look: _Look, entity: Entity, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
@@ -147,19 +138,19 @@ def _of_part(part: Part, rules: Rules, store: Store) -> Iterator[tuple[Use, Item
             yield Use(part.rule, part.target, part.source, part.rule.copies, part.element), image
         return
     yield Use(part.rule, part.target, part.source), image
-    if isinstance(part.rule, TallyRule):
-        yield from _of_entry(part.rule, part.target, image, rules, store)
+    total = part.rule.adds_to(image)
+    if total is not None:
+        yield from _of_total(total, part.target, rules, store)
 
 
-def _of_entry(rule: TallyRule, key: ItemKey, entry: Item, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
+def _of_total(total: ItemKey, entry: ItemKey, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
     """The number that an entry is counted in, on its parent."""
-    held = contribution_of(rule.target.table, entry)
-    for total in rules.rules.values():
-        if held is not None and isinstance(total, TotalRule) and total.source is rule.totals:
-            for hint in total.hints(Change(held.total, None, held.total.attributes())):
-                parent = _read(store, hint.target)
-                if parent is not None and (paths := _there(total, parent)):
-                    yield Use(total, hint.target, key, paths), parent
+    entity = rules.entity_of(total)
+    for rule in rules.from_source(entity) if entity is not None else ():
+        for hint in rule.hints(Change(total, None, total.attributes())) if isinstance(rule, TargetRule) else ():
+            parent = _read(store, hint.target)
+            if parent is not None and (paths := _there(rule, parent)):
+                yield Use(rule, hint.target, entry, paths), parent
 
 
 def _there(rule: Rule, image: Item) -> tuple[Path, ...]:

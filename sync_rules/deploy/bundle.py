@@ -24,7 +24,6 @@ from sync_rules.deploy.imports import Sources, reached
 from sync_rules.deploy.template import rules_noted
 from sync_rules.model.errors import UserError
 from sync_rules.rules import compiled_file
-from sync_rules.rules.kinds.call import functions_of
 from sync_rules.rules.ruleset import Rules
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
@@ -88,7 +87,7 @@ def called(rules: Rules, rules_file: Path) -> list[Path]:
     folder = rules_file.parent
     sources = Sources(folder)
     wanted: dict[str, None] = {}
-    for rule, function in functions_of(rules.rules.values()).items():
+    for rule, function in rules.functions.items():
         module = function.rpartition(".")[0]
         if sources.path_of(module) is None:
             raise UserError(

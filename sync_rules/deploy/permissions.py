@@ -11,27 +11,8 @@ from typing import Any, Final
 
 from sync_rules.deploy.deployment import Deployment
 from sync_rules.deploy.resources import stream_arn
-from sync_rules.deploy.uses import (
-    DELETE,
-    DESCRIBE,
-    PUT,
-    READ,
-    UPDATE,
-    Use,
-    deleted,
-    described,
-    hinted,
-    judged,
-    listed,
-    looked_at,
-    name_of,
-    priced,
-    scanned,
-    written,
-)
-from sync_rules.rules.kinds.archive import ArchiveRule
-from sync_rules.rules.kinds.call import CallRule
-from sync_rules.rules.rule import EffectRule, Rule
+from sync_rules.rules.rule import Rule
+from sync_rules.rules.uses import Moment, Operation, name_of
 
 STREAM: Final = "StreamFunction"
 FANOUT: Final = "FanoutFunction"
@@ -45,6 +26,23 @@ SPAN_READ: Final = ("dynamodb:GetRecords", "dynamodb:GetShardIterator")
 QUEUE_READ: Final = ("sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
 QUEUE_TAKE: Final = ("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage")
 LOGS: Final = ("logs:CreateLogStream", "logs:PutLogEvents")
+
+# A transaction has no permission of its own: it needs those of its parts.
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
+ACTIONS: Final[Mapping[Operation, tuple[str, ...]]] = {
+    Operation.READ: ("dynamodb:BatchGetItem", "dynamodb:GetItem"),  # of one key it is GetItem
+    Operation.QUERY: ("dynamodb:Query",),
+    Operation.SCAN: ("dynamodb:Scan",),
+    Operation.DESCRIBE: ("dynamodb:DescribeTable",),
+    Operation.CHECK: ("dynamodb:ConditionCheckItem",),
+    Operation.DELETE: ("dynamodb:DeleteItem",),
+    Operation.PUT: ("dynamodb:PutItem",),
+    Operation.UPDATE: ("dynamodb:UpdateItem",),
+    Operation.UPDATES: ("dynamodb:PartiQLUpdate", "dynamodb:UpdateItem"),
+}
+READ: Final = ACTIONS[Operation.READ]
+PUT: Final = ACTIONS[Operation.PUT]
+DELETE: Final = ACTIONS[Operation.DELETE]
 
 
 @dataclass(frozen=True)
@@ -70,10 +68,10 @@ def needs(deployment: Deployment) -> tuple[Need, ...]:
 
 def _of_function(deployment: Deployment, function: str) -> Iterator[Need]:
     for rule in deployment.rules.rules.values():
-        for way in WORK[function]:
-            for use in way(rule):
-                resource = deployment.table_arn(use.table, f"/index/{use.index}" if use.index else "")
-                yield from _each(function, (use.actions, resource, use.why), rule.title)
+        uses = [*rule.uses()]
+        for use in (use for moment in WORK[function] for use in uses if use.moment is moment):
+            resource = deployment.table_arn(use.table, f"/index/{use.index}" if use.index else "")
+            yield from _each(function, (ACTIONS[use.operation], resource, use.why), rule.title)
         for way_out in OUTSIDE[function]:
             for grant in way_out(deployment, rule):
                 yield from _each(function, grant, rule.title)
@@ -89,12 +87,12 @@ def _each(function: str, grant: Grant, rule: str) -> Iterator[Need]:
 # The uses that each function makes of tables. A stream record contains the image of a target, a message only its key; a
 # backfill scans the images; only a record or a message of a source lists and deletes targets. Verify writes with
 # --repair. With a limit the stream handler reads what it writes; no other function writes what it has not read.
-WORK: Final[Mapping[str, tuple[Callable[[Rule], Iterator[Use]], ...]]] = {
-    STREAM: (judged, hinted, priced, listed, written, deleted),
-    FANOUT: (judged, looked_at, listed, written, deleted),
-    VERIFY: (described, scanned, judged, looked_at, written),
-    BACKFILL: (described, scanned, judged, written),
-    REDRIVE: (judged, looked_at, listed, written, deleted),
+WORK: Final[Mapping[str, tuple[Moment, ...]]] = {
+    STREAM: (Moment.JUDGED, Moment.HINTED, Moment.PRICED, Moment.LISTED, Moment.WRITTEN, Moment.DELETED),
+    FANOUT: (Moment.JUDGED, Moment.BY_KEY, Moment.LISTED, Moment.WRITTEN, Moment.DELETED),
+    VERIFY: (Moment.DESCRIBED, Moment.SCANNED, Moment.JUDGED, Moment.BY_KEY, Moment.WRITTEN),
+    BACKFILL: (Moment.DESCRIBED, Moment.SCANNED, Moment.JUDGED, Moment.WRITTEN),
+    REDRIVE: (Moment.JUDGED, Moment.BY_KEY, Moment.LISTED, Moment.WRITTEN, Moment.DELETED),
 }
 
 # ---------------------------------------------------------------- outside the tables
@@ -103,18 +101,18 @@ STATE_TABLE: Final = {"Fn::GetAtt": ["StateTable", "Arn"]}
 
 def archived(deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """Objects in the bucket of an archive."""
-    if isinstance(rule, ArchiveRule):
-        objects = deployment.filled(f"{rule.bucket}/{rule.prefix}*")
+    if rule.archive is not None:
+        objects = deployment.filled(f"{rule.archive.bucket}/{rule.archive.prefix}*")
         whole = {"Fn::Sub": f"arn:${{AWS::Partition}}:s3:::{objects}"}
         yield ("s3:PutObject",), whole, f"a deleted {name_of(rule.source)}, as it last was"
 
 
 def called(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """The table of calls already made."""
-    if isinstance(rule, CallRule):
-        yield DESCRIBE, STATE_TABLE, "that the table can remember calls"
+    if rule.calls:
+        yield ACTIONS[Operation.DESCRIBE], STATE_TABLE, "that the table can remember calls"
         yield PUT, STATE_TABLE, "a call is noted before it is made"
-        yield UPDATE, STATE_TABLE, "a call is noted when it is done"
+        yield ACTIONS[Operation.UPDATE], STATE_TABLE, "a call is noted when it is done"
         yield DELETE, STATE_TABLE, "a call that failed may be made again"
 
 
@@ -132,9 +130,9 @@ def reread(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
 
 def sent_later(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
     """Messages to the fan-out queue."""
-    if isinstance(rule, CallRule):
+    if rule.calls:
         yield ("sqs:SendMessage",), queue("FanoutQueue"), "calls that failed, to be made again"
-    elif not isinstance(rule, EffectRule):
+    elif rule.swept:
         yield ("sqs:SendMessage",), queue("FanoutQueue"), "second looks, the rest of large fan-outs, what is parked"
 
 

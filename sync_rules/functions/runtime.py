@@ -28,7 +28,6 @@ from sync_rules.pipeline.messages import CallMessage, Message
 from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Failures, Queue, Store, World
 from sync_rules.pipeline.telemetry import METRIC_NAMES
 from sync_rules.rules import compiled_file
-from sync_rules.rules.kinds.call import functions_of
 from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 
@@ -230,7 +229,7 @@ def _queue() -> Queue:
             f"{QUEUE_URL} is not set, but rules that find their targets through an index need a queue for the second"
             f" look ({', '.join(looks_twice)}): set it to the URL of a standard SQS queue"
         )
-    if calls := functions_of(rules().rules.values()):
+    if calls := rules().functions:
         raise UserError(
             f"{QUEUE_URL} is not set, but rules that call a function need a queue for calls that fail"
             f" ({', '.join(calls)}): set it to the URL of a standard SQS queue"
@@ -254,7 +253,7 @@ def _outside() -> tuple[Archive, Caller]:
     from sync_rules.adapters.effects import archive_of, caller_of  # noqa: PLC0415 - slow to load, and few rules are such
 
     table = os.environ.get(CALLS_TABLE)
-    if not table and (calls := functions_of(rules().rules.values())):
+    if not table and (calls := rules().functions):
         raise UserError(
             f"{CALLS_TABLE} is not set, but a rule that calls a function once per change needs a table to remember that"
             f" ({', '.join(calls)}): set it to the name of a table with the string key 'id', and Time to Live on"

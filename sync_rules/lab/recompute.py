@@ -29,7 +29,7 @@ from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.tally import TallyRule
-from sync_rules.rules.rule import Blocked, EffectRule, Rule, TargetRule
+from sync_rules.rules.rule import Blocked, Rule, TargetRule
 from sync_rules.rules.ruleset import Rules
 
 
@@ -136,7 +136,7 @@ class Ending:
     @property
     def names(self) -> frozenset[str]:
         """The rules that keep something."""
-        return frozenset(n for n, rule in self.rules.rules.items() if not isinstance(rule, EffectRule))
+        return self.rules.kept
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,6 @@ from sync_rules.model.values import Item, same, show_path
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.pipeline.failure_records import plain_key, printable
 from sync_rules.pipeline.messages import PartMessage, PullMessage
-from sync_rules.rules.kinds.tally import TallyRule
-from sync_rules.rules.ledger import contribution_of
 from sync_rules.rules.rule import PartRule, Rule, TargetRule
 from sync_rules.rules.ruleset import Rules
 
@@ -102,10 +100,8 @@ def _linked(change: Change, rules: Rules, concerned: Iterable[Rule], related: se
             for part in rule.parts(change, entity):
                 if part.source is not None and part.target in related:
                     yield part.source
-            if isinstance(rule, TallyRule) and rule.target is entity:
-                held = (contribution_of(rule.target.table, image) for image in images)
-                if any(one is not None and one.total in related for one in held):
-                    yield change.key
+            if rule.target is entity and any(rule.adds_to(image) in related for image in images):
+                yield change.key
 
 
 RESTLESS: Final = "restless"

@@ -33,8 +33,6 @@ from sync_rules.model.python_values import raw_of
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import AttributeValue, Path, parse_path
 from sync_rules.model.writes import Delete, Put, Update
-from sync_rules.rules.kinds.archive import ArchiveRule
-from sync_rules.rules.kinds.call import CallRule
 from sync_rules.rules.ruleset import Rules
 
 TYPES: Final = {"S": "text", "N": "number", "B": "binary"}
@@ -223,7 +221,7 @@ class ScenarioReader:
 
     def kept(self, road: KeyPath) -> Iterator[ExpectedObjects]:
         """What archive rules must have kept."""
-        archives = [name for name, rule in self.rules.rules.items() if isinstance(rule, ArchiveRule)]
+        archives = self.rules.archives
         for name in self.at(road) or ():
             here = (*road, name)
             if name not in archives:
@@ -234,7 +232,7 @@ class ScenarioReader:
 
     def called(self, road: KeyPath) -> Iterator[ExpectedCalls]:
         """How often call rules must have called."""
-        calling = [name for name, rule in self.rules.rules.items() if isinstance(rule, CallRule)]
+        calling = self.rules.functions
         for name, times in (self.at(road) or {}).items():
             if name not in calling:
                 self.say(self._document.key(*road, name), unknown("call rule", name, calling))

@@ -23,7 +23,6 @@ from sync_rules.model.suggest import unknown
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.pipeline.requests import NobodyLooksAgain, World
-from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 
 TOLERATED: Final = frozenset({Drift.STUCK, Drift.ORPHAN})
@@ -94,7 +93,7 @@ def _drifted(scenario: Scenario, step: Step, world: World) -> Iterator[str]:
 
 def drifted(rules: Rules, world: World) -> Iterable[Finding]:
     """What is not as the rules have it, though nothing is on its way. Nothing is repaired."""
-    kept = frozenset(name for name, rule in rules.rules.items() if not isinstance(rule, EffectRule))
+    kept = rules.kept
     verifier = Verifier(rules, replace(world, queue=NobodyLooksAgain()), kept, grace_seconds=0)
     return (one for one in verifier.sweep() if one.difference.drift not in TOLERATED) if kept else ()
 

@@ -16,7 +16,6 @@ from sync_rules.language.yaml_source import Document
 from sync_rules.model.entities import Entity
 from sync_rules.model.templates import may_overlap
 from sync_rules.model.values import Path, overlaps, show_path
-from sync_rules.model.where import Where
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
@@ -24,7 +23,6 @@ from sync_rules.rules.rule import Node, Rule, causes
 from sync_rules.rules.ruleset import Rules
 
 Lint = Callable[[Rules, Document], Iterator[Problem]]
-MAKES_KEYS = ("derive", "path", "mirror")  # kinds that are there to fill the keys of indexes
 QUOTED_NAME = re.compile(r'"([A-Za-z_][A-Za-z0-9_]*)"')  # which needs no quotes
 
 
@@ -96,7 +94,7 @@ def key_writers(rules: Rules, document: Document) -> Iterator[Problem]:
             if path[0] in keys:
                 yield Problem("SR302", f"{what} is part of the key of table {table.name!r}", location)
                 continue
-            for index in table.indexes if rule.kind not in MAKES_KEYS else ():
+            for index in table.indexes if not rule.fills_index_keys else ():
                 if path[0] in {a.name for a in index.attributes}:
                     yield Problem("SR403", f"{what} is part of the key of index {index.name!r}", location)
 
@@ -126,9 +124,8 @@ def deletes(rules: Rules, document: Document) -> Iterator[Problem]:
 def slips(rules: Rules, document: Document) -> Iterator[Problem]:
     """What is sound in a `where` or an `omit`, and hardly meant."""
     for rule in rules.rules.values():
-        for option in ("where", "omit"):
-            where = getattr(rule, option, None)
-            if not isinstance(where, Where) or ("rules", rule.title, option) not in document.locations:
+        for option, where in rule.filters.items():
+            if ("rules", rule.title, option) not in document.locations:
                 continue
             location = document.value("rules", rule.title, option)
             for quoted in QUOTED_NAME.findall(where.text):
@@ -219,7 +216,7 @@ def costs(rules: Rules, document: Document) -> Iterator[Problem]:
     """What works, and is dearer or later than it looks."""
     for rule in rules.rules.values():
         location = written_at(rule, document)
-        for index in rule.target.table.indexes if rule.kind not in MAKES_KEYS else ():
+        for index in rule.target.table.indexes if not rule.fills_index_keys else ():
             shown = index.projection if isinstance(index.projection, tuple) else ()
             keys = {a.name for a in index.attributes}
             hit = [p for p in rule.copies if p[0] not in keys and (index.projection == "all" or p[0] in shown)]
@@ -229,7 +226,7 @@ def costs(rules: Rules, document: Document) -> Iterator[Problem]:
         if rule.find is not None and rule.find.index and not rule.settle_seconds:
             message = f"targets are found through index {rule.find.index!r}, and settle_seconds is 0"
             yield Problem("SR402", message, document.value("rules", rule.title, "settle_seconds"))
-        if getattr(rule, "strict", False):
+        if rule.strict:
             message = f"each copy of {rule.source.name!r} is a transaction"
             yield Problem("SR404", message, document.value("rules", rule.title, "strict"))
 

@@ -181,6 +181,11 @@ class Entity:
         """Where an item keeps what a rule calls by this path: in its key, if that binds the field."""
         return self.bound[path[0]].path if path[0] in self.bound else path
 
+    def changing(self, paths: Iterable[Path]) -> tuple[Path, ...]:
+        """These paths, each once, without those inside the table's key, which cannot change."""
+        keys = {attribute.name for attribute in self.table.key}
+        return tuple(dict.fromkeys(path for path in paths if path[0] not in keys))
+
     def view(self, item: Item, paths: Iterable[Path]) -> Item:
         """The item with those of its bound fields that the paths begin with, as if they were attributes."""
         names = {path[0] for path in paths} & self.bound.keys()

@@ -147,15 +147,5 @@ def _settled(rules: Rules, name: str) -> Rules:
         first = physical.setdefault(table.physical_name, table.name)
         if first != table.name:
             raise UserError(f"{name}: table {table.name}: {table.physical_name!r} is the table {first!r} already")
-    settled = {title: _archive(rule, name) if rule.kind == "archive" else rule for title, rule in rules.rules.items()}
+    settled = {title: rule.resolved(name) for title, rule in rules.rules.items()}
     return replace(rules, rules=settled, fingerprint=fingerprints.of_all(rules.tables, rules.entities, settled))
-
-
-def _archive(rule: Any, name: str) -> Any:
-    """An archive whose place is taken apart now: a value may have a bucket and what names begin with in it."""
-    from sync_rules.rules.kinds import archive  # noqa: PLC0415 - few rules are archives
-
-    bucket, prefix = archive.parse_into(f"{archive.SCHEME}{rule.bucket}/{rule.prefix}")
-    if wrong := archive.misnamed(bucket):
-        raise UserError(f"{name}: rule {rule.name}: {wrong}")
-    return replace(rule, bucket=bucket, prefix=prefix)

@@ -7,7 +7,6 @@ says by now. Numbers are exact: what DynamoDB could not hold is no number here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Literal
@@ -18,7 +17,6 @@ from sync_rules.model.lookups import Find, Link
 from sync_rules.model.numbers import EXPONENT_MIN, digits_of, holdable, number_of, spelt, text_of
 from sync_rules.model.templates import Fields, Template, parse_template
 from sync_rules.model.values import AttributeValue, Item, Path, get
-from sync_rules.model.where import Where
 
 AMOUNT: Final = "n"  # the number of an entry, a total or a rank item
 INTO: Final = "into"  # an entry's total: partition key and sort key
@@ -77,19 +75,6 @@ def contribution_of(table: Table, entry: Item) -> Contribution | None:
 
 
 # ---------------------------------------------------------------- children, as the rules of a ledger read them
-def watched(child: Entity, link: Link, where: Where | None, paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Where a child keeps what decides its contribution, without its key, which cannot change."""
-    keys = {attribute.name for attribute in child.table.key}
-    read = (*paths, *(where.paths if where else ()))
-    stored = [*(ref.path for _, ref in link), *(child.stored(path) for path in read)]
-    return tuple(dict.fromkeys(path for path in stored if path[0] not in keys))
-
-
-def holds(where: Where | None, child: Entity, item: Item) -> bool:
-    """Whether the rule speaks of this child."""
-    return where is None or where.holds_for(item, child)
-
-
 def read(child: Entity, item: Item, path: Path) -> AttributeValue | None:
     """A child's value at a path, be it an attribute or bound by its key."""
     return get(child.view(item, (path,)), path)

@@ -13,7 +13,7 @@ from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import ItemKey
 from sync_rules.model.templates import Beginnings
 from sync_rules.rules.record_filter import RecordFilter
-from sync_rules.rules.rule import PartRule, Rule, TargetRule
+from sync_rules.rules.rule import ArchivePlace, PartRule, Rule, TargetRule
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,21 @@ class Rules:
     def anchored(self, entity: Entity) -> tuple[Rule, ...]:
         """The rules for which an item of this entity may start a listing."""
         return self._as_anchor[entity.name]
+
+    @cached_property
+    def kept(self) -> frozenset[str]:
+        """The rules that keep something in tables, by their names."""
+        return frozenset(name for name, rule in self.rules.items() if rule.swept)
+
+    @cached_property
+    def functions(self) -> Mapping[str, str]:
+        """The user's functions that rules call, by the names of the rules."""
+        return {name: rule.calls for name, rule in self.rules.items() if rule.calls}
+
+    @cached_property
+    def archives(self) -> Mapping[str, ArchivePlace]:
+        """The places where rules keep objects, by the names of the rules."""
+        return {name: rule.archive for name, rule in self.rules.items() if rule.archive is not None}
 
     @cached_property
     def record_filters(self) -> Mapping[str, RecordFilter]:

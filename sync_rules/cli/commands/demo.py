@@ -26,6 +26,7 @@ from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.audit.findings import select_rules
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.show.drift import as_line, grid
+from sync_rules.cli.show.rule_graph import graph_of
 from sync_rules.deploy.tables import create_tables
 from sync_rules.lab.demo.example import RULES, EngineStage, answers, folder_of
 from sync_rules.lab.demo.pipeline import LocalPipeline, hastened
@@ -34,8 +35,6 @@ from sync_rules.lab.emulator import ministack
 from sync_rules.lab.scenario import Expire, Scenario, Step, show_plain, step_differences, wrong_answers
 from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.language.load import load_rules, parse_rules
-from sync_rules.rules.kinds.archive import ArchiveRule
-from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
@@ -141,17 +140,9 @@ def _engine(console: Console, rules: Rules) -> Iterator[tuple[str, Path]]:
 
 
 def _summary(rule: Rule, rules: Rules) -> str:
-    """A rule on one line."""
-    if isinstance(rule, CopyRule):
-        sources = ", ".join(f"{rule.source.name}.{'.'.join(path)}" for path, _ in rule.mapping)
-        targets = ", ".join(f"{rule.target.name}.{'.'.join(path)}" for _, path in rule.mapping)
-        return f"{sources} → {targets}"
-    if isinstance(rule, ArchiveRule):
-        return f"archive {rule.source.name} → s3://{rule.bucket}/{rule.prefix}"
-    books = next((one for one in rules.rules.values() if one.name == f"{rule.name}.ledger"), rule)
-    source, target = books.source.name, rule.target.name
-    copies = ", ".join(f"{target}.{'.'.join(path)}" for path in rule.copies) or target
-    return f"{rule.kind} {source}" if copies == source else f"{rule.kind} {source} → {copies}"
+    """A rule on one line: its kind, what it reads, and what it keeps."""
+    arrow = next((arrow for arrow in graph_of(rules).arrows if arrow.rule == rule.title), None)
+    return rule.kind if arrow is None else f"{rule.kind} {arrow.keeps}"
 
 
 class _Table:

@@ -178,7 +178,7 @@ def _consequence_row(one: Consequence) -> Row:
         told = f"looks at each {listed.name} it lists, by {_query(one)}"
         row["query"] = one.listing and {"table": one.listing.table, "index": one.listing.index}
     elif one.does == "effect":
-        told = f"{one.rule.kind}s it" if one.rule.kind != "call" else "calls a function"
+        told = "calls a function" if one.rule.calls else f"{one.rule.kind}s it"
     else:
         told = f"looks at {printable(one.subject)}"
         if one.part is not None:
@@ -208,8 +208,9 @@ def use_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
         count += 1
         yield _use_row(use, key)
     for rule in archives_of(rules.entity_of(key), rules):
-        place = f"s3://{rule.bucket}/{rule.prefix}"
-        line = f"perhaps in {place}: whole items, from when they were {rule.when} · rule {rule.title}"
+        assert rule.archive is not None, "it was asked for archives"
+        place = rule.archive.text
+        line = f"perhaps in {place}: whole items, from when they were {rule.archive.when} · rule {rule.title}"
         yield {"rule": rule.name, "kind": rule.kind, "archive": place}, line
     yield {"places": count}, f"{count} places hold something of {printable(key)}"
 

@@ -50,7 +50,6 @@ from sync_rules.pipeline.failed_entries import Entry
 from sync_rules.pipeline.failure_records import visible
 from sync_rules.pipeline.records import STREAM_ARN
 from sync_rules.pipeline.requests import NobodyLooksAgain, World
-from sync_rules.rules.kinds.call import functions_of
 from sync_rules.rules.ruleset import Rules
 
 VERB = "redrive"
@@ -199,7 +198,7 @@ def _chosen(rules: Rules, only: frozenset[str] | None) -> Rules:
 
 def _require_no_calls(rules: Rules) -> None:
     """Raises UserError when a rule calls a function: whether it was called already must be known."""
-    if calls := sorted(functions_of(rules.rules.values())):
+    if calls := sorted(rules.functions):
         raise UserError(
             f"{', '.join(calls)}: a function is called once per change, and nobody would know which calls were made "
             "already. Give the table that remembers them with --calls-table, or only other rules with --rule."

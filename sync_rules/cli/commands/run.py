@@ -35,7 +35,6 @@ from sync_rules.jobs.consume.mapping import Concurrently, serially
 from sync_rules.jobs.consume.run import WAIT_SECONDS, Files, LocalRun
 from sync_rules.language.load import load_rules
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.rules.kinds.call import functions_of
 from sync_rules.rules.ruleset import Rules
 
 INTERRUPTED: Final = 130
@@ -105,7 +104,7 @@ def stream_arns(client: Any, rules: Rules) -> list[str]:
 
 def forgetful(rules: Rules, calls_table: str | None) -> list[str]:
     """What to say when calls are remembered in this process only."""
-    calls = sorted(functions_of(rules.rules.values()))
+    calls = sorted(rules.functions)
     if not calls or calls_table:
         return []
     notice = (

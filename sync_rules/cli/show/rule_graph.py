@@ -8,24 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import singledispatch
-from typing import Final, NamedTuple
+from typing import Final
 
 from sync_rules.model.entities import Entity
-from sync_rules.model.values import Path, parse_path, show_path
-from sync_rules.model.where import Where
-from sync_rules.rules.kinds.archive import SCHEME, ArchiveRule
-from sync_rules.rules.kinds.call import CallRule
-from sync_rules.rules.kinds.collect import CollectRule
-from sync_rules.rules.kinds.copy import CopyRule
-from sync_rules.rules.kinds.derive import DeriveRule
-from sync_rules.rules.kinds.embed import EmbedRule
-from sync_rules.rules.kinds.mirror import MirrorRule
-from sync_rules.rules.kinds.path import TreeRule
-from sync_rules.rules.kinds.rank import RankRule
-from sync_rules.rules.kinds.recount import RecountRule
-from sync_rules.rules.kinds.tally import TallyRule, TotalRule
-from sync_rules.rules.rule import Rule
+from sync_rules.model.values import Path, show_path
 from sync_rules.rules.ruleset import Rules
 
 PATHS_MAX_ITEMS: Final = 4  # at one end of an arrow in the picture; `Arrow.keeps` has them all
@@ -70,104 +56,23 @@ class RuleGraph:
 
 def graph_of(rules: Rules) -> RuleGraph:
     """The graph of all rules. Entities that no rule reads or writes have a box of their own all the same."""
-    arrows = tuple(arrow for rule in rules.rules.values() for arrow in _arrows(rule, rules))
+    arrows = tuple(_arrows(rules))
     declared = (_box(entity) for entity in rules.entities.values() if "." not in entity.name)  # the others are books
     ends = (end for arrow in arrows for end in (arrow.source, arrow.target))
     return RuleGraph(tuple(dict.fromkeys((*declared, *ends))), arrows)
 
 
-# ---------------------------------------------------------------- what each kind keeps
-class Shape(NamedTuple):
-    """The far end of an arrow, and what is written along it."""
-
-    target: Box
-    reads: Iterable[Path]
-    writes: Iterable[Path]
-    notes: tuple[str, ...] = ()
-
-
-def _arrows(rule: Rule, rules: Rules) -> Iterator[Arrow]:
-    """The arrow of a rule; none for the half of a count that only copies what its books come to."""
-    if isinstance(rule, TotalRule) or (isinstance(rule, RecountRule) and rule.ends):
-        return
-    titled = rules.rules.get(rule.title, rule)
-    shape = _shape(rule)
-    writes = titled.copies if isinstance(rule, (TallyRule, RankRule)) else shape.writes
-    note = ", ".join((*shape.notes, *_conditions(rule)))
-    yield Arrow(rule.title, titled.kind, _box(rule.source), shape.target, _shown(shape.reads), _shown(writes), note)
-
-
-@singledispatch
-def _shape(rule: Rule) -> Shape:
-    raise AssertionError(f"nobody has said how rules of kind {rule.kind} are drawn")
-
-
-@_shape.register
-def _(rule: CopyRule) -> Shape:
-    notes: tuple[str, ...] = () if rule.mode == "live" else (rule.mode,)
-    if not rule.mapping:
-        notes = (f"on_delete: {rule.on_delete}",)
-    return Shape(_box(rule.target), (path for path, _ in rule.mapping), rule.copies, notes)
-
-
-@_shape.register
-def _(rule: TreeRule) -> Shape:
-    return Shape(_box(rule.target), (*(ref.path for _, ref in rule.link), *rule.carry), rule.copies)
-
-
-@_shape.register
-def _(rule: DeriveRule) -> Shape:
-    return Shape(_box(rule.target), map(parse_path, rule.formula.fields), rule.copies)
-
-
-@_shape.register
-def _(rule: EmbedRule) -> Shape:
-    return Shape(_box(rule.target), [()] if rule.fields is None else (path for path, _ in rule.fields), rule.copies)
-
-
-@_shape.register
-def _(rule: RecountRule) -> Shape:
-    return Shape(_box(rule.target), rule.reads, rule.copies)
-
-
-@_shape.register
-def _(rule: TallyRule) -> Shape:
-    paths = (rule.of, rule.weights and rule.weights[0], rule.per)
-    return Shape(_box(rule.parent), (path for path in paths if path is not None), ())
-
-
-@_shape.register
-def _(rule: RankRule) -> Shape:
-    return Shape(_box(rule.parent), (rule.of,), ())
-
-
-@_shape.register
-def _(rule: CollectRule) -> Shape:
-    return Shape(_box(rule.target), ((field,) for field in rule.element.fields), rule.copies)
-
-
-@_shape.register
-def _(rule: MirrorRule) -> Shape:
-    pairs = (((), ()),) if rule.attributes is None else rule.attributes
-    return Shape(_box(rule.target), (path for path, _ in pairs), (path for _, path in pairs))
-
-
-@_shape.register
-def _(rule: ArchiveRule) -> Shape:
-    return Shape(Box(f"{SCHEME}{rule.bucket}/{rule.prefix}", "S3"), [()], (), (f"when {rule.when}",))
-
-
-@_shape.register
-def _(rule: CallRule) -> Shape:
-    return Shape(Box(rule.function, "function"), rule.watch, (), (f"when {', '.join(sorted(rule.when))}",))
-
-
-def _conditions(rule: Rule) -> Iterator[str]:
-    """What the rules file says of which items the rule speaks."""
-    for word in ("where", "omit"):
-        condition = getattr(rule, word, None)
-        if isinstance(condition, Where):
-            yield f"{word} {condition.text}"
+def _arrows(rules: Rules) -> Iterator[Arrow]:
+    """The arrows of the rules that have one."""
+    for rule in rules.rules.values():
+        drawing = rule.drawn()
+        if drawing is None:
+            continue
+        titled = rules.rules.get(rule.title, rule)
+        target = _box(drawing.to) if isinstance(drawing.to, Entity) else Box(*drawing.to)
+        writes = titled.copies if drawing.writes is None else drawing.writes
+        note = ", ".join((*drawing.notes, *(f"{option} {where.text}" for option, where in rule.filters.items())))
+        yield Arrow(rule.title, titled.kind, _box(rule.source), target, _shown(drawing.reads), _shown(writes), note)
 
 
 def _box(entity: Entity) -> Box:

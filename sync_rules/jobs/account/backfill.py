@@ -36,7 +36,6 @@ from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.requests import Failures, Store
 from sync_rules.rules import fingerprints
-from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 
 STOP: Final = "backfill-stop"  # the document that names the execution to stop
@@ -251,7 +250,7 @@ def of_head(
         raise UserError(f"{message} Deploy them as they were, or begin anew with --restart")
     if scope["segments"] is None:
         raise UserError(OF_EXPORT)
-    kept = (name for name, rule in rules.rules.items() if not isinstance(rule, EffectRule))
+    kept = rules.kept
     names = frozenset(name for name in kept if rules.rules[name].title in scope["rules"])
     where = everything if scope["where"] is None else wanted(scope["where"], rules)
     tables = () if scope["table"] is None else (scope["table"],)

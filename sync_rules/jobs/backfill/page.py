@@ -20,14 +20,13 @@ from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
-from sync_rules.model.values import Item, get
+from sync_rules.model.values import Item
 from sync_rules.pipeline.fanout import pull, push
 from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Park, Read, Scan, Work, World, run_work
 from sync_rules.pipeline.sources import read_all
 from sync_rules.pipeline.tasks import Pull, tasks_of
-from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.rules.ruleset import Rules
 
 EVERY_ITEM: Final = 1 << 62  # more than there are
@@ -136,12 +135,9 @@ class OneItem:
 
 
 def _levels(images: Iterable[Item], selection: Selection) -> int:
-    """How many segments the longest path has that stands on one of these items."""
-    trees = [
-        rule for rule in selection.rules.rules.values() if rule.name in selection.names and isinstance(rule, TreeRule)
-    ]
-    paths = ((get(image, tree.path), tree.separator) for tree in trees for image in images)
-    return max((path["S"].count(separator) + 1 for path, separator in paths if path and "S" in path), default=0)
+    """How many levels the longest path has that stands on one of these items."""
+    some = [rule for rule in selection.rules.rules.values() if rule.name in selection.names and rule.hierarchical]
+    return max((rule.levels(image) for rule in some for image in images), default=0)
 
 
 TRIES_MAX: Final = 6  # after retries of each call

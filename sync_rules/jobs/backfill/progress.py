@@ -14,7 +14,6 @@ from typing import Any, Final
 from sync_rules.adapters.state import Body, State
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Outcome
-from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.rules.order import Step
 from sync_rules.rules.ruleset import Rules
 
@@ -121,7 +120,7 @@ def _max_rounds(step: Step, rules: Rules, ended: Totals) -> int:
     still being written is what the application changes meanwhile, and the records of that see to it.
     """
     some = [rules.rules[name] for name in step.names]
-    if not any(isinstance(rule, TreeRule) for rule in some):
+    if not any(rule.hierarchical for rule in some):
         return step.max_rounds
     return min(step.max_rounds, (ended.levels + 1) * sum(len(rule.nodes()) for rule in some) + 1)
 

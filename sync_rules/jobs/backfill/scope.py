@@ -16,7 +16,6 @@ from sync_rules.audit.findings import select_rules
 from sync_rules.jobs.backfill.progress import abandon, unfinished
 from sync_rules.model.errors import UserError
 from sync_rules.rules import fingerprints
-from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 
 OF: Final = {
@@ -127,7 +126,7 @@ def rules_to_apply(
     Raises:
         UserError: when a name is no rule's, or there are none but of that sort.
     """
-    effects = {rule.title: rule for rule in rules.rules.values() if isinstance(rule, EffectRule)}
+    effects = {rule.title: rule for rule in rules.rules.values() if not rule.swept}
     for name in names:
         if name in effects:
             raise UserError(f"rule {name} is one of kind {effects[name].kind}: it acts on changes. {NOTHING_THERE}")

@@ -12,7 +12,6 @@ from typing import Final
 from sync_rules.audit.findings import Share
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import Path
-from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 
 UNCHANGED: Final = "unchanged"
@@ -36,7 +35,7 @@ class Since:
 
 def since(rules: Rules, now: Mapping[str, str], applied: Mapping[str, str]) -> Since:
     """Compare fingerprints of now with those applied. What only acts on changes is never brought in line."""
-    kept = {rule.title for rule in rules.rules.values() if not isinstance(rule, EffectRule)}
+    kept = {rule.title for rule in rules.rules.values() if rule.swept}
     known = kept & applied.keys()
     unchanged = frozenset(title for title in known if now[title] == applied[title])
     gone = applied.keys() - {rule.title for rule in rules.rules.values()}

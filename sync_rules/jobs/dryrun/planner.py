@@ -26,7 +26,6 @@ from sync_rules.model.items import REFUSALS, Failure, ItemKey, Outcome
 from sync_rules.model.values import Item, Path, overlaps
 from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Status, Update
 from sync_rules.pipeline.requests import Store
-from sync_rules.rules.kinds.tally import TotalRule
 from sync_rules.rules.ledger import GROUP
 from sync_rules.rules.rule import PartRule, TargetRule
 from sync_rules.rules.ruleset import Rules
@@ -165,7 +164,7 @@ class Planner:
         wanted = self._wanted(key, item)
         entity = self._rules.entity_of(key) if wanted and self._first else None
         for rule in self._rules.into_target(entity) if entity is not None else ():
-            if rule.name in self._names and not isinstance(rule, TotalRule):
+            if rule.name in self._names and rule.source not in rule.owned:
                 with self._lock:
                     for source in dict.fromkeys(rule.source_keys(item)):
                         self._fan_outs.add((rule.name, source))

@@ -13,11 +13,9 @@ from typing import Any, Final
 
 from sync_rules.audit.compare import Drift, ToCompare, add_item, compare
 from sync_rules.jobs.backfill.page import Selection, process_all_of, process_keys
-from sync_rules.model.entities import Entity
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.limits import Bounds
-from sync_rules.model.values import Path
 from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.failed_entries import Failed, GivenUp
 from sync_rules.pipeline.failure_records import FailureRecord, printable, visible
@@ -36,11 +34,6 @@ from sync_rules.pipeline.records import read_event
 from sync_rules.pipeline.report import Report, Unfinished
 from sync_rules.pipeline.requests import Read, Work
 from sync_rules.pipeline.tasks import Pull, chunks_of, part_of, pull_of, pushes_of, tasks_of
-from sync_rules.rules.kinds.call import CallRule
-from sync_rules.rules.kinds.collect import CollectRule
-from sync_rules.rules.kinds.gathered import GatheredRule
-from sync_rules.rules.kinds.mirror import MirrorRule
-from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.rule import EffectRule, Part, PartRule, Rule, TargetRule
 from sync_rules.rules.ruleset import Rules
 
@@ -50,7 +43,7 @@ def parts_by_key(key: ItemKey, rules: Rules) -> list[Part]:
     entity = rules.entity_of(key)
     found: dict[Part, None] = {}
     for rule in rules.parts_of(entity) if entity is not None else ():
-        parts = _letting_all_in(rule).parts(Change(key, key.attributes(), None), entity) if entity is not None else ()
+        parts = rule.unconditional().parts(Change(key, key.attributes(), None), entity) if entity is not None else ()
         found |= dict.fromkeys(replace(part, rule=rule) for part in parts)
     return [*found]
 
@@ -58,38 +51,7 @@ def parts_by_key(key: ItemKey, rules: Rules) -> list[Part]:
 def unknown_by_key(key: ItemKey, rules: Rules) -> list[Rule]:
     """The rules for which an item may have named something else, as it was, than its key and the item as it is say."""
     entity = rules.entity_of(key)
-    return [rule for rule in rules.rules.values() if entity is None or not _told_by_key(rule, entity)]
-
-
-def _letting_all_in(rule: PartRule) -> PartRule:
-    """The rule without what reads attributes to decide whether there is a part, not which."""
-    if isinstance(rule, CollectRule):
-        return replace(rule, where=None, omit=None)
-    return replace(rule, where=None) if isinstance(rule, RankRule) else rule
-
-
-def _told_by_key(rule: Rule, entity: Entity) -> bool:
-    """Whether the key of an item of this entity, and the item as it is, are all that the rule need know of it. Where
-    items are listed by their source, as the targets of a copy, they are.
-    """
-    source, target = entity is rule.source, entity is rule.target
-    match rule:
-        case GatheredRule():
-            return not source or _in_key(entity, (ref.path for _, ref in rule.link))
-        case RankRule():
-            return not source or not replace(rule, where=None).source_paths
-        case CollectRule():  # an element that went from a node is found among its edges, if those are listed
-            known = not source or not replace(rule, where=None, omit=None).source_paths
-            return known and not (target and rule.find is None)
-        case MirrorRule():
-            known = not source or (rule.each is None and _in_key(entity, (ref.path for _, ref in rule.fields)))
-            return known and (not target or _in_key(entity, (ref.path for _, ref in rule.names)))
-    return True
-
-
-def _in_key(entity: Entity, paths: Iterable[Path]) -> bool:
-    names = {attribute.name for attribute in entity.table.key}
-    return all(path[0] in names for path in paths)
+    return [rule for rule in rules.rules.values() if entity is None or not rule.known_by_key(entity)]
 
 
 SOURCE_DELETED: Final = "SourceDeleted"  # what `on_delete: restrict` reports
@@ -226,7 +188,7 @@ def _of_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Report]:
             if part_of(message, rules) is None:
                 raise RecordError(f"rule {message.rule} is gone, or speaks of other items by now")
         case CallMessage():
-            if not isinstance(rules.rules.get(message.rule), CallRule):
+            if message.rule not in rules.functions:
                 raise RecordError(f"there is no rule {message.rule!r} any more that calls a function")
     return process_message(replace(message, attempt=0), rules, bounds)
 

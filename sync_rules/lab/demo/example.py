@@ -29,7 +29,6 @@ from sync_rules.model.values import Item
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.pipeline.records import TIME_TO_LIVE
 from sync_rules.pipeline.requests import Read
-from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
@@ -128,8 +127,7 @@ class EngineStage:
         self._rules = rules
         self._s3 = aws.s3(endpoint)
         self._retrying = aws.retrying()
-        archives = (rule for rule in rules.rules.values() if isinstance(rule, ArchiveRule))
-        self._archives = {rule.name: (rule.bucket, rule.prefix) for rule in archives}
+        self._archives = {name: (archive.bucket, archive.prefix) for name, archive in rules.archives.items()}
         for bucket in {bucket for bucket, _ in self._archives.values()}:
             self._retrying(self._s3.create_bucket, Bucket=bucket)
         self._calls = CountedCalls(caller_of(rules, self.client, None, folder=folder))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
@@ -19,7 +19,7 @@ from sync_rules.model.item_change import identity
 from sync_rules.model.items import Change, Keep
 from sync_rules.model.json_bytes import canonical
 from sync_rules.model.where import Where
-from sync_rules.rules.rule import EffectRule
+from sync_rules.rules.rule import ArchivePlace, Drawing, EffectRule
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 UNDATED: Final = "undated/"  # for records that do not say when the change was made
@@ -41,9 +41,23 @@ class ArchiveRule(EffectRule):
     def body(self) -> Mapping[str, object]:
         return {
             "when": self.when,
-            "into": f"{SCHEME}{self.bucket}/{self.prefix}",
+            "into": self.archive.text,
             "where": self.where and self.where.text,
         }
+
+    @property
+    def archive(self) -> ArchivePlace:
+        return ArchivePlace(self.bucket, self.prefix, self.when)
+
+    def drawn(self) -> Drawing:
+        return Drawing((self.archive.text, "S3"), ((),), (), (f"when {self.when}",))
+
+    def resolved(self, name: str) -> ArchiveRule:
+        """The rule with its place taken apart now: a variable may hold a bucket and a part of the prefix."""
+        bucket, prefix = parse_into(self.archive.text)
+        if wrong := misnamed(bucket):
+            raise UserError(f"{name}: rule {self.name}: {wrong}")
+        return replace(self, bucket=bucket, prefix=prefix)
 
     def effect(self, change: Change) -> Keep | None:
         """The object for a deleted item, if the rule speaks of it."""

@@ -6,7 +6,7 @@ no copy waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -15,7 +15,7 @@ from sync_rules.model.item_change import When
 from sync_rules.model.items import Call, Change
 from sync_rules.model.values import Path, changed
 from sync_rules.model.where import Where
-from sync_rules.rules.rule import EffectRule, Rule
+from sync_rules.rules.rule import Drawing, EffectRule
 
 ALWAYS: Final[frozenset[When]] = frozenset({"created", "changed", "deleted"})
 
@@ -43,6 +43,13 @@ class CallRule(EffectRule):
             "where": self.where and self.where.text,
         }
 
+    @property
+    def calls(self) -> str:
+        return self.function
+
+    def drawn(self) -> Drawing:
+        return Drawing((self.function, "function"), self.watch, (), (f"when {', '.join(sorted(self.when))}",))
+
     def effect(self, change: Change) -> Call | None:
         """The call for a change, if the rule speaks of it: of the item as it is, or as it was when it is gone."""
         item = change.old if change.new is None else change.new
@@ -63,8 +70,3 @@ class CallRule(EffectRule):
         if change.old is None:
             return "created"
         return "changed" if not self.watch or changed(change.old, change.new, self.watched) else None
-
-
-def functions_of(rules: Iterable[Rule]) -> dict[str, str]:
-    """The function of each call rule, by the rule's name."""
-    return {rule.name: rule.function for rule in rules if isinstance(rule, CallRule)}

@@ -8,7 +8,7 @@ or went from it is looked at again, whoever did it: so nothing is compared, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sync_rules.model.entities import Entity, Ref
@@ -27,7 +27,8 @@ from sync_rules.model.writes import (
     target_exists,
     unchanged,
 )
-from sync_rules.rules.rule import Blocked, ListingRule, Node, Part, PartRule
+from sync_rules.rules.rule import Blocked, Drawing, ListingRule, Node, Part, PartRule
+from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 Reader = Callable[[str], AttributeValue | None]  # what an edge holds in a field or an attribute
 
@@ -177,8 +178,23 @@ class CollectRule(ListingRule, PartRule):
             *(ref.path for ref in self.element_refs.values()),
             *map(self.source.stored, filters),
         ]
-        keys = {attribute.name for attribute in self.source.table.key}
-        return tuple(dict.fromkeys(path for path in paths if path[0] not in keys))
+        return self.source.changing(paths)
+
+    def unconditional(self) -> CollectRule:
+        return replace(self, where=None, omit=None)
+
+    def known_by_key(self, entity: Entity) -> bool:
+        """An element that went from a node is found among the node's edges, if those are listed."""
+        known = entity is not self.source or not self.unconditional().source_paths
+        return known and (entity is not self.target or self.find is not None)
+
+    def drawn(self) -> Drawing:
+        return Drawing(self.target, tuple((field,) for field in self.element.fields), self.copies)
+
+    def writing_uses(self) -> Iterator[Use]:
+        yield Use(Moment.WRITTEN, Operation.UPDATE, self.target.table, f"elements on {name_of(self.target)}")
+        if self.strict:
+            yield self._checking_use("strict: ")
 
     def claim(self, key: ItemKey, edge: Item | None) -> Claim | None:
         """What an edge asks for; None when it is not there, points nowhere, is left out, or has no element."""

@@ -15,7 +15,7 @@ from sync_rules.model.items import Change
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get
 from sync_rules.model.writes import Condition, equals_seen
 from sync_rules.rules.kinds.linked import LinkedRule
-from sync_rules.rules.rule import Desired, Node
+from sync_rules.rules.rule import Desired, Drawing, Node
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -64,6 +64,16 @@ class CopyRule(LinkedRule):
         """Whether anything that is copied is a field in the source's key."""
         return any(path[0] in self.source.bound for path in self._read)
 
+    @property
+    def snapshot(self) -> bool:
+        return self.mode == "snapshot"
+
+    def drawn(self) -> Drawing:
+        note: str = "" if self.mode == "live" else self.mode
+        if not self.mapping:
+            note = f"on_delete: {self.on_delete}"
+        return Drawing(self.target, self._read, self.copies, (note,) if note else ())
+
     # ---------------------------------------------------------------- what matters
     def pushes(self, change: Change) -> bool:
         """A source came, went, or changed in what the rule reads of it. A snapshot is pushed only to be filled."""
@@ -71,7 +81,7 @@ class CopyRule(LinkedRule):
             return self.mode == "live" and self.on_delete != "keep"
         if change.old is None:
             return bool(self.mapping)
-        if self.mode == "snapshot":
+        if self.snapshot:
             return self._may_fill(change.old, change.new)
         return changed(change.old, change.new, self.source_paths)
 
@@ -83,7 +93,7 @@ class CopyRule(LinkedRule):
     # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | None:
         """The copies as the source has them. Without a source (or where `where` says no) the delete policy decides."""
-        if self.mode == "snapshot" and any(get(target, copy) is not None for copy in self.copies):
+        if self.snapshot and any(get(target, copy) is not None for copy in self.copies):
             return None
         source = sources[0] if sources else None
         if source is None or not self.where_holds(source, target):
@@ -95,6 +105,9 @@ class CopyRule(LinkedRule):
         view = self.source.view(source, self._read) if self._binds else source
         return {to: get(view, path) for path, to in self.mapping}
 
+    def outlives(self, image: Item) -> bool:
+        return not self.snapshot and super().outlives(image)
+
     def link_guard(self, image: Item) -> tuple[Condition, ...]:
-        still_empty = tuple(equals_seen(path, None) for path in self.copies) if self.mode == "snapshot" else ()
+        still_empty = tuple(equals_seen(path, None) for path in self.copies) if self.snapshot else ()
         return super().link_guard(image) + still_empty

@@ -6,7 +6,7 @@ it was seen. Whole or absent: a composite key with a hole is no key.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,7 +16,8 @@ from sync_rules.model.sizes import Asked, asked_by_indexes, fitting
 from sync_rules.model.values import AttributeValue, Item, Path, get, parse_path
 from sync_rules.model.writes import Condition, as_seen
 from sync_rules.rules.formula import Formula
-from sync_rules.rules.rule import Desired, Node, TargetRule
+from sync_rules.rules.rule import Desired, Drawing, Node, TargetRule
+from sync_rules.rules.uses import Use
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -26,6 +27,7 @@ class DeriveRule(TargetRule):
     path: Path
     formula: Formula
     kind = "derive"
+    fills_index_keys = True
 
     @cached_property
     def copies(self) -> tuple[Path, ...]:
@@ -54,8 +56,7 @@ class DeriveRule(TargetRule):
     @cached_property
     def goes_by(self) -> tuple[Path, ...]:
         """The inputs without those inside the item's key, which cannot change: whoever else writes one comes first."""
-        keys = {attribute.name for attribute in self.target.table.key}
-        return tuple(path for path in self.inputs if path[0] not in keys)
+        return self.target.changing(self.inputs)
 
     @cached_property
     def relevant_paths(self) -> tuple[Path, ...]:
@@ -71,6 +72,18 @@ class DeriveRule(TargetRule):
 
     def body(self) -> Mapping[str, object]:
         return {"path": self.path, **self.formula.body()}
+
+    def known_by_key(self, entity: Entity) -> bool:  # noqa: ARG002
+        return True  # nothing is read but the item itself
+
+    def drawn(self) -> Drawing:
+        return Drawing(self.target, tuple(self._named.values()), self.copies)
+
+    def judging_uses(self) -> Iterator[Use]:
+        return iter(())
+
+    def finding_uses(self) -> Iterator[Use]:
+        return iter(())
 
     # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired:  # noqa: ARG002

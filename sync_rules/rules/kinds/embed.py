@@ -16,10 +16,10 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import named_fields
 from sync_rules.model.sizes import value_bytes
 from sync_rules.model.templates import Template
-from sync_rules.model.values import AttributeValue, Item, Path, get
+from sync_rules.model.values import AttributeValue, Item, Path, get, nest
 from sync_rules.model.writes import differences
 from sync_rules.rules.kinds.gathered import WHOLE, GatheredRule
-from sync_rules.rules.rule import Blocked, Desired, Members
+from sync_rules.rules.rule import Blocked, Desired, Drawing, Members
 
 OnOverflow = Literal["fail", "oldest", "omit"]
 TOO_MANY: Final[AttributeValue] = {"NULL": True}  # `omit`: there are too many to keep here, query them
@@ -88,6 +88,15 @@ class EmbedRule(GatheredRule):
         fields = (self.by.parse({"S": name}) for name in entries)
         children = (self.source.key_of({**found, **parent}) for found in fields if found is not None)
         return tuple(dict.fromkeys(child for child in children if child is not None))
+
+    def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...]:  # noqa: ARG002
+        """The children that entries at these paths name."""
+        entries: AttributeValue = {"M": {path[-1]: {"M": {}} for path in paths}}
+        return self.named(key, {self.into[0]: nest(self.into[1:], entries)})
+
+    def drawn(self) -> Drawing:
+        shown = ((),) if self.fields is None else tuple(path for path, _ in self.fields)
+        return Drawing(self.target, shown, self.copies)
 
     # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:

@@ -6,18 +6,19 @@ listing would show them, and satisfy `where`. In what order they came, and what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from sync_rules.model.entities import KeyAttribute
+from sync_rules.model.entities import Entity, KeyAttribute
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, named_fields
 from sync_rules.model.values import Item, Path, changed, same
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Condition
 from sync_rules.rules.rule import Hint, ListingRule, Members, Node, TargetRule
+from sync_rules.rules.uses import Moment, Use
 
 MEMBERS_MAX_ITEMS: Final = 1000  # listed for one look at a target: of 1 KB each, one page of a Query
 WHOLE: Final[Path] = ()  # stands for every attribute of an item; it overlaps any path
@@ -48,6 +49,15 @@ class GatheredRule(ListingRule, TargetRule):
             "via": self.find and self.find.index,
             "settle_seconds": self.settle_seconds,
         }
+
+    def known_by_key(self, entity: Entity) -> bool:
+        return entity is not self.source or not self.source.changing(ref.path for _, ref in self.link)
+
+    def judging_uses(self) -> Iterator[Use]:
+        return self._listing_uses(Moment.JUDGED)
+
+    def finding_uses(self) -> Iterator[Use]:
+        return (use for use in super().finding_uses() if use.moment is not Moment.LISTED)
 
     # ---------------------------------------------------------------- finding
     def conditions(self, anchor: ItemKey) -> KeyConditions | None:

@@ -7,18 +7,20 @@ come to point elsewhere is looked at by its own record.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Final, Literal
 
+from sync_rules.model.entities import Entity
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions, Link, Pointer, named_fields
-from sync_rules.model.values import Item, Path
+from sync_rules.model.values import Item, Path, get
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Condition, as_seen, unchanged
 from sync_rules.rules.rule import TargetRule
+from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 OnDelete = Literal["keep", "clear", "delete", "restrict"]
 # What a target without its source must hold: None says nothing, True says that there is no copy.
@@ -69,15 +71,12 @@ class LinkedRule(TargetRule):
     @cached_property
     def link_paths(self) -> tuple[Path, ...]:
         """The target paths that say which source it points to, without those inside its key, which cannot change."""
-        keys = {attribute.name for attribute in self.target.table.key}
-        return tuple(dict.fromkeys(ref.path for _, ref in self.link if ref.path[0] not in keys))
+        return self.target.changing(ref.path for _, ref in self.link)
 
     @cached_property
     def where_paths(self) -> tuple[Path, ...]:
-        """What `where` reads of a target, without what its key binds, which cannot change."""
-        keys = {attribute.name for attribute in self.target.table.key}
-        stored = (self.target.stored(path) for path in (self.where.target_paths if self.where else ()))
-        return tuple(dict.fromkeys(path for path in stored if path[0] not in keys))
+        """The target paths that `where` reads, without what the target's key binds, which cannot change."""
+        return self.target.changing(map(self.target.stored, self.where.target_paths if self.where else ()))
 
     @cached_property
     def goes_by(self) -> tuple[Path, ...]:
@@ -122,6 +121,27 @@ class LinkedRule(TargetRule):
 
     def restricts(self, target: Item) -> bool:
         return self.on_delete == "restrict" and self.where_holds({}, target)
+
+    def outlives(self, image: Item) -> bool:
+        return self.where_holds({}, image) and any(get(image, copy) is not None for copy in self.copies)
+
+    def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...]:  # noqa: ARG002
+        return self.source_keys(image)
+
+    def known_by_key(self, entity: Entity) -> bool:  # noqa: ARG002
+        return True  # a target names its source by what it holds, and a source lists its targets
+
+    # ---------------------------------------------------------------- what it needs of tables
+    def finding_uses(self) -> Iterator[Use]:
+        return self._listing_uses(Moment.LISTED)
+
+    def writing_uses(self) -> Iterator[Use]:
+        yield from super().writing_uses() if self.copies else ()
+        if self.on_delete == "delete":
+            target, source = name_of(self.target), name_of(self.source)
+            goes = f"on_delete: {target} goes with its {source}"
+            yield Use(Moment.DELETED, Operation.DELETE, self.target.table, goes)
+            yield Use(Moment.DELETED, Operation.CHECK, self.source.table, f"on_delete: {source} still is gone")
 
     # ---------------------------------------------------------------- guards
     def link_guard(self, image: Item) -> tuple[Condition, ...]:

@@ -35,13 +35,15 @@ from sync_rules.model.writes import (
     unchanged,
     update_of,
 )
-from sync_rules.rules.rule import Blocked, Node, Part, PartRule
+from sync_rules.rules.rule import Blocked, Drawing, Node, Part, PartRule
+from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 Values = dict[Path, AttributeValue | None]
 
 # A condition may have 4 KB, of which an attribute takes about 17 bytes, and one inside maps more.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 CHECK_MAX_ATTRIBUTES: Final = 100
+KEYS_HELD_MAX: Final = 3  # a mirror that goes may free the key that another one waits for
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -55,6 +57,8 @@ class MirrorRule(PartRule):
     each: tuple[str, Path] | None
     where: Where | None
     kind = "mirror"
+    fills_index_keys = True
+    rounds_max = KEYS_HELD_MAX
 
     def body(self) -> Mapping[str, object]:
         return {
@@ -80,7 +84,7 @@ class MirrorRule(PartRule):
     @cached_property
     def identity_paths(self) -> tuple[Path, ...]:
         """The attributes that say whose a mirror is, beside its key."""
-        return tuple(dict.fromkeys(ref.path for _, ref in self.names if not _in_key(self.target, ref.path)))
+        return self.target.changing(ref.path for _, ref in self.names)
 
     @cached_property
     def index_keys(self) -> Mapping[str, tuple[Template, KeyType, int]]:
@@ -92,15 +96,15 @@ class MirrorRule(PartRule):
         for name, asked in asked_by_indexes(self.target.table).items():
             itself = Template(f"{{{name}}}", ("", ""), (name,))
             template = self.target.templates.get(name, itself)
-            if (template != itself or name in bound) and not _in_key(self.target, (name,)):
+            if (template != itself or name in bound) and self.target.changing([(name,)]):
                 found[name] = (template, *asked)
         return found
 
     @cached_property
     def copies(self) -> tuple[Path, ...]:
         """What is written on a mirror beside its key; with `all`, whatever else it holds is written too."""
-        given = (to for _, to in self.attributes or () if not _in_key(self.target, to))
-        return tuple(dict.fromkeys([*self.identity_paths, *((name,) for name in self.index_keys), *given]))
+        given = (to for _, to in self.attributes or ())
+        return self.target.changing([*self.identity_paths, *((name,) for name in self.index_keys), *given])
 
     def nodes(self) -> tuple[Node, ...]:
         """What it writes, its key included: mirrors of mirrors must not come back to where they began."""
@@ -109,6 +113,32 @@ class MirrorRule(PartRule):
         if self.attributes is None:  # the empty path is the whole item
             writes, reads = [()], ((self.source, ()),)
         return tuple(Node(self, (self.target, path), reads) for path in writes)
+
+    @property
+    def owned(self) -> tuple[Entity, ...]:
+        return (self.target,)
+
+    def owns(self, item: Item) -> bool:
+        """Whether an item names a source where a mirror has it."""
+        return self.pointer(item) is not None
+
+    def known_by_key(self, entity: Entity) -> bool:
+        known = True
+        if entity is self.source:
+            known = self.each is None and not entity.changing(ref.path for _, ref in self.fields)
+        return known and (entity is not self.target or not self.identity_paths)
+
+    def drawn(self) -> Drawing:
+        pairs = (((), ()),) if self.attributes is None else self.attributes
+        return Drawing(self.target, tuple(path for path, _ in pairs), tuple(path for _, path in pairs))
+
+    def writing_uses(self) -> Iterator[Use]:
+        table, name = self.target.table, name_of(self.target)
+        yield Use(Moment.WRITTEN, Operation.PUT, table, f"{name}, where one is missing")
+        yield Use(Moment.WRITTEN, Operation.DELETE, table, f"{name}, where there should be none")
+        if self.attributes is None or self.copies:
+            yield Use(Moment.WRITTEN, Operation.UPDATE, table, f"what differs on {name}")
+        yield self._checking_use()
 
     # ---------------------------------------------------------------- what is read of a source
     @cached_property
@@ -119,12 +149,16 @@ class MirrorRule(PartRule):
         paths += [self.source.stored(path) for path in (self.where.paths if self.where else ())]
         return tuple(dict.fromkeys([*(self.source.ref(field).path for field in self.source.identity), *paths]))
 
-    def source_paths(self, *sources: Item | None) -> tuple[Path, ...]:
-        """Everything that the rule reads of its source, without what lies in the key, which cannot change. Where all
-        attributes are copied, they are those that these sources have.
-        """
-        held = sorted({(name,) for source in sources for name in source or ()}) if self.attributes is None else ()
-        return tuple(dict.fromkeys(path for path in (*self._reads, *held) if not _in_key(self.source, path)))
+    @cached_property
+    def source_paths(self) -> tuple[Path, ...]:
+        """The source paths that the rules file names, and those that name the source, without its key."""
+        return self.source.changing(self._reads)
+
+    def paths_of(self, *sources: Item | None) -> tuple[Path, ...]:
+        """Everything that the rule reads of these sources: where all attributes are copied, all that they have."""
+        if self.attributes is not None:
+            return self.source_paths
+        return self.source.changing((*self._reads, *sorted({(name,) for source in sources for name in source or ()})))
 
     def mirrors(self, source: Item | None) -> dict[ItemKey, Fields]:
         """The mirrors that a source names, let in or not, each with the fields that make its key."""
@@ -170,24 +204,23 @@ class MirrorRule(PartRule):
         found: list[Part] = []
         came_or_went = change.old is None or change.new is None
         if entity is self.source and (
-            came_or_went or changed(change.old, change.new, self.source_paths(change.old, change.new))
+            came_or_went or changed(change.old, change.new, self.paths_of(change.old, change.new))
         ):
             found += (Part(self, key, change.key) for key in {**self.mirrors(change.old), **self.mirrors(change.new)})
             if self._unnamed(change.old) or self._unnamed(change.new):
                 found.append(Part(self, change.key, change.key))  # no mirror stands there: only the trouble is told
         if entity is self.target and (
-            came_or_went or changed(change.old, change.new, self._owned(change.old, change.new))
+            came_or_went or changed(change.old, change.new, self._kept(change.old, change.new))
         ):
             named = (self.pointer(image) for image in (change.old, change.new) if image is not None)
             found += (Part(self, change.key, source) for source in named if source is not None)
         return dict.fromkeys(found)
 
-    def _owned(self, *mirrors: Item | None) -> tuple[Path, ...]:
+    def _kept(self, *mirrors: Item | None) -> tuple[Path, ...]:
         """What the rule answers for on a mirror."""
         if self.attributes is not None:
             return self.copies
-        names = dict.fromkeys(name for mirror in mirrors for name in mirror or ())
-        return tuple((name,) for name in names if not _in_key(self.target, (name,)))
+        return self.target.changing((name,) for mirror in mirrors for name in mirror or ())
 
     def judge(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
         """One mirror put, brought in line, or deleted; nothing when it is as it should be."""
@@ -210,7 +243,7 @@ class MirrorRule(PartRule):
             absent = unchanged(self.target.table.partition.name, None, ())
             put = Put(part.target, _item(part.target, desired), absent)
             return self._with_check(part.source, source, put)
-        changes = differences(target, {**dict.fromkeys(self._owned(target)), **desired})
+        changes = differences(target, {**dict.fromkeys(self._kept(target)), **desired})
         if not changes:
             return None
         if reason := misfit(target, changes):
@@ -221,12 +254,12 @@ class MirrorRule(PartRule):
     def _desired(self, key: ItemKey, fields: Fields, source: Item) -> Values:
         """What a mirror of this key must hold beside it."""
         if self.attributes is None:
-            held: Values = {(name,): value for name, value in source.items() if not _in_key(self.source, (name,))}
+            held: Values = {path: source[path[0]] for path in self.source.changing((name,) for name in source)}
         else:
             view = self.source.view(source, (path for path, _ in self.attributes))
             held = {to: get(view, path) for path, to in self.attributes}
         held |= {ref.path: self.source.ref(field).read(source) for field, ref in self.names}
-        held = {path: value for path, value in held.items() if not _in_key(self.target, path)}
+        held = {path: held[path] for path in self.target.changing(held)}
         item = _item(key, held)
         for name, (template, kind, max_bytes) in self.index_keys.items():
             known = {field: fields.get(field) or get(item, tuple(field.split("."))) for field in template.fields}
@@ -257,8 +290,8 @@ class MirrorRule(PartRule):
         what names and lets in the mirror. The price: a late write may show old attributes for a moment, until the
         record of that write, or that of the source, has been seen; a mirror too many or too few it cannot leave.
         """
-        paths = self.source_paths(source)
-        return paths if len(paths) <= CHECK_MAX_ATTRIBUTES else self.source_paths()
+        paths = self.paths_of(source)
+        return paths if len(paths) <= CHECK_MAX_ATTRIBUTES else self.source_paths
 
 
 def _item(key: ItemKey, held: Values) -> Item:
@@ -270,7 +303,3 @@ def _item(key: ItemKey, held: Values) -> Item:
 def _says(value: AttributeValue | None) -> bool:
     """Whether a field is given. What is NULL or an empty text is not: a user without an email is no failure."""
     return value is not None and "NULL" not in value and value.get("S") != ""
-
-
-def _in_key(entity: Entity, path: Path) -> bool:
-    return any(attribute.name == path[0] for attribute in entity.table.key)

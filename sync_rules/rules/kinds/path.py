@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from sync_rules.model.entities import Ref
-from sync_rules.model.items import Change
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import text_of
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get
 from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.linked import LinkedRule
-from sync_rules.rules.rule import Blocked, Desired, Node
+from sync_rules.rules.rule import Blocked, Desired, Drawing, Node
 
 CYCLE = "Cycle"
 PARENT_WITHOUT_PATH = "ParentWithoutPath"
 SEPARATOR_IN_ID = "SeparatorInId"
+LEVELS_MAX: Final = 1_000  # of a hierarchy: the rounds end with the first that writes nothing
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,6 +44,9 @@ class TreeRule(LinkedRule):
     carry: tuple[Path, ...] = ()
     shards: int = 1
     kind = "path"
+    fills_index_keys = True
+    hierarchical = True
+    rounds_max = LEVELS_MAX
 
     @cached_property
     def copies(self) -> tuple[Path, ...]:
@@ -74,6 +79,18 @@ class TreeRule(LinkedRule):
             "on_delete": self.on_delete,
             "settle_seconds": self.settle_seconds,
         }
+
+    def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
+        """All copies, but for a root what its descendants take from it, which is the root's own."""
+        is_root = self.source_key(item) in (None, key)
+        return tuple(path for path in self.copies if path not in self.carry) if is_root else self.copies
+
+    def levels(self, image: Item) -> int:
+        path = get(image, self.path)
+        return path["S"].count(self.separator) + 1 if path and "S" in path else 0
+
+    def drawn(self) -> Drawing:
+        return Drawing(self.target, (*(ref.path for _, ref in self.link), *self.carry), self.copies)
 
     # ---------------------------------------------------------------- what matters
     def pushes(self, change: Change) -> bool:

@@ -6,22 +6,21 @@ same transaction, and every record of a rank item is a reason to ask its child a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property
 from typing import Literal
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.lookups import Link, Pointer
 from sync_rules.model.numbers import number_of, spelt
-from sync_rules.model.values import Item, Path, changed, same
-from sync_rules.model.where import Where
+from sync_rules.model.values import Item, Path, same
 from sync_rules.model.writes import Check, Delete, Put, Transaction, unchanged
 from sync_rules.rules import ledger
+from sync_rules.rules.kinds.booked import BookedRule
 from sync_rules.rules.ledger import AMOUNT, RANK
-from sync_rules.rules.rule import Blocked, Node, Part, PartRule
+from sync_rules.rules.rule import Blocked, Node, Part
+from sync_rules.rules.uses import Moment, Operation, Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,33 +32,19 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RankRule(PartRule):
-    """`source` is the child, `target` its rank item. `link` pairs each identity field of the parent with the place on
-    the child where it is read.
-    """
+class RankRule(BookedRule):
+    """`target` is the rank item of a child, `of` the field by which children are compared."""
 
-    parent: Entity
     function: Literal["min", "max"]
     of: Path
-    link: Link
-    where: Where | None = None
 
     @property
     def kind(self) -> str:
         return self.function
 
-    @cached_property
-    def pointer(self) -> Pointer:
-        """From a child to its parent."""
-        return Pointer(self.link, self.parent)
-
-    @cached_property
-    def source_paths(self) -> tuple[Path, ...]:
-        """What decides the place of a child."""
-        return ledger.watched(self.source, self.link, self.where, (self.of,))
-
-    def watches(self, entity: Entity) -> tuple[Path, ...] | None:
-        return self.source_paths if entity is self.source else None
+    @property
+    def reads(self) -> tuple[Path, ...]:
+        return (self.of,)
 
     def nodes(self) -> tuple[Node, ...]:
         return (Node(self, (self.target, (AMOUNT,)), tuple((self.source, path) for path in self.source_paths)),)
@@ -74,20 +59,23 @@ class RankRule(PartRule):
         }
 
     # ---------------------------------------------------------------- what matters
-    def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """The places of a child as it was and as it is; and every rank item that was written."""
-        if entity is self.target:
-            yield Part(self, change.key, ledger.named("child", self.source, entity.fields(change.key)))
-        elif change.old is None or change.new is None or changed(change.old, change.new, self.source_paths):
-            for key in dict.fromkeys(self._look_at(change.key, image) for image in (change.old, change.new)):
-                if key is not None:
-                    yield Part(self, key, change.key)
+    def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
+        """The places of a child as it was and as it is."""
+        for image in (change.old, change.new):
+            place = self._place(change.key, image)
+            if place is not None:
+                yield self._nowhere(change.key) if isinstance(place, Blocked) else place.key
 
-    def _look_at(self, child: ItemKey, image: Item | None) -> ItemKey | None:
-        place = self._place(child, image)
-        if isinstance(place, Blocked):
-            return ledger.nowhere(self.title, self.target.table, child)
-        return None if place is None else place.key
+    def unconditional(self) -> RankRule:
+        return replace(self, where=None)
+
+    def known_by_key(self, entity: Entity) -> bool:
+        return entity is not self.source or not self.unconditional().source_paths
+
+    def writing_uses(self) -> Iterator[Use]:
+        yield Use(Moment.WRITTEN, Operation.PUT, self.target.table, "the entry of a child")
+        yield Use(Moment.WRITTEN, Operation.DELETE, self.target.table, "the entry of a child that counts no more")
+        yield self._checking_use()
 
     # ---------------------------------------------------------------- what is true
     def judge(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
@@ -109,7 +97,7 @@ class RankRule(PartRule):
 
     def _place(self, key: ItemKey, child: Item | None) -> Place | Blocked | None:
         """Where a child belongs; None when it belongs nowhere."""
-        if child is None or not ledger.holds(self.where, self.source, child):
+        if child is None or not self._speaks_of(child):
             return None
         parent = self.pointer(child)
         value = ledger.read(self.source, child, self.of)

@@ -16,7 +16,7 @@ from sync_rules.model.numbers import holdable, number_of, spelt, text_of, total_
 from sync_rules.model.values import Item, Path
 from sync_rules.rules import ledger
 from sync_rules.rules.kinds.gathered import GatheredRule
-from sync_rules.rules.rule import Blocked, Desired, Members
+from sync_rules.rules.rule import Blocked, Desired, Drawing, Members
 
 Function = Literal["count", "sum", "min", "max"]
 Weights = tuple[Path, Mapping[str, str]]  # a field, and what a member counts for each of its values
@@ -58,6 +58,9 @@ class RecountRule(GatheredRule):
         if listing is None or not self.ends:
             return listing
         return replace(listing, max_items=1, enough=True, backward=self.function == "max")
+
+    def drawn(self) -> Drawing | None:
+        return None if self.ends else Drawing(self.target, tuple(self.reads), self.copies)
 
     # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:  # noqa: ARG002

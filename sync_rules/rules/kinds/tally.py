@@ -7,7 +7,7 @@ reason to look at it again, whoever wrote it. Without either, a late write count
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -15,51 +15,37 @@ from typing import Literal
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.lookups import Link, Pointer
 from sync_rules.model.numbers import holdable, number_of, spelt, text_of, total_of
-from sync_rules.model.values import AttributeValue, Item, Path, changed
-from sync_rules.model.where import Where
+from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.model.writes import Condition, Delete, Increment, Put, Transaction, unchanged
 from sync_rules.rules import ledger
+from sync_rules.rules.kinds.booked import BookedRule
 from sync_rules.rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSION, Contribution
-from sync_rules.rules.rule import Blocked, Desired, Hint, Node, Part, PartRule, TargetRule
+from sync_rules.rules.rule import Blocked, Desired, Hint, Node, Part, TargetRule
+from sync_rules.rules.uses import Moment, Operation, Use
 
 Function = Literal["count", "sum"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TallyRule(PartRule):
-    """`source` is the child, `target` its entry. `link` pairs each identity field of the parent with the place on the
-    child where it is read; `weights` is an attribute of the child and how much each of its values counts.
-    """
+class TallyRule(BookedRule):
+    """`target` is the entry of a child; `weights` is a field of the child and how much each of its values counts."""
 
-    parent: Entity
     totals: Entity
     function: Function
-    link: Link
     of: Path | None = None
     weights: tuple[Path, Mapping[str, str]] | None = None
     per: Path | None = None
-    where: Where | None = None
     shards: int = 1
 
     @property
     def kind(self) -> str:
         return self.function
 
-    @cached_property
-    def pointer(self) -> Pointer:
-        """From a child to its parent."""
-        return Pointer(self.link, self.parent)
-
-    @cached_property
-    def source_paths(self) -> tuple[Path, ...]:
-        """What decides the contribution of a child."""
+    @property
+    def reads(self) -> tuple[Path, ...]:
         paths = (self.of, self.weights and self.weights[0], self.per)
-        return ledger.watched(self.source, self.link, self.where, (path for path in paths if path is not None))
-
-    def watches(self, entity: Entity) -> tuple[Path, ...] | None:
-        return self.source_paths if entity is self.source else None
+        return tuple(path for path in paths if path is not None)
 
     def nodes(self) -> tuple[Node, ...]:
         reads = tuple((self.source, path) for path in self.source_paths)
@@ -78,27 +64,34 @@ class TallyRule(PartRule):
         }
 
     # ---------------------------------------------------------------- what matters
-    def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """The entry of a child that came, went or changed in what decides; and every entry that was written. What
-        cannot be counted is told where no entry stands, beside that.
-        """
-        if entity is self.target:
-            yield Part(self, change.key, ledger.named("child", self.source, entity.fields(change.key)))
-        elif change.old is None or change.new is None or changed(change.old, change.new, self.source_paths):
-            entry = self._entry_of(change.key)
-            if entry is not None:
-                yield Part(self, entry, change.key)
-            images = (image for image in (change.old, change.new) if image is not None)
-            if any(isinstance(self._contribution(entry, image), Blocked) for image in images):
-                yield Part(self, ledger.nowhere(self.title, self.target.table, change.key), change.key)
+    def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
+        """The entry of a child, and beside it the place where a child that cannot be counted is reported."""
+        entry = self._entry_of(change.key)
+        yield entry
+        images = (image for image in (change.old, change.new) if image is not None)
+        if any(isinstance(self._contribution(entry, image), Blocked) for image in images):
+            yield self._nowhere(change.key)
+
+    def known_by_key(self, entity: Entity) -> bool:  # noqa: ARG002
+        return True  # an entry is named by the key of its child alone
+
+    def adds_to(self, item: Item) -> ItemKey | None:
+        held = ledger.contribution_of(self.target.table, item)
+        return None if held is None else held.total
+
+    def writing_uses(self) -> Iterator[Use]:
+        table = self.target.table
+        yield Use(Moment.WRITTEN, Operation.PUT, table, "the entry of a child")
+        yield Use(Moment.WRITTEN, Operation.DELETE, table, "the entry of a child that counts no more")
+        yield Use(Moment.WRITTEN, Operation.UPDATE, table, "the total, in the same transaction")
 
     def _entry_of(self, child: ItemKey) -> ItemKey | None:
         return self.target.key_of(ledger.naming("child", self.source, child))
 
     # ---------------------------------------------------------------- what is true
     def judge(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
-        """The entry as its child is now, and the totals moved by the difference. Blocked with a child is told once,
-        where nothing ever stands: what it counted before must be taken back all the same.
+        """The entry as its child is now, and the totals moved by the difference. A child that is blocked is
+        reported once, where nothing ever stands: what the child counted before must be taken back all the same.
         """
         if self.target.fields(part.target) is None:
             return self._told(part, source)
@@ -131,7 +124,7 @@ class TallyRule(PartRule):
     def _contribution(self, entry: ItemKey | None, child: Item) -> Contribution | Blocked | None:
         """What a child adds to its parent's total; None when it adds nothing."""
         parent = self.pointer(child)
-        if parent is None or not ledger.holds(self.where, self.source, child):
+        if parent is None or not self._speaks_of(child):
             return None
         amount, at = self._amount(child), self._at(child)
         if isinstance(amount, Blocked):
@@ -220,6 +213,16 @@ class TotalRule(TargetRule):
             "shards": self.shards,
             "ledger": self.source.table.name,
         }
+
+    @property
+    def owned(self) -> tuple[Entity, ...]:
+        return (self.source,)
+
+    def known_by_key(self, entity: Entity) -> bool:  # noqa: ARG002
+        return True  # a total names its parent by its key
+
+    def drawn(self) -> None:
+        return None  # the arrow of its entries stands for it
 
     # ---------------------------------------------------------------- what matters
     def hints(self, change: Change) -> Iterable[Hint]:

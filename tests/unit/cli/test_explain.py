@@ -22,7 +22,6 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import List, NobodyLooksAgain, World, run_work
-from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 from tests.builders import s
 from tests.every_kind import order, part, post, rules_of, user
@@ -45,7 +44,7 @@ class Shop:
         self.post = self.put("posts", post("p1", "1", "Untold Title"))
         self.root = self.put("parts", part("engine"))
         self.piston = self.put("parts", part("piston", "engine"))
-        names = frozenset(name for name, rule in self.rules.rules.items() if not isinstance(rule, EffectRule))
+        names = self.rules.kept
         run = BackfillRun(
             Selection(self.rules, names), self.store, Parked(), MemoryState(), {}, supplies=segments(self.rules, 1)
         )

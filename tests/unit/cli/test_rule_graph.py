@@ -10,7 +10,7 @@ import pytest
 from sync_rules.cli.show.picture import PictureError, svg
 from sync_rules.cli.show.rule_graph import Arrow, Box, RuleGraph, dot, graph_of, mermaid
 from sync_rules.language.load import parse_rules
-from sync_rules.rules.rule import Rule
+from sync_rules.rules.rule import Node, Rule
 from tests import every_kind
 from tests.every_kind import rules_of, text_of
 from tests.reports import needs_graphviz
@@ -71,17 +71,20 @@ def test_rulegraph_says_what_a_rule_keeps(rule, keeps):
     assert [arrow.keeps for arrow in graph.arrows] == keeps
 
 
-def test_rulegraph_knows_every_kind():
-    """A kind that nobody has said how to draw is our mistake, not a missing arrow."""
+def test_rulegraph_draws_a_kind_that_says_nothing():
+    """A kind that does not say how it is drawn has an arrow all the same, from what it reads to what it writes."""
 
     class Unknown(Rule):
         kind = "unknown"
-        body = None
+        body = uses = None
+        copies = (("at",),)
+
+        def nodes(self):
+            return (Node(self, (self.target, ("at",)), ((self.source, ("name",)),)),)
 
     rules = rules_of()
     names = replace(rules, rules={"it": Unknown("it", rules.entities["user"], rules.entities["order"])})
-    with pytest.raises(AssertionError, match="unknown"):
-        graph_of(names)
+    assert [arrow.keeps for arrow in graph_of(names).arrows] == ["user.name → order.at"]
 
 
 def test_rulegraph_shows_a_few_paths_on_an_arrow():

@@ -18,7 +18,6 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Read, Scan
-from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 from tests import every_kind
 from tests.builders import author_item, book_item, key, library, n, s
@@ -37,7 +36,7 @@ MORE = {
 
 def kept_by(rules: Rules) -> frozenset[str]:
     """The rules that keep something in tables."""
-    return frozenset(name for name, rule in rules.rules.items() if not isinstance(rule, EffectRule))
+    return rules.kept
 
 
 def user(random: Random, user_id: str) -> Item:

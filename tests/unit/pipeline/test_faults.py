@@ -18,7 +18,6 @@ from sync_rules.model.items import Change
 from sync_rules.model.writes import Result, Status, Transaction, Write
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import Apply, List, NobodyLooksAgain, Read, Request, World
-from sync_rules.rules.rule import EffectRule
 from tests.builders import s
 from tests.every_kind import order, part, post, rules_of, user
 from tests.worlds import Scene, event_of
@@ -100,7 +99,7 @@ class Weather:
     def drift(self) -> list[Any]:
         """What is not as the rules say."""
         rules = self.scene.rules
-        names = frozenset(name for name, rule in rules.rules.items() if not isinstance(rule, EffectRule))
+        names = rules.kept
         world = World(self.scene.memory, NobodyLooksAgain(), self.scene.parked)
         return [found.difference for found in Verifier(rules, world, names, grace_seconds=0).sweep()]
 

@@ -9,7 +9,7 @@ import pytest
 
 from sync_rules.model.items import Call, Change
 from sync_rules.model.where import compile_where
-from sync_rules.rules.kinds.call import CallRule, functions_of
+from sync_rules.rules.kinds.call import CallRule
 from tests.builders import entity, key, order_item, s, shop, table
 
 SHOP = table("shop", {"PK": "S", "SK": "S"})
@@ -79,4 +79,4 @@ def test_call_body_tells_rules_apart():
 
 def test_call_functions_by_rule():
     """Only call rules name a function."""
-    assert functions_of([rule(), *shop().rules.values()]) == {"notify": "mypkg.notify"}
+    assert replace(shop(), rules={"notify": rule(), **shop().rules}).functions == {"notify": "mypkg.notify"}

@@ -1,0 +1,74 @@
+"""Rules that keep an item in the ledger for each child: what tally and rank have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from sync_rules.model.entities import Entity
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.lookups import Link, Pointer
+from sync_rules.model.values import Item, Path, changed
+from sync_rules.model.where import Where
+from sync_rules.rules import ledger
+from sync_rules.rules.rule import Drawing, Part, PartRule
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BookedRule(PartRule):
+    """`source` is the child, `target` its item in the ledger. `link` pairs each identity field of the parent with the
+    place on the child where it is read.
+    """
+
+    parent: Entity
+    link: Link
+    where: Where | None = None
+
+    @cached_property
+    def pointer(self) -> Pointer:
+        """From a child to its parent."""
+        return Pointer(self.link, self.parent)
+
+    @property
+    @abstractmethod
+    def reads(self) -> tuple[Path, ...]:
+        """The fields of a child that make its amount and its place."""
+
+    @cached_property
+    def source_paths(self) -> tuple[Path, ...]:
+        """Where a child keeps what decides its item, without the child's key, which cannot change."""
+        read = (*self.reads, *(self.where.paths if self.where else ()))
+        return self.source.changing((*(ref.path for _, ref in self.link), *map(self.source.stored, read)))
+
+    def watches(self, entity: Entity) -> tuple[Path, ...] | None:
+        return self.source_paths if entity is self.source else None
+
+    @property
+    def owned(self) -> tuple[Entity, ...]:
+        return (self.target,)
+
+    def drawn(self) -> Drawing | None:
+        return Drawing(self.parent, self.reads, None)
+
+    def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
+        """The items of a child that came, went or changed in what decides; and every item that was written."""
+        if entity is self.target:
+            return (Part(self, change.key, ledger.named("child", self.source, entity.fields(change.key))),)
+        if change.old is None or change.new is None or changed(change.old, change.new, self.source_paths):
+            keys = dict.fromkeys(self._items_of(change))
+            return [Part(self, key, change.key) for key in keys if key is not None]
+        return ()
+
+    @abstractmethod
+    def _items_of(self, change: Change) -> Iterable[ItemKey | None]:
+        """The ledger items that a change of a child concerns; one under which nothing ever stands where the child is
+        blocked, so that the reason is reported.
+        """
+
+    def _speaks_of(self, child: Item) -> bool:
+        return self.where is None or self.where.holds_for(child, self.source)
+
+    def _nowhere(self, child: ItemKey) -> ItemKey:
+        return ledger.nowhere(self.title, self.target.table, child)
