@@ -1,8 +1,20 @@
-"""One batch of stream records from event to answer, and one message from the queue; the same for Lambda and `run`.
+"""From a batch of stream records, or a message of the queue, to its answer: the stages of the pipeline, in a row.
 
-Law: an item whose work failed is reported by its first record in the batch, everything else goes on, and nothing is
-reported as done before its effect. Records of one item are one piece of work, so none overtakes another. What a store
-remembers of items is of one batch or message.
+1. Records (`records.read_event`): every record becomes a `Change`. The record filter of the rules drops, unread, the
+   records that no rule can concern; records that cannot be understood are parked.
+2. Tasks (`tasks.tasks_of`): the changes name the targets to pull, the sources to push, the parts and the effects.
+3. Fan-out (`fanout.pull`, `fanout.push`): targets are listed page by page, and their images are read. What does not fit
+   goes on as messages (`handover`): the rest of a push, chunks of keys, a second look through an index.
+4. Reconcile (`reconcile.reconcile` for targets, `parts.reconcile_parts` for parts): sources are read after the images,
+   and what differs is written under a guard. What cannot succeed now is parked, and a message will retry it.
+5. Effects (`effects.run_effect`): archive and call, after all writes, so that no copy waits for them.
+6. Report (`report.Report`): outcomes per rule, and the items whose records must be delivered again.
+
+Lambda functions and `sync-rules run` share this module.
+
+Invariant: an item whose work failed is reported by its first record in the batch, everything else goes on, and nothing
+is reported as done before its effect. Records of one item are one piece of work, so none overtakes another. A store
+remembers items for one batch or message only.
 """
 
 from __future__ import annotations
@@ -32,25 +44,20 @@ TIME_RESERVED_MS = 2_000  # to answer, and for the last requests to return
 
 
 def process(changes: Sequence[Change], rules: Rules, bounds: Bounds) -> Work[Report]:
-    """The work of a batch: pulls, whose images the records brought, then pushes and parts; effects at last, so that no
-    copy waits for them. Whatever failed is reported for the items whose records asked for it.
-    """
-    plan = tasks_of(changes, rules)
-    report = yield from pull(plan.pulls, bounds)
-    report.add((yield from push(plan.pushes, rules, bounds)))
-    report.add((yield from reconcile_parts(plan.parts, bounds)))
-    report.failed, failed = {}, report.failed
-    for work, unfinished in failed.items():
-        for origin in plan.origins[work]:
-            report.note(origin, unfinished)
-    for key, effect in plan.effects:
+    """Process the changes of a batch. Pulls come first, because their images came with the records."""
+    tasks = tasks_of(changes, rules)
+    report = yield from pull(tasks.pulls, bounds)
+    report.add((yield from push(tasks.pushes, rules, bounds)))
+    report.add((yield from reconcile_parts(tasks.parts, bounds)))
+    report.trace_failures(tasks.origins)
+    for key, effect in tasks.effects:
         yield from run_effect(key, effect, bounds, report)
-    report.since_ms.update(plan.since_ms)
+    report.since_ms.update(tasks.since_ms)
     return report
 
 
 def process_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Report]:
-    """The work of a message from the queue. A message about rules that are gone asks for nothing."""
+    """Process a message of the queue. A message about rules that no longer exist asks for nothing."""
     match message:
         case PullMessage():
             one = pull_of(message.target, rules, attempt=message.attempt, delay_seconds=message.delay_seconds)
@@ -72,7 +79,7 @@ def process_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Repo
 
 
 class Consumer:
-    """Takes Lambda events and queue messages for one rules file. One per process; may be used by several threads."""
+    """Processes Lambda events and queue messages for one set of rules. One per process; threads may share it."""
 
     def __init__(
         self,
@@ -91,9 +98,9 @@ class Consumer:
         self._lock = host.lock()
 
     def handle_event(self, event: Mapping[str, Any], remaining_ms: Callable[[], int]) -> dict[str, Any]:
-        """Process a stream event. Returns Lambda's partial batch response, naming the lowest failed sequence number.
+        """Process a stream event. Returns Lambda's partial batch response with the lowest failed sequence number.
 
-        An empty identifier, which Lambda takes for a failure of the whole batch, stands for a record without a number.
+        A failed record without a number is named "", which Lambda takes for a failure of the whole batch.
         https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-batchfailurereporting.html
         """
         self._begin()
@@ -108,10 +115,10 @@ class Consumer:
         """Process a message from the queue.
 
         Raises:
-            StoreError: when some of it failed: the message must come again.
+            StoreError: when some of its work failed: the message must come again.
         """
         bounds = self._bounds(remaining_ms)
-        if bounds.out_of_time():  # else it would only be handed over, for ever
+        if bounds.out_of_time():  # it would only be handed over, for ever
             raise StoreError("OutOfTime", f"a message needs more than {TIME_RESERVED_MS} ms: raise the timeout")
         self._begin()
         report = run_work(process_message(message, self.rules, bounds), self.world)
@@ -148,7 +155,7 @@ class Consumer:
 
 
 def lowest(positions: Iterable[str]) -> str | None:
-    """The lowest sequence number, by value: their width grows, so text order would be wrong. One that is empty or not
-    a number comes before all, since then nothing can be told apart.
+    """The lowest sequence number, by value: numbers grow in width, so text order would be wrong. A position that is
+    no number comes first, because it fails the whole batch.
     """
     return min(positions, key=lambda text: (text.isdecimal(), int(text) if text.isdecimal() else 0), default=None)

@@ -14,14 +14,14 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item, Names
-from sync_rules.pipeline.handover import chunk_message, hand_over, inline_max_items, second_look
+from sync_rules.pipeline.handover import chunk_message, hand_over, inline_max_items, list_again, second_look
 from sync_rules.pipeline.listings import Listing, failed, list_page, report_unfinished
 from sync_rules.pipeline.messages import Message, PullMessage
 from sync_rules.pipeline.parts import PartLook, message_of, reconcile_parts
 from sync_rules.pipeline.reconcile import reconcile
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Later, Work
-from sync_rules.pipeline.sources import Target, read_all
+from sync_rules.pipeline.sources import Target, read_all, slices
 from sync_rules.pipeline.tasks import Chunk, Pull, Push
 from sync_rules.rules.rule import Part, TargetRule, attributes_read
 from sync_rules.rules.ruleset import Rules
@@ -33,9 +33,8 @@ T = TypeVar("T")
 def pull(pulls: Sequence[Pull], bounds: Bounds) -> Work[Report]:
     """Look at single targets, a bounded number at a time. Those without an image are read first."""
     report = Report()
-    size = bounds.limits.fan_out_round_max_items
-    for start in range(0, len(pulls), size):
-        report.add((yield from _pull_some(pulls[start : start + size], bounds)))
+    for some in slices(pulls, bounds.limits.fan_out_round_max_items):
+        report.add((yield from _pull_some(some, bounds)))
     return report
 
 
@@ -59,26 +58,20 @@ def _pull_some(pulls: Sequence[Pull], bounds: Bounds) -> Work[Report]:
     present = {target.key: target for target in targets}
     for one in pulls:
         if one.settles and one.key in present:
-            yield from _look_again(one, present[one.key], bounds, report)
+            yield from _pull_again(one, present[one.key], bounds, report)
     return report
 
 
-def _look_again(one: Pull, target: Target, bounds: Bounds, report: Report) -> Work[None]:
-    """A target whose members are listed through an index: look again once the index must have caught up, and again,
-    after twice the time, for as long as that still finds something.
-    """
-    waits = [
+def _pull_again(one: Pull, target: Target, bounds: Bounds, report: Report) -> Work[None]:
+    """Send the second look of a pull whose members are listed through an index."""
+    settles = [
         rule.settle_seconds
         for rule in one.rules
         if (members := rule.members(one.key, target.image)) is not None and members.index is not None
     ]
-    settle_seconds = max(waits, default=0)
-    first = one.delay_seconds == 0
-    if settle_seconds == 0 or not (first or one.key in report.written):
-        return
-    delay = settle_seconds if first else min(2 * one.delay_seconds, bounds.limits.settle_max_seconds)
+    message = PullMessage(one.key, delay_seconds=one.delay_seconds)
     try:
-        yield Later(PullMessage(one.key, delay_seconds=delay), delay)
+        yield from second_look(message, max(settles, default=0), bounds, found=one.key in report.written)
     except StoreError as error:
         report.fail(target, str(error))
 
@@ -105,7 +98,7 @@ def push(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]:
         report.outcomes.update((yield from _list_and_look(active, rules, bounds)).outcomes)
         for listing in active:
             if listing.done and not listing.failed:
-                yield from second_look(listing, bounds)
+                yield from list_again(listing, bounds)
         # those that had no turn this time come first in the next round
         active = sorted((one for one in active if not one.done), key=lambda one: one.listed_items)
     return report_unfinished(listings, report)

@@ -16,7 +16,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.listings import Listing, list_page, report_unfinished
-from sync_rules.pipeline.messages import ChunkMessage, key_bytes
+from sync_rules.pipeline.messages import ChunkMessage, PullMessage, PushMessage, key_bytes
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Later, Work
 from sync_rules.pipeline.tasks import Push
@@ -55,20 +55,29 @@ def hand_over(listing: Listing, bounds: Bounds) -> Work[None]:
         listing.failed, listing.targets_failed = "", False
 
 
-def second_look(listing: Listing, bounds: Bounds) -> Work[None]:
-    """After the last page of a listing through an index: look again once the index must have caught up, and again,
-    after twice the time, for as long as that still finds something.
+def second_look(message: PushMessage | PullMessage, settle_seconds: int, bounds: Bounds, *, found: bool) -> Work[None]:
+    """Send a look through an index once more for when the index must have caught up; then again after twice the delay,
+    for as long as the look before it `found` something. `message` carries the delay of that look, 0 for the first.
+
+    Raises:
+        StoreError: when the message could not be sent.
     """
+    waited = message.delay_seconds
+    if settle_seconds > 0 and (waited == 0 or found):
+        delay = min(2 * waited, bounds.limits.settle_max_seconds) if waited else settle_seconds
+        yield Later(replace(message, delay_seconds=delay), delay)
+
+
+def list_again(listing: Listing, bounds: Bounds) -> Work[None]:
+    """Send the second look of a push after the last page of its index."""
     push = listing.push
     find = push.rules[0].find  # all rules of a push list alike
-    settle = max(rule.settle_seconds for rule in push.rules)
-    first = push.delay_seconds == 0
-    if find is None or find.index is None or settle == 0 or not (first or listing.found) or listing.handed_over:
+    if find is None or find.index is None or listing.handed_over:
         return
-    delay = settle if first else min(2 * push.delay_seconds, bounds.limits.settle_max_seconds)
-    again = replace(push, cursor=None, delay_seconds=delay, found=False, spread=False)
+    settle_seconds = max(rule.settle_seconds for rule in push.rules)
+    message = replace(push, cursor=None, found=False, spread=False).message()
     try:
-        yield Later(again.message(), delay)
+        yield from second_look(message, settle_seconds, bounds, found=listing.found)
     except StoreError as error:
         listing.failed = str(error)
 
@@ -85,7 +94,7 @@ def spread(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]
         except StoreError as error:
             listing.failed = str(error)
         if not listing.failed:
-            yield from second_look(listing, bounds)
+            yield from list_again(listing, bounds)
     return report_unfinished(listings, Report())
 
 

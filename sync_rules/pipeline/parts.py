@@ -20,8 +20,8 @@ from sync_rules.model.values import AttributeValue, Path
 from sync_rules.model.writes import Action, Check, Increment, Result, Status, Transaction, Update, Write
 from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.report import Report, Unfinished, retry_parked
-from sync_rules.pipeline.requests import Apply, Park, Work
-from sync_rules.pipeline.sources import Found, read_all
+from sync_rules.pipeline.requests import Work, apply_writes
+from sync_rules.pipeline.sources import Found, read_all, slices
 from sync_rules.rules.rule import Blocked, Part
 
 TRANSACTION_MAX_ACTIONS: Final = 100  # quota of TransactWriteItems
@@ -51,9 +51,8 @@ class JointWrite:
 def reconcile_parts(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
     """Make parts true, a bounded number at a time."""
     report = Report()
-    size = bounds.limits.fan_out_round_max_items
-    for start in range(0, len(looks), size):
-        report.add((yield from _reconcile_round(looks[start : start + size], bounds)))
+    for some in slices(looks, bounds.limits.fan_out_round_max_items):
+        report.add((yield from _reconcile_round(some, bounds)))
     yield from retry_parked(report)
     return report
 
@@ -204,10 +203,6 @@ def _apply(joints: Sequence[JointWrite], bounds: Bounds, report: Report) -> Work
     again: list[PartLook] = []
     wrote = False
     for turn in _turns(joints, bounds.limits.apply_max_writes):
-        if bounds.out_of_time():
-            for look in (look for joint in turn for look in joint.looks):
-                _fail(look, "OutOfTime", report)
-            continue
         allowed: list[JointWrite] = []
         for joint in turn:
             if bounds.may_write(joint.looks[0].part.target, joint.write):
@@ -215,7 +210,7 @@ def _apply(joints: Sequence[JointWrite], bounds: Bounds, report: Report) -> Work
             else:
                 for look in joint.looks:
                     yield from _park(look, Blocked("Contended"), bounds, report)
-        results = (yield Apply(tuple(joint.write for joint in allowed))) if allowed else ()
+        results = yield from apply_writes([joint.write for joint in allowed], bounds)
         for joint, result in zip(allowed, results, strict=True):
             wrote |= result.status is Status.WRITTEN
             again += yield from _take(joint, result, bounds, report)
@@ -262,17 +257,9 @@ def _fail(look: PartLook, reason: str, report: Report) -> None:
 
 
 def _park(look: PartLook, blocked: Blocked, bounds: Bounds, report: Report) -> Work[None]:
-    """Keep a failure record and look again later; the rest goes on."""
     part = look.part
+    failure = Failure(part.rule.name, part.target, blocked.reason, "", part.source, apart=True, element=part.element)
     try:
-        if look.attempt == bounds.limits.recorded_at(patient=blocked.patient):
-            yield Park(
-                Failure(part.rule.name, part.target, blocked.reason, "", part.source, apart=True, element=part.element)
-            )
+        yield from report.park([failure], message_of(part, look.attempt + 1), bounds, patient=blocked.patient)
     except StoreError as error:
         _fail(look, str(error), report)
-        return
-    report.tally([part.rule], Outcome.PARKED)
-    if look.attempt < bounds.limits.parked_max_looks:
-        message = message_of(part, look.attempt + 1)
-        report.again.setdefault(part.target, {})[message] = bounds.limits.parked_delay_seconds(look.attempt)

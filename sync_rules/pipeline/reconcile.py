@@ -27,8 +27,8 @@ from sync_rules.pipeline.decide import (
 )
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.report import Report, retry_parked
-from sync_rules.pipeline.requests import Apply, Park, Work
-from sync_rules.pipeline.sources import Sources, Target, read_sources, rounds_of
+from sync_rules.pipeline.requests import Park, Work, apply_writes
+from sync_rules.pipeline.sources import Sources, Target, read_sources, rounds_of, slices
 from sync_rules.rules.rule import Blocked, TargetRule
 
 
@@ -133,13 +133,8 @@ def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Repo
 def _apply(intents: Sequence[Intent], bounds: Bounds, report: Report) -> Work[list[Target]]:
     """Write. Returns the targets that must be judged anew, such as those whose source changed under a transaction."""
     again: list[Target] = []
-    for start in range(0, len(intents), bounds.limits.apply_max_writes):
-        some = intents[start : start + bounds.limits.apply_max_writes]
-        if bounds.out_of_time():
-            for intent in some:
-                report.fail(intent.target.only(intent.rules), "OutOfTime")
-            continue
-        results = yield Apply(tuple(intent.write for intent in some))
+    for some in slices(intents, bounds.limits.apply_max_writes):
+        results = yield from apply_writes([intent.write for intent in some], bounds)
         for intent, result in zip(some, results, strict=True):
             if result.status is Status.WRITTEN:
                 report.tally(intent.rules, Outcome.DELETED if intent.deletes else Outcome.COPIED)
@@ -184,22 +179,17 @@ def _rejected(intent: Intent, result: Result, bounds: Bounds, report: Report) ->
 
 
 def _park(target: Target, rules: Iterable[TargetRule], blocked: Blocked, bounds: Bounds, report: Report) -> Work[None]:
-    """Keep a failure record per rule and look again later; the rest goes on. Never holds up a shard."""
     rules = tuple(rules)
-    member = blocked.member or (target.members[0] if target.members else None)
+    member, apart = blocked.member or next(iter(target.members), None), blocked.member is not None
+    sources = (next(iter(rule.source_keys(target.image)), None) for rule in rules)
+    failures = [
+        Failure(rule.name, target.key, blocked.reason, member=member, apart=apart, source=source)
+        for rule, source in zip(rules, sources, strict=True)
+    ]
     try:
-        if target.attempt == bounds.limits.recorded_at(patient=blocked.patient):
-            for rule in rules:
-                apart = blocked.member is not None
-                source = next(iter(rule.source_keys(target.image)), None)
-                yield Park(Failure(rule.name, target.key, blocked.reason, member=member, apart=apart, source=source))
+        yield from report.park(failures, PullMessage(target.key, target.attempt + 1), bounds, patient=blocked.patient)
     except StoreError as error:
         report.fail(target.only(rules), str(error))
-        return
-    report.tally(rules, Outcome.PARKED)
-    if target.attempt < bounds.limits.parked_max_looks:
-        message = PullMessage(target.key, target.attempt + 1)
-        report.again.setdefault(target.key, {})[message] = bounds.limits.parked_delay_seconds(target.attempt)
 
 
 def _report_restricted(target: Target, rule: TargetRule, report: Report) -> Work[None]:

@@ -1,7 +1,7 @@
-"""Stream records as they reach a Lambda function, read into `Change` values.
+"""Reads stream records, as they reach a Lambda function, into `Change` values.
 
-Law: be strict about what a change means and lenient about everything else. The event's source, name, size and time are
-advice; keys and images are what counts. What cannot be read is handed back as a failure, never dropped silently.
+Invariant: keys and images are read strictly, everything else leniently: the event's source, name, size and time are
+advice. An unreadable record is returned as a failure, never dropped silently.
 """
 
 from __future__ import annotations
@@ -33,17 +33,16 @@ TIME_TO_LIVE = ("Service", "dynamodb.amazonaws.com")  # who deletes what has exp
 
 
 def read_event(event: Mapping[str, Any], rules: Rules, *, filtered: bool = False) -> Iterator[Change | Failure]:
-    """Each record of a Lambda event that is of a table of the rules, in order; a Failure where one is unreadable.
+    """Read the records of a Lambda event that are of tables of the rules, in order; an unreadable one is a Failure.
 
-    With `filtered` those are left out, unread, that are sure to be no reason for anything, and images of the others only
-    have what a rule looks at.
+    `filtered`: records that no rule can concern are skipped unread, and images have only the attributes that rules read.
     """
     records = event.get("Records") if isinstance(event, Mapping) else None
     if not isinstance(records, list):
         yield Failure("", None, "the event has no list of Records: expected what a stream's event source mapping sends")
         return
     for record in records:
-        names = _looked_at(record, rules.record_filters) if filtered else None
+        names = _filter(record, rules.record_filters) if filtered else None
         if names is False:
             continue
         position = position_of(record)
@@ -56,26 +55,23 @@ def read_event(event: Mapping[str, Any], rules: Rules, *, filtered: bool = False
                 yield change
 
 
-def _looked_at(record: Any, record_filters: Mapping[str, RecordFilter]) -> Names | Literal[False]:
-    """The attributes by which a record of a stream, straight from Lambda, is to be judged; False if it is sure to be no
-    reason for anything.
-    """
+def _filter(record: Any, record_filters: Mapping[str, RecordFilter]) -> Names | Literal[False]:
+    """The attributes that rules read of a stream record; False if no rule can concern it."""
     try:
         record_filter = record_filters.get(_table_in(record["eventSourceARN"]))
         return None if record_filter is None else record_filter.asks(record["dynamodb"])
-    except (KeyError, TypeError, AttributeError, ValueError):  # it is read in full, and what is wrong is told
+    except (KeyError, TypeError, AttributeError, ValueError):  # a broken record is read in full, and reported
         return None
 
 
 @lru_cache(maxsize=STREAMS_KEPT_MAX)
 def _table_in(arn: str) -> str:
-    """The name of the table in the ARN of its stream."""
     match = STREAM_ARN.match(arn)
     return match[1] if match else ""
 
 
 def position_of(record: object) -> str:
-    """The sequence number by which Lambda knows a record, "" when it has none."""
+    """The sequence number of a record in Lambda's answer, "" when it has none."""
     match record:
         case {"kinesis": {"sequenceNumber": str(number)}} | {"dynamodb": {"SequenceNumber": str(number)}}:
             return number
@@ -117,8 +113,8 @@ def _read_record(record: object, position: str, rules: Rules, names: Names) -> C
 
 
 def _lacking(body: Mapping[str, Any], data: Mapping[str, Any], old: Item | None, new: Item | None) -> str:
-    """Which image a record should have and has not. What an item was is only asked for where the stream says that it
-    does not tell: records that are made by hand often leave it out.
+    """The name of the image that a record lacks, "" if none. An old image is only required where the stream's view type
+    excludes it: records made by hand often leave it out.
     """
     if new is None and body.get("eventName") in ("INSERT", "MODIFY"):
         return "new"
@@ -127,7 +123,7 @@ def _lacking(body: Mapping[str, Any], data: Mapping[str, Any], old: Item | None,
 
 
 def _identity(body: Mapping[str, Any]) -> tuple[object, object]:
-    """Who made a change, if it was not a user: spelled in one way by Lambda, in another by the streams' own API."""
+    """Type and principal of the service that made a change; Lambda and the streams' API spell the fields differently."""
     identity = body.get("userIdentity")
     if not isinstance(identity, dict):
         return None, None
@@ -135,7 +131,7 @@ def _identity(body: Mapping[str, Any]) -> tuple[object, object]:
 
 
 def _concerned(key: ItemKey, rules: Rules) -> str:
-    """The names of the rules that would have looked at a record of this item."""
+    """The names of the rules that concern records of this item."""
     entity = rules.entity_of(key)
     if entity is None:
         return ""
@@ -190,7 +186,7 @@ def _read_image(image: object, names: Names = None) -> dict[str, AttributeValue]
 
 
 def _read_value(value: object) -> AttributeValue:
-    """The value with binaries decoded from base64, as JSON has to carry them; any other value as it is."""
+    """Check a value, and decode its binaries from the base64 of JSON."""
     if not isinstance(value, dict) or len(value) != 1:
         raise RecordError("an attribute of a record is not {type: value}")
     match value:
@@ -230,7 +226,7 @@ def _read_binary(content: object) -> bytes:
 
 
 def changes_of(parsed: Iterable[Change | Failure]) -> tuple[list[Change], list[Failure]]:
-    """The readable and the unreadable, each in order."""
+    """Separate the readable from the unreadable, each in order."""
     changes: list[Change] = []
     failures: list[Failure] = []
     for one in parsed:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import ItemKey, Outcome
-from sync_rules.pipeline.messages import Message
-from sync_rules.pipeline.requests import Later, Work
+from sync_rules.model.items import Failure, ItemKey, Outcome
+from sync_rules.model.limits import Bounds
+from sync_rules.pipeline.messages import Message, PartMessage, PullMessage
+from sync_rules.pipeline.requests import Later, Park, Work
 from sync_rules.pipeline.sources import Target
 from sync_rules.rules.rule import Part, Rule
 
@@ -57,6 +58,31 @@ class Report:
         """Count all rules of a target as failed, and remember why."""
         self.tally(target.rules, Outcome.FAILED)
         self.note(target.key, Unfinished(tuple(rule.name for rule in target.rules), reason))
+
+    def park(
+        self, failures: Sequence[Failure], message: PullMessage | PartMessage, bounds: Bounds, *, patient: bool
+    ) -> Work[None]:
+        """Keep a failure record for each rule that cannot succeed now, and remember to retry with `message`, whose
+        `attempt` counts how often it was parked. The rest of the work goes on: parking never holds up a shard.
+
+        Raises:
+            StoreError: when a record could not be kept: nothing is parked then.
+        """
+        attempt = message.attempt - 1
+        if attempt == bounds.limits.recorded_at(patient=patient):
+            for failure in failures:
+                yield Park(failure)
+        for failure in failures:
+            self.outcomes[failure.rule, Outcome.PARKED] += 1
+        if attempt < bounds.limits.parked_max_looks:
+            self.again.setdefault(message.target, {})[message] = bounds.limits.parked_delay_seconds(attempt)
+
+    def trace_failures(self, origins: Mapping[ItemKey, Iterable[ItemKey]]) -> None:
+        """Report, instead of each item that could not be finished, the items whose records asked for its work."""
+        failed, self.failed = self.failed, {}
+        for key, unfinished in failed.items():
+            for origin in origins[key]:
+                self.note(origin, unfinished)
 
     def note(self, key: ItemKey, unfinished: Unfinished) -> None:
         """Remember an item that could not be finished; of several reasons the last."""

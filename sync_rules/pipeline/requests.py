@@ -6,15 +6,16 @@ so that production, the tests and the simulator drive the very same code and can
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Call, Failure, ItemKey, Keep
+from sync_rules.model.limits import Bounds
 from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.values import Item, Names
-from sync_rules.model.writes import Result, Write
+from sync_rules.model.writes import Result, Status, Write
 from sync_rules.pipeline.messages import Message
 
 
@@ -90,6 +91,8 @@ class Park:
     failure: Failure
 
 
+OUT_OF_TIME: Final = Result(Status.FAILED, reason="OutOfTime")
+
 Request = Read | List | Scan | Apply | Later | Park | Keep | Call
 T = TypeVar("T")
 Work = Generator[Request, Any, T]
@@ -162,7 +165,7 @@ class Lock(Protocol):
 
     def __enter__(self) -> Any: ...
 
-    def __exit__(self, kind: Any, error: Any, trace: Any, /) -> Any: ...
+    def __exit__(self, kind: object, error: object, trace: object, /) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +225,14 @@ class World:
                 return self.archive.keep(request)
             case Call():
                 return self.caller.call(request)
+
+
+def apply_writes(writes: Sequence[Write], bounds: Bounds) -> Work[Sequence[Result]]:
+    """Apply writes to distinct targets. Without time left each of them fails, so that its record comes again."""
+    if bounds.out_of_time():
+        return [OUT_OF_TIME] * len(writes)
+    results: Sequence[Result] = (yield Apply(tuple(writes))) if writes else ()
+    return results
 
 
 def run_work(work: Work[T], world: World) -> T:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
@@ -17,6 +17,7 @@ from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.requests import List, Page, Read, Work
 from sync_rules.rules.rule import Blocked, Members, Rule, TargetRule, attributes_read
 
+T = TypeVar("T")
 Found = Item | StoreError | None  # an error stands for an item that could not be read
 Keys = tuple[ItemKey, ...] | StoreError | Blocked
 
@@ -74,6 +75,12 @@ class Sources:
             if item is not None and rule.belongs(target.key, item):
                 found.append(item)
         return tuple(found)
+
+
+def slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """The items in order, at most `size` at a time."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
 
 
 def rounds_of(targets: Sequence[Target], limits: Limits) -> Iterator[Sequence[Target]]:

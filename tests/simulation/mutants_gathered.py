@@ -57,11 +57,11 @@ def refused_hint_dropped() -> Iterator[None]:
 
 
 def no_second_look_at_members() -> Any:
-    def _look_again(*_args: Any) -> Work:
+    def _pull_again(*_args: Any) -> Work:
         return
         yield
 
-    return patch.object(fanout, "_look_again", _look_again)
+    return patch.object(fanout, "_pull_again", _pull_again)
 
 
 def belongs_not_checked() -> Any:
