@@ -12,8 +12,7 @@ from difflib import get_close_matches
 from typing import Final, ParamSpec, TypeVar
 
 from sync_rules.language import links
-from sync_rules.language.codes import CODES
-from sync_rules.language.problems import Location, Problems
+from sync_rules.language.problems import Location, Problems, severity
 from sync_rules.language.yaml_source import Document
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import UserError
@@ -72,7 +71,7 @@ class RuleCompiler:
         """Report a problem. A location given by an option's name is that of the option's value."""
         location = self.at(location) if isinstance(location, str) else location
         self.known.problems.add(code, location, message, cure)
-        if CODES[code].severity == "error":
+        if severity(code) == "error":
             self.sound = False
 
     def parse(

@@ -122,7 +122,7 @@ def _tables(document: Document, problems: Problems, valid: ValidFile, variables:
         physical = _physical_name(name, form, document, problems, variables)
         first = next((other for other in tables.values() if other.physical_name == physical), None)
         if first is not None:
-            message = f"{physical!r} is the table {first.name!r} already"
+            message = f"tables {first.name} and {name} both name the DynamoDB table {physical!r}"
             problems.add("SR007", document.value("tables", name, "name"), message)
         partition, *sort = _attributes(form.key)
         indexes = tuple(_index(index, entry) for index, entry in form.indexes.items())

@@ -13,8 +13,14 @@ from sync_rules.language.codes import CODES
 
 Severity = Literal["error", "warning"]
 INDENT = " " * 2
+WARNINGS = "SR4"  # the family of codes that let the rules run
 SECTIONS = {"rules": "rule", "entities": "entity", "tables": "table"}
 EXPLAINED = ("SR2", "SR3", "SR4")  # families whose reason is not plain from the message
+
+
+def severity(code: str) -> Severity:
+    """The severity of a code: only an error makes a rules file unusable."""
+    return "warning" if code.startswith(WARNINGS) else "error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ class Problem:
 
     @property
     def severity(self) -> Severity:
-        return CODES[self.code].severity
+        return severity(self.code)
 
     def render(self, file: str) -> str:
         """The problem as `check` prints it."""

@@ -14,7 +14,7 @@ import typer
 from sync_rules.language import lint
 from sync_rules.language.codes import CODES
 from sync_rules.language.load import check_rules, read_text
-from sync_rules.language.problems import Problem, errors
+from sync_rules.language.problems import Problem, errors, severity
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import unknown
 from sync_rules.rules.ruleset import Rules
@@ -66,7 +66,7 @@ def explained(code: str) -> str:
     entry = CODES.get(code.upper())
     if entry is None:
         raise UserError(unknown("code", code, CODES))
-    return f"{code.upper()} ({entry.severity}): {entry.title}\n  why:  {entry.why}\n  cure: {entry.cure}"
+    return f"{code.upper()} ({severity(code.upper())}): {entry.title}\n  why:  {entry.why}\n  cure: {entry.cure}"
 
 
 def _counted(number: int, one: str, many: str = "") -> str:

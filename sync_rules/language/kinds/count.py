@@ -255,8 +255,8 @@ def _ledger_table(compiler: RuleCompiler, form: GroupForm, function: Function) -
     table = tables[name]
     if not suitable(table):
         key = ", ".join(f"{attribute.name}: {attribute.type}" for attribute in table.key)
-        message = f"the key of table {name!r} is {{{key}}}: expected two strings, not named n, at or into"
-        compiler.add("SR211", location, message, "{key: {PK: S, SK: S}}")
+        needed = "the ledger needs a string partition key and a string sort key, not named n, at or into"
+        compiler.add("SR211", location, f"the key of table {name!r} is {{{key}}}: {needed}", "{key: {PK: S, SK: S}}")
         return None
     held = next((entity.name for entity in compiler.known.entities.values() if entity.table is table), None)
     if held is not None:
