@@ -37,8 +37,8 @@ class AttributeRef:
 
 @dataclass(frozen=True)
 class Known:
-    """What rules are compiled against. `broken` are entities that are declared but unusable, reported already; `filled`
-    puts the environment's variables into a text, and reports at a location those that are not set.
+    """The file that rules are compiled against. `broken` and `broken_tables` are declared but unusable, and reported
+    already; `filled` puts environment variables into a text, and reports at a location those that are not set.
     """
 
     document: Document
@@ -52,7 +52,7 @@ class Known:
 
 @dataclass
 class RuleCompiler:
-    """One rule, being compiled. `sound` until an error is found."""
+    """The compiler of one rule; `sound` until an error is found."""
 
     known: Known
     name: str
@@ -60,11 +60,11 @@ class RuleCompiler:
 
     # ------------------------------------------------------------ saying what is wrong
     def at(self, *key_path: str | int) -> Location:
-        """Where a value of the rule stands."""
+        """The location of a value of the rule."""
         return self.known.document.value("rules", self.name, *key_path)
 
     def at_key(self, *key_path: str | int) -> Location:
-        """Where a key of the rule stands."""
+        """The location of a key of the rule."""
         return self.known.document.key("rules", self.name, *key_path)
 
     def add(self, code: str, location: Location | str, message: str, cure: str | None = None) -> None:
@@ -112,7 +112,7 @@ class RuleCompiler:
         return None if ref is None else ref.entity
 
     def into(self, text: str) -> AttributeRef | None:
-        """Where a rule writes: an attribute, or a map key."""
+        """The attribute, or the key in a map, that the rule writes."""
         return self.resolve(text, "into", attribute=True)
 
     def path(self, text: str, location: Location | str) -> Path | None:
@@ -144,31 +144,26 @@ class RuleCompiler:
 
     # ------------------------------------------------------------ conditions
     def own_where(self, text: str | None, source: Entity, option: str = "where") -> Where | None:
-        """A condition on the source item alone: all names are its own."""
+        """The condition on one item, whose names are all its own attributes."""
         if text is None:
             return None
-        location = self.at(option)
-        try:
-            where = compile_where(text, "")
-        except UserError as error:
-            self.add("SR114", location, str(error))
+        where = self.parse("SR114", option, compile_where, text, "")
+        if where is None:
             return None
         if (source.name,) in where.target_paths:
-            self.add("SR412", location, f"{source.name!r} is read as an attribute of {source.name!r} itself")
+            self.add("SR412", option, f"{source.name!r} is read as an attribute of {source.name!r} itself")
         others = [name for name in self.known.entities if name != source.name]
         for (name,) in where.target_paths:
             meant = get_close_matches(name, others, n=1, cutoff=NEARLY)
             if meant and re.search(rf"(?<![\w.\"]){re.escape(name)}\s*\.|\"{re.escape(name)}\"\s*\.", text):
                 hint = "" if meant[0] == name else f". If {meant[0]!r} is meant: it is another item"
-                message = (
-                    f"{name!r} is read as an attribute of {source.name!r}, and `{option}` reads no other item{hint}"
-                )
-                self.add("SR414", location, message)
+                message = f"{name!r} is read as an attribute of {source.name!r}, and `{option}` reads no other item"
+                self.add("SR414", option, message + hint)
         return where
 
     # ------------------------------------------------------------ links
     def link(self, given: Mapping[str, str], one: Entity, many: Entity) -> Link | None:
-        """How items of `many` name the one of `one` that they point to."""
+        """The link by which items of `many` name the item of `one` that they point to."""
         sound = True
         for name in given:
             if name not in one.identity:
@@ -183,7 +178,7 @@ class RuleCompiler:
         return link if self.link_matches(one, many, link) else None
 
     def link_matches(self, one: Entity, many: Entity, link: Link) -> bool:
-        """Whether the types of both sides can ever be equal."""
+        """Report link fields whose types can never be equal; True if there is none."""
         sound = True
         for name, ours, theirs in links.mismatched(one, many, link):
             message = f"{name!r} is of type {ours} on {one.name!r} and of type {theirs} on {many.name!r}"
@@ -194,30 +189,28 @@ class RuleCompiler:
     def find(
         self, link: Link, one: Entity, many: Entity, via: str | None, at: str, *, choose: Choose = links.closest
     ) -> Find | None:
-        """How the items of `many` that point to one are listed; `at` is the option at which a lack is told."""
-        location = self.at(at)
+        """The Query for the items of `many` that point to one item; a lack is reported at the option `at`."""
         known = ", ".join(f"{{{ref.field}}}" for _, ref in link) or f"nothing ({one.name!r} has a fixed key)"
         indexes = [index.name for index in many.table.indexes]
         if via is not None and via not in indexes:
-            self.add("SR102", self.at("via"), unknown("index", via, indexes, f"table {many.table.name!r}"))
+            self.add("SR102", "via", unknown("index", via, indexes, f"table {many.table.name!r}"))
             return None
         way = choose(links.ways(one, many, link), via)
         if way is None and via is not None:
-            self.add("SR203", self.at("via"), f"the partition key of index {via!r} is not filled by {known}")
+            self.add("SR203", "via", f"the partition key of index {via!r} is not filled by {known}")
             return None
         if way is None:
             message = f"no key of table {many.table.name!r} lists the items of {many.name!r} by {known}"
             meant = links.nearly_listed(many, link)
             hint = f". Did you mean {meant[0]!r} (index {meant[1]!r})?" if meant else ""
-            self.add("SR201", location, message + hint, links.missing_index(one, many, link))
+            self.add("SR201", at, message + hint, links.missing_index(one, many, link))
             return None
         if not way.narrow:
             listed = f"index {way.find.index!r}" if way.find.index else "the table"
             message = f"the Query of {listed} is the same for every {one.name!r}: it does not hold {known}"
-            self.add("SR409", location, message, links.missing_index(one, many, link))
+            self.add("SR409", at, message, links.missing_index(one, many, link))
         for name in links.hidden(many, way.find):
             message = f"index {way.find.index!r} lists by {name!r}, which items of {many.name!r} have inside their key"
             cure = f'if they have it as an attribute too, say entities.{many.name}.key: {{{name}: "{{{name}}}"}}; else'
-            told = f"{cure} index another attribute that holds it, written by a derive rule"
-            self.add("SR415", location, message, told)
+            self.add("SR415", at, message, f"{cure} index another attribute that holds it, written by a derive rule")
         return way.find

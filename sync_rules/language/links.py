@@ -1,7 +1,7 @@
-"""Where a target carries the fields that name its source, and by which Query a source finds its targets.
+"""Find out where a target carries the fields that name its source, and by which Query a source's targets are listed.
 
-Law: one answer, or an error that says what to add. A link field is read where the target's own key templates bind it,
-else from the attribute of that name; targets are listed by the first key whose partition those fields fill.
+Invariant: one answer, or an error that says what to add. A link field is read where the target's own key templates bind
+it, else from the attribute of that name; targets are listed by the first key whose partition those fields fill.
 """
 
 from __future__ import annotations
@@ -25,24 +25,22 @@ def default_template(attribute: str) -> Template:
 
 
 def template_of(entity: Entity, attribute: KeyAttribute) -> Template:
-    """How an entity makes a key attribute of its table or of an index."""
+    """The template by which an entity makes a key attribute of its table or of an index."""
     return entity.templates.get(attribute.name) or default_template(attribute.name)
 
 
 def infer_link(source: Entity, target: Entity, given: Mapping[str, str]) -> Link:
-    """Pair each identity field of the source with its place on the target. `given` holds the names that differ.
+    """Pair each identity field of the source with the attribute of the target that holds it.
 
-    Raises:
-        UserError: when a given place is not a path.
+    `given` holds the names that differ. Raises UserError when one of them is not a path.
     """
     return tuple((field, ref_to(target, given.get(field, ""), field)) for field in source.identity)
 
 
 def ref_to(entity: Entity, text: str, field: str) -> Ref:
-    """Where items of an entity hold what is written as `text` in the rules file; if that is empty, what a field names.
+    """Where items of an entity hold what the rules file calls `text`, or `field` if the text is empty.
 
-    Raises:
-        UserError: when the text is not a path.
+    Raises UserError when the text is not a path.
     """
     if not text:
         return entity.ref(field)
@@ -53,12 +51,12 @@ def ref_to(entity: Entity, text: str, field: str) -> Ref:
 
 
 def is_self_link(source: Entity, target: Entity, link: Link) -> bool:
-    """Whether every target is its own source: a copy within one item."""
+    """True if every target is its own source: a copy within one item."""
     return source is target and all(ref == target.ref(field) for field, ref in link)
 
 
 def field_types(entity: Entity) -> dict[str, KeyType]:
-    """The type of each identity field: its key attribute's where it is all of it, else text cut out of a key."""
+    """The type of each identity field: that of its key attribute if it is the whole value, else S, a part of a text."""
     types: dict[str, KeyType] = {}
     for attribute in entity.table.key:
         template = entity.templates[attribute.name]
@@ -68,7 +66,7 @@ def field_types(entity: Entity) -> dict[str, KeyType]:
 
 
 def mismatched(source: Entity, target: Entity, link: Link) -> Iterator[tuple[str, KeyType, KeyType]]:
-    """Link fields that are binary on one side and not on the other: (field, type on the source, type on the target)."""
+    """The link fields that are binary on one side only, as (field, type on the source, type on the target)."""
     attributes = [*target.table.key, *(a for index in target.table.indexes for a in index.attributes)]
     declared = {attribute.name: attribute.type for attribute in attributes}
     types = field_types(source)
@@ -83,8 +81,8 @@ def mismatched(source: Entity, target: Entity, link: Link) -> Iterator[tuple[str
 # ---------------------------------------------------------------- finding
 @dataclass(frozen=True)
 class Way:
-    """One way to list targets, and the fields of the source that its Query holds. `narrow`: it depends on the source,
-    and does not list everybody's targets.
+    """One way to list targets, and the fields of the source that its Query holds. `narrow`: the Query depends on the
+    source, so that it does not list the targets of all sources.
     """
 
     find: Find
@@ -93,7 +91,7 @@ class Way:
 
 
 def known_fields(source: Entity, link: Link) -> dict[str, KeyType]:
-    """The target's fields that are known when only the source is: names as on the target, types as on the source."""
+    """The target's fields that follow from the source's key: names as on the target, types as on the source."""
     types = field_types(source)
     return {ref.field: types[field] for field, ref in link}
 
@@ -124,21 +122,21 @@ def _way(index: Index, target: Entity, known: Mapping[str, KeyType]) -> Way | No
 
 
 def choose(found: list[Way], via: str | None) -> Way | None:
-    """The way to take: the one through `via`, else the first that depends on the source, else the first."""
+    """Choose the way through `via`, else the first that depends on the source, else the first."""
     if via is not None:
         return next((way for way in found if way.find.index == via), None)
     return next((way for way in found if way.narrow), found[0] if found else None)
 
 
 def closest(found: list[Way], via: str | None) -> Way | None:
-    """The way to take for what is made of all that is listed: the one through `via`, else the first that holds most of
-    the source's fields, so that the fewest others are listed with its own.
+    """Choose the way through `via`, else the one that holds most of the source's fields, so that the fewest items of
+    other sources are listed. For kinds whose value is made of all that is listed.
     """
     return choose(found, via) if via is not None else max(found, key=lambda way: len(way.fields), default=None)
 
 
 def _fits(found: KeyType, attribute: KeyAttribute, template: Template) -> bool:
-    """Whether a value of one type can stand in a key attribute: text and numbers turn into each other, binary never."""
+    """True if a value of one type can stand in a key attribute: text and numbers turn into each other, binary never."""
     if "B" in (found, attribute.type):
         return found == attribute.type and template.whole is not None
     return True
@@ -149,7 +147,7 @@ def _fills(attribute: KeyAttribute, template: Template, known: Mapping[str, KeyT
 
 
 def _begins(attribute: KeyAttribute, template: Template, known: Mapping[str, KeyType]) -> bool:
-    """Whether the beginning of a string key is known: its literal, or its first field."""
+    """True if the beginning of a string key is known: its literal, or its first field."""
     if attribute.type != "S" or template.whole is not None:
         return False
     return bool(template.literals[0]) or (bool(template.fields) and template.fields[0] in known)
@@ -164,7 +162,7 @@ def _leading(template: Template, known: Mapping[str, KeyType]) -> Iterator[str]:
 
 
 def nearly_listed(entity: Entity, link: Link) -> tuple[str, str] | None:
-    """The partition key of an index, with the index, that is spelt nearly like a name in the link."""
+    """The partition key that is spelt nearly like a name in the link, and its index."""
     indexes = {index.partition[0].name: index.name for index in entity.table.indexes if len(index.partition) == 1}
     for _, ref in link:
         meant = get_close_matches(ref.field, indexes, n=1)
@@ -174,14 +172,14 @@ def nearly_listed(entity: Entity, link: Link) -> tuple[str, str] | None:
 
 
 def hidden(entity: Entity, find: Find) -> list[str]:
-    """The attributes of an index that are only known as fields inside the entity's key: perhaps no item has them."""
+    """The key attributes of an index that the entity has only as fields inside its key: perhaps no item has them."""
     index = [] if find.index is None else [attribute.name for attribute, _ in (*find.partition, *find.sort)]
     return [name for name in index if name in entity.bound and name not in entity.templates]
 
 
 # ---------------------------------------------------------------- the index that is missing
 def missing_index(source: Entity, target: Entity, link: Link) -> str:
-    """What to add so that targets can be found, in the form the rules file takes."""
+    """The cure for targets that no key lists: what to add to the rules file."""
     types = field_types(source)
     where = f"tables.{target.table.name}.indexes"
     if not link:

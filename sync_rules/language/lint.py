@@ -1,6 +1,6 @@
-"""What is wrong between rules that are each well written: two writers, cycles, copies into keys, doubtful cost.
+"""Find mistakes between rules that are each well written: two writers, cycles, copies into keys, doubtful cost.
 
-Law: one lint is one generator over compiled rules; it knows nothing of YAML but the locations. `LINTS` is all of them.
+Each lint is a generator over compiled rules; `LINTS` lists them. Of the YAML they know only locations.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from sync_rules.language.yaml_source import Document
 from sync_rules.model.entities import Entity
 from sync_rules.model.templates import may_overlap
 from sync_rules.model.values import Path, overlaps, show_path
-from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.rule import Node, Rule, causes
@@ -27,13 +26,11 @@ QUOTED_NAME = re.compile(r'"([A-Za-z_][A-Za-z0-9_]*)"')  # which needs no quotes
 
 
 def lint(rules: Rules, document: Document, problems: Problems) -> None:
-    """Add what every lint finds. What is unused is only said of a file that has no errors, which may be the reason."""
+    """Report the findings of every lint. Errors may be why something is unused: so that is looked for only without."""
     for each in LINTS:
-        for problem in each(rules, document):
-            problems.add(problem.code, problem.location, problem.message, problem.cure)
+        problems.extend(each(rules, document))
     if not errors(problems.found):
-        for problem in unused(rules, document):
-            problems.add(problem.code, problem.location, problem.message, problem.cure)
+        problems.extend(unused(rules, document))
 
 
 def attribute(entity: Entity, path: Path) -> str:
@@ -42,7 +39,7 @@ def attribute(entity: Entity, path: Path) -> str:
 
 
 def written_at(rule: Rule, document: Document) -> Location:
-    """Where the file says what a rule writes."""
+    """The location of the option that says what a rule writes."""
     key_path = ("rules", rule.title, "into")
     return document.value(*(key_path if key_path in document.locations else (*key_path[:2], rule.kind)))
 
@@ -54,7 +51,7 @@ def linked(rules: Rules) -> Iterator[LinkedRule]:
 
 # ---------------------------------------------------------------- writers
 def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Nothing is written by two rules, or twice by one. A mirror's rule writes all of it that it keeps, and its key."""
+    """Report attributes that two rules write, or one rule twice. A mirror writes what it keeps, and its key."""
     writers = [(rule, *node.writes) for rule in rules.rules.values() for node in rule.nodes()]
     mirrors = set[tuple[str, str]]()
     for (one, target, left), (two, entity, right) in combinations(writers, 2):
@@ -62,15 +59,9 @@ def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
             continue
         what, location = attribute(entity, right or left), written_at(two, document)
         if one is two:
-            key_path = ("rules", one.title, "carry")
-            carried = key_path in document.locations
+            carried = document.locations.get(("rules", one.title, "carry"))
             cure = "remove it from carry" if carried else None
-            yield Problem(
-                "SR301",
-                f"{what} is written twice by this rule",
-                document.value(*key_path) if carried else location,
-                cure,
-            )
+            yield Problem("SR301", f"{what} is written twice by this rule", carried or location, cure)
             continue
         line = written_at(one, document).line
         if isinstance(one, MirrorRule) and isinstance(two, MirrorRule):
@@ -84,7 +75,7 @@ def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 def key_writers(rules: Rules, document: Document) -> Iterator[Problem]:
-    """No copy goes into the table's key; into an index key only with a warning, if the kind is not there for that."""
+    """Report copies into the table's key, and into an index key, unless the kind is there to fill index keys."""
     for rule in rules.rules.values():
         table = rule.target.table
         location = written_at(rule, document)
@@ -100,7 +91,7 @@ def key_writers(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 def own_reads(rules: Rules, document: Document) -> Iterator[Problem]:
-    """No rule writes what tells it which source to copy from, or whether."""
+    """Report rules that write what tells them which source to copy from, or whether to."""
     for rule in linked(rules):
         location = written_at(rule, document)
         for path in rule.copies:
@@ -112,17 +103,16 @@ def own_reads(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 def deletes(rules: Rules, document: Document) -> Iterator[Problem]:
-    """No rule asks a source that is gone whether its targets go too, or whether they are to be reported."""
+    """Report rules that would have to read a deleted source to decide about its targets."""
     for rule in linked(rules):
         if rule.on_delete in ("delete", "restrict") and rule.where is not None and rule.where.source_paths:
             read = attribute(rule.source, rule.where.source_paths[0])
-            yield Problem(
-                "SR307", f"{read} cannot be read once it is deleted", document.value("rules", rule.title, "where")
-            )
+            location = document.value("rules", rule.title, "where")
+            yield Problem("SR307", f"{read} cannot be read once it is deleted", location)
 
 
 def slips(rules: Rules, document: Document) -> Iterator[Problem]:
-    """What is sound in a `where` or an `omit`, and hardly meant."""
+    """Warn of a `where` or an `omit` that is valid but hardly meant."""
     for rule in rules.rules.values():
         for option, where in rule.filters.items():
             if ("rules", rule.title, option) not in document.locations:
@@ -132,7 +122,7 @@ def slips(rules: Rules, document: Document) -> Iterator[Problem]:
                 yield Problem(
                     "SR410", f"\"{quoted}\" is the attribute {quoted}: for the text, write '{quoted}'", location
                 )
-            for (name,) in where.target_paths if isinstance(rule, CopyRule) and rule.mapping else ():
+            for (name,) in where.target_paths if where.source_name else ():  # one that reads two items
                 if f"{name}." in where.text and get_close_matches(name, [rule.source.name]):
                     what = f"{name!r} is a map of {rule.target.name!r}. Did you mean {rule.source.name!r}?"
                     yield Problem("SR411", what, location)
@@ -140,7 +130,7 @@ def slips(rules: Rules, document: Document) -> Iterator[Problem]:
 
 # ---------------------------------------------------------------- cycles
 def cycles(rules: Rules, document: Document) -> Iterator[Problem]:
-    """No attribute causes itself through other attributes, their links or their conditions. Each cycle is drawn."""
+    """Report attributes that cause themselves through other attributes, links or conditions. Each cycle is drawn."""
     nodes = [node for rule in rules.rules.values() for node in rule.nodes()]
     after = {effect: {cause for cause in nodes if causes(cause, effect)} for effect in nodes}
     while True:
@@ -156,8 +146,8 @@ def cycles(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 def _drawn(circle: list[Node], document: Document) -> Problem:
-    told = [node for node in circle[:-1] if "." not in node.writes[0].name] or circle[:-1]  # no books of the pipeline's
-    written = [attribute(*node.writes) for node in (*told, told[0])]
+    shown = [node for node in circle[:-1] if "." not in node.writes[0].name] or circle[:-1]  # without ledgers
+    written = [attribute(*node.writes) for node in (*shown, shown[0])]
     rules = list(dict.fromkeys(node.rule for node in circle))
     last = max(rules, key=lambda rule: document.value("rules", rule.title).line)
     if len(circle) == 2:  # noqa: PLR2004 - a circle of one: it begins and ends with the same attribute
@@ -170,13 +160,13 @@ def _drawn(circle: list[Node], document: Document) -> Problem:
 
 # ---------------------------------------------------------------- entities
 def declared(rules: Rules) -> list[Entity]:
-    """The entities of the file; those that only the pipeline knows have a dot in their names."""
+    """The entities of the file; the pipeline's own have a dot in their names."""
     return [entity for entity in rules.entities.values() if "." not in entity.name]
 
 
 def same_items(rules: Rules, document: Document) -> Iterator[Problem]:
-    """No key is of two entities; but one with the same field in both key attributes, as a graph has its nodes among its
-    edges, may come before one without: an item is of the first entity that its key fits.
+    """Report keys that fit two entities. An item is of the first entity that its key fits, so an entity with one field
+    in both key attributes, as a graph has its nodes among its edges, may come before one without.
     """
     for one, two in combinations(declared(rules), 2):
         if not may_be_both(one, two) or (_repeats(one) and not _repeats(two)):
@@ -187,19 +177,19 @@ def same_items(rules: Rules, document: Document) -> Iterator[Problem]:
 
 
 def may_be_both(one: Entity, two: Entity) -> bool:
-    """Whether some key could fit both entities."""
+    """True if some key could fit both entities."""
     keys = (attribute.name for attribute in one.table.key)
     return one.table == two.table and all(may_overlap(one.templates[key], two.templates[key]) for key in keys)
 
 
 def _repeats(entity: Entity) -> bool:
-    """Whether the attributes of a key have a field in common."""
+    """True if the attributes of the entity's key have a field in common."""
     fields = [field for a in entity.table.key for field in set(entity.templates[a.name].fields)]
     return len(fields) > len(set(fields))
 
 
 def unused(rules: Rules, document: Document) -> Iterator[Problem]:
-    """Entities without a rule and tables without an entity."""
+    """Warn of entities without a rule and tables without an entity."""
     used = {entity.name for rule in rules.rules.values() for entity in (rule.source, rule.target)}
     for entity in declared(rules):
         if entity.name not in used:
@@ -213,7 +203,7 @@ def unused(rules: Rules, document: Document) -> Iterator[Problem]:
 
 # ---------------------------------------------------------------- cost
 def costs(rules: Rules, document: Document) -> Iterator[Problem]:
-    """What works, and is dearer or later than it looks."""
+    """Warn of rules that cost more, or act later, than it seems."""
     for rule in rules.rules.values():
         location = written_at(rule, document)
         for index in rule.target.table.indexes if not rule.fills_index_keys else ():

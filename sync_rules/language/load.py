@@ -1,6 +1,6 @@
-"""From the rules file to compiled `Rules`: read, shape, compile, lint; every problem at once, each with its location.
+"""From the rules file to compiled `Rules`: read, validate, compile, lint.
 
-Law: whoever loads rules gets rules that can run, or an error that lists all that is wrong.
+Invariant: the caller gets rules that can run, or an error with every problem of the file, each at its location.
 """
 
 from __future__ import annotations

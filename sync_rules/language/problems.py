@@ -91,10 +91,14 @@ class Problems:
     found: list[Problem] = field(default_factory=list)
 
     def add(self, code: str, location: Location, message: str, cure: str | None = None) -> None:
-        """Take down a problem; the same one at the same place counts once."""
-        problem = Problem(code, message, location, cure)
-        if problem not in self.found:
-            self.found.append(problem)
+        """Add a problem; the same one at the same location counts once."""
+        self.extend([Problem(code, message, location, cure)])
+
+    def extend(self, problems: Iterable[Problem]) -> None:
+        """Add several problems."""
+        for problem in problems:
+            if problem not in self.found:
+                self.found.append(problem)
 
     def sorted(self) -> list[Problem]:
         """All problems in the order of the file."""
@@ -102,5 +106,5 @@ class Problems:
 
 
 def errors(problems: Iterable[Problem]) -> list[Problem]:
-    """Those that make a rules file unusable."""
+    """The problems that make a rules file unusable."""
     return [problem for problem in problems if problem.severity == "error"]

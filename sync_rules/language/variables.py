@@ -1,7 +1,7 @@
-"""Variables of the environment in a rules file: ${VAR} and ${VAR:-default}, in the names of what differs by place.
+"""Environment variables in a rules file, ${VAR} and ${VAR:-default}: for names that differ between deployments.
 
-Law: looked up while a file is loaded and at no other time. A variable that is not set stops a run, but not a check,
-which is done where nothing is deployed.
+They are looked up only while a file is loaded. A variable that is not set stops a run, but not a check, which may run
+where nothing is deployed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Variables:
     running: bool
 
     def filled(self, text: str, location: Location) -> str | None:
-        """The text with its variables' values; None, with those that are not set reported, when some are not."""
+        """The text with the values of its variables; None, with each reported, when some are not set."""
         missing = False
 
         def value(match: re.Match[str]) -> str:
@@ -41,5 +41,5 @@ class Variables:
 
 
 def without(text: str) -> str:
-    """The text with a word in place of each variable: what a check reads where they are not set."""
+    """The text with a word in place of each variable, for checks where they are not set."""
     return VARIABLE.sub("unset", text)

@@ -1,7 +1,7 @@
 """YAML with the location of every key and value, for the messages about them.
 
-Law: YAML 1.2, one document, plain values only. `on`, `yes` and `no` are words; a key that comes twice is a problem and
-not a silent overwrite.
+YAML 1.2, one document, plain values only: `on`, `yes` and `no` are words. A key that comes twice is a problem, not a
+silent overwrite.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CONSTANTS = {"true": True, "false": False}
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, in words."""
+    """The type of a value, in words."""
     return "nothing" if value is None else KINDS.get(type(value), type(value).__name__)
 
 
@@ -42,7 +42,7 @@ class Document:
     text_at: dict[KeyPath, int] = field(default_factory=dict)  # columns before the first letter, for one-line text
 
     def value(self, *path: str | int) -> Location:
-        """Where a value stands; the nearest place above it when the file has no such value."""
+        """The location of a value; of the nearest one above it when the file has no such value."""
         for length in range(len(path), -1, -1):
             location = self.locations.get(path[:length])
             if location is not None:
@@ -50,7 +50,7 @@ class Document:
         return Location(key_path=path)
 
     def key(self, *path: str | int) -> Location:
-        """Where the key of a value stands."""
+        """The location of a value's key."""
         return self.starts.get(path) or self.value(*path)
 
     def names(self, section: str) -> list[str]:
@@ -59,7 +59,7 @@ class Document:
         return list(entries) if isinstance(entries, dict) else []
 
     def inside(self, offset: int, *path: str | int) -> Location:
-        """Where a letter of a one-line text stands; the text's beginning when it cannot be told."""
+        """The location of a letter of a one-line text; of the text when the letter's cannot be known."""
         location = self.value(*path)
         quote = self.text_at.get(path)
         return location if quote is None else Location(location.line, location.column + quote + offset, path)
@@ -86,8 +86,10 @@ def plain_list(_tag: str, values: list[Any]) -> Any:
 
 @dataclass(frozen=True)
 class Tags:
-    """What a scalar and a list become, given the last word of their tag (`int` of !!int, but `!set` of !set). Raises
-    ValueError or KeyError for what is not of its tag. `words` mean something else than themselves, unless quoted.
+    """How scalars and lists are converted, given the last word of their tag (`int` of !!int, but `!set` of !set).
+
+    Both raise ValueError or KeyError for a text that does not fit its tag. `words` are unquoted words that stand for
+    other values.
     """
 
     scalar: Callable[[str, str], Any] = plain_scalar
@@ -122,7 +124,7 @@ def read(text: str, problems: Problems, tags: Tags = Tags()) -> Document | None:
 
 
 class _Reader:
-    """Turns YAML nodes into values, noting where each was."""
+    """Turn YAML nodes into values, noting the location of each."""
 
     def __init__(self, document: Document, problems: Problems, tags: Tags) -> None:
         self.document = document
