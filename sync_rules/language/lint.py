@@ -17,7 +17,6 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.templates import may_overlap
 from sync_rules.model.values import Path, overlaps, show_path
 from sync_rules.rules.kinds.linked import LinkedRule
-from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.rule import Node, Rule, causes
 from sync_rules.rules.ruleset import Rules
 
@@ -64,7 +63,7 @@ def two_writers(rules: Rules, document: Document) -> Iterator[Problem]:
             yield Problem("SR301", f"{what} is written twice by this rule", carried or location, cure)
             continue
         line = written_at(one, document).line
-        if isinstance(one, MirrorRule) and isinstance(two, MirrorRule):
+        if entity in one.owned and entity in two.owned:
             if (one.name, two.name) not in mirrors:
                 message = f"the items of {entity.name!r} are the mirrors of rule {one.title} in line {line} already"
                 yield Problem("SR301", message, location)
