@@ -1,45 +1,49 @@
-"""The queue handler: second looks through an index, the rest of large fan-outs, parked targets. Order is irrelevant."""
+"""The queue function: second looks through an index, the rest of large fan-outs, parked targets. In any order."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Callable
 from typing import Any
 
-from sync_rules.functions.logs import done, following
-from sync_rules.functions.runtime import Context, answer, consumer, deadline, emit, logger, receipts
+from sync_rules.functions.logs import log_done, logger, message_keys
+from sync_rules.functions.runtime import Context, consumer, deadline, invocation, partial_response, receipts
 from sync_rules.model.errors import RecordError, StoreError
 from sync_rules.model.items import Failure
-from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.messages import decode
+from sync_rules.pipeline.messages import Message, decode
 
 
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Process messages from SQS. Names those that must come again; an unreadable one is parked and done."""
-    deadline.context = context
-    pipeline = consumer()
+    """Process messages from SQS. Returns those to retry; an unreadable one gets a failure record and is deleted."""
+    with invocation(context):
+        return partial_response([record["messageId"] for record in event.get("Records", []) if not _process(record)])
+
+
+def _process(record: dict[str, Any]) -> bool:
+    """Process one message. Returns True if SQS may delete it."""
     try:
-        return answer([record["messageId"] for record in event.get("Records", []) if not _done(record, pipeline)])
-    finally:
-        emit(pipeline.telemetry)
+        message = decode(record["body"])
+    except RecordError as error:
+        failure = Failure("", None, str(error), record["messageId"])
+        return _completed(record, lambda: consumer().world.failures.park(failure))
+    with message_keys(message):
+        return _completed(record, lambda: _handle(message))
 
 
-def _done(record: dict[str, Any], pipeline: Consumer) -> bool:
-    """Whether SQS may forget a message."""
-    before = dict(pipeline.telemetry.outcomes)
-    with ExitStack() as about:
-        try:
-            try:
-                message = decode(record["body"])
-            except RecordError as error:
-                pipeline.world.failures.park(Failure("", None, str(error), record["messageId"]))
-                return True
-            about.enter_context(following(message))
-            pipeline.handle_message(message, deadline.remaining_ms)
-            done(pipeline.telemetry, before)
-        except StoreError as error:
-            logger.warning("message comes again", message_id=record["messageId"], reason=error.reason)
-            if (queue := receipts()) is not None and "receiptHandle" in record:
-                times = int(record.get("attributes", {}).get("ApproximateReceiveCount", 1))
-                queue.come_again(record["receiptHandle"], times)
-            return False
+def _handle(message: Message) -> None:
+    telemetry = consumer().telemetry
+    before = dict(telemetry.outcomes)
+    consumer().handle_message(message, deadline.remaining_ms)
+    log_done(telemetry, before)
+
+
+def _completed(record: dict[str, Any], work: Callable[[], None]) -> bool:
+    """Do the work of a message. If it fails, the message comes again sooner than its visibility timeout says."""
+    try:
+        work()
+    except StoreError as error:
+        logger.warning("message comes again", message_id=record["messageId"], reason=error.reason)
+        if (queue := receipts()) is not None and "receiptHandle" in record:
+            times = int(record.get("attributes", {}).get("ApproximateReceiveCount", 1))
+            queue.come_again(record["receiptHandle"], times)
+        return False
     return True

@@ -1,20 +1,21 @@
-"""The stream handler: records of a DynamoDB stream, straight or wrapped in Kinesis, in; a partial batch response out.
+"""The stream function: records of a DynamoDB stream in, directly or through Kinesis; a partial batch response out.
 
-Its event source mapping must have ReportBatchItemFailures, or a failure that is reported here would be forgotten.
+Its event source mapping must have ReportBatchItemFailures: without it, Lambda takes a reported failure for success.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from sync_rules.functions.runtime import Context, consumer, deadline, emit
+from sync_rules.functions.runtime import Context, consumer, deadline, invocation
 
 
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Reconcile what a batch of stream records points at. Names the lowest sequence number that must come again."""
-    deadline.context = context
-    pipeline = consumer()
-    try:
-        return pipeline.handle_event(event, deadline.remaining_ms)
-    finally:
-        emit(pipeline.telemetry)
+    """Apply the rules to what a batch of stream records changed. Returns the lowest sequence number to retry.
+
+    `consumer()` makes the pipeline on the first call of a process: rules, tables, queue, failure records. Its
+    `handle_event` (pipeline/consumer.py) reads the records, plans their work and does it. Metrics and log lines are
+    written when the invocation ends.
+    """
+    with invocation(context):
+        return consumer().handle_event(event, deadline.remaining_ms)

@@ -1,4 +1,4 @@
-"""The function of the verify machine: begins, looks at a segment, ends a stage; and, by the clock, a random sample."""
+"""The function of the verify state machine: starts, verifies a segment, ends a stage; on a schedule a random sample."""
 
 from __future__ import annotations
 
@@ -11,54 +11,52 @@ from sync_rules.adapters.preflight import describe, require
 from sync_rules.adapters.s3 import BucketReports
 from sync_rules.audit.findings import Tally
 from sync_rules.functions import inaccount
-from sync_rules.functions.runtime import Context, budget, deadline, emit, emit_drift, endpoint, logger, rules, tables
+from sync_rules.functions.logs import logger
+from sync_rules.functions.metrics import emit_drift
+from sync_rules.functions.runtime import Context, budget, deadline, endpoint, invocation, rules, tables
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.account.verify import VerifyWork
 from sync_rules.jobs.account.verify_unit import sample
 from sync_rules.jobs.backfill.job import only
 from sync_rules.pipeline.requests import NobodyLooksAgain, World
-from sync_rules.pipeline.telemetry import Telemetry
 from sync_rules.rules.order import swept_tables
 
 
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Answer one question of the state machine, or of the schedule: {"do": "sample", "percent": 1}."""
-    deadline.context = context
-    store = within_budget(tables(), rules().tables, budget(event.get("run", {}).get("workers", 1)))
-    world = World(store, NobodyLooksAgain(), inaccount.failures())
-    if event["do"] == "sample":
-        return _sample(world, float(event["percent"]))
-    reports = BucketReports(aws.s3(endpoint()), inaccount.setting(inaccount.BUCKET))
-    state = inaccount.state(inaccount.KEPT_SECONDS)
-    work = VerifyWork(rules(), world, state, reports, _sizes, remaining_ms=deadline.remaining_ms, on_end=_ended)
-    try:
+    """Answer one request of the state machine, or of the schedule: {"do": "sample", "percent": 1}."""
+    with invocation(context):
+        store = within_budget(tables(), rules().tables, budget(event.get("run", {}).get("workers", 1)))
+        world = World(store, NobodyLooksAgain(), inaccount.failures())
+        if event["do"] == "sample":
+            return _sample(world, float(event["percent"]))
+        reports = BucketReports(aws.s3(endpoint()), inaccount.setting(inaccount.BUCKET))
+        state = inaccount.state(inaccount.KEPT_SECONDS)
+        work = VerifyWork(rules(), world, state, reports, _sizes, remaining_ms=deadline.remaining_ms, on_end=_emit)
         return answer(event, work)
-    finally:
-        emit(Telemetry())  # what was noted: failure records of repairs, throttles
 
 
-def _ended(tally: Tally, names: frozenset[str], whole: bool) -> None:  # noqa: FBT001 -- the work calls it so
+def _emit(tally: Tally, names: frozenset[str], whole: bool) -> None:  # noqa: FBT001 -- the work calls it so
     emit_drift(tally, names, whole=whole)
 
 
 def _sample(world: World, percent: float) -> dict[str, Any]:
-    """What a sample came to goes into the metrics."""
+    """Verify a random sample, and write metrics and a log line."""
     found = sample(rules(), world, percent, deadline.remaining_ms, SystemRandom())
     tally = found.tally
     emit_drift(tally, found.names, whole=False)
-    said: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "items": tally.items,
         "drift": tally.drift.total(),
         "lag": tally.lag.total(),
         "cut_short": found.cut_short,
     }
-    tell = logger.warning if found.cut_short else logger.info
-    tell("sampled", percent=percent, **said)
-    return said
+    log = logger.warning if found.cut_short else logger.info
+    log("sampled", percent=percent, **figures)
+    return figures
 
 
 def _sizes(names: frozenset[str]) -> dict[str, int]:
-    """How many items there are to look at, by DynamoDB's own count. Raises UserError, StoreError."""
+    """The item counts of the tables to verify, as DynamoDB reports them. Raises UserError, StoreError."""
     client = aws.dynamodb(endpoint())
     require(client, only(rules(), names), streams=False)
     swept = swept_tables(rules(), names)

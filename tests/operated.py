@@ -13,7 +13,7 @@ from handlers import fanout, stream
 from sync_rules.adapters import aws
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.audit.findings import Tally
-from sync_rules.functions import logs, metrics
+from sync_rules.functions import logs, metrics, runtime
 from sync_rules.functions.logs import CountedQueue, LoggedFailures
 from sync_rules.model.items import Outcome
 from sync_rules.pipeline.consumer import Consumer
@@ -39,7 +39,8 @@ class Operated:
             rules,
             World(self.scene.tap, queue, failures, world.archive, world.caller),
             THIS_PROCESS,
-            limits=self.scene.limits,
+            runtime.telemetry,
+            self.scene.limits,
         )
         for handler in (stream, fanout):
             monkeypatch.setattr(handler, "consumer", lambda: self.consumer)
@@ -67,6 +68,7 @@ class Operated:
 def quiet(monkeypatch) -> None:
     """No notes from before, and the log where a test can read it."""
     logs.notes.take()
+    runtime.telemetry.clear()
     monkeypatch.setattr(logs.logger.registered_handler, "stream", Stdout())
 
 

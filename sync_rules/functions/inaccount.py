@@ -1,7 +1,4 @@
-"""What the functions of the state machines share beside `runtime`: their settings, the state, failures kept once.
-
-Law: nothing here decides anything; it is all read from environment variables.
-"""
+"""Shared by the functions of the state machines: settings from environment variables, the state, failure records."""
 
 from __future__ import annotations
 
@@ -18,9 +15,9 @@ from sync_rules.model.limits import Limits
 from sync_rules.pipeline.breaker import DeduplicatedFailures
 from sync_rules.pipeline.requests import Failures
 
-STATE_TABLE: Final = "SYNC_RULES_STATE_TABLE"  # how far a backfill, a verify, a redrive is
-BUCKET: Final = "SYNC_RULES_BUCKET"  # reports of verify, and batches that were given up
-DEAD_LETTERS_URL: Final = "SYNC_RULES_DEAD_LETTERS_URL"  # messages that nobody could handle
+STATE_TABLE: Final = "SYNC_RULES_STATE_TABLE"  # the progress of a backfill, a verify, a redrive
+BUCKET: Final = "SYNC_RULES_BUCKET"  # reports of verify, and batches that Lambda gave up
+DEAD_LETTERS_URL: Final = "SYNC_RULES_DEAD_LETTERS_URL"  # messages that no function could process
 KEPT_SECONDS: Final = 30 * 24 * 3600  # the documents of a verify or a redrive
 
 
@@ -33,11 +30,11 @@ def setting(name: str) -> str:
 
 
 def state(keep_seconds: int | None = None) -> TableState:
-    """The documents that all calls share. Raises UserError."""
+    """The documents that all invocations share. Raises UserError."""
     return TableState(aws.dynamodb(runtime.endpoint()), setting(STATE_TABLE), keep_seconds=keep_seconds)
 
 
 @cache
 def failures() -> Failures:
-    """Where failure records go: of one process, the same once in a while."""
+    """The sink of failure records, without repetitions from this process."""
     return DeduplicatedFailures(runtime.failures(), Limits(), THIS_PROCESS)

@@ -1,7 +1,7 @@
-"""What the handlers count, as CloudWatch metrics: printed in embedded metric format, per rule and of all together.
+"""CloudWatch metrics of the handlers: printed in embedded metric format, per rule and of all rules together.
 
-Law: a metric is told apart by a rule of the file or a word of ours, so that their number is bounded. One document for
-each rule and invocation, far below the 100 metrics that it may hold.
+Invariant: the dimensions of a metric are a rule of the file or a word of ours, so the number of metrics is bounded.
+Each rule and invocation has one document, far below the 100 metrics that it may hold.
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 """
 
@@ -30,14 +30,14 @@ from sync_rules.pipeline.telemetry import (
     Telemetry,
 )
 
-if TYPE_CHECKING:  # only verify has any, and imports what finds it
+if TYPE_CHECKING:  # imported by verify alone
     from sync_rules.audit.findings import Tally
 
-UNITS: Final = {LAG: MetricUnit.Milliseconds, DRIFT_SHARE: MetricUnit.Percent}  # of all others: a count
+UNITS: Final = {LAG: MetricUnit.Milliseconds, DRIFT_SHARE: MetricUnit.Percent}  # all others are counts
 
 
 def emit(telemetry: Telemetry) -> None:
-    """Write what was counted and noted as metrics, per rule and of all rules together, and as log lines; start anew."""
+    """Write the counts of an invocation as metrics and as log lines, and reset them."""
     noted = notes.take()
     per_rule: dict[str, Counter[str]] = {}
     for (rule, outcome), count in telemetry.outcomes.items():
@@ -59,9 +59,10 @@ def emit(telemetry: Telemetry) -> None:
 
 
 def emit_drift(tally: Tally, names: Collection[str], *, whole: bool = True) -> None:
-    """Write what a verify of these rules found as metrics and as a line. A rule of which nothing was seen has no share:
-    then nobody knows. Nor has one without drift, when not the `whole` was looked at: what was found in another part is
-    not mended by that, and the alarm stays as it is.
+    """Write the findings of a verify of these rules as metrics and as a line.
+
+    A rule of which no item was seen has no drift share. If not the `whole` was verified, neither has a rule without
+    drift: drift elsewhere may stay, and so must its alarm.
     """
     noted = notes.take()
     titles = sorted({_title(name) for name in names})
@@ -85,7 +86,7 @@ def _share(seen: int, drift: int, *, whole: bool) -> dict[str, float]:
 
 
 def _title(name: str) -> str:
-    """The name in the rules file of a rule that may be one of several it was compiled into."""
+    """The rule's name in the rules file, from which several rules may have been compiled."""
     return name.partition(".")[0]
 
 
@@ -101,7 +102,7 @@ def _write_noted(noted: Noted) -> None:
 
 
 def _write(figures: Mapping[str, float], **dimensions: str) -> None:
-    """One document of metrics, of this minute."""
+    """Print one document of metrics."""
     if figures:
         metrics = EphemeralMetrics(namespace=NAMESPACE, service=SERVICE_NAME)
         for name, value in dimensions.items():

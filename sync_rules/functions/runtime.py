@@ -1,6 +1,6 @@
-"""What the handlers share: rules and clients, made once per cold start from environment variables.
+"""Shared by the handlers: rules, clients and the pipeline, made once per process from environment variables.
 
-Law: nothing here decides anything. What is printed is printed by `functions.logs` and `functions.metrics`.
+Nothing here decides about items. `functions.logs` and `functions.metrics` do all printing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -19,14 +20,14 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.sqs import Receipts, SqsFailures, SqsQueue
-from sync_rules.functions.logs import LOG_KEYS, CountedQueue, LoggedFailures, logger, notes, shown
-from sync_rules.functions.metrics import emit, emit_drift
+from sync_rules.functions.logs import CountedQueue, LoggedFailures, logger, notes
+from sync_rules.functions.metrics import emit
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
 from sync_rules.pipeline.messages import CallMessage, Message
 from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Failures, Queue, Store, World
-from sync_rules.pipeline.telemetry import METRIC_NAMES
+from sync_rules.pipeline.telemetry import Telemetry
 from sync_rules.rules import compiled_file
 from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
@@ -37,13 +38,17 @@ if TYPE_CHECKING:
 RULES_FILE: Final = "SYNC_RULES_FILE"  # path of the rules file; default rules.yaml beside the handlers
 QUEUE_URL: Final = "SYNC_RULES_QUEUE_URL"  # messages for later: second looks, the rest of a large fan-out
 FAILURES_URL: Final = "SYNC_RULES_FAILURES_URL"  # failure records; without it they are only logged
-CALLS_TABLE: Final = "SYNC_RULES_CALLS_TABLE"  # for `call` rules: where it is noted which calls were made
+CALLS_TABLE: Final = "SYNC_RULES_CALLS_TABLE"  # for `call` rules: remembers the calls that were made
 ENDPOINT_URL: Final = "SYNC_RULES_ENDPOINT_URL"  # an emulator's address; AWS when not set
-WRITE_UNITS: Final = "SYNC_RULES_WRITE_UNITS_PER_SECOND"  # that this process may spend; without limit when not set or 0
+WRITE_UNITS: Final = "SYNC_RULES_WRITE_UNITS_PER_SECOND"  # of this process; no limit when not set or 0
 WRITERS: Final = "SYNC_RULES_WRITERS"  # processes that share a table's limit, such as 4, or 4+2; 1 when not set
-__all__ = ("LOG_KEYS", "METRIC_NAMES", "LoggedFailures", "emit", "emit_drift", "logger", "notes", "shown")
 
 
+# Without a queue nothing is put off: a fan-out runs to its end, and a parked target gets its failure record at once.
+WITHOUT_QUEUE: Final = Limits(fan_out_inline_max_items=sys.maxsize, parked_max_looks=0)
+
+
+# ---------------------------------------------------------------- one invocation
 class Context(Protocol):
     """The part of Lambda's context object that is used."""
 
@@ -53,8 +58,8 @@ class Context(Protocol):
 
 
 class Deadline:
-    """How long the current invocation may still take; the one thing here that changes, once per invocation: with its
-    `context`. Log lines name the invocation from then on.
+    """The time left to the current invocation. It changes with `context`, once per invocation; log lines then name the
+    invocation.
     """
 
     def __init__(self) -> None:
@@ -78,45 +83,43 @@ class Deadline:
         return self.remaining_ms() / 1000
 
     def spare_seconds(self) -> float:
-        """How long something may be waited for, so that there is time to answer."""
+        """How long a wait may last, so that there is time to answer."""
         return max(0.0, (self.remaining_ms() - TIME_RESERVED_MS) / 1000)
 
 
-# Nothing can be looked at again: a fan-out is worked to its end, and what is parked has its failure record at once.
-WITHOUT_QUEUE: Final = Limits(fan_out_inline_max_items=sys.maxsize, parked_max_looks=0)
-
-
-class NoQueue:
-    """Stands where no queue is set up. What is parked is left to its next change, or to verify; the rest of a fan-out
-    that did not fit into one invocation, and a call that failed, are reported as failed.
-    """
-
-    def send(self, message: Message, _delay_seconds: int) -> None:
-        """Raises StoreError: there is nobody to take it."""
-        told = (
-            "a call failed, and what it was told is nowhere else"
-            if isinstance(message, CallMessage)
-            else ("a fan-out did not fit into one invocation")
-        )
-        raise StoreError("NoQueue", f"set {QUEUE_URL}: {told}")
-
-
 deadline = Deadline()
+telemetry = Telemetry()  # of the current invocation
 
 
+@contextmanager
+def invocation(context: Context) -> Iterator[None]:
+    """Set the deadline of an invocation, and write its metrics and log lines when it ends, however it ends."""
+    deadline.context = context
+    try:
+        yield
+    finally:
+        emit(telemetry)
+
+
+def partial_response(failed: list[str]) -> dict[str, Any]:
+    """Lambda's partial batch response."""
+    return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in failed]}
+
+
+# ---------------------------------------------------------------- made once per process
 def endpoint() -> str | None:
     """An emulator's address; None for AWS."""
     return os.environ.get(ENDPOINT_URL)
 
 
 def rules_file() -> Path:
-    """Where the rules are."""
+    """The path of the rules file."""
     return Path(os.environ.get(RULES_FILE, "rules.yaml"))
 
 
 @cache
 def rules() -> Rules:
-    """The rules that are deployed: as the build compiled them, or out of the rules file where nothing was built.
+    """The deployed rules: compiled by the build, or else from the rules file.
 
     Raises:
         UserError: when they are wrong, or were compiled for something else.
@@ -132,7 +135,7 @@ def rules() -> Rules:
 
 
 def tables(sleep: Callable[[float], None] = time.sleep) -> DynamoStore:
-    """The tables of the rules; `sleep` waits before a call is tried again. Raises UserError."""
+    """The tables of the rules; `sleep` waits before a retry. Raises UserError."""
     return DynamoStore(
         aws.dynamodb(endpoint()),
         rules().tables,
@@ -142,8 +145,8 @@ def tables(sleep: Callable[[float], None] = time.sleep) -> DynamoStore:
     )
 
 
-class MadeWhenAsked:
-    """Stands for a client that is made when it is first asked for something."""
+class LazyClient:
+    """A client that is made when it is first used."""
 
     def __init__(self, make: Callable[[str | None], Any]) -> None:
         self._make = make
@@ -153,12 +156,12 @@ class MadeWhenAsked:
 
 
 def sqs() -> Any:
-    """The client of the queues: most processes never ask for it."""
-    return MadeWhenAsked(aws.sqs)
+    """The client of the queues, which most processes never use."""
+    return LazyClient(aws.sqs)
 
 
 def failures() -> Failures:
-    """Where failure records go. Raises UserError."""
+    """The sink of failure records: the log, and the queue if there is one. Raises UserError."""
     url = os.environ.get(FAILURES_URL)
     return LoggedFailures(SqsFailures(sqs(), url) if url else None)
 
@@ -168,13 +171,13 @@ def consumer() -> Consumer:
     """The pipeline of this process.
 
     Raises:
-        UserError: when the rules file is wrong, or needs a queue, a table or a function that is not there.
+        UserError: when the rules file is wrong, or needs a queue, a table or a function that does not exist.
     """
     store: Store = tables()
     queue = _queue()
     limits = Limits() if isinstance(queue, SqsQueue) else WITHOUT_QUEUE
     units = _write_units()
-    _writers()  # what is wrong is told at the start, and not where a table first has a limit
+    _writers()  # a mistake is reported at the start, and not once a table first has a limit
     if units or any(table.max_write_units_per_second for table in rules().tables.values()):
         from sync_rules.adapters.budget import Rate, writes_at_once  # noqa: PLC0415
         from sync_rules.adapters.metered import MeteredStore  # noqa: PLC0415 - only where there is a limit
@@ -183,11 +186,12 @@ def consumer() -> Consumer:
         paid = (lambda cost: rate.take(cost, deadline.spare_seconds())) if units else None
         store = MeteredStore(store, rules().tables, paid, budget())
         limits = replace(limits, apply_max_writes=writes_at_once(units))
-    return Consumer(rules(), World(store, CountedQueue(queue), failures(), *_outside()), THIS_PROCESS, limits=limits)
+    world = World(store, CountedQueue(queue), failures(), *_outside())
+    return Consumer(rules(), world, THIS_PROCESS, telemetry, limits)
 
 
 def budget(at_once: int = 1) -> Budget:
-    """What this process may write on tables with a limit, where so many of its kind work at once. Raises UserError."""
+    """This process's share of the limits of tables, as one of `at_once` or more that write. Raises UserError."""
     from sync_rules.adapters.budget import Budget  # noqa: PLC0415 - only where there is a limit
 
     return Budget(rules().tables, max(_writers(), at_once), within_seconds=deadline.spare_seconds)
@@ -215,6 +219,21 @@ def _write_units() -> float:
     return units
 
 
+class NoQueue:
+    """The queue of a process without one. A parked target waits for its next change, or for verify; the rest of a
+    fan-out that does not fit into one invocation, and a call that failed, are reported as failed.
+    """
+
+    def send(self, message: Message, _delay_seconds: int) -> None:
+        """Raises StoreError."""
+        lost = (
+            "a call failed, and its change is stored nowhere else"
+            if isinstance(message, CallMessage)
+            else "a fan-out did not fit into one invocation"
+        )
+        raise StoreError("NoQueue", f"set {QUEUE_URL}: {lost}")
+
+
 def _queue() -> Queue:
     url = os.environ.get(QUEUE_URL)
     if url:
@@ -239,7 +258,7 @@ def _queue() -> Queue:
 
 @cache
 def receipts() -> Receipts | None:
-    """Of the messages of the queue; None where there is none."""
+    """The receipts of the queue's messages; None without a queue."""
     url = os.environ.get(QUEUE_URL)
     if not url:
         return None
@@ -247,7 +266,7 @@ def receipts() -> Receipts | None:
 
 
 def _outside() -> tuple[Archive, Caller]:
-    """What rules need outside the tables, if one does anything there."""
+    """The archive and the caller of functions, if a rule needs one."""
     if not any(isinstance(rule, EffectRule) for rule in rules().rules.values()):
         return NOBODY, NOBODY
     from sync_rules.adapters.effects import archive_of, caller_of  # noqa: PLC0415 - slow to load, and few rules are such
@@ -269,8 +288,3 @@ def _outside() -> tuple[Archive, Caller]:
         remaining_ms=deadline.remaining_ms,
     )
     return archive_of(rules(), endpoint_url=endpoint(), retrying=retrying), caller
-
-
-def answer(failed: list[str]) -> dict[str, Any]:
-    """Lambda's partial batch response."""
-    return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in failed]}

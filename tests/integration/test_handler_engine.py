@@ -9,7 +9,7 @@ import pytest
 
 from handlers import fanout, stream
 from sync_rules.adapters import aws
-from sync_rules.functions import runtime
+from sync_rules.functions import logs, runtime
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
 from tests import engines
@@ -45,7 +45,7 @@ class Deployed:
         monkeypatch.setenv(runtime.ENDPOINT_URL, endpoint_url)
         monkeypatch.setenv(runtime.QUEUE_URL, self.queues["later"])
         monkeypatch.setenv(runtime.FAILURES_URL, self.queues["failures"])
-        monkeypatch.delenv(runtime.LOG_KEYS, raising=False)
+        monkeypatch.delenv(logs.LOG_KEYS, raising=False)
         self.seen: dict[str, int] = {}
 
     def put(self, table: str, item: dict) -> None:
@@ -80,7 +80,7 @@ class Deployed:
 
 @pytest.fixture
 def deployed(engine, monkeypatch, tmp_path):
-    monkeypatch.setattr(runtime.logger.registered_handler, "stream", Stdout())
+    monkeypatch.setattr(logs.logger.registered_handler, "stream", Stdout())
     start_cold()
     yield Deployed(engine, monkeypatch, tmp_path)
     start_cold()

@@ -10,7 +10,7 @@ import pytest
 from handlers import stream
 from sync_rules.adapters import aws
 from sync_rules.cli import main
-from sync_rules.functions import runtime
+from sync_rules.functions import logs, runtime
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
 from tests import engines, every_kind
@@ -119,7 +119,7 @@ class Shop:
 
 @pytest.fixture
 def shop(engine, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(runtime.logger.registered_handler, "stream", Stdout())
+    monkeypatch.setattr(logs.logger.registered_handler, "stream", Stdout())
     monkeypatch.setattr(every_kind, "told", CALLED.append)
     CALLED.clear()
     start_cold()

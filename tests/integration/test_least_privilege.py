@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from sync_rules.adapters import aws, sqs
 from sync_rules.deploy.permissions import BACKFILL, FANOUT, REDRIVE, STREAM, VERIFY
 from sync_rules.deploy.roles import role_of
-from sync_rules.functions import runtime
+from sync_rules.functions import logs
 from sync_rules.jobs.account import verify_unit
 from sync_rules.jobs.backfill import page
 from tests import engines, every_kind
@@ -29,7 +29,7 @@ def stack(engine):
 @pytest.fixture
 def account(stack, monkeypatch, tmp_path):
     """Makes the account of a story."""
-    monkeypatch.setattr(runtime.logger.registered_handler, "stream", Stdout())
+    monkeypatch.setattr(logs.logger.registered_handler, "stream", Stdout())
     monkeypatch.setattr(page, "TRIES_MAX", 1)
     monkeypatch.setattr(sqs, "RECEIVE_WAIT_SECONDS", 0)
     monkeypatch.setattr(verify_unit, "GRACE_SECONDS", 0.0)

@@ -19,7 +19,7 @@ from sync_rules.deploy.deployment import Deployment, deployment_of
 from sync_rules.deploy.handwritten import timeouts_seconds
 from sync_rules.deploy.measures import LAMBDA_METRICS, MEASURES, NAMESPACE, RULES_MAX, distinct
 from sync_rules.deploy.yamltext import read_yaml
-from sync_rules.functions import runtime
+from sync_rules.functions import logs, metrics
 from sync_rules.model.errors import StoreError
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.requests import Read
@@ -276,7 +276,7 @@ def test_alarms_ring_for_work_that_keeps_failing(at, deployment):
     for _ in range(3):
         at.scene.records[:] = record
         assert at.stream() != []
-        runtime.notes.throttled("TableReadKeyRangeThroughputExceeded")
+        logs.notes.throttled("TableReadKeyRangeThroughputExceeded")
         at.scene.records.clear()
         at.stream()
         periods.append(period(at))
@@ -292,7 +292,7 @@ def test_alarms_ring_for_throttles_by_their_cause(kind, at, deployment):
     """Throttles that last ring for the limit that was met."""
     periods = []
     for _ in range(3):
-        runtime.notes.throttled(kind)
+        logs.notes.throttled(kind)
         at.stream()
         periods.append(period(at))
     cause = re.sub(r"^(Table|Index)(Read|Write)", "", kind)
@@ -306,13 +306,13 @@ def test_alarms_ring_for_drift(at, deployment):
     tally = Tally(
         right=Counter({"names": 999, "heads": 10}), drift=Counter({"names": 1}), repaired=Counter({"names": 1})
     )
-    runtime.emit_drift(tally, ["names", "heads"])
+    metrics.emit_drift(tally, ["names", "heads"])
     assert ringing(alarms_of(deployment), [period(at)]) == {"NamesDriftAlarm"}
-    runtime.emit_drift(Tally(right=Counter({"names": 1000})), ["names", "heads"], whole=False)
+    metrics.emit_drift(Tally(right=Counter({"names": 1000})), ["names", "heads"], whole=False)
     assert not [datum for datum in period(at) if datum.metric == "DriftShare"]  # it says nothing about the rest
-    runtime.emit_drift(tally, ["names", "heads"], whole=False)
+    metrics.emit_drift(tally, ["names", "heads"], whole=False)
     assert ringing(alarms_of(deployment), [period(at)]) == {"NamesDriftAlarm"}
-    runtime.emit_drift(Tally(right=Counter({"names": 1000})), ["names", "heads"])
+    metrics.emit_drift(Tally(right=Counter({"names": 1000})), ["names", "heads"])
     assert ringing(alarms_of(deployment), [period(at)]) == set()
 
 

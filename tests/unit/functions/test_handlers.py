@@ -12,7 +12,7 @@ from moto import mock_aws
 from handlers import fanout, stream
 from sync_rules.adapters import aws
 from sync_rules.adapters.budget import Rate
-from sync_rules.functions import runtime
+from sync_rules.functions import logs, runtime
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.limits import Limits
@@ -62,7 +62,7 @@ class Function:
         for name, value in self.environment.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(runtime, "DynamoStore", self._store)
-        monkeypatch.setattr(runtime.logger.registered_handler, "stream", Stdout())
+        monkeypatch.setattr(logs.logger.registered_handler, "stream", Stdout())
 
     def _store(self, *_args, **_options):
         self.made += 1
@@ -96,7 +96,7 @@ class Function:
 @pytest.fixture(autouse=True)
 def cold_start(monkeypatch):
     """Each test is a process of its own: nothing loaded, no credentials but false ones, no endpoint."""
-    for name in (runtime.ENDPOINT_URL, runtime.LOG_KEYS, runtime.QUEUE_URL, runtime.FAILURES_URL, "AWS_PROFILE"):
+    for name in (runtime.ENDPOINT_URL, logs.LOG_KEYS, runtime.QUEUE_URL, runtime.FAILURES_URL, "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
@@ -374,7 +374,7 @@ def test_handlers_never_show_a_value_or_a_key(function):
 
 def test_handlers_show_keys_when_asked(function):
     """With SYNC_RULES_LOG_KEYS=1 a log line names the item; values are not shown even then."""
-    function.monkeypatch.setenv(runtime.LOG_KEYS, "1")
+    function.monkeypatch.setenv(logs.LOG_KEYS, "1")
     unhappy(function)
     out = function.capsys.readouterr().out
     assert f"books[{KEY_MARK}1]" in out

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sync_rules.audit.findings import Tally
-from sync_rules.functions import logs, runtime
+from sync_rules.functions import logs, metrics, runtime
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure
@@ -112,9 +112,9 @@ def test_logs_name_the_invocation(names):
     given.aws_request_id = "c6af9ac6"
     runtime.deadline.context = given
     names.scene.put("shop", order("1", "1", 1))
-    runtime.logger.info("now")
+    logs.logger.info("now")
     runtime.deadline.context = None
-    runtime.logger.info("then")
+    logs.logger.info("then")
     now, then = names.lines()
     assert now["function_request_id"] == "c6af9ac6"
     assert "function_request_id" not in then
@@ -213,7 +213,7 @@ def test_logs_and_metrics_never_show_a_value_or_a_key(monkeypatch, capsys, steps
         at.fanout()
         at.scene.tap.before, at.scene.tap.result = (lambda _request: None), (lambda _write: None)
         at.fanout()
-    runtime.emit_drift(Tally(), list(RULES))
+    metrics.emit_drift(Tally(), list(RULES))
     out = capsys.readouterr().out
     assert out
     assert all(isinstance(json.loads(line), dict) for line in out.splitlines())

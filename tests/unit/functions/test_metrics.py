@@ -9,7 +9,7 @@ import pytest
 from handlers import stream
 from sync_rules.adapters import aws
 from sync_rules.audit.findings import Tally
-from sync_rules.functions import logs, metrics, runtime
+from sync_rules.functions import logs, metrics
 from sync_rules.model.items import Change, Outcome
 from sync_rules.pipeline.messages import KINDS, ChunkMessage, PullMessage, PushMessage
 from sync_rules.pipeline.telemetry import SENT_KINDS, Telemetry
@@ -76,7 +76,7 @@ def test_metrics_count_what_no_repetition_mends(capsys):
 def test_metrics_count_throttles_by_kind_and_by_cause(capsys):
     """Kinds add up to causes, and are not counted again."""
     for kind in ("TableReadAccountLimitExceeded", "IndexWriteAccountLimitExceeded", "Other"):
-        runtime.notes.throttled(kind)
+        logs.notes.throttled(kind)
     metrics.emit(Telemetry())
     lines = printed(capsys)
     assert figures(lines, cause="AccountLimitExceeded") == {"Throttled": 2}
@@ -96,7 +96,7 @@ def test_metrics_of_drift_are_shares_of_what_was_seen(capsys):
         repaired=Counter({"a": 1}),
         kept=Counter({"b": 1}),
     )
-    runtime.emit_drift(tally, ["a", "b", "b.part", "c"])
+    metrics.emit_drift(tally, ["a", "b", "b.part", "c"])
     lines = printed(capsys)
     assert figures(lines, rule="a") == {"ItemsVerified": 4, "Drift": 1, "DriftShare": 25}
     assert figures(lines, rule="b") == {"ItemsVerified": 6, "Drift": 0, "DriftShare": 0}
