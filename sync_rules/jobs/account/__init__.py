@@ -1,1 +1,1 @@
-"""Backfill, verify and redrive in the account: functions that a state machine calls, and who starts and watches it."""
+"""Backfill, verify and redrive in the account: the functions of a state machine, and the client that starts it."""

@@ -1,1 +1,1 @@
-"""What a backfill is made of beside its core: runs and their checkpoints, rate, cost, exports."""
+"""Backfill: apply the rules to existing items, by scan, export or key, with checkpoints and a bounded rate."""

@@ -1,7 +1,7 @@
 """An export of a table to S3, as a supply of keys: in its bucket, or as a folder on this machine.
 
-Law: only keys are taken from it. An export is old, so each item is read, strongly consistent, before anything is done
-with it. What cannot be read is named by file and line, and ends the run: nothing of an export is skipped.
+Invariant: only keys are taken from an export, which is old: each item is read, strongly consistent, before it is
+processed. A line that cannot be read is named by file and number, and ends the run: nothing of an export is skipped.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/S3DataExport.Output.html
 """
 
@@ -36,20 +36,20 @@ from sync_rules.rules.ruleset import Rules
 PAGE_MAX_LINES: Final = 500
 SUMMARY: Final = "manifest-summary.json"
 FILES: Final = "manifest-files.json"
-STARTED: Final = "_started"  # what an export that has not ended has instead of manifests
+STARTED: Final = "_started"  # in an unfinished export, instead of manifests
 DATA: Final = ".json.gz"
 LINE: Final = "line"
 
 
 class Shelf(Protocol):
-    """Where an export lies. Each call raises StoreError when the place does not answer."""
+    """The files of an export. Each call raises StoreError when the place does not answer."""
 
     def names(self) -> Sequence[str]:
-        """All files, by their path in it."""
+        """The paths of all files."""
         ...
 
     def open(self, name: str) -> BinaryIO:
-        """A file to read, from the beginning."""
+        """Open a file to read it from the beginning."""
         ...
 
 
@@ -89,10 +89,10 @@ class Bucket:
             more = {"ContinuationToken": page["NextContinuationToken"]}
 
     def open(self, name: str) -> BinaryIO:
-        """Through a file of its own: a connection would not last for as long as it takes to work through it."""
+        """Fetch the file to this machine: a connection would not last until all its items are processed."""
 
         def fetch() -> BinaryIO:
-            copy = tempfile.TemporaryFile()  # noqa: SIM115 -- closed by whoever reads it
+            copy = tempfile.TemporaryFile()  # noqa: SIM115 -- its reader closes it
             shutil.copyfileobj(self._client.get_object(Bucket=self._bucket, Key=self._prefix + name)["Body"], copy)
             copy.seek(0)
             return copy
@@ -112,7 +112,7 @@ class Bucket:
 
 
 def shelf_of(place: str, endpoint_url: str | None = None, region: str | None = None) -> Shelf:
-    """Where `place` leads: s3://bucket/prefix or a folder. Raises UserError when it is neither."""
+    """The shelf at `place`: s3://bucket/prefix or a folder. Raises UserError when it is neither."""
     if place.startswith("s3://"):
         return Bucket(aws.s3(endpoint_url, region), *parse_place(place))
     if not Path(place).is_dir():
@@ -120,10 +120,10 @@ def shelf_of(place: str, endpoint_url: str | None = None, region: str | None = N
     return Folder(Path(place))
 
 
-# ---------------------------------------------------------------- what is in it
+# ---------------------------------------------------------------- its files
 @dataclass(frozen=True)
 class Export:
-    """An export of one table: its data files, each with how many items it has, if that is said. `arn` of the export."""
+    """An export of one table: its data files, each with its number of items, if that is known. `arn` of the export."""
 
     place: str
     shelf: Shelf
@@ -132,15 +132,15 @@ class Export:
     arn: str | None = None
 
     def supplies(self, names: frozenset[str], rules: Rules) -> Sequence[Supply]:
-        """The files, for rules that keep something in this table."""
+        """The files, if these rules keep something in the table."""
         if self.table not in swept_tables(rules, names):
             return ()
         return [ExportFile(self, name) for name in self.files]
 
 
 def open_export(place: str, shelf: Shelf, rules: Rules, arns: Mapping[str, str]) -> Export:
-    """What lies in a place. `arns` are those of the tables that it may be of, by their names in the rules file; where
-    no manifest says which, there must be one only.
+    """The export in a place. `arns` of the tables that it may be of, by their names in the rules file: exactly one if
+    the export has no manifest.
 
     Raises:
         UserError: when it is no whole export, or one of another table.
@@ -201,7 +201,7 @@ def _object(text: bytes, where: str) -> dict[str, Any]:
 # ---------------------------------------------------------------- its items
 @dataclass
 class ExportFile:
-    """One data file, page by page. The next page is read on from the last one; any other from the beginning."""
+    """One data file, page by page. The next page goes on from the last one; any other is read from the beginning."""
 
     export: Export
     file: str
@@ -225,7 +225,7 @@ class ExportFile:
 
     def _keys(self, start: int) -> list[ItemKey]:
         if self._page[0] == start and self._page[1]:
-            return self._page[1]  # it comes again
+            return self._page[1]  # the page is retried
         lines, at = (self._lines, self._at) if self._at == start else (None, 0)
         self._lines = None  # until it is known that these lines could be read
         if lines is None:
@@ -267,5 +267,5 @@ class ExportFile:
 
 
 def _value(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A key's value as the service gives it: binary as bytes."""
+    """The value of a key attribute as the service returns it: binary as bytes."""
     return {"B": base64.b64decode(value["B"], validate=True)} if "B" in value else value

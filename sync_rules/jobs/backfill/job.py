@@ -1,7 +1,7 @@
-"""What a backfill is asked for, made out: which tables, which of their items, where their keys come from.
+"""A Job from a BackfillRequest: the tables, which of their items, and the supplies of their keys.
 
-Law: whatever does not fit is said before anything is done, and what will not be gone over is said too: a rule counts as
-done only if all that it keeps was.
+Invariant: a request that does not fit is refused before anything is done. A rule counts as applied only if everything
+that it keeps was processed; notices say what will not be.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BackfillRequest:
-    """Which items: of one table, those of which a condition holds, those in an export. `segments` of each scan."""
+    """The items to process: of one table, where a condition holds, from an export. `segments` of each scan."""
 
     segments: int
     table: str | None = None
     where: str | None = None
-    export: tuple[str, Shelf] | None = None  # its place, and what is there
+    export: tuple[str, Shelf] | None = None  # its place and its files
 
 
 @dataclass(frozen=True)
 class Job:
-    """One backfill, ready to run. `items` is how many there are by table, by DynamoDB's own count, up to six hours
-    old; of an export, how many its manifest says.
+    """A backfill that is ready to run. `items` of each table: DynamoDB's count, up to six hours old, or that of the
+    manifest of an export.
     """
 
     selection: Selection
@@ -54,17 +54,17 @@ class Job:
     items: Mapping[str, int]
 
     def estimate(self, names: frozenset[str]) -> int:
-        """How many items there are to go over, for the rules of these names."""
+        """The number of items to process for the rules of these names."""
         return sum(self.items.get(table.name, 0) for table in swept_tables(self.selection.rules, names))
 
     @property
     def resumable(self) -> bool:
-        """Whether there is anything to go on with: one item is done at once."""
+        """Whether it can be interrupted and resumed: one item is done at once."""
         return bool(self.scope.tables)
 
     @property
     def covered(self) -> frozenset[str]:
-        """The rules of which everything is gone over, by their names in the rules file."""
+        """The rules of which everything is processed, by their names in the rules file."""
         rules, scope = self.selection.rules, self.scope
         if scope.table is not None or scope.where is not None:
             return frozenset()
@@ -77,7 +77,7 @@ class Job:
         return {table.name for table in swept_tables(self.selection.rules, frozenset([name]))}
 
     def notices(self) -> Iterator[str]:
-        """What will not be gone over, though it may look so."""
+        """Sentences about what will not be processed, though it may look so."""
         if self.scope.export is not None or self.scope.table is not None:
             (table,) = self.items
             names = {self.selection.rules.rules[n].title for n in self.selection.names if not self._swept(n) <= {table}}
@@ -89,8 +89,8 @@ def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request:
     """The backfill of the rules of these names.
 
     Raises:
-        UserError: when tables or indexes are not as the rules need them, or what is selected is not there.
-        StoreError: when that cannot be found out.
+        UserError: when tables or indexes are not as the rules need them, or the selection does not exist.
+        StoreError: when that cannot be read.
     """
     require(client, only(rules, names), streams=False)
     found = {table.name: _describe(client, rules, table.name) for table in swept_tables(rules, names)}
@@ -121,11 +121,11 @@ def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request:
 
 
 def job_of_item(client: DynamoDBClient, rules: Rules, names: frozenset[str], key: ItemKey) -> Job:
-    """The backfill of one item, with all that these rules say of it.
+    """The backfill of one item, with all that it concerns.
 
     Raises:
-        UserError: when it is not there, none of the rules has to do with it, or the tables are not as they need them.
-        StoreError: when that cannot be found out.
+        UserError: when the item does not exist, no rule concerns it, or the tables are not as the rules need them.
+        StoreError: when that cannot be read.
     """
     entity = rules.entity_of(key)
     if entity is None:
@@ -146,13 +146,13 @@ def only(rules: Rules, names: frozenset[str]) -> Rules:
 
 
 def unseen_changes(client: DynamoDBClient, rules: Rules, names: frozenset[str]) -> Iterator[str]:
-    """A line for each table whose changes nobody sees meanwhile. Raises StoreError."""
+    """A line for each table without a stream that the handler reads. Raises StoreError."""
     for problem in preflight(client, only(rules, names)):
         yield f"changes made meanwhile are not seen: {problem}"
 
 
 def wanted(where: str, rules: Rules) -> Wanted:
-    """The items of which a condition holds, over the fields of their entity. Raises UserError when it is none."""
+    """The filter for a condition over the fields of an entity. Raises UserError for no condition."""
     try:
         condition = compile_where(where, "")  # no field is called so: every name is the item's
     except UserError as error:

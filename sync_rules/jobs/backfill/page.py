@@ -1,15 +1,15 @@
-"""Backfill: what is there already becomes hints, from a scan, from an export, or from a key.
+"""Backfill, page by page: existing items become hints, from a scan, from an export, or from a key.
 
-Law: it is the same look as any other. A page of a strongly consistent scan is an image, read before the sources; a line
-of an export is but a key. What is written is guarded, so the application and the stream handler may write meanwhile.
-Nothing counts as done before its effect: a page of which something failed must come again.
+Invariant: nothing counts as done before its effect: a page of which an item failed comes again. The items of a strongly
+consistent scan are images, read before the sources; a line of an export is but a key. Writes are guarded, so the
+application and the stream handler may write meanwhile.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Final, Protocol
 
@@ -29,18 +29,21 @@ from sync_rules.pipeline.sources import read_all
 from sync_rules.pipeline.tasks import Pull, tasks_of
 from sync_rules.rules.ruleset import Rules
 
+TRIES_MAX: Final = 6  # after retries of each call
+WAIT_MAX_SECONDS: Final = 20.0
+SET_ASIDE_MAX_ITEMS: Final = 100  # of a whole run
 EVERY_ITEM: Final = 1 << 62  # more than there are
 Wanted = Callable[[ItemKey, Item], bool]
 
 
 def everything(_key: ItemKey, _item: Item) -> bool:
-    """The filter of a backfill that has none."""
+    """The filter of a backfill without --where."""
     return True
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What a backfill brings in line: the rules of these names, on the items that are wanted."""
+    """The rules that a backfill applies, by name, and the items that it applies them to."""
 
     rules: Rules
     names: frozenset[str]
@@ -49,8 +52,8 @@ class Selection:
 
 @dataclass(frozen=True)
 class PageResult:
-    """One page: what came of it, how many items it had, how many of them a rule was asked about, and where the scan
-    goes on. `levels`: how many the longest path on it has, where a rule keeps paths.
+    """The result of a page: its report, its number of items, how many of them concern a rule (`asked`), the cursor of
+    the next page. `levels`: the length of the longest path on it, where a rule keeps paths.
     """
 
     report: Report
@@ -60,15 +63,26 @@ class PageResult:
     levels: int = 0
 
 
+class Supply(Protocol):
+    """A source of pages: a segment of a table, a file of an export. `name` is unique in a run."""
+
+    @property
+    def name(self) -> str: ...
+
+    def page(self, cursor: Item | None, selection: Selection, bounds: Bounds) -> Work[PageResult]:
+        """Process the next page. Raises StoreError when it cannot be read."""
+        ...
+
+
 def process_page(scan: Scan, selection: Selection, bounds: Bounds) -> Work[PageResult]:
-    """Scan a page and bring what is on it in line. Raises StoreError when it cannot be scanned."""
+    """Scan a page and process its items. Raises StoreError when it cannot be scanned."""
     page = yield replace(scan, consistent=True)
     result = yield from process_items(scan.table, page.items, selection, bounds)
     return replace(result, cursor=page.cursor)
 
 
 def process_items(table: str, images: Sequence[Item], selection: Selection, bounds: Bounds) -> Work[PageResult]:
-    """Bring items of a table, read just now, in line."""
+    """Apply the rules to items of a table that were just read."""
     found = ToCompare()
     count = 0
     of_table = selection.rules.tables[table]
@@ -80,15 +94,13 @@ def process_items(table: str, images: Sequence[Item], selection: Selection, boun
     report.add((yield from reconcile_parts([PartLook(part) for part, counts in found.parts.items() if counts], bounds)))
     others = yield from reconcile_parts([PartLook(part) for part, counts in found.parts.items() if not counts], bounds)
     for rule in {part.rule.name for part in found.parts}:
-        del others.outcomes[rule, Outcome.RIGHT]  # each counts on the page of what it is made from
+        del others.outcomes[rule, Outcome.RIGHT]  # each counts on the page of its source
     report.add(others)
     return PageResult(report, len(images), count, levels=_levels(images, selection))
 
 
 def process_keys(keys: Sequence[ItemKey], selection: Selection, bounds: Bounds) -> Work[PageResult]:
-    """Bring the items of these keys, all of one table, in line: those that are still there. Raises StoreError when one
-    cannot be read.
-    """
+    """Read and process the items of these keys, of one table, that exist. Raises StoreError if one is unreadable."""
     images = yield from read_all(keys)
     found = []
     for image in images.values():
@@ -103,9 +115,7 @@ def process_keys(keys: Sequence[ItemKey], selection: Selection, bounds: Bounds) 
 
 
 def process_all_of(key: ItemKey, image: Item, selection: Selection, bounds: Bounds) -> Work[Report]:
-    """Bring everything in line that one item has to do with, as if it had just been put: its own copies, all copies of
-    it wherever they are, its parts.
-    """
+    """Process all that one item concerns, as if it had just been put: its copies, all copies of it, its parts."""
     names = selection.names
     plan = tasks_of([Change(key, None, image)], selection.rules)
     pulls = [replace(one, image=None, rules=tuple(r for r in one.rules if r.name in names)) for one in plan.pulls]
@@ -118,7 +128,7 @@ def process_all_of(key: ItemKey, image: Item, selection: Selection, bounds: Boun
 
 @dataclass(frozen=True)
 class OneItem:
-    """One item with all that it has to do with, however many targets it has."""
+    """A supply of one item, with all its targets."""
 
     key: ItemKey
     name = "item"
@@ -140,22 +150,6 @@ def _levels(images: Iterable[Item], selection: Selection) -> int:
     return max((rule.levels(image) for rule in some for image in images), default=0)
 
 
-TRIES_MAX: Final = 6  # after retries of each call
-WAIT_MAX_SECONDS: Final = 20.0
-SET_ASIDE_MAX_ITEMS: Final = 100  # of a whole run
-
-
-class Supply(Protocol):
-    """Where items come from, page by page: a segment of a table, a file of an export. `name` is its own among all."""
-
-    @property
-    def name(self) -> str: ...
-
-    def page(self, cursor: Item | None, selection: Selection, bounds: Bounds) -> Work[PageResult]:
-        """The next page, brought in line. Raises StoreError when it cannot be had."""
-        ...
-
-
 class UnfinishedError(StoreError):
     """Some items of a page failed."""
 
@@ -165,23 +159,23 @@ class UnfinishedError(StoreError):
         self.result = result
 
 
+@dataclass(eq=False)
 class Pages:
-    """Brings pages in line, for several threads. `halted` says whether to stop: at once, with the page unfinished."""
+    """Processes pages, for several threads. `halted` says whether to stop at once, with the page unfinished."""
 
-    def __init__(self, bounds: Bounds, halted: Callable[[], bool], sleep: Callable[[float], None]) -> None:
-        self._bounds = bounds
-        self._halted = halted
-        self._sleep = sleep
-        self._set_aside = 0
-        self._lock = Lock()
+    _bounds: Bounds
+    _halted: Callable[[], bool]
+    _sleep: Callable[[float], None]
+    _set_aside: int = field(default=0, init=False)
+    _lock: Lock = field(default_factory=Lock, init=False)
 
     def process(
         self, supply: Supply, cursor: Item | None, selection: Selection, world: World, page: Totals, *, recording: bool
     ) -> PageResult:
-        """The page at a cursor, whose totals go to `page`. `recording`: what is parked is stuck, and said to be.
+        """Process the page at a cursor, and count it in `page`. `recording`: parked items get a failure record.
 
         Raises:
-            StoreError: when it could not be finished; `page` then counts what was written all the same.
+            StoreError: when the page could not be finished; `page` then counts its writes only.
         """
         limits = replace(self._bounds.limits, parked_max_looks=0 if recording else 1)
         bounds = replace(self._bounds, limits=limits, out_of_time=lambda: self._bounds.out_of_time() or self._halted())
@@ -211,7 +205,7 @@ class Pages:
         return result
 
     def _sets_aside(self, result: PageResult, world: World) -> bool:
-        """Keep a failure record of each item that failed, unless they are too many."""
+        """Keep a failure record of each item that failed. Returns False, with none kept, if they are too many."""
         failed = result.report.failed
         with self._lock:
             if self._halted() or self._set_aside + len(failed) > SET_ASIDE_MAX_ITEMS:

@@ -1,7 +1,7 @@
-"""What a backfill came to so far, in numbers that go through JSON.
+"""The progress of a backfill, which goes through JSON: its totals, its position, and whether one is unfinished.
 
-Law: a target counts once, however often it is looked at: as copied for each write, else as the last look found it.
-Units and items are what was spent, and count each time.
+Invariant: a target counts once, however often it is looked at: as copied for each write, otherwise as the last look
+found it. Units and items are what was spent, and count each time.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from sync_rules.model.items import Outcome
 from sync_rules.rules.order import Step
 from sync_rules.rules.ruleset import Rules
 
+HEAD: Final = "backfill"
+UNREADABLE: Final = "the state says how far a backfill is in words that cannot be read: begin anew with --restart"
 Count = tuple[str, Outcome]
 
 
 @dataclass
 class Totals:
-    """Items gone over, those a rule was asked about, outcomes by rule, read and write units spent. `levels`: how many
-    the longest path had that was seen.
+    """Items processed, those of them that concern a rule, outcomes by rule, read and write units spent. `levels`: the
+    length of the longest path seen.
     """
 
     items: int = 0
@@ -34,12 +36,12 @@ class Totals:
     levels: int = 0
 
     def add(self, other: Totals) -> None:
-        """Take in what other targets, or other rules, came to."""
+        """Add the totals of other targets, or of other rules."""
         self.outcomes.update(other.outcomes)
         self._spend(other)
 
     def look_again(self, later: Totals) -> None:
-        """Take in what another look at the same targets, by the same rules, came to."""
+        """Add the totals of another look at the same targets, by the same rules."""
         copied = {rule: count for (rule, outcome), count in self.outcomes.items() if outcome is Outcome.COPIED}
         self.outcomes = Counter(later.outcomes)
         for rule, count in copied.items():
@@ -55,7 +57,7 @@ class Totals:
         self.levels = max(self.levels, other.levels)
 
     def count(self, *outcomes: Outcome, rules: frozenset[str] | None = None) -> int:
-        """How often these outcomes occurred, over all rules or over some."""
+        """The count of these outcomes, over all rules or some."""
         return sum(
             count
             for (rule, outcome), count in self.outcomes.items()
@@ -89,8 +91,8 @@ class Totals:
 
 @dataclass(frozen=True)
 class Position:
-    """The step down the cascade, and the round in it. `recording`: what is parked now is stuck, so failure records say
-    so. In a round that others follow, it may only have come too early.
+    """A step of the cascade, and its round. `recording`: what is parked now is stuck, and gets a failure record; before
+    the last round it may only have come too early.
     """
 
     step: int
@@ -99,14 +101,12 @@ class Position:
 
 
 def start_of(step: int, steps: Sequence[Step]) -> Position:
-    """The first round of a step; behind the last one nothing is left to do."""
+    """The first round of a step; after the last step nothing is left to do."""
     return Position(step, recording=step < len(steps) and steps[step].max_rounds == 1)
 
 
 def next_position(position: Position, steps: Sequence[Step], rules: Rules, ended: Totals, *, resumed: bool) -> Position:
-    """Where to go after a round that came to this much. `resumed`: what was written just before it was broken off is
-    counted nowhere.
-    """
+    """The position after a round with these totals. `resumed`: writes just before an interruption are not counted."""
     if not position.recording:
         if (ended.wrote or resumed) and position.round + 1 < _max_rounds(steps[position.step], rules, ended):
             return Position(position.step, position.round + 1)
@@ -116,8 +116,8 @@ def next_position(position: Position, steps: Sequence[Step], rules: Rules, ended
 
 
 def _max_rounds(step: Step, rules: Rules, ended: Totals) -> int:
-    """Each round makes another level of a hierarchy right. Once there have been more rounds than it has levels, what is
-    still being written is what the application changes meanwhile, and the records of that see to it.
+    """The rounds that a step may need. Each makes another level of a hierarchy right; after as many rounds as it has
+    levels only changes of the application are left, and their stream records handle those.
     """
     some = [rules.rules[name] for name in step.names]
     if not any(rule.hierarchical for rule in some):
@@ -125,17 +125,8 @@ def _max_rounds(step: Step, rules: Rules, ended: Totals) -> int:
     return min(step.max_rounds, (ended.levels + 1) * sum(len(rule.nodes()) for rule in some) + 1)
 
 
-HEAD: Final = "backfill"
-UNREADABLE: Final = "the state says how far a backfill is in words that cannot be read: begin anew with --restart"
-
-
 def unfinished(state: State) -> dict[str, Any] | None:
-    """The backfill that was begun and not finished, if there is one.
-
-    Raises:
-        UserError: when what is there cannot be read.
-        StoreError: when the state does not answer.
-    """
+    """The head of the unfinished backfill, or None. Raises UserError when it cannot be read, StoreError."""
     head = state.load(HEAD)
     if head is None or head.get("done") is True:
         return None
@@ -152,6 +143,6 @@ def unfinished(state: State) -> dict[str, Any] | None:
 
 
 def abandon(state: State) -> None:
-    """Forget the backfill that was begun and not finished. Raises StoreError."""
+    """Forget the unfinished backfill. Raises StoreError."""
     if (head := state.load(HEAD)) is not None:
         state.save(HEAD, {**head, "done": True})

@@ -1,8 +1,8 @@
-"""A backfill from beginning to end: steps down the cascade, tables in segments, checkpoints, going on where it stopped.
+"""A backfill from beginning to end: steps down the cascade, tables in segments, checkpoints, resuming.
 
-Law: a checkpoint says what is done, and is saved after it is: whoever dies loses the pages in hand, which are found
-right when they come again. Copies made from copies come in a later step, so a checkpoint is of one run, step and round.
-Beginning, bringing one supply and ending a round know of each other by the state alone, so each may be another process.
+Invariant: a checkpoint is saved after the work that it counts. A worker that dies loses the pages in hand, which are
+found right when they come again. Copies made from copies come in a later step, so a checkpoint is of one run, step and
+round. Beginning, processing one supply and ending a round share the state alone, so each may be another process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Failures, NobodyLooksAgain, Store, World
 from sync_rules.rules.order import cascade
 
-UNSAID: Final = "NotFinished"  # of a supply whose worker is gone
+UNSAID: Final = "NotFinished"  # the reason of a supply whose worker is gone
 SAVED_EVERY_SECONDS: Final = 1.0  # where pages need no write; where they do, each is
 SAVE_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed
 
@@ -40,13 +40,13 @@ class Left:
 
 
 class BackfillRun:
-    """One backfill. `scope` says what it is about, as JSON: a checkpoint of another scope is not gone on with, so the
-    caller looks at `unfinished` first. `supplies` gives, for the rules of one step, what is to be gone over.
+    """One backfill. `scope` says what it is about, as JSON: a run resumes only a checkpoint of its scope, so the caller
+    checks `unfinished` first. `supplies` gives the supplies for the rules of one step.
 
-    `before_write` is told the units of each write before it is made, and may wait, and so may `budget`; `on_page` is
-    called with the totals so far at the start of each round and after each page; `stopping` is asked before each page
-    and each few writes. Meanwhile `position` in `steps` says where it is, and `before` holds the totals at its start.
-    `name` is the run's own.
+    `before_write` is called with the units of each write before it is made, and may wait, as may `budget`; `on_page` is
+    called with the totals so far at the start of each round and after each page; `stopping` is called before each page
+    and every few writes. `position` in `steps` is where the run is, and `before` holds the totals at its start. `name`
+    identifies the run.
     """
 
     def __init__(
@@ -96,9 +96,8 @@ class BackfillRun:
         self._lock = Lock()
 
     def run(self) -> bool:
-        """Bring everything in line, or go on where the state says that it stopped. Says whether all of it is done; if
-        not, it was told to stop, or `left` says which supplies were left and why. Raises StoreError when the state
-        cannot be saved.
+        """Process everything, from where the state says. Says whether all is done; if not, it was stopped, or `left`
+        names what was left. Raises StoreError when the state cannot be saved.
         """
         self.begin()
         while not self.ended:
@@ -108,17 +107,17 @@ class BackfillRun:
 
     @property
     def ended(self) -> bool:
-        """Whether it is behind the last step."""
+        """Whether the last step is done."""
         return self.position.step == len(self.steps)
 
     def supplies(self) -> Sequence[Supply]:
-        """What is gone over in this round."""
+        """The supplies of this round."""
         if self._of_round is None:
             self._of_round = () if self.ended else self._supplies(self.steps[self.position.step].names)
         return self._of_round
 
     def attach(self, head: Mapping[str, Any]) -> None:
-        """Stand where another process has brought it. Raises UserError when that cannot be."""
+        """Take the position of another process. Raises UserError for one that these rules do not have."""
         self._run, self._resumed = head["run"], bool(head.get("resumed"))
         self.position, self._of_round = Position(**head["place"]), None
         if self.position.step > len(self.steps):
@@ -127,13 +126,13 @@ class BackfillRun:
         self.before = self._sum()
 
     def process(self, supply: Supply) -> bool:
-        """One supply of this round, from where it is to its end. False when it was not finished: told to stop, or
-        `left` says why. Raises StoreError when the state cannot be saved.
+        """Process one supply of this round to its end. False when it was stopped, or `left` says why. Raises StoreError
+        when the state cannot be saved.
         """
         return self._run_one(supply, self._load(supply))
 
     def survey(self) -> bool:
-        """How far each supply of this round is: says whether all are done. If not, `left` says which are not."""
+        """Read how far each supply of this round is. Says whether all are done; `left` names those that are not."""
         found = [(supply, self._load(supply)) for supply in self.supplies()]
         self.left = [Left(supply.name, one.get("reason") or UNSAID) for supply, one in found if not one["done"]]
         with self._lock:
@@ -144,13 +143,13 @@ class BackfillRun:
         return not self.left
 
     def end_round(self) -> bool:
-        """Move on, once all supplies of this round are done; says whether they are. Raises StoreError."""
+        """Move on if all supplies of this round are done. Says whether they are. Raises StoreError."""
         if not self.survey():
             return False
         supplies = self.supplies()
         self._move_on(self._round.copy())
         self._save_head()
-        for supply in supplies:  # of another position now: nobody goes on with them
+        for supply in supplies:  # of another position now: nobody resumes them
             self._state.remove(f"{HEAD}/{supply.name}")
         if self.ended:
             self._save_head()  # a file keeps what was removed until something is saved
@@ -158,13 +157,13 @@ class BackfillRun:
 
     @property
     def totals(self) -> Totals:
-        """What it came to so far."""
+        """The totals so far."""
         with self._lock:
             return self._sum()
 
-    # ------------------------------------------------------------ where it is
+    # ------------------------------------------------------------ the position
     def begin(self) -> None:
-        """Note in the state that it is begun, or stand where it stopped. Raises StoreError and UserError."""
+        """Note the beginning in the state, or resume. Raises StoreError and UserError."""
         head = unfinished(self._state)
         if head is not None and head["scope"] == self._scope:
             self.attach(head)
@@ -182,7 +181,7 @@ class BackfillRun:
         self._state.save(HEAD, {**what, **body})
 
     def _move_on(self, ended: Totals) -> None:
-        """A round came to its end."""
+        """Move to the position after a round."""
         self._rounds.look_again(ended)
         position = next_position(self.position, self.steps, self._selection.rules, ended, resumed=self._resumed)
         if position.step > self.position.step:
@@ -192,7 +191,7 @@ class BackfillRun:
 
     # ------------------------------------------------------------ supplies
     def _go_over(self) -> bool:
-        """All supplies, several at a time. Says whether all were finished."""
+        """Process all supplies, several at a time. Says whether all were finished."""
 
         def run_one(begun: tuple[Supply, dict[str, Any]]) -> bool:
             try:
@@ -210,7 +209,7 @@ class BackfillRun:
             return all(list(pool.map(run_one, begun)))
 
     def _run_one(self, supply: Supply, begun: dict[str, Any]) -> bool:
-        """One supply to its end, from where it was begun. Says whether it was finished."""
+        """Process one supply from its checkpoint to its end. Says whether it was finished."""
         selection = replace(self._selection, names=self.steps[self.position.step].names)
         cursor: Item | None = begun["cursor"]
         totals = Totals.of(begun["totals"])
@@ -243,7 +242,7 @@ class BackfillRun:
         return self._broken or self._stopping()
 
     def _take(self, page: Totals, store: MeteredStore, totals: Totals) -> None:
-        """A page was brought, or as much of it as could be."""
+        """Count a page that was processed, in full or in part."""
         page.reads, page.writes = sum(store.reads.values()), float(store.writes.total())
         store.reads.clear()
         store.writes.clear()
@@ -264,7 +263,7 @@ class BackfillRun:
 
     # ------------------------------------------------------------ checkpoints
     def _load(self, supply: Supply) -> dict[str, Any]:
-        """How far a supply is, in this run, step and round."""
+        """The checkpoint of a supply in this run, step and round."""
         found, fresh = self._state.load(f"{HEAD}/{supply.name}"), self._body(None, Totals(), done=False)
         return found if found is not None and found.get("here") == fresh["here"] else fresh
 

@@ -1,7 +1,7 @@
-"""What a backfill is about, as JSON, and in what two of them differ: a checkpoint is gone on with only by its own.
+"""The scope of a backfill, as JSON: the rules to apply, and whether an unfinished backfill is of the same scope.
 
-Law: whatever decides what a cursor means is in it: which rules, as they are now; which tables, by identity and not by
-name alone; which of their items; in how many segments.
+Invariant: a scope holds whatever decides the meaning of a cursor: the fingerprints of the rules, the identity of the
+tables and not their names alone, the choice of items, the number of segments.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ OF: Final = {
 }
 
 
+NOTHING_THERE: Final = "There is nothing in the tables that it keeps, so nothing to bring in line."
+NOTHING_NEW: Final = "no rule that keeps something in a table is new or changed"
+
+
 @dataclass(frozen=True)
 class Scope:
-    """`rules` are the fingerprints of the rules by name, `tables` the ARN and the id of each table. `export` is the
-    place of an export and its ARN.
-    """
+    """`rules` are fingerprints by name, `tables` the ARN and the id of each table, `export` a place and an ARN."""
 
     rules: Mapping[str, str]
     tables: Mapping[str, str]
@@ -48,18 +50,17 @@ class Scope:
 
 
 def about(body: Body) -> str:
-    """What a backfill is about, in words."""
+    """A scope in words."""
     said = [f"of {_listed(body['rules'])}"]
     said += [f"{OF[name]} {_shown(body[name])}" for name in ("table", "where", "export") if body[name] is not None]
     return ", ".join(said)
 
 
 def require_beginning(state: State, scope: Body, where: str, *, resume: bool, restart: bool) -> None:
-    """See to it that what is unfinished in a state is gone on with only when that is asked for, and only by itself.
-    `where` is the state, for people.
+    """Require --resume for an unfinished backfill, and the same scope. `where` names the state, for people.
 
     Raises:
-        UserError: when it is not, or there is nothing to go on with.
+        UserError: when that is not so, or there is nothing to resume.
         StoreError: when the state does not answer.
     """
     if restart:
@@ -77,7 +78,7 @@ def require_beginning(state: State, scope: Body, where: str, *, resume: bool, re
 
 
 def require_same(found: Body, asked: Body) -> None:
-    """Raises UserError with everything in which what is asked for differs from what was found unfinished."""
+    """Raises UserError with each difference between the scope of the unfinished backfill and the one asked for."""
     lines = "".join(f"\n  {line}" for line in _differences(found, asked))
     if lines:
         raise UserError(
@@ -113,18 +114,14 @@ def _listed(names: Mapping[str, Any]) -> str:
     return ", ".join(sorted(names)) or "none"
 
 
-NOTHING_THERE: Final = "There is nothing in the tables that it keeps, so nothing to bring in line."
-NOTHING_NEW: Final = "no rule that keeps something in a table is new or changed"
-
-
 def rules_to_apply(
     rules: Rules, names: list[str], before: Mapping[str, str] | None
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """The rules to bring in line, each with its parts, and all that were asked for, by their names in the rules file:
-    those that act on changes only have nothing to be brought in line.
+    """The rules to apply, each with its parts, and the names in the rules file of all that were asked for: a rule that
+    acts on changes only has nothing to apply.
 
     Raises:
-        UserError: when a name is no rule's, or there are none but of that sort.
+        UserError: when a name is no rule's, or all rules act on changes only.
     """
     effects = {rule.title: rule for rule in rules.rules.values() if not rule.swept}
     for name in names:
@@ -141,12 +138,12 @@ def rules_to_apply(
 
 
 def titles_of(rules: Rules, names: Iterable[str]) -> frozenset[str]:
-    """By their names in the rules file."""
+    """The names of rules in the rules file."""
     return frozenset(rules.rules[name].title for name in names)
 
 
 def note_applied(documents: State, rules: Rules, titles: Iterable[str]) -> None:
-    """These rules were brought in line, as they are now; what is known of others stays."""
+    """Note that these rules were applied as they are now; what is known of others stays."""
     prints = fingerprints.of_each(rules)
     done = {title: prints[title] for title in titles}
     if done:

@@ -1,7 +1,4 @@
-"""The segments of table scans, as supplies of a backfill.
-
-Law: the name of a segment says all that it is, so that whoever is told the name can bring it.
-"""
+"""The segments of table scans, as supplies of a backfill. The name of a segment says all that it is."""
 
 from __future__ import annotations
 
@@ -40,8 +37,8 @@ Supplies = Callable[[frozenset[str]], Sequence[Supply]]  # for the rules of thes
 
 
 def segments(rules: Rules, total: int, tables: Collection[str] = (), numbers: Iterable[int] | None = None) -> Supplies:
-    """Each table that holds what some rules keep, or of these tables those in `tables`, in segments; of the segments
-    all, or a sample of these `numbers`.
+    """The segments of each table in which some rules keep something: of those in `tables` only, if any are named; all
+    segments, or the sample of these `numbers`.
     """
     some = range(total) if numbers is None else tuple(numbers)
 

@@ -1,1 +1,1 @@
-"""The event source mapping's part, in a process of one's own: shards, batches, retries, a queue, checkpoints."""
+"""Consume streams in a process of one's own, as an event source mapping does: shards, batches, retries, checkpoints."""

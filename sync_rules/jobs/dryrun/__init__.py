@@ -1,1 +1,1 @@
-"""What `sync-rules plan` is made of: a store that writes nothing, figures, prices."""
+"""Plan a backfill: run it against a store that writes nothing, and count and price what it would write."""

@@ -1,1 +1,1 @@
-"""What failed, wherever it was kept, and putting it through again."""
+"""Retry what failed: failure records, messages, and batches that were given up."""
