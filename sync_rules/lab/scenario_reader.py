@@ -25,7 +25,7 @@ from sync_rules.lab.scenario import (
 from sync_rules.lab.scenario_form import TAGS, keys_at
 from sync_rules.language.load import read_text
 from sync_rules.language.problems import Location, Problems
-from sync_rules.language.yaml_source import Document, KeyPath, kind_of, read
+from sync_rules.language.yaml_source import Document, KeyPath, read, type_name
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
@@ -131,7 +131,7 @@ class ScenarioReader:
         elif detail["type"] == "extra_forbidden":
             self.say(self._document.key(*road), unknown("key", str(road[-1]), keys_at(road)))
         else:
-            message = f"expected {EXPECTED.get(detail['type'], 'something else')}, found {kind_of(detail['input'])}"
+            message = f"expected {EXPECTED.get(detail['type'], 'something else')}, found {type_name(detail['input'])}"
             self.say(self.spot(*road), message)
 
     # ------------------------------------------------------------ values
@@ -159,7 +159,7 @@ class ScenarioReader:
         others = [name for name in given if name not in names]
         expected = ", ".join(f"{attribute.name} ({TYPES[attribute.type]})" for attribute in table.key)
         if key is None and len(self.wrong) == noted:
-            found = ", ".join(f"{n} ({kind_of(given[n])})" for n in names if n in given) or "none of it"
+            found = ", ".join(f"{n} ({type_name(given[n])})" for n in names if n in given) or "none of it"
             self.say(self.spot(*road), f"expected the key of table {table.name!r}: {expected}; found {found}")
         elif alone and others:
             message = f"expected the key of table {table.name!r} alone: {expected}; found {', '.join(others)} too"

@@ -16,7 +16,7 @@ from sync_rules.language.kinds.options import Model
 from sync_rules.language.kinds.registry import kind_of_form
 from sync_rules.language.links import default_template
 from sync_rules.language.problems import Problem, Problems, errors
-from sync_rules.language.schema import EntityForm, IndexForm, TableForm
+from sync_rules.language.schema import EntityForm, IndexForm
 from sync_rules.language.sentences import read_sentence
 from sync_rules.language.validate import ValidFile, validate
 from sync_rules.language.variables import Variables
@@ -119,28 +119,21 @@ def _compile_rule(known: Known, name: str, entry: str | Model) -> tuple[Rule, ..
 def _tables(document: Document, problems: Problems, valid: ValidFile, variables: Variables) -> dict[str, Table]:
     tables: dict[str, Table] = {}
     for name, form in valid.form.tables.items():
-        physical = _physical_name(name, form, document, problems, variables)
+        location = document.value("tables", name, "name")
+        filled = variables.filled(form.name or name, location)
+        if filled is not None and (wrong := misnamed(filled)):
+            problems.add("SR006", location, wrong)
+        physical = name if filled is None else filled
         first = next((other for other in tables.values() if other.physical_name == physical), None)
         if first is not None:
             message = f"tables {first.name} and {name} both name the DynamoDB table {physical!r}"
-            problems.add("SR007", document.value("tables", name, "name"), message)
+            problems.add("SR007", location, message)
         partition, *sort = _attributes(form.key)
         indexes = tuple(_index(index, entry) for index, entry in form.indexes.items())
         most = form.max_write_units_per_second
         tables[name] = Table(name, physical, partition, sort[0] if sort else None, indexes, most)
         _one_type_each(document, problems, tables[name])
     return tables
-
-
-def _physical_name(name: str, form: TableForm, document: Document, problems: Problems, variables: Variables) -> str:
-    """A table's name in DynamoDB."""
-    location = document.value("tables", name, "name")
-    physical = variables.filled(form.name or name, location)
-    if physical is None:
-        return name
-    if wrong := misnamed(physical):
-        problems.add("SR006", location, wrong)
-    return physical
 
 
 def _attributes(form: Mapping[str, KeyType]) -> tuple[KeyAttribute, ...]:

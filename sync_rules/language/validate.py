@@ -20,7 +20,7 @@ from sync_rules.language.kinds.options import NO_FORM
 from sync_rules.language.kinds.registry import KINDS, kind_of_rule
 from sync_rules.language.problems import Problems
 from sync_rules.language.schema import EntityForm, FileForm, IndexForm, TableForm, file_form
-from sync_rules.language.yaml_source import Document, KeyPath, kind_of
+from sync_rules.language.yaml_source import Document, KeyPath, type_name
 from sync_rules.model.suggest import unknown
 
 SECTIONS: Final = ("tables", "entities", "rules")
@@ -55,7 +55,7 @@ class ValidFile:
 def validate(document: Document, problems: Problems) -> ValidFile | None:
     """The file as models; None when it is not even a map."""
     if not isinstance(document.data, dict):
-        message = f"expected a map with tables, entities and rules; found {kind_of(document.data)}"
+        message = f"expected a map with tables, entities and rules; found {type_name(document.data)}"
         problems.add("SR104", document.value(), message)
         return None
     validator = _Validator(document, problems)
@@ -131,9 +131,9 @@ class _Validator:
             add("SR105", at_key, _bad_name(kind, name, path))
         elif kind in EXPECTED:
             cure = self._meant(EXPECTED[kind], value, path)
-            add("SR104", at_value, f"expected {EXPECTED[kind]}, found {kind_of(value)}", cure)
+            add("SR104", at_value, f"expected {EXPECTED[kind]}, found {type_name(value)}", cure)
         elif kind == NO_FORM:
-            add("SR104", at_value, f"expected {detail['msg']}; found {kind_of(value)}")
+            add("SR104", at_value, f"expected {detail['msg']}; found {type_name(value)}")
         else:
             add("SR106", at_value, self._out_of_range(detail, path))
 

@@ -19,7 +19,7 @@ from sync_rules.language.problems import Location, Problems
 VALUES_MAX = 100_000  # an alias of an alias of an alias can stand for any number of values
 DEPTH_MAX = 40
 KeyPath = tuple[str | int, ...]
-KINDS = {dict: "a map", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
+TYPE_NAMES = {dict: "a map", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
 CURES = {  # for what YAML says of the mistakes that templates and tabs lead to
     "flow mapping": 'text with braces needs quotes inside {...}, such as "USER#{user_id}"',
     "'\\t'": "indent with spaces",
@@ -27,9 +27,9 @@ CURES = {  # for what YAML says of the mistakes that templates and tabs lead to
 CONSTANTS = {"true": True, "false": False}
 
 
-def kind_of(value: Any) -> str:
+def type_name(value: Any) -> str:
     """The type of a value, in words."""
-    return "nothing" if value is None else KINDS.get(type(value), type(value).__name__)
+    return "nothing" if value is None else TYPE_NAMES.get(type(value), type(value).__name__)
 
 
 @dataclass
@@ -107,20 +107,16 @@ def read(text: str, problems: Problems, tags: Tags = Tags()) -> Document | None:
         mark = error.problem_mark
         location = Location(mark.line + 1, mark.column + 1) if mark else Location()
         said = ", ".join(part for part in (error.context, error.problem) if part)
-        problems.add(
-            "SR001", location, f"not YAML: {said}", next((c for word, c in CURES.items() if word in said), None)
-        )
+        cure = next((cure for word, cure in CURES.items() if word in said), None)
+        problems.add("SR001", location, f"not YAML: {said}", cure)
         return None
     except (YAMLError, RecursionError, ValueError) as error:
         problems.add("SR001", Location(), f"not YAML: {str(error).splitlines()[0]}")
         return None
-    document = Document()
+    reader = _Reader(Document(), problems, tags)
     if node is not None:
-        reader = _Reader(document, problems, tags)
-        document.data = reader.convert(node, ())
-        if reader.too_much:
-            return None
-    return document
+        reader.document.data = reader.convert(node, ())
+    return None if reader.left < 0 else reader.document
 
 
 class _Reader:
@@ -130,21 +126,19 @@ class _Reader:
         self.document = document
         self.problems = problems
         self.tags = tags
-        self.left = VALUES_MAX
-        self.too_much = False
+        self.left = VALUES_MAX  # values that may still be read; negative once there are too many
 
     def convert(self, node: Node, path: KeyPath) -> Any:
         location = Location(node.start_mark.line + 1, node.start_mark.column + 1, path)
         self.document.locations[path] = location
-        self.left -= 1
-        if self.left < 0 or len(path) > DEPTH_MAX:
-            if not self.too_much:
+        if self.left <= 0 or len(path) > DEPTH_MAX:
+            if self.left >= 0:
                 limits = f"at most {VALUES_MAX} values, {DEPTH_MAX} deep"
                 message = f"expected {limits}; found more, as when an alias holds itself"
                 self.problems.add("SR003", Location(location.line, location.column), message)
-            self.too_much = True
-            self.left = 0  # nothing more is read
+            self.left = -1  # nothing more is read
             return None
+        self.left -= 1
         tag = (node.tag or "").rpartition(":")[2]
         if isinstance(node, MappingNode):
             if tag.startswith("!"):
@@ -178,10 +172,9 @@ class _Reader:
             name = str(key.value)
             inner = (*path, name)
             if name in values:
-                first = self.document.starts[inner]
-                self.problems.add(
-                    "SR002", here.at(name), f"{name!r} is here a second time; the first is in line {first.line}"
-                )
+                first = self.document.starts[inner].line
+                message = f"{name!r} is here a second time; the first is in line {first}"
+                self.problems.add("SR002", here.at(name), message)
                 continue
             self.document.starts[inner] = here.at(name)
             values[name] = self.convert(child, inner)
