@@ -1,0 +1,220 @@
+"""A new kind of rule is two files and a line in the registry: all that goes through rules works with it.
+
+The kind lives in `tests/toy_kind`. Nothing in the product names it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import pytest
+
+from sync_rules.adapters.state import MemoryState
+from sync_rules.audit.compare import Drift
+from sync_rules.audit.explain import consequences, standings
+from sync_rules.audit.prune import Past, prune_page, remove
+from sync_rules.audit.verifier import Verifier
+from sync_rules.audit.where_used import where_used
+from sync_rules.cli import main
+from sync_rules.deploy.deployment import deployment_of
+from sync_rules.deploy.permissions import BACKFILL, STREAM, needs
+from sync_rules.jobs.backfill.page import Selection
+from sync_rules.jobs.backfill.run import BackfillRun
+from sync_rules.jobs.backfill.segments import segments
+from sync_rules.jobs.dryrun.planner import Planner
+from sync_rules.language.kinds import registry
+from sync_rules.language.load import load_rules, parse_rules
+from sync_rules.model.items import Change
+from sync_rules.rules import compiled_file
+from sync_rules.rules.ruleset import Rules
+from tests.builders import n, s
+from tests.every_kind import order, user
+from tests.tapes import Tape, recorded
+from tests.test_house import ROOT
+from tests.toy_kind.language import KIND
+from tests.toy_kind.rule import LatestRule
+from tests.worlds import Parked, Scene
+
+SCHEMA = """
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  user:  {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
+  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
+"""
+NOW = SCHEMA + "rules: {names: copy user.name into order.name}\n"
+TEXT = SCHEMA + "rules:\n  last: {latest: order.total, into: user.last, by: order_id}\n"
+SCENARIO = """
+rules: rules.yaml
+data:
+  shop: [{PK: USER#1, SK: PROFILE}, {PK: USER#1, SK: ORDER#a, total: 1}, {PK: USER#1, SK: ORDER#b, total: 2}]
+expect: {shop: {PK: USER#1, SK: PROFILE, last: 2}}
+steps:
+  - say: the newest order is taken back
+    delete: {shop: {PK: USER#1, SK: ORDER#b}}
+    expect: {shop: {PK: USER#1, SK: PROFILE, last: 1}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch, tmp_path):
+    """The one line, and a rules file in the folder where the user is."""
+    monkeypatch.setitem(registry.KINDS, KIND.name, KIND)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rules.yaml").write_text(TEXT)
+    return tmp_path
+
+
+@pytest.fixture
+def rules() -> Rules:
+    return parse_rules(TEXT)
+
+
+@pytest.fixture
+def scene(rules) -> Scene:
+    """A user with two orders that nobody has looked at."""
+    scene = Scene(rules)
+    scene.there("shop", user("1"), order("1", "a", 10), order("1", "b", 20))
+    return scene
+
+
+@pytest.fixture
+def shown(capsys):
+    """Runs a command that must succeed, and gives what it printed."""
+
+    def run(*words: str) -> str:
+        assert main.main([*words]) == 0
+        return capsys.readouterr().out
+
+    return run
+
+
+def last(scene: Scene):
+    return scene.item(scene.at("shop", "USER#1", "PROFILE")).get("last")
+
+
+def names_of(rules: Rules) -> frozenset[str]:
+    return frozenset(rules.rules)
+
+
+def test_toy_kind_is_checked_and_reported_like_any_other(registered, shown, capsys):
+    """`check` accepts a rule of it, finds what is wrong with another, and names the kind among those there are."""
+    assert shown("check", "rules.yaml")
+    (registered / "rules.yaml").write_text(TEXT.replace("order.total", "odrer.total"))
+    assert main.main(["check", "rules.yaml"]) == 1
+    assert "odrer" in "".join(capsys.readouterr())
+    (registered / "rules.yaml").write_text(TEXT.replace("latest:", "newest:"))
+    assert main.main(["check", "rules.yaml"]) == 1
+    assert "latest" in "".join(capsys.readouterr())
+
+
+def test_toy_kind_is_in_the_schema(shown):
+    """Editors know its options and their descriptions."""
+    text = shown("schema")
+    assert "a field of the newest child, on the parent" in text
+    assert '"latest"' in text
+    assert json.loads(text)
+
+
+def test_toy_kind_is_handled(scene):
+    """Records of children write their parent, whichever comes first; so does one of the parent whose value was lost."""
+    scene.put("shop", order("1", "c", 30))
+    scene.rest()
+    assert last(scene) == n(30)
+    scene.put("shop", user("1", last=s("?")))
+    scene.rest()
+    assert last(scene) == n(30)
+
+
+def test_toy_kind_is_compiled_for_functions(registered, rules):
+    """The file that functions read has its declared fields, and makes the same rule."""
+    assert rules.rules["last"].watches(rules.entities["order"])  # which is worked out once, and not written
+    data = compiled_file.written(rules, {})
+    assert b"LatestRule" in data
+    assert b"read_paths" not in data
+    read = compiled_file.read(data, "rules")
+    assert read.rules["last"].body() == rules.rules["last"].body()
+    assert read.fingerprint == load_rules(registered / "rules.yaml").fingerprint
+
+
+def test_toy_kind_is_planned_and_backfilled(scene):
+    """The plan says the write that the backfill then makes."""
+    names = names_of(scene.rules)
+    plan = Planner(scene.rules, names, scene.tap).run()
+    assert last(scene) is None
+    assert plan.rules["last"].to_write == 1
+    supplies = segments(scene.rules, 1)
+    run = BackfillRun(Selection(scene.rules, names), scene.memory, Parked(), MemoryState(), {}, supplies=supplies)
+    assert run.run()
+    assert last(scene) == n(20)
+
+
+def test_toy_kind_is_verified_and_repaired(scene):
+    """What is missing is found, and written with --repair."""
+    verifier = Verifier(scene.rules, scene.world, names_of(scene.rules), repair=True, grace_seconds=0)
+    assert [(found.difference.drift, found.repaired) for found in verifier.sweep()] == [(Drift.MISSING, True)]
+    assert last(scene) == n(20)
+
+
+def test_toy_kind_is_explained(scene):
+    """What a record triggers, what stands on the parent, and where a child is shown."""
+    child, parent = scene.at("shop", "USER#1", "ORDER#b"), scene.at("shop", "USER#1", "PROFILE")
+    told = [*consequences(Change(child, None, order("1", "b", 20)), scene.rules)]
+    assert [one.rule.name for one in told] == ["last"]
+    assert [one.state for one in scene.drive(standings(parent, scene.item(parent), scene.rules))] == [Drift.MISSING]
+    scene.put("shop", order("1", "b", 25))
+    scene.rest()
+    assert [use.target for use in where_used(child, scene.rules, scene.memory)] == [parent]
+
+
+def test_toy_kind_is_drawn(shown):
+    """`graph` has its arrow, from what the rule reads to what it writes."""
+    assert re.search(r'-->\|"last \(latest\)<br>.*total.* → last"\|', shown("graph", "rules.yaml"))
+
+
+def test_toy_kind_is_pruned(scene):
+    """What a rule of it left behind is found when the rule is gone."""
+    scene.put("shop", order("1", "c", 30))
+    scene.rest()
+    past = Past(scene.rules, parse_rules(NOW))
+    (table,) = past.tables
+    (leftover,) = scene.drive(prune_page(table, past, None)).leftovers
+    assert leftover.paths == (("last",),)
+    assert scene.drive(remove((leftover,))) == ()
+    assert last(scene) is None
+
+
+def test_toy_kind_is_deployed(registered, shown):
+    """The template is written for it, and its permissions are those of what the pipeline does for it."""
+    some = [one for one in needs(deployment_of(registered / "rules.yaml")) if one.rule == "last"]
+    allowed = {(one.function, one.action.partition(":")[2]) for one in some}
+    assert {(STREAM, "Query"), (STREAM, "UpdateItem"), (BACKFILL, "Scan")} <= allowed
+    assert (STREAM, "DeleteItem") not in allowed
+    shutil.copy(ROOT / "template.yaml", registered)
+    assert "is now that of rules.yaml" in shown("infra", "--rules", "rules.yaml")
+    assert main.main(["infra", "--check"]) == 0
+
+
+def test_toy_kind_is_tried_by_a_scenario(registered, shown):
+    """`test` plays its steps under every way of delivery."""
+    (registered / "scenario.yaml").write_text(SCENARIO)
+    assert "1 ok, 0 failed" in shown("test", "scenario.yaml")
+
+
+def test_toy_kind_is_replayed(registered, rules, shown):
+    """A recording ends right under every way of delivery."""
+    tape = Tape(rules)
+    tape.put("shop", user("1"), order("1", "a", 10), order("1", "b", 20))
+    recorded(registered / "tape.jsonl", rules, tape.bodies)
+    assert "every end is right" in shown("replay", "tape.jsonl", "--seeds", "1")
+
+
+def test_toy_kind_said_little(rules):
+    """It answers by the defaults of its families."""
+    (rule,) = rules.rules.values()
+    assert isinstance(rule, LatestRule)
+    assert (rule.owned, rule.rounds_max, rule.archive, rule.calls) == ((), 1, None, "")
+    assert not rule.fills_index_keys
+    assert not rule.snapshot
+    assert rule.swept == (rule.target,)
