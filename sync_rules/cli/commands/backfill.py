@@ -1,8 +1,8 @@
-"""`sync-rules backfill`: bring what is there already in line, by the same guarded look as the stream handler's.
+"""`sync-rules backfill`: apply the rules to items that already exist, with the same guarded writes as the handler.
 
-Exit code 0 when all of it is done; 1 when something was left, failed or parked, or when it was stopped; 2 for the
-user's mistake. Ctrl-C or SIGTERM finishes the writes in hand and saves; a second one stops at once. After either, and
-after a crash, --resume goes on.
+Exit code 0 when everything is done; 1 when a part was left, failed or was parked, or when it was stopped; 2 for a
+mistake in the input. Ctrl-C or SIGTERM finishes the writes in flight and saves the state; a second one stops at once.
+After either, and after a crash, --resume continues.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -26,26 +26,47 @@ from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.files import locked
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import FileState, MemoryState, State, TableState, applied, save_applied
-from sync_rules.cli.account import (
+from sync_rules.cli.account import Account, account_of, left_alone, require_local, require_remote, typed
+from sync_rules.cli.options import (
+    RATE,
     RULES_FILE,
+    SEGMENTS,
     STACK,
+    STATE,
+    WORKERS,
+    WORKERS_MAX,
+    Changed,
     Detach,
+    Endpoint,
+    Failures,
+    JsonLines,
+    Region,
     Remote,
+    RuleNames,
+    RulesFile,
     StackName,
-    account_of,
-    require_local,
-    require_remote,
-    typed,
+    StateFile,
+    StateTable,
+    Where,
 )
-from sync_rules.cli.commands.backfill_in_account import Asked, backfill_in_account, stop_in_account
-from sync_rules.cli.commands.run import stop_signals
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
+from sync_rules.cli.signals import stop_signals
+from sync_rules.jobs.account.backfill import ASKED, STOP, asked_before, asked_of, watched
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
+from sync_rules.jobs.account.protocol import as_here, prints_of, require_units
 from sync_rules.jobs.backfill.export import shelf_of
-from sync_rules.jobs.backfill.job import BackfillRequest, Job, job_of, job_of_item, unseen_changes
-from sync_rules.jobs.backfill.progress import Totals
+from sync_rules.jobs.backfill.job import BackfillRequest, Job, job_of, job_of_item, unseen_changes, wanted
+from sync_rules.jobs.backfill.progress import Totals, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun
-from sync_rules.jobs.backfill.scope import NOTHING_NEW, note_applied, require_beginning, rules_to_apply, titles_of
+from sync_rules.jobs.backfill.scope import (
+    NOTHING_NEW,
+    note_applied,
+    require_beginning,
+    require_same,
+    rules_to_apply,
+    titles_of,
+)
+from sync_rules.jobs.backfill.segments import segments as segments_of
 from sync_rules.jobs.backfill.throttle import Brake, IteratorAge, slowing, until
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
@@ -55,70 +76,71 @@ from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.suggest import unknown
 from sync_rules.pipeline.breaker import DeduplicatedFailures
 from sync_rules.rules.key_json import parse_key
+from sync_rules.rules.order import cascade, swept_tables
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-STATE: Final = Path(".sync-rules-state.json")
-RATE: Final = 500.0  # half of what one partition takes: the other half is the application's
-SEGMENTS: Final = 16
-WORKERS: Final = 4
-WORKERS_MAX: Final = 8
-WRITERS: Final = 8  # with these workers as many calls at once as the client has connections
+VERB: Final = "backfill"
+OPTIONS: Final = {"rules": "--rule", "where": "--where", "rate": "--rate"}  # each of the others is -- and its name
+WRITERS: Final = 8  # with WORKERS_MAX workers, as many calls in flight as the client has connections
 
 
 def backfill(
     context: typer.Context,
-    rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules file.")] = RULES_FILE,
+    rules_file: RulesFile = RULES_FILE,
     *,
-    rule: Annotated[list[str] | None, typer.Option(help="Only this rule; may be given again.")] = None,
-    changed: Annotated[
-        bool, typer.Option("--changed", help="Only rules that are new or say something else than when last done.")
-    ] = False,
+    rule: RuleNames = None,
+    changed: Changed = False,
     table: Annotated[
         str | None, typer.Option(help="Only items of this table; with --key, the table of the key.")
     ] = None,
-    where: Annotated[
-        str | None, typer.Option(metavar="JMESPATH", help="Only items of which this holds: \"status == 'OPEN'\".")
-    ] = None,
+    where: Where = None,
     key: Annotated[
         str | None,
-        typer.Option(metavar="JSON", help="Only the item with this key: its copies, all copies of it, its parts."),
+        typer.Option(metavar="JSON", help="Only the item with this key: its own copies, and all copies made of it."),
     ] = None,
     from_export: Annotated[
-        str | None, typer.Option(metavar="PLACE", help="Keys from a table export: a folder or s3://bucket/prefix.")
+        str | None,
+        typer.Option(metavar="PLACE", help="Take the keys from a table export: a folder or s3://bucket/prefix."),
     ] = None,
-    segments: Annotated[int, typer.Option(min=1, max=10_000, help="Segments of each table's scan.")] = SEGMENTS,
+    segments: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Segments that each table's scan is divided into.")
+    ] = SEGMENTS,
     workers: Annotated[
         int,
-        typer.Option(min=1, max=REMOTE_MAX, help=f"Segments at the same time; without --remote up to {WORKERS_MAX}."),
+        typer.Option(
+            min=1, max=REMOTE_MAX, help=f"Segments scanned in parallel; at most {WORKERS_MAX} without --remote."
+        ),
     ] = WORKERS,
-    rate: Annotated[float, typer.Option(min=0, help="Write units per second at most; 0: without limit.")] = RATE,
+    rate: Annotated[float, typer.Option(min=0, help="Most write units per second. 0: no limit.")] = RATE,
     max_lag: Annotated[
-        float | None, typer.Option(min=0, help="Slow down while --function is more than so many seconds behind.")
+        float | None, typer.Option(min=0, help="Slow down while --function is more than this many seconds behind.")
     ] = None,
-    function: Annotated[str | None, typer.Option(help="The stream handler's Lambda function.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the backfill that is unfinished.")] = False,
-    restart: Annotated[bool, typer.Option("--restart", help="Forget the one that is unfinished, begin anew.")] = False,
-    state: Annotated[Path, typer.Option(help="Where to keep how far it is, and which rules were done.")] = STATE,
-    state_table: Annotated[
-        str | None,
-        typer.Option(help="A table to keep that in, with the string key 'id'.", envvar="SYNC_RULES_STATE_TABLE"),
+    function: Annotated[
+        str | None, typer.Option(help="Name of the Lambda function that handles the streams, for --max-lag.")
     ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the unfinished backfill.")] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Discard the unfinished backfill and start from the beginning.")
+    ] = False,
+    state: StateFile = STATE,
+    state_table: StateTable = None,
     forget: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Forget that this rule, which is gone, was done. Nothing else.")
+        str | None,
+        typer.Option(metavar="NAME", help="Drop a deleted rule from the saved state, and do nothing else."),
     ] = None,
-    failures: Annotated[Path, typer.Option(help="Where to append what cannot succeed.")] = Files.failures,
-    endpoint_url: Annotated[str | None, typer.Option(help="Another DynamoDB than AWS's, such as an emulator.")] = None,
-    region: Annotated[str | None, typer.Option(help="The AWS region.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Progress and totals as JSON lines.")] = False,
+    failures: Failures = Files.failures,
+    endpoint_url: Endpoint = None,
+    region: Region = None,
+    as_json: JsonLines = False,
     remote: Remote = False,
     stack_name: StackName = STACK,
     detach: Detach = False,
-    stop: Annotated[bool, typer.Option("--stop", help="With --remote: stop the one that runs there.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="With --remote: stop the backfill that is running.")] = False,
 ) -> int:
-    """Bring what is in the tables already in line with the rules. Have the stream handler on first."""
+    """Apply the rules to items that already exist. Start the stream handler first."""
     of_items: dict[str, object] = {"--where": where, "--from-export": from_export, "--changed": changed}
     of_state: dict[str, object] = {"--resume": resume, "--restart": restart}
     _require_sense("--resume", resume, {"--restart": restart})
@@ -137,12 +159,12 @@ def backfill(
         asked = {"rules": rule or [], "changed": changed, "table": table, "where": where, "segments": segments}
         asked |= {"workers": workers, "rate": rate, "resume": resume, "restart": restart}
         words = {"rules": "rule", **{word: word for word in asked if word not in ("rules", "resume", "restart")}}
-        said = frozenset(word for word, parameter in words.items() if typed(context, parameter))
-        what = Asked(asked, said, rules_file)
-        return backfill_in_account(account, load_rules(rules_file), what, detach=detach, as_json=as_json)
+        given = frozenset(word for word, parameter in words.items() if typed(context, parameter))
+        request = Request(asked, given, rules_file)
+        return backfill_in_account(account, load_rules(rules_file), request, detach=detach, as_json=as_json)
     require_remote({"--detach": detach, "--stop": stop, "--stack": typed(context, "stack_name")})
     if (max_lag is None) != (function is None) or (max_lag is not None and not rate):
-        raise UserError("--max-lag and --function belong together, and need a --rate that can be lowered")
+        raise UserError("--max-lag and --function must be given together, and need a --rate above 0")
     if workers > WORKERS_MAX:
         raise UserError(f"--workers {workers}: expected at most {WORKERS_MAX} on one machine; --remote takes more")
     rules = load_rules(rules_file)
@@ -175,43 +197,43 @@ def backfill(
     return 0 if done and not run.totals.count(Outcome.FAILED, Outcome.PARKED) else 1
 
 
-# ---------------------------------------------------------------- what is asked for
+# ---------------------------------------------------------------- options
 def _require_sense(option: str, given: object, others: Mapping[str, object]) -> None:
-    """Raises UserError for options that say nothing together."""
+    """Raises UserError for options that exclude each other."""
     for name, value in others.items():
         if given and value:
             raise UserError(f"{option} and {name} cannot be given together")
 
 
-# ---------------------------------------------------------------- what is kept
+# ---------------------------------------------------------------- the state
 @contextmanager
 def _opened(file: Path, table: str | None, client: DynamoDBClient, rules: Rules) -> Iterator[State]:
-    """The state; a file is this process's alone for as long as it is open."""
+    """Open the state. A file is locked for as long as it is open."""
     if table is None:
         require_writable(file)
         with locked(file, "backfill", "--state"):
             yield FileState(file)
         return
     if short_name(table) in rules.by_physical_name:
-        raise UserError(f"table {table} is one of the rules. Give the state one of its own, with the string key 'id'.")
+        raise UserError(f"table {table} belongs to the rules. Give the state its own table, with the string key 'id'.")
     yield TableState(client, table)
 
 
 def _forget(title: str, documents: State, rules: Rules, rules_file: Path) -> int:
     before = applied(documents)
     if title not in before:
-        raise UserError(unknown("rule", title, before, "what was done"))
+        raise UserError(unknown("rule", title, before, "the saved state"))
     if any(rule.title == title for rule in rules.rules.values()):
-        raise UserError(f"rule {title} is in {rules_file}: only a rule that is gone can be forgotten")
+        raise UserError(f"rule {title} is in {rules_file}: only a deleted rule can be dropped from the state")
     save_applied(documents, {name: digest for name, digest in before.items() if name != title}, datetime.now(UTC))
-    print(f"forgot that rule {title} was done; what it wrote is still there, see `sync-rules prune`")
+    print(f"dropped rule {title} from the saved state; its copies remain, see `sync-rules prune`")
     return 0
 
 
-# ---------------------------------------------------------------- doing it
+# ---------------------------------------------------------------- a run on this machine
 @dataclass(frozen=True)
 class How:
-    """With how many workers, how fast, slowed down by whose lag, and where failures go."""
+    """Settings of a run: workers, write rate, the function whose lag slows it down, and the file for failures."""
 
     workers: int
     rate: float
@@ -222,7 +244,7 @@ class How:
 
 
 def carry_out(job: Job, client: DynamoDBClient, documents: State, how: How) -> tuple[BackfillRun, bool]:
-    """Run it and show it. Says whether all of it is done."""
+    """Run a job and show its progress. Gives the run, and whether it is complete."""
     require_writable(how.failures)
     rate = Rate(how.rate)
     brake = None if how.age is None else Brake(rate, how.age, how.max_lag_seconds)
@@ -256,8 +278,160 @@ def carry_out(job: Job, client: DynamoDBClient, documents: State, how: How) -> t
             sleep=until(stopping),
         )
         done = run.run()
-    how_to_go_on = "Go on with the same command and --resume." if job.resumable else "Run it again."
-    conclude(
-        run, meter, done=done, as_json=how.as_json, advice=(how_to_go_on, f"Parked or failed, and why: {how.failures}.")
-    )
+    go_on = "Continue with the same command and --resume." if job.resumable else "Run it again."
+    conclude(run, meter, done=done, as_json=how.as_json, advice=(go_on, f"Failure records: {how.failures}."))
     return run, done
+
+
+# ---------------------------------------------------------------- a run in the account
+@dataclass(frozen=True)
+class Request:
+    """A backfill to start: `body` is the request; `typed` names the options the user gave, as opposed to defaults."""
+
+    body: Mapping[str, Any]
+    typed: frozenset[str]
+    rules_file: Path
+
+
+def backfill_in_account(account: Account, rules: Rules, request: Request, *, detach: bool, as_json: bool) -> int:
+    """Start or continue a backfill, and watch it to its end. Exit codes as the command's."""
+    rules_to_apply(rules, request.body["rules"], None)  # reports an unknown rule name at once
+    running = account.machine.running()
+    watch = f"Watch it with: {account.command(VERB, request.rules_file, '--resume')}"
+    if running and request.body["resume"]:
+        _require_as_it_runs(account, running[0], request)
+        return _watch(account, rules, running[0], request.rules_file, as_json=as_json)
+    if running:
+        stop = account.command(VERB, request.rules_file, "--stop")
+        raise UserError(f"{running[0]} is running. {watch}; stop it with: {stop}")
+    body = _as_before(account, rules, request) if request.body["resume"] else request.body
+    _require_possible(account, rules, body)
+    name = account.machine.start(VERB, {**body, **as_here(rules)})
+    if detach:
+        return left_alone(account, name, lambda: account.state.load(asked_of(name)), watch)
+    return _watch(account, rules, name, request.rules_file, as_json=as_json)
+
+
+def stop_in_account(account: Account, rules_file: Path) -> int:
+    """Stop the running backfill: its workers finish the writes in flight. Raises UserError when none is running."""
+    running = account.machine.running()
+    if not running:
+        raise UserError(f"no backfill is running in {_named(account)}")
+    for name in running:
+        account.state.save(STOP, {"execution": name})
+        account.machine.stop(name)
+        print(f"stopped {name}: its workers finish the writes in flight, within seconds.")
+    print(_go_on(account, rules_file))
+    return 0
+
+
+def _go_on(account: Account, rules_file: Path) -> str:
+    return f"Continue with: {account.command(VERB, rules_file, '--resume')}"
+
+
+def _require_as_it_runs(account: Account, name: str, request: Request) -> None:
+    """Raises UserError for an option that differs from that of the running backfill."""
+    known = account.state.load(ASKED) or {}
+    if known.get("execution") != name:
+        return  # it has not begun yet
+    for word in sorted(request.typed):
+        before, now = _shown(known["asked"][word]), _shown(request.body[word])
+        if before != now:
+            option = OPTIONS.get(word, f"--{word}")
+            raise UserError(
+                f"{name} runs with {option} {before}, not {now}: leave the option out to watch it, or stop it first"
+            )
+
+
+def _shown(value: object) -> str:
+    return (", ".join(sorted(value)) or "none") if isinstance(value, list) else "none" if value is None else str(value)
+
+
+def _as_before(account: Account, rules: Rules, request: Request) -> dict[str, Any]:
+    """The request, completed by the options of the unfinished backfill. Raises UserError when there is none, or an
+    option that was given differs in a way that would change its scope.
+    """
+    head = unfinished(account.state)
+    if head is None:
+        raise UserError(f"{_named(account)} has no unfinished backfill: leave out --resume")
+    before = asked_before(account.state, head)
+    which = frozenset(("rules", "changed"))  # either selects the rules
+    typed = request.typed | which if request.typed & which else request.typed
+    body = {**request.body, **{word: value for word, value in before.items() if word not in typed}}
+    names, _ = rules_to_apply(rules, body["rules"], applied(account.state) if body["changed"] else None)
+    about = {word: body[word] for word in ("table", "where", "segments")}
+    require_same(head["scope"], {**head["scope"], **about, "rules": prints_of(rules, names)})
+    return body
+
+
+def _require_possible(account: Account, rules: Rules, body: Mapping[str, Any]) -> None:
+    """Check what can be checked before anything is started in the account. Raises UserError."""
+    names, _ = rules_to_apply(rules, body["rules"], applied(account.state) if body["changed"] else None)
+    if body["table"] is not None and body["table"] not in rules.tables:
+        raise UserError(unknown("table", body["table"], rules.tables))
+    if body["where"] is not None:
+        wanted(body["where"], rules)
+    supplies = segments_of(rules, body["segments"], () if body["table"] is None else (body["table"],))
+    for step in cascade(rules, names):
+        require_units([supply.name for supply in supplies(step.names)])
+    if names and not body["resume"] and not body["restart"]:
+        require_beginning(account.state, {}, _named(account), resume=False, restart=False)
+
+
+def _named(account: Account) -> str:
+    return f"stack {account.stack.name} in {account.stack.region}"
+
+
+def _watch(account: Account, rules: Rules, name: str, rules_file: Path, *, as_json: bool) -> int:
+    """Show the progress until the execution has ended, then the result."""
+    view = View(account, rules, name)
+    with display_on(Console(stderr=True), as_json=as_json) as display:
+        display.say(f"{name} in stack {account.stack.name}; it goes on after Ctrl-C")
+
+        def look() -> None:
+            run = view.look()
+            if run is not None:
+                display.update(lambda: view.meter.figures(run, run.totals))
+
+        ended = account.machine.watch(name, look)
+    done = ended.well()
+    said = view.asked()
+    for notice in said.get("notices", ()):
+        print(notice, file=sys.stderr)
+    if said.get("said"):
+        print(said["said"])
+        return 0
+    run = view.look()
+    if run is None:
+        raise UserError(f"{name} has ended before it began")
+    advice = (_go_on(account, rules_file), f"To see the failures: {account.failures_command()}")
+    conclude(run, view.meter, done=done, as_json=as_json, advice=advice)
+    return 0 if done and not run.totals.count(Outcome.FAILED, Outcome.PARKED) else 1
+
+
+class View:
+    """A backfill in the account, as its state table shows it."""
+
+    def __init__(self, account: Account, rules: Rules, name: str) -> None:
+        self.meter = Meter(self._estimate)
+        self._account = account
+        self._rules = rules
+        self._name = name
+        self._items: Mapping[str, int] = {}
+
+    def asked(self) -> Mapping[str, Any]:
+        """The function's answer to the request; empty before there is one."""
+        return self._account.state.load(asked_of(self._name)) or {}
+
+    def look(self) -> BackfillRun | None:
+        """The progress; None before it has begun."""
+        if not self._items:
+            asked = self.asked()
+            self._items = asked.get("items", {})
+            if self._items:  # the start is a time of another clock than this meter's
+                since = (datetime.now(UTC) - datetime.fromisoformat(asked["at"])).total_seconds()
+                self.meter.begin(Totals.of(asked["before"]), max(0.0, since - self.meter.seconds))
+        return watched(self._account.state, self._rules) if self._items else None
+
+    def _estimate(self, names: frozenset[str]) -> int:
+        return sum(self._items.get(table.name, 0) for table in swept_tables(self._rules, names))

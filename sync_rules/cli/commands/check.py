@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from sync_rules.cli.options import RULES_FILE
+from sync_rules.cli.show.text import counted
 from sync_rules.language import lint
 from sync_rules.language.codes import CODES
 from sync_rules.language.load import check_rules, read_text
@@ -21,15 +23,17 @@ from sync_rules.rules.ruleset import Rules
 
 
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The rules file.")] = Path("rules.yaml"),
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The rules file.")] = RULES_FILE,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the problems as a JSON array.")] = False,
-    strict_warnings: Annotated[bool, typer.Option("--strict-warnings", help="Exit with 1 for warnings too.")] = False,
+    strict_warnings: Annotated[
+        bool, typer.Option("--strict-warnings", help="Exit with 1 if there are warnings.")
+    ] = False,
     explain: Annotated[
-        str | None, typer.Option(metavar="CODE", help="Say what a code means, why, and its cure.")
+        str | None, typer.Option(metavar="CODE", help="Show the meaning, reason and cure of a code, e.g. SR201.")
     ] = None,
 ) -> int:
-    """Say what is wrong with a rules file, why, and what cures it."""
+    """Check a rules file: every problem with its reason and its cure."""
     if explain is not None:
         print(explained(explain))
         return 0
@@ -42,32 +46,24 @@ def check(
 
 
 def report(file: str, rules: Rules | None, problems: list[Problem]) -> str:
-    """The problems for people, and one line that sums up."""
-    wrong = errors(problems)
-    warnings = _counted(len(problems) - len(wrong), "warning")
+    """The problems for people, and a last line with the result."""
+    wrong = len(errors(problems))
+    warnings = counted(len(problems) - wrong, "warning") if len(problems) > wrong else ""
     if rules is None:
-        verdict = ", ".join(filter(None, [_counted(len(wrong), "error"), warnings]))
+        verdict = ", ".join(filter(None, [counted(wrong, "error"), warnings]))
     else:
         parts = (
-            _counted(len({rule.title for rule in rules.rules.values()}), "rule") or "no rules",
-            _counted(len(lint.declared(rules)), "entity", "entities") or "no entities",
-            _counted(len(rules.tables), "table") or "no tables",
+            counted(len({rule.title for rule in rules.rules.values()}), "rule"),
+            counted(len(lint.declared(rules)), "entity", "entities"),
+            counted(len(rules.tables), "table"),
         )
-        verdict = f"{', '.join(parts)}: well" + (f", {warnings}" if warnings else "")
+        verdict = f"{', '.join(parts)}: " + (f"OK, {warnings}" if warnings else "OK")
     return "\n\n".join([*(problem.render(file) for problem in problems), f"{file}: {verdict}"])
 
 
 def explained(code: str) -> str:
-    """What a code means.
-
-    Raises:
-        UserError: when there is no such code.
-    """
+    """A code's meaning, reason and cure. Raises UserError for an unknown code."""
     entry = CODES.get(code.upper())
     if entry is None:
         raise UserError(unknown("code", code, CODES))
     return f"{code.upper()} ({severity(code.upper())}): {entry.title}\n  why:  {entry.why}\n  cure: {entry.cure}"
-
-
-def _counted(number: int, one: str, many: str = "") -> str:
-    return "" if number == 0 else f"{number} {one if number == 1 else many or one + 's'}"

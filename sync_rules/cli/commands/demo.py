@@ -1,9 +1,9 @@
-"""`sync-rules demo`: the whole story on the embedded engine, with no account, no docker and nothing left behind.
+"""`sync-rules demo`: the whole story on an embedded engine, without an account or docker; it leaves nothing behind.
 
-With EXAMPLE, that example instead: its tables, data and scenario, step by step, and whether what is expected holds.
+With EXAMPLE it plays that example instead: its tables, data and scenario, step by step, and checks its expectations.
 EXAMPLE is the name of a folder under ./examples, or the path of a folder with rules.yaml, data.yaml and scenario.yaml.
 
-Exit code 0 when every copy is right at the end and every expectation held, 1 when one is not.
+Exit code 0 when every copy is right at the end and every expectation held, 1 otherwise.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from sync_rules.audit.findings import select_rules
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.show.drift import as_line, grid
 from sync_rules.cli.show.rule_graph import graph_of
+from sync_rules.cli.show.text import counted
+from sync_rules.cli.show.text import grid as figures
 from sync_rules.deploy.tables import create_tables
 from sync_rules.lab.demo.example import RULES, EngineStage, answers, folder_of
 from sync_rules.lab.demo.pipeline import LocalPipeline, hastened
@@ -45,10 +47,10 @@ STORY: Final = files("sync_rules.lab.demo").joinpath("rules.yaml")
 
 def demo(
     example: Annotated[
-        str | None, typer.Argument(metavar="EXAMPLE", help="An example: a folder, or the name of one in ./examples.")
+        str | None, typer.Argument(metavar="EXAMPLE", help="An example: a folder, or its name in ./examples.")
     ] = None,
 ) -> int:
-    """Show the story, or one example, on an embedded engine. No account, no docker."""
+    """Run the demo, or one example, on an embedded DynamoDB engine. It needs no account and no docker."""
     console = Console(highlight=False)
     return _story(console) if example is None else _example(console, folder_of(example))
 
@@ -81,18 +83,18 @@ def _example(console: Console, folder: Path) -> int:
             console.print()
         if any(isinstance(action, Expire) for step in scenario.steps for action in step.actions):
             console.print(
-                "No emulator runs Time to Live: where the scenario says expire, the application deleted, and the record"
-                " of that was marked as DynamoDB marks its own deletes.\n",
+                "No emulator runs Time to Live: for each `expire` of the scenario the item was deleted, and its stream"
+                " record marked as DynamoDB marks its own deletes.\n",
                 soft_wrap=True,
             )
         code = _verify(console, rules, stage.pipeline)
     if wrong:
-        console.print(f"\n{len(wrong)} of what was expected did not hold: see above")
+        console.print(f"\n{counted(len(wrong), 'expectation')} did not hold: see above")
     return 1 if wrong else code
 
 
 def _steps(console: Console, scenario: Scenario, stage: EngineStage) -> list[str]:
-    """Play each step; gives what is wrong."""
+    """Play each step; gives the expectations that failed."""
     wrong: list[str] = []
     with _lines(console, "what the application does", "as expected") as table:
         for step in scenario.steps:
@@ -111,12 +113,10 @@ def _do(step: Step, stage: EngineStage) -> None:
 
 
 def _answers(console: Console, scenario: Scenario, stage: EngineStage, folder: Path, rules: Rules) -> list[str]:
-    """What the application reads in the end; gives what is wrong."""
+    """Show the answers that the application reads at the end; gives those that are wrong."""
     found = answers(folder, rules, stage.client)
     if found:
-        table = Grid(box=None, header_style="bold", pad_edge=False)
-        table.add_column("what the application reads (read.py)")
-        table.add_column("and finds", overflow="fold")
+        table = figures(["what the application reads (read.py)", "and finds"])
         for question, answer in found.items():
             table.add_row(question, show_plain(answer).replace("[", "\\["))
         console.print(table)
@@ -124,14 +124,13 @@ def _answers(console: Console, scenario: Scenario, stage: EngineStage, folder: P
     return list(wrong_answers(scenario, found))
 
 
-# ---------------------------------------------------------------- what both share
+# ---------------------------------------------------------------- shared by both
 @contextmanager
 def _engine(console: Console, rules: Rules) -> Iterator[tuple[str, Path]]:
-    """What the rules say, then the engine and a directory for the files."""
+    """Print the rules; give the engine's endpoint and a directory for the files."""
     shown = [rule for rule in rules.rules.values() if rule.name == rule.title]
-    count = "1 rule" if len(shown) == 1 else f"{len(shown)} rules"
-    tables = "1 table" if len(rules.tables) == 1 else f"{len(rules.tables)} tables"
-    console.print(f"{count} over {tables}, in an embedded DynamoDB on this machine:\n")
+    size = f"{counted(len(shown), 'rule')} over {counted(len(rules.tables), 'table')}"
+    console.print(f"{size}, in an embedded DynamoDB on this machine:\n")
     for rule in shown:
         console.print(f"  {rule.name}: {_summary(rule, rules)}", markup=False)
     console.print()
@@ -153,7 +152,7 @@ class _Table:
         self._grid = grid
 
     def add(self, line: StepResult, *more: str) -> None:
-        """One more line."""
+        """Add a line."""
         reached = "\n".join(line.reached) or "nothing"
         self._grid.add_row(line.what, reached, str(line.writes), str(line.right), str(line.lag_ms), *more)
         self._live.refresh()
@@ -161,15 +160,11 @@ class _Table:
 
 @contextmanager
 def _lines(console: Console, what: str, *more: str) -> Iterator[_Table]:
-    grid = Grid(box=None, header_style="bold", pad_edge=False)
-    grid.add_column(what)
-    grid.add_column("reached")
-    for name in ("writes", "already right", "lag ms"):
-        grid.add_column(name, justify="right")
+    table = figures([what, "reached"], ["writes", "already right", "lag ms"])
     for name in more:
-        grid.add_column(name)
-    with Live(grid, console=console, auto_refresh=False) as live:
-        yield _Table(live, grid)
+        table.add_column(name)
+    with Live(table, console=console, auto_refresh=False) as live:
+        yield _Table(live, table)
     console.print()
     if not console.is_terminal:
         console.print()

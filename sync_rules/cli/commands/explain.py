@@ -1,7 +1,7 @@
-"""`sync-rules explain`: what stands on an item, from where, and whether it is right; what a stream record causes; every
-place that holds something of an item.
+"""`sync-rules explain`: where an item's values came from and whether they are right; what a stream record triggers;
+every item that holds a value of an item.
 
-Exit code 0 when it could be told, 2 for the user's mistake.
+Exit code 0 on success, 2 for a mistake in the input.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.explain import Consequence, Standing, changed_names, consequences, standings
 from sync_rules.audit.where_used import Use, archives_of, where_used
+from sync_rules.cli.options import RULES_FILE, Endpoint, JsonLines, Region, RulesFile
+from sync_rules.cli.show.text import counted
 from sync_rules.lab.recording import read
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
@@ -31,27 +33,30 @@ from sync_rules.rules.ruleset import Rules
 
 
 def explain(
-    rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules file.")] = Path("rules.yaml"),
+    rules_file: RulesFile = RULES_FILE,
     *,
     key: Annotated[
-        str | None, typer.Option(metavar="JSON", help="The item with this key: where what stands on it came from.")
+        str | None, typer.Option(metavar="JSON", help="Key of an item: shows where its derived values came from.")
     ] = None,
     record: Annotated[
-        Path | None, typer.Option(help="A file with a stream record, an event, or a line of each: what they cause.")
+        Path | None,
+        typer.Option(help="File with a stream record, an event, or JSON lines of them: shows what they trigger."),
     ] = None,
     where: Annotated[
         str | None,
-        typer.Option("--where-used", metavar="JSON", help="Every place that holds something of the item of this key."),
+        typer.Option("--where-used", metavar="JSON", help="Key of an item: shows every item that holds a value of it."),
     ] = None,
-    table: Annotated[str | None, typer.Option(help="The table of the key, where its attributes do not tell.")] = None,
-    endpoint_url: Annotated[str | None, typer.Option(help="Another DynamoDB than AWS's, such as an emulator.")] = None,
-    region: Annotated[str | None, typer.Option(help="The AWS region.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON lines.")] = False,
+    table: Annotated[
+        str | None, typer.Option(help="Table of the key, if several tables have the same key attributes.")
+    ] = None,
+    endpoint_url: Endpoint = None,
+    region: Region = None,
+    as_json: JsonLines = False,
 ) -> int:
-    """Say why: of an item, a stream record, or all copies of an item. Reads only."""
+    """Explain an item's values or copies, or what a record triggers. Reads only."""
     rules = load_rules(rules_file)
     if sum(given is not None for given in (key, record, where)) != 1:
-        raise UserError("expected one of --key, --record and --where-used")
+        raise UserError("expected exactly one of --key, --record and --where-used")
     if record is not None:
         show(record_rows(record, rules), as_json=as_json)
         return 0
@@ -66,37 +71,37 @@ def explain(
 
 
 class NoFailures:
-    """Failures that cannot be: whoever only reads parks nothing."""
+    """A failure store for a world that only reads: nothing can fail."""
 
     def park(self, failure: Failure) -> None:
         raise AssertionError(failure.rule)
 
 
-Row = tuple[dict[str, Any], str]  # a line for machines, and for people
+Row = tuple[dict[str, Any], str]  # a line for machines, and the same line for people
 
 
 def show(rows: Iterable[Row], *, as_json: bool) -> None:
-    """Print what was found, as it is found."""
+    """Print each row as soon as it is found."""
     for row, line in rows:
         print(json.dumps(row) if as_json else line, flush=True)
 
 
 # ---------------------------------------------------------------- an item
 def item_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
-    """What stands on an item, then what is made from it. Raises UserError when there is no such item."""
+    """The derived values of an item, then the rules that copy from it. Raises UserError when it does not exist."""
     (item,) = world.store.read(Read((key,)))
     if item is None:
         raise UserError(f"there is no item {printable(key)}")
     entity = rules.entity_of(key)
     if entity is None:
-        yield {"item": _key(key), "entity": None}, f"{printable(key)} is of no entity: no rule speaks of it"
+        yield {"item": _key(key), "entity": None}, f"{printable(key)} matches no entity, so no rule concerns it"
         return
     yield {"item": _key(key), "entity": entity.name}, f"{printable(key)}: entity {entity.name}"
     found = run_work(standings(key, item, rules), world)
     for one in found:
         yield _standing_row(one)
     if not found:
-        yield {"standing": None}, "  no rule keeps anything on it"
+        yield {"standing": None}, "  no rule writes to it"
     for rule in rules.from_source(entity):
         into = _into(rule)
         yield {"source_of": rule.name, "kind": rule.kind, "into": into}, f"  source of {into} · rule {rule.title}"
@@ -122,21 +127,21 @@ def _standing_row(one: Standing) -> Row:
 
 SAID = {
     "right": "right",
-    "kept": "left as it is, the rule says nothing of it now",
-    "nothing": "nothing there, and rightly so",
+    "kept": "left as it is: the rule does not apply to it now",
+    "nothing": "absent, as it should be",
 }
 
 
 def _made_of(rule: Rule) -> str:
-    """Where a copy comes from that names no source by itself."""
+    """The origin of a value whose item names no source itself."""
     if rule.source is rule.target:
         return "the item itself"
-    return f"its {rule.source.name} items" if rule.find is not None else f"no {rule.source.name}: it names none"
+    return f"its {rule.source.name} items" if rule.find is not None else f"no {rule.source.name}: the item names none"
 
 
 # ---------------------------------------------------------------- a record
 def record_rows(file: Path, rules: Rules) -> Iterator[Row]:
-    """What each record in a file causes: a recording, an event, an on-failure object, records alone.
+    """What each record in a file triggers. The file: a recording, an event, an on-failure object, or records alone.
 
     Raises:
         UserError: when the file or a record cannot be read.
@@ -145,16 +150,16 @@ def record_rows(file: Path, rules: Rules) -> Iterator[Row]:
     for recorded in recording:
         yield from change_rows(recorded.change, rules)
     for table, count in recording.others.items():
-        line = f"table {table}: no rule speaks of its {count} records"
+        line = f"table {table}: {counted(count, 'record')}, which no rule concerns"
         yield {"table": table, "records": count, "causes": None}, line
 
 
 def change_rows(change: Change, rules: Rules) -> Iterator[Row]:
-    """What one record causes, and why."""
+    """What one record triggers, and why."""
     entity = rules.entity_of(change.key)
     what = "INSERT" if change.old is None else "REMOVE" if change.new is None else "MODIFY"
     names = changed_names(change.old, change.new) if change.old is not None and change.new is not None else ()
-    of = f"entity {entity.name}" if entity else "of no entity"
+    of = f"entity {entity.name}" if entity else "matches no entity"
     changed = f" · {', '.join(names)} changed" if names else ""
     found = consequences(change, rules)
     head = {"record": what, "item": _key(change.key), "entity": entity and entity.name, "changed": list(names)}
@@ -162,8 +167,8 @@ def change_rows(change: Change, rules: Rules) -> Iterator[Row]:
     for one in found:
         yield _consequence_row(one)
     if not found:
-        why = "no rule speaks of it" if entity is None else "no rule reads what changed"
-        yield {"causes": None, "because": why}, f"  causes nothing: {why}"
+        why = "no rule concerns it" if entity is None else "no rule reads what changed"
+        yield {"causes": None, "because": why}, f"  triggers nothing: {why}"
 
 
 def _consequence_row(one: Consequence) -> Row:
@@ -175,44 +180,45 @@ def _consequence_row(one: Consequence) -> Row:
     }
     if one.does == "push":
         listed = one.rule.listed
-        told = f"looks at each {listed.name} it lists, by {_query(one)}"
+        does = f"checks each {listed.name} that refers to the item, by {_query(one)}"
         row["query"] = one.listing and {"table": one.listing.table, "index": one.listing.index}
     elif one.does == "effect":
-        told = "calls a function" if one.rule.calls else f"{one.rule.kind}s it"
+        does = "calls a function" if one.rule.calls else f"{one.rule.kind}s it"
     else:
-        told = f"looks at {printable(one.subject)}"
+        does = f"checks {printable(one.subject)}"
         if one.part is not None:
             row["element"] = one.part.element or None
-            told += f", element {one.part.element}" if one.part.element else ""
+            does += f", element {one.part.element}" if one.part.element else ""
     because = ", ".join(one.because)
-    came = because in ("it came", "it went")
-    return row, f"  {told} · because {because}{'' if came else ' changed'} · rule {one.rule.title}"
+    because = CAME_OR_WENT.get(because, f"{because} changed")
+    return row, f"  {does} · because {because} · rule {one.rule.title}"
+
+
+CAME_OR_WENT = {"it came": "the item was inserted", "it went": "the item was removed"}
 
 
 def _query(one: Consequence) -> str:
     if one.listing is None:
-        return "no Query: no item can name it"
+        return "no Query: no item can refer to it"
     names = [name for name, _ in one.listing.conditions.equals]
     names += [one.listing.conditions.begins_with[0]] if one.listing.conditions.begins_with else []
-    place = (
-        f"index {one.listing.index} of table {one.listing.table}" if one.listing.index else f"table {one.listing.table}"
-    )
-    return f"a Query of {place} with {', '.join(names)}"
+    index = f"index {one.listing.index} of " if one.listing.index else ""
+    return f"a Query of {index}table {one.listing.table} on {', '.join(names)}"
 
 
 # ---------------------------------------------------------------- where it is used
 def use_rows(key: ItemKey, rules: Rules, world: World) -> Iterator[Row]:
-    """Every place that holds something of an item."""
+    """Every item that holds a value of an item, then the archives that may."""
     count = 0
     for use in where_used(key, rules, world.store):
         count += 1
         yield _use_row(use, key)
     for rule in archives_of(rules.entity_of(key), rules):
-        assert rule.archive is not None, "it was asked for archives"
+        assert rule.archive is not None, "where_used lists archives here"
         place = rule.archive.text
-        line = f"perhaps in {place}: whole items, from when they were {rule.archive.when} · rule {rule.title}"
+        line = f"perhaps in {place}: the whole item, as it was when {rule.archive.when} · rule {rule.title}"
         yield {"rule": rule.name, "kind": rule.kind, "archive": place}, line
-    yield {"places": count}, f"{count} places hold something of {printable(key)}"
+    yield {"places": count}, f"{counted(count, 'item')} {'holds' if count == 1 else 'hold'} a value of {printable(key)}"
 
 
 def _use_row(use: Use, asked: ItemKey) -> Row:

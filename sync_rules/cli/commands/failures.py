@@ -1,6 +1,6 @@
-"""`sync-rules failures`: what failed and was kept, grouped: failure records, batches that were given up, messages.
+"""`sync-rules failures`: recorded failures in groups: failure records, batches that were given up, messages.
 
-Exit code 0 when there is nothing, 1 when there is something, 2 for the user's mistake.
+Exit code 0 when there are none, 1 when there are some, 2 for a mistake in the input.
 """
 
 from __future__ import annotations
@@ -22,6 +22,16 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.failure_log import FailedLines
 from sync_rules.adapters.s3 import OnFailureObjects, parse_place
 from sync_rules.adapters.sqs import PEEKED_MAX_MESSAGES, FailedMessages, require_queue_url
+from sync_rules.cli.options import (
+    BatchFiles,
+    Buckets,
+    Endpoint,
+    FailureFiles,
+    JsonLines,
+    Region,
+    RuleNames,
+)
+from sync_rules.cli.show.text import counted
 from sync_rules.jobs.consume.run import Files
 from sync_rules.jobs.redrive.work import titles_of
 from sync_rules.language.load import load_rules
@@ -34,7 +44,7 @@ from sync_rules.rules.ruleset import Rules
 
 @dataclass(frozen=True)
 class Given:
-    """Where to look, as the user says it; nowhere: at the local files that are there."""
+    """The places to read, as the user named them; if none was named, the local files that exist."""
 
     files: list[Path] = field(default_factory=list)
     queues: list[str] = field(default_factory=list)
@@ -43,16 +53,14 @@ class Given:
     region: str | None = None
 
     def places(self, *, peek: bool = False) -> list[Place]:
-        """The places. Raises UserError for what is none."""
+        """Open the places. Raises UserError for one that is no such place."""
         files = self.files
         if not (self.files or self.queues or self.buckets):
             here = Files()
             files = [path for path in (here.failures, here.batches) if path.exists()]
         for path in self.files:
             if not path.is_file():
-                raise UserError(
-                    f"{path}: no such file. Expected one of failure records, or of batches, as `run` keeps."
-                )
+                raise UserError(f"{path}: no such file. Expected a file of failure records or of batches, from `run`.")
         queues = [require_queue_url(url) for url in self.queues]
         buckets = [parse_place(text) for text in self.buckets]
         return [
@@ -64,30 +72,33 @@ class Given:
 
 def failures(
     rules_file: Annotated[
-        Path | None, typer.Argument(metavar="[RULES]", help="The rules file: to say which rules are gone.")
+        Path | None,
+        typer.Argument(metavar="[RULES]", help="The rules file, to mark failures of rules that no longer exist."),
     ] = None,
     *,
-    rule: Annotated[list[str] | None, typer.Option(help="Only of this rule; may be given again.")] = None,
-    file: Annotated[list[Path] | None, typer.Option(help="A file of failure records, as `run` keeps.")] = None,
-    batches: Annotated[list[Path] | None, typer.Option(help="A file of given-up batches, as `run` keeps.")] = None,
+    rule: RuleNames = None,
+    file: FailureFiles = None,
+    batches: BatchFiles = None,
     queue: Annotated[
-        list[str] | None, typer.Option(metavar="URL", help="A queue of either, or of messages. It is sampled.")
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="SQS queue of failure records, batches or messages (at most 1,000 are sampled). Repeatable.",
+        ),
     ] = None,
-    bucket: Annotated[
-        list[str] | None, typer.Option(metavar="s3://BUCKET/PREFIX", help="Where Lambda puts given-up batches.")
-    ] = None,
-    endpoint_url: Annotated[str | None, typer.Option(help="Another AWS than AWS's, such as an emulator.")] = None,
-    region: Annotated[str | None, typer.Option(help="The AWS region.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON line per group.")] = False,
+    bucket: Buckets = None,
+    endpoint_url: Endpoint = None,
+    region: Region = None,
+    as_json: JsonLines = False,
 ) -> int:
-    """Show what failed and was kept: what, why, how often, since when. Nothing is taken out."""
+    """Show recorded failures: what, why, how often, since when. Nothing is removed."""
     rules = None if rules_file is None else load_rules(rules_file)
     only = None if not rule else asked_titles(rule, rules)
     given = Given([*(file or ()), *(batches or ())], queue or [], bucket or [], endpoint_url, region)
     places = given.places(peek=True)
     items: Items = defaultdict(set)
     try:
-        groups = grouped(_counted(_wanted(places, only), items))
+        groups = grouped(_noting(_wanted(places, only), items))
     finally:
         for place in places:
             place.close()
@@ -101,7 +112,7 @@ def failures(
 
 
 def asked_titles(names: list[str], rules: Rules | None) -> frozenset[str]:
-    """The titles of the rules a user names. Raises UserError for one that is no rule's, if the rules are known."""
+    """The titles of the rules a user named. Raises UserError for an unknown one, if the rules are known."""
     titles = frozenset(name.partition(".")[0] for name in names)
     known = titles if rules is None else dict.fromkeys(one.title for one in rules.rules.values())
     for title in sorted(titles):
@@ -122,11 +133,11 @@ def _wanted(places: list[Place], only: frozenset[str] | None) -> Iterator[tuple[
                 yield entry, body
 
 
-# The hashes of the items that failed for a rule and a reason: of each it was noted as often as it was tried.
+# Hashes of the items that failed, by rule and reason: an item has one failure record for each attempt.
 Items = defaultdict[tuple[str, str], set[int]]
 
 
-def _counted(
+def _noting(
     found: Iterator[tuple[Entry, Failed | RecordError]], items: Items
 ) -> Iterator[tuple[Entry, Failed | RecordError]]:
     for entry, body in found:
@@ -142,7 +153,7 @@ def _gone(groups: list[Group], rules: Rules) -> frozenset[str]:
 
 
 def _plain(group: Group, items: Items) -> dict[str, Any]:
-    """For machines; the key that is the example of a failure record is JSON by itself, other examples are text."""
+    """A group for machines. The example of a failure record, a key, is JSON; other examples are text."""
     row = {name: time_text(one) if isinstance(one, datetime) else one for name, one in asdict(group).items()}
     if group.sort == "failures":
         row["items"] = len(items[group.what, group.reason])
@@ -158,17 +169,17 @@ HEADINGS = {
         "batches given up",
         ("condition and shard", "count", "records", "from", "to", "function", "failed again"),
     ),
-    "messages": ("messages nobody handled", ("kind", "count", "example")),
-    "unreadable": ("not understood", ("why", "count", "example")),
+    "messages": ("messages not processed", ("kind", "count", "example")),
+    "unreadable": ("entries that cannot be read", ("why", "count", "example")),
 }
 
 
-NEXT = "put them through again: `sync-rules redrive`, with the same places to look at"
+NEXT = "to retry them: `sync-rules redrive`, with the same files, queues and buckets"
 
 
 def show(groups: list[Group], gone: frozenset[str], queues: list[FailedMessages], items: Items) -> None:
-    """A table for each sort: a line for each group, with nothing cut or broken; on a terminal that is too narrow, one
-    for each value.
+    """Print a table for each sort of failure: one line per group, never cut; where the terminal is too narrow, one line
+    per value.
     """
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for sort, (title, headings) in HEADINGS.items():
@@ -176,16 +187,16 @@ def show(groups: list[Group], gone: frozenset[str], queues: list[FailedMessages]
         if rows:
             print(title, *lines(headings, rows, columns), sep="\n")
     if not groups:
-        print("nothing failed that was kept")
+        print("no failures are recorded")
     for queue in queues:
-        more = "the first" if queue.count >= PEEKED_MAX_MESSAGES else "a look at"
-        print(f"queue {queue.name}: {more} {queue.count} messages; a queue may hold more")
+        sample = "the first " if queue.count >= PEEKED_MAX_MESSAGES else ""
+        print(f"queue {queue.name}: {sample}{counted(queue.count, 'message')} received; the queue may hold more")
     if groups:
         print(NEXT)
 
 
 def lines(headings: Sequence[str], rows: Sequence[Sequence[str]], columns: int | None) -> Iterator[str]:
-    """The rows below their headings, or where that is wider than `columns`, each value beside its heading."""
+    """The rows below their headings; where that is wider than `columns`, each value beside its heading."""
     widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
     if columns is None or sum(widths) + 2 * len(widths) <= columns:
         for row in (headings, *rows):

@@ -1,25 +1,26 @@
 """`sync-rules graph`: the rules as a picture, or as the text that draws one.
 
-Exit code 0 when it was written, 2 when it cannot be: the rules file is not sound, or there is no Graphviz for an SVG.
+Exit code 0 when it was written; 2 when the rules file has errors, or Graphviz, which draws the SVG, is not installed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from sync_rules.adapters.files import as_mistake, require_ending, require_own
+from sync_rules.adapters.files import require_ending, require_own
+from sync_rules.cli.options import RULES_FILE, Out, RulesFile
 from sync_rules.cli.show.picture import svg
 from sync_rules.cli.show.rule_graph import RuleGraph, dot, graph_of, mermaid
+from sync_rules.cli.show.text import put_out
 from sync_rules.language.load import load_rules
 
 
 class Format(StrEnum):
-    """What a graph can be written as."""
+    """The forms a graph can be written in."""
 
     MERMAID = "mermaid"
     DOT = "dot"
@@ -42,24 +43,19 @@ BY_ENDING: Final = {
 
 
 def graph(
-    rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules file.")] = Path("rules.yaml"),
+    rules_file: RulesFile = RULES_FILE,
     *,
     form: Annotated[
-        Format | None, typer.Option("--format", help="Else the ending of --out says it; mermaid without one.")
+        Format | None,
+        typer.Option("--format", help="Default: from the extension of --out, otherwise mermaid."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it to a file, not to the terminal.")] = None,
+    out: Out = None,
 ) -> int:
-    """Draw the rules: which entity's attributes make which of another."""
+    """Draw which attributes are derived from which."""
     if out is not None:
         require_own(out, rules_file)
         require_ending(out, BY_ENDING)
     drawn = graph_of(load_rules(rules_file))
     form = form or (BY_ENDING[out.suffix.lower()] if out else Format.MERMAID)
-    text = WRITERS[form](drawn)
-    if out is None:
-        print(text, end="" if text.endswith("\n") else "\n")
-        return 0
-    with as_mistake(out):
-        out.write_text(text, encoding="utf-8")
-    print(f"wrote {out}")
+    put_out(WRITERS[form](drawn), out)
     return 0

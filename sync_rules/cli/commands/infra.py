@@ -1,7 +1,7 @@
-"""`sync-rules infra`: the blocks of template.yaml, written from the rules; and what each function may do, and why.
+"""`sync-rules infra`: generate the blocks of template.yaml that depend on the rules; list each function's permissions.
 
-Exit code 0 well; 1 when --check finds that a block differs; 2 for the user's mistake. The template is replaced as a
-whole or not at all.
+Exit code 0 on success; 1 when --check finds a block that differs; 2 for a mistake in the input. The template is
+replaced as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -25,27 +25,33 @@ TEMPLATE: Final = Path("template.yaml")
 
 
 class What(StrEnum):
-    """What of the deployment."""
+    """Parts of the deployment."""
 
     TEMPLATE = "template"
     IAM = "iam"
 
 
 def infra(
-    what: Annotated[What, typer.Argument(help="The template's blocks, or what each function may do.")] = What.TEMPLATE,
+    what: Annotated[
+        What, typer.Argument(help="template: write its generated blocks. iam: list each function's permissions.")
+    ] = What.TEMPLATE,
     *,
     rules: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The rules file; else the one the template is for.")
+        Path | None, typer.Option(metavar="FILE", help="The rules file. Default: the one that the template names.")
     ] = None,
     template: Annotated[Path, typer.Option(metavar="FILE", help="The template.")] = TEMPLATE,
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; show what differs, and exit with 1.")] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="With iam: which rule needs which line.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; show the differences and exit with 1 if there are any.")
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="With iam: show which rule needs which permission.")
+    ] = False,
 ) -> int:
-    """Write what the template needs of the rules; say what is allowed."""
+    """Generate the template's rule-dependent parts; list permissions."""
     if explain and what is not What.IAM:
-        raise UserError("--explain is for `sync-rules infra iam`")
+        raise UserError("--explain needs `sync-rules infra iam`")
     if check and what is not What.TEMPLATE:
-        raise UserError("--check is for `sync-rules infra`, without iam")
+        raise UserError("--check cannot be given with iam")
     if what is What.IAM:
         rules_file = rules or rules_noted(_read(template), template)
         for line in explain_iam.lines(deployment_of(rules_file), explain=explain):
@@ -54,8 +60,11 @@ def infra(
     text = _read(template)
     rules_file = rules or rules_noted(text, template)
     new = written(text, deployment_of(rules_file), rules_file, template)
-    told = (*warnings(new, template), *place_warnings(rules_file, template), *index_warnings(text, new, template))
-    for warning in told:
+    for warning in (
+        *warnings(new, template),
+        *place_warnings(rules_file, template),
+        *index_warnings(text, new, template),
+    ):
         print(warning, file=sys.stderr)
     if check:
         return _checked(text, new, template)
@@ -63,7 +72,7 @@ def infra(
         print(f"{template} is up to date with {rules_file}")
         return 0
     _write(template, new)
-    print(f"{template} is now that of {rules_file}: {_changed(text, new, template)}")
+    print(f"updated {template} from {rules_file}: {_changed(text, new, template)}")
     return 0
 
 
@@ -85,7 +94,9 @@ def _read(template: Path) -> str:
     try:
         return template.read_bytes().decode()
     except FileNotFoundError as error:
-        raise UserError(f"{template}: no such file. Run it beside template.yaml, or name that: --template") from error
+        raise UserError(
+            f"{template}: no such file. Run it in the folder of template.yaml, or name the file with --template"
+        ) from error
     except UnicodeDecodeError as error:
         raise UserError(f"{template}: not UTF-8 text (byte {error.start})") from error
     except OSError as error:
@@ -93,15 +104,17 @@ def _read(template: Path) -> str:
 
 
 def _write(template: Path, text: str) -> None:
-    """Raises UserError when it cannot be written; then it is as it was. What a link leads to is written."""
+    """Replace the template, or the file that a link of its name leads to. Raises UserError when it cannot be written;
+    then it is unchanged.
+    """
     template = template.resolve()
     mode = template.stat().st_mode & 0o777
     if not mode & 0o222 or not os.access(template, os.W_OK):
-        raise UserError(f"{template} is read-only: nothing is written. Make it writable first")
+        raise UserError(f"{template} is read-only: nothing was written. Make it writable first")
 
-    def told(error: OSError) -> UserError:
+    def mistake(error: OSError) -> UserError:
         return UserError(f"{template} cannot be written: {error.strerror}")
 
-    with replacing(template, told) as file:
+    with replacing(template, mistake) as file:
         file.write(text.encode())
     template.chmod(mode)

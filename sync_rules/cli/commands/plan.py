@@ -1,6 +1,7 @@
-"""`sync-rules plan`: what a backfill would do now, what it would take, and where it would be hot. Nothing is written.
+"""`sync-rules plan`: the writes a backfill would make now, their cost and duration, and hot keys. Writes nothing.
 
-Exit code 0; with --detailed-exitcode 1 when there is something to write or a rule is gone. 2 for the user's mistake.
+Exit code 0; with --detailed-exitcode 1 when there is something to write or a rule was deleted; 2 for a mistake in the
+input.
 """
 
 from __future__ import annotations
@@ -20,9 +21,27 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import as_mistake, require_own, require_place, writing_whole
 from sync_rules.adapters.state import FileState, TableState, applied
 from sync_rules.audit.findings import select_rules, share_of
-from sync_rules.cli.commands.backfill import RATE, SEGMENTS, STATE, WORKERS, WORKERS_MAX
-from sync_rules.cli.commands.run import stop_signals
+from sync_rules.cli.options import (
+    RATE,
+    RULES_FILE,
+    SEGMENTS,
+    STATE,
+    WORKERS,
+    WORKERS_MAX,
+    Changed,
+    Endpoint,
+    Json,
+    Region,
+    RuleNames,
+    RulesFile,
+    Sample,
+    Seed,
+    StateFile,
+    StateTable,
+    Where,
+)
 from sync_rules.cli.show.plan import Shown, as_row
+from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.backfill.job import BackfillRequest, job_of
 from sync_rules.jobs.backfill.page import everything
 from sync_rules.jobs.dryrun.figures import UNCHANGED, PlannedWrite, since
@@ -36,37 +55,30 @@ WIDE: Final = 200  # columns where there is no terminal
 
 
 def plan(
-    rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules file.")] = Path("rules.yaml"),
+    rules_file: RulesFile = RULES_FILE,
     *,
-    rule: Annotated[list[str] | None, typer.Option(help="Only this rule; may be given again.")] = None,
-    changed: Annotated[
-        bool, typer.Option("--changed", help="Only rules that are new, or say something else than when last done.")
-    ] = False,
+    rule: RuleNames = None,
+    changed: Changed = False,
     table: Annotated[str | None, typer.Option(help="Only items of this table.")] = None,
-    where: Annotated[
-        str | None, typer.Option(metavar="JMESPATH", help="Only items of which this holds: \"status == 'OPEN'\".")
+    where: Where = None,
+    sample: Sample = None,
+    seed: Seed = None,
+    workers: Annotated[int, typer.Option(min=1, max=WORKERS_MAX, help="Segments read in parallel.")] = WORKERS,
+    rate: Annotated[float, typer.Option(min=0, help="Write units per second, for the duration. 0: no limit.")] = RATE,
+    prices: Annotated[
+        Path | None, typer.Option(help="Price file, for Regions that sync-rules has no prices of.")
     ] = None,
-    sample: Annotated[
-        float | None,
-        typer.Option(min=0.1, max=100, metavar="PERCENT", help="Estimate from so much of each table, at random."),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="The same sample again, as far as the tables are the same.")] = None,
-    workers: Annotated[int, typer.Option(min=1, max=WORKERS_MAX, help="Segments at the same time.")] = WORKERS,
-    rate: Annotated[float, typer.Option(min=0, help="Write units per second; 0: without limit.")] = RATE,
-    prices: Annotated[Path | None, typer.Option(help="A price file, for Regions and prices of your own.")] = None,
     writes: Annotated[
-        Path | None, typer.Option(help="Where to write each write: JSON lines of keys and paths.")
+        Path | None, typer.Option(help="File to write the planned writes to: JSON lines of keys and paths.")
     ] = None,
-    state: Annotated[Path, typer.Option(help="Where backfill keeps which rules were done.")] = STATE,
-    state_table: Annotated[
-        str | None, typer.Option(help="The table where it keeps that.", envvar="SYNC_RULES_STATE_TABLE")
-    ] = None,
+    state: StateFile = STATE,
+    state_table: StateTable = None,
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with 1 when there is something to do.")
     ] = False,
-    endpoint_url: Annotated[str | None, typer.Option(help="Another DynamoDB than AWS's, such as an emulator.")] = None,
-    region: Annotated[str | None, typer.Option(help="The AWS region.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The whole plan as one JSON object.")] = False,
+    endpoint_url: Endpoint = None,
+    region: Region = None,
+    as_json: Json = False,
 ) -> int:
     """Show what a backfill would write, read, cost and take. Nothing is written."""
     require_own(writes, rules_file, prices, state)
@@ -115,7 +127,9 @@ def plan(
 
 @contextmanager
 def noted_in(path: Path | None) -> Iterator[Callable[[PlannedWrite], object]]:
-    """Gives a function that keeps a write in a file, which is there once all are. Raises UserError if it cannot be."""
+    """Give a function that appends a write to a file. The file appears when it is complete. Raises UserError when it
+    cannot be written.
+    """
     if path is None:
         yield lambda _write: None
         return

@@ -1,15 +1,14 @@
-"""`sync-rules prune`: what rules that were removed or renamed have left in the tables; removes it with --apply.
+"""`sync-rules prune`: find copies that deleted or renamed rules left in the tables; remove them with --apply.
 
-Exit code 0 when nothing is left, 1 when something is (found without --apply, or changed by somebody meanwhile), 2 for
-the user's mistake, 130 when it was interrupted: then the last word says how many were removed.
+Exit code 0 when nothing is left; 1 when something is, because --apply was not given or an item changed meanwhile; 2 for
+a mistake in the input; 130 when interrupted: the last line then says how many leftovers were removed.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -20,7 +19,9 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.failure_log import FailureLog
 from sync_rules.adapters.preflight import require_answer
 from sync_rules.audit.prune import Leftover, Past, prune_page, remove
-from sync_rules.cli.commands.run import stop_signals
+from sync_rules.cli.options import RULES_FILE, Endpoint, Region
+from sync_rules.cli.show.text import FirstPerRule, counted
+from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
@@ -30,21 +31,17 @@ from sync_rules.pipeline.failure_records import printable
 from sync_rules.pipeline.requests import NobodyLooksAgain, World, run_work
 from sync_rules.rules.ruleset import Rules
 
-SHOWN_PER_RULE_MAX: Final = 20
-
 
 def prune(
-    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="The rules file as it was.")],
-    rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules file of today.")] = Path("rules.yaml"),
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="The rules file before the change.")],
+    rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The current rules file.")] = RULES_FILE,
     *,
-    rule: Annotated[
-        list[str] | None, typer.Option(help="Only what this rule of BEFORE left; may be given again.")
-    ] = None,
-    apply: Annotated[bool, typer.Option("--apply", help="Remove it. Without, it is only shown.")] = False,
-    endpoint_url: Annotated[str | None, typer.Option(help="Another DynamoDB than AWS's, such as an emulator.")] = None,
-    region: Annotated[str | None, typer.Option(help="The AWS region.")] = None,
+    rule: Annotated[list[str] | None, typer.Option(help="Only what this rule of BEFORE left. Repeatable.")] = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Remove what is found. Default: only show it.")] = False,
+    endpoint_url: Endpoint = None,
+    region: Region = None,
 ) -> int:
-    """Find what removed rules left; remove it with --apply. A renamed rule counts as removed."""
+    """Find what deleted rules left in the tables; --apply removes it. A renamed rule counts as deleted."""
     old, now = _before(before, rule or ()), load_rules(rules_file)
     past = Past(old, now, frozenset(rule or ()))
     client = aws.dynamodb(endpoint_url, region)
@@ -56,40 +53,37 @@ def prune(
         FailureLog(Files.failures, wall_clock_ms),
     )
     console = Console(stderr=True)
-    found: Counter[str] = Counter()
+    found = FirstPerRule()
     items = left = 0
-    with console.status("looking", spinner="dots") as status, stop_signals() as stopping:
+    with console.status("scanning", spinner="dots") as status, stop_signals() as stopping:
         for table in past.tables:
             cursor: Item | None = None
             while True:
                 page = run_work(prune_page(table, past, cursor), world)
                 items += page.items
                 for one in page.leftovers:
-                    found[one.rule] += 1
-                    if found[one.rule] <= SHOWN_PER_RULE_MAX:
-                        print(as_line(one), flush=True)
+                    found.add(one.rule, as_line(one))
                 remaining = run_work(remove(page.leftovers), world) if apply else page.leftovers
                 left += len(remaining)
-                status.update(f"looking through {table.name} · {items} items · {found.total()} leftovers")
+                count = found.counts.total()
+                status.update(f"scanning {table.name} · {items} items · {count} leftovers")
                 if stopping():
-                    removed = f"{found.total() - left} leftovers were removed" if apply else "nothing was removed"
+                    removed = f"{count - left} leftovers were removed" if apply else "nothing was removed"
                     raise KeyboardInterrupt(f"interrupted: {removed}. Run it again for the rest")
                 cursor = page.cursor
                 if cursor is None:
                     break
-    for name, count in sorted(found.items()):
-        if count > SHOWN_PER_RULE_MAX:
-            print(f"and {count - SHOWN_PER_RULE_MAX} more of rule {name}")
-    print(summary(items, found.total(), left, applied=apply))
+    found.end()
+    print(summary(items, found.counts.total(), left, applied=apply))
     return 1 if left else 0
 
 
 def _before(file: Path, names: Iterable[str]) -> Rules:
-    """The rules as they were. Raises UserError when there is no such file, or one of the names is no rule of it."""
+    """The rules before the change. Raises UserError when the file does not exist or has no rule of one of the names."""
     if not file.exists():
         raise UserError(
-            f"{file}: no such file. Expected the rules file as it was, from a backup or such as "
-            "`git show COMMIT:rules.yaml` prints it"
+            f"{file}: no such file. Expected the rules file before the change, from a backup or from "
+            "`git show COMMIT:rules.yaml`"
         )
     rules = load_rules(file)
     titles = dict.fromkeys(one.title for one in rules.rules.values())
@@ -106,11 +100,11 @@ def as_line(one: Leftover) -> str:
 
 
 def summary(items: int, found: int, left: int, *, applied: bool) -> str:
-    """The last word."""
+    """The last line."""
     if not found:
-        return f"{items} items looked at, nothing left behind"
+        return f"{counted(items, 'item')} scanned, nothing left behind"
     if not applied:
-        return f"{items} items looked at, {found} leftovers: --apply removes them"
+        return f"{counted(items, 'item')} scanned, {counted(found, 'leftover')}: --apply removes them"
     if left:
         return f"{found - left} leftovers removed, {left} changed meanwhile or could not be written: run it again"
-    return f"{found} leftovers removed"
+    return f"{counted(found, 'leftover')} removed"

@@ -1,7 +1,7 @@
-"""`sync-rules record`: write the stream records of all tables to a file, to be replayed.
+"""`sync-rules record`: write the stream records of all tables to a file, for `sync-rules replay`.
 
-Exit code 0 when it was told to stop, or is done; 2 when a table or stream is missing, or the file cannot be written.
-What was read is in the file, line by line, however it ends.
+Exit code 0 when it was stopped or has finished; 2 when a table or stream is missing, or the file cannot be written. The
+file has every record read so far, one per line, however the command ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from rich.console import Console
 from sync_rules.adapters import aws
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams, StreamReader
-from sync_rules.cli.commands.run import stop_signals
+from sync_rules.cli.options import RULES_FILE, Endpoint, Json, Once, Region, RulesFile
+from sync_rules.cli.show.text import counted
+from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping
 from sync_rules.jobs.consume.run import WAIT_SECONDS, wall_clock_ms
@@ -41,38 +43,44 @@ SALT_BYTES: Final = 32
 
 
 def record(
-    rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules file.")] = Path("rules.yaml"),
+    rules_file: RulesFile = RULES_FILE,
     *,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write. Only its owner may read it.")],
-    append: Annotated[bool, typer.Option("--append", help="Append, if the file is there already.")] = False,
-    table: Annotated[list[str] | None, typer.Option(help="Only this table of the rules; may be given again.")] = None,
-    from_now: Annotated[
-        bool, typer.Option("--from-now", help="Only what happens from now on, not the last 24 hours.")
-    ] = False,
-    once: Annotated[bool, typer.Option("--once", help="Stop when everything there is was read.")] = False,
-    seconds: Annotated[
-        float | None, typer.Option("--for", min=0, metavar="SECONDS", help="Stop after so long.")
+    out: Annotated[Path, typer.Option(metavar="FILE", help="File to write. Only its owner can read it.")],
+    append: Annotated[bool, typer.Option("--append", help="Append to the file if it exists.")] = False,
+    table: Annotated[
+        list[str] | None, typer.Option(help="Only this table, by its name in the rules file. Repeatable.")
     ] = None,
-    max_records: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after so many records.")] = None,
+    from_now: Annotated[
+        bool, typer.Option("--from-now", help="Only records from now on, not those of the last 24 hours.")
+    ] = False,
+    once: Once = False,
+    seconds: Annotated[
+        float | None, typer.Option("--for", min=0, metavar="SECONDS", help="Stop after this time.")
+    ] = None,
+    max_records: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Stop after this number of records.")
+    ] = None,
     redact: Annotated[
-        bool, typer.Option("--redact", help="Replace every value by a hash of its type; links stay.")
+        bool, typer.Option("--redact", help="Replace every value by a hash of the same type. Links still match.")
     ] = False,
     salt: Annotated[
         str | None,
         typer.Option(
             metavar="TEXT",
             envvar="SYNC_RULES_SALT",
-            help="What the hashes are made with, where several recordings must fit together. Drawn, unless given.",
+            help="With --redact: salt of the hashes, for several recordings that must match. Default: random.",
         ),
     ] = None,
-    endpoint_url: Annotated[str | None, typer.Option(help="Another DynamoDB than AWS's, such as an emulator.")] = None,
-    region: Annotated[str | None, typer.Option(help="The AWS region.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    endpoint_url: Endpoint = None,
+    region: Region = None,
+    as_json: Json = False,
 ) -> int:
     """Write the stream records of all tables to a file, until stopped."""
     rules = load_rules(rules_file)
     if redact and append and salt is None and out.exists():
-        raise UserError("--append with --redact needs the --salt of the recording: else the same values would differ")
+        raise UserError(
+            "--append with --redact needs the --salt of the recording: with another one, equal values get other hashes"
+        )
     arns = require(aws.dynamodb(endpoint_url, region), only(rules, table or [])).stream_arns
     reader = DynamoDBStreams(aws.dynamodbstreams(endpoint_url, region))
     redactor = Redactor(rules, salt.encode() if salt else secrets.token_bytes(SALT_BYTES)) if redact else None
@@ -85,33 +93,33 @@ def record(
         stopping = stack.enter_context(stop_signals())
         status = stack.enter_context(console.status("recording", spinner="dots"))
         until = Until(once=once, seconds=seconds, stopping=stopping)
-        taped(tape, FromNow(reader, arns) if from_now else reader, arns, until, lambda: status.update(tape.told()))
-    print(json.dumps({**tape.row(), "file": str(out)}) if as_json else f"{tape.told()} in {out}")
+        taped(tape, FromNow(reader, arns) if from_now else reader, arns, until, lambda: status.update(tape.as_line()))
+    print(json.dumps({**tape.row(), "file": str(out)}) if as_json else f"{tape.as_line()} in {out}")
     return 0
 
 
 def only(rules: Rules, names: Sequence[str]) -> Rules:
-    """The rules with these tables alone; unless some are named, with all but those that hold nothing but a ledger.
+    """The rules with the named tables only; by default with all tables except those that hold only a ledger.
 
     Raises:
-        UserError: for a name that is no table's.
+        UserError: for an unknown table, or one that holds only a ledger.
     """
     known = {table.name: table for table in rules.streamed_tables}
     for name in names:
         if name not in known:
             raise UserError(unknown("table", name, known))
     kept = Derived(rules)
-    told = {entity.table.name for entity in rules.entities.values() if not kept.is_ledger(entity)}
+    recorded = {entity.table.name for entity in rules.entities.values() if not kept.is_ledger(entity)}
     for name in names:
-        if name not in told:
-            raise UserError(f"table {name} holds nothing but a ledger, of which nothing is recorded: it is booked anew")
-    return replace(rules, tables={name: known[name] for name in names or known if names or name in told})
+        if name not in recorded:
+            raise UserError(f"table {name} holds only a ledger, which is not recorded: a replay computes it anew")
+    return replace(rules, tables={name: known[name] for name in names or known if names or name in recorded})
 
 
 # ---------------------------------------------------------------- reading
 @dataclass
 class Tape:
-    """What is written. `broken` is why it no longer can be."""
+    """Writes records and counts them. `broken`: the error that ended the writing."""
 
     write: Write
     rules: Rules
@@ -122,10 +130,10 @@ class Tape:
     broken: Exception | None = None
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """The records of an event, without those of a ledger, which no replay asks for."""
+        """Write the records of an event, except those of a ledger: a replay computes it anew."""
         try:
             self.write(self._chosen(event["Records"]))
-        except Exception as error:  # a mapping would try it again and again
+        except Exception as error:  # the mapping would retry it without end
             self.broken = error
             raise
 
@@ -145,24 +153,23 @@ class Tape:
 
     @property
     def full(self) -> bool:
-        """Whether there are as many records as were asked for."""
+        """The maximum number of records is reached."""
         return self.max_records is not None and self.tables.total() >= self.max_records
 
-    def told(self) -> str:
-        """The figures, for people."""
-        records = f"{self.tables.total():,} record{'s' if self.tables.total() != 1 else ''}"
+    def as_line(self) -> str:
+        """The figures for people."""
         of = ", ".join(f"{count:,} of {name}" for name, count in sorted(self.tables.items()))
-        lost = f" · SOME WERE GONE BEFORE THEY WERE READ ({self.trimmed} times)" if self.trimmed else ""
-        return records + (f" ({of})" if of else "") + lost
+        lost = f" · RECORDS EXPIRED BEFORE THEY WERE READ ({self.trimmed} times)" if self.trimmed else ""
+        return counted(self.tables.total(), "record") + (f" ({of})" if of else "") + lost
 
     def row(self) -> dict[str, Any]:
-        """The figures, for machines."""
+        """The figures for machines."""
         return {"records": self.tables.total(), "tables": dict(self.tables), "trimmed": self.trimmed}
 
 
 @dataclass(frozen=True)
 class Until:
-    """When to stop."""
+    """The conditions that end a recording."""
 
     stopping: Callable[[], bool]
     once: bool = False
@@ -180,7 +187,7 @@ def taped(
     now_ms: Callable[[], int] = wall_clock_ms,
     sleep: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Read streams, each shard after its parent, and write what is read until it is time to stop.
+    """Read the streams, each shard after its parent, and write their records until it is time to stop.
 
     Raises:
         StoreError, UserError: when something cannot be written.
@@ -206,7 +213,7 @@ def taped(
 
 
 class FromNow:
-    """A StreamReader that leaves out what is there already: shards known at the start are read from their end."""
+    """A StreamReader that skips existing records: it reads the shards known at the start from their end."""
 
     def __init__(self, reader: DynamoDBStreams, stream_arns: Sequence[str]) -> None:
         self._reader = reader
@@ -214,7 +221,7 @@ class FromNow:
         self._old = {(arn, shard.shard_id) for arn in stream_arns for shard in reader.shards(arn)}
 
     def iterator(self, stream_arn: str, shard_id: str, after: str | None) -> str:
-        """Where reading starts. Raises like the reader it stands before."""
+        """Where reading of a shard starts. Raises like the wrapped reader."""
         if after is None and (stream_arn, shard_id) in self._old:
             return self._reader.latest(stream_arn, shard_id)
         return self._reader.iterator(stream_arn, shard_id, after)

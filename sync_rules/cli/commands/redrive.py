@@ -1,15 +1,15 @@
-"""`sync-rules redrive`: put through again what failed, from files, queues, buckets, or out of the stream itself.
+"""`sync-rules redrive`: retry failed work, from files, queues, buckets, or the stream itself.
 
-What succeeds is removed from its place. What fails again stays there, with its reason; so does what cannot be read, and
-what is about rules that are gone.
+An entry that succeeds is removed from its place. An entry that fails again stays there with its reason; so does one
+that cannot be read, or whose rule no longer exists.
 
-Exit code 0 when nothing failed again, 1 when something did or could not be put through, 2 for the user's mistake.
+Exit code 0 when nothing failed again, 1 when something did or could not be retried, 2 for a mistake in the input.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -27,19 +27,25 @@ from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.sqs import SqsQueue, require_queue_url
 from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.cli.account import (
-    STACK,
-    Account,
-    Detach,
-    Remote,
-    StackName,
-    account_of,
-    left_alone,
-    require_local,
-    require_remote,
-    typed,
-)
+from sync_rules.cli.account import Account, account_of, left_alone, require_local, require_remote, typed
 from sync_rules.cli.commands.failures import Given, asked_titles
+from sync_rules.cli.options import (
+    RULES_FILE,
+    STACK,
+    BatchFiles,
+    Buckets,
+    CallsTable,
+    Detach,
+    Endpoint,
+    FailureFiles,
+    Failures,
+    JsonLines,
+    Region,
+    Remote,
+    RuleNames,
+    RulesFile,
+    StackName,
+)
 from sync_rules.jobs.account.protocol import as_here
 from sync_rules.jobs.account.redrive import UNITS, total, unit_documents
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
@@ -55,92 +61,55 @@ from sync_rules.rules.ruleset import Rules
 VERB = "redrive"
 
 
-def redrive_in_account(
-    account: Account,
-    rules: Rules,
-    titles: frozenset[str] | None,
-    *,
-    detach: bool,
-    as_json: bool,
-    summary: Callable[[Tally, str], str],
-) -> int:
-    """Start it and watch it to its end; then what became of the entries. Exit codes as the command's."""
-    name = account.machine.start(VERB, {"rules": sorted(titles or ()), **as_here(rules)})
-    if detach:
-        return left_alone(account, name, lambda: unit_documents(account.state, name, UNITS))
-    console = Console(stderr=True)
-    with console.status("redriving", spinner="dots") as status:
-
-        def look() -> None:
-            tally = total(unit_documents(account.state, name, UNITS).values())
-            status.update(f"{name}: {tally.done:,} put through, {tally.written:,} written")
-
-        ended = account.machine.watch(name, look)
-    done = ended.well()
-    tally = total(unit_documents(account.state, name, UNITS).values())
-    queue = account.stack.output("FailuresQueueUrl")
-    print(json.dumps(asdict(tally)) if as_json else summary(tally, queue))
-    if not done:
-        console.print(ended.cause or ended.status, markup=False, highlight=False, soft_wrap=True)
-    elif (tally.again or tally.unreadable) and not as_json:
-        letters, bucket = account.stack.output("FanoutDeadLettersUrl"), account.stack.output("BucketName")
-        where = account.failures_command("--queue", letters, "--bucket", f"s3://{bucket}/aws/")
-        print(f"What stays, and why: {where}")
-    return 1 if tally.again or tally.unreadable or not done else 0
-
-
 def redrive(
     context: typer.Context,
-    rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules file.")] = Path("rules.yaml"),
+    rules_file: RulesFile = RULES_FILE,
     *,
-    rule: Annotated[list[str] | None, typer.Option(help="Only for this rule; may be given again.")] = None,
-    file: Annotated[list[Path] | None, typer.Option(help="A file of failure records, as `run` keeps.")] = None,
-    batches: Annotated[list[Path] | None, typer.Option(help="A file of given-up batches, as `run` keeps.")] = None,
+    rule: RuleNames = None,
+    file: FailureFiles = None,
+    batches: BatchFiles = None,
     queue: Annotated[
         list[str] | None,
-        typer.Option(metavar="URL", help="A queue of failure records, of batches, or of messages nobody handled."),
+        typer.Option(metavar="URL", help="SQS queue of failure records, batches or dead letters. Repeatable."),
     ] = None,
-    bucket: Annotated[
-        list[str] | None, typer.Option(metavar="s3://BUCKET/PREFIX", help="Where Lambda puts given-up batches.")
+    bucket: Buckets = None,
+    stream: Annotated[
+        str | None, typer.Option(metavar="ARN", help="Stream to read records from again, with the next three options.")
     ] = None,
-    stream: Annotated[str | None, typer.Option(metavar="ARN", help="A stream, to read records from again.")] = None,
     shard: Annotated[str | None, typer.Option(metavar="ID", help="The shard of that stream.")] = None,
     first: Annotated[str | None, typer.Option("--from", metavar="SEQ", help="The first sequence number.")] = None,
     last: Annotated[str | None, typer.Option("--to", metavar="SEQ", help="The last sequence number.")] = None,
     function: Annotated[
-        str, typer.Option(metavar="NAME", help="Of batches, only those of this Lambda function; its name or ARN.")
+        str, typer.Option(metavar="NAME", help="Only batches of this Lambda function, by name or ARN.")
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be put through; do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be retried, and change nothing.")] = False,
     fanout_queue: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where second looks go; without, they are waited for.")
+        str | None,
+        typer.Option(metavar="URL", help="SQS queue for second looks. Default: redrive waits and does them itself."),
     ] = None,
-    calls_table: Annotated[
-        str | None, typer.Option(help="The table that remembers the calls made.", envvar="SYNC_RULES_CALLS_TABLE")
-    ] = None,
-    failures: Annotated[Path, typer.Option(help="Where to append failures that are new.")] = Files.failures,
-    endpoint_url: Annotated[str | None, typer.Option(help="Another AWS than AWS's, such as an emulator.")] = None,
-    region: Annotated[str | None, typer.Option(help="The AWS region.")] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON line per entry that stays, then the totals.")
-    ] = False,
+    calls_table: CallsTable = None,
+    failures: Failures = Files.failures,
+    endpoint_url: Endpoint = None,
+    region: Region = None,
+    as_json: JsonLines = False,
     remote: Remote = False,
     stack_name: StackName = STACK,
     detach: Detach = False,
 ) -> int:
-    """Put through again what failed; late does no harm. What is true now is written, and nothing else."""
+    """Retry failed work; safe at any later time. Only current values are written."""
     rules = load_rules(rules_file)
     only = None if not rule else asked_titles(rule, rules)
     if remote:
         require_local({"--file": file, "--batches": batches, "--queue": queue, "--bucket": bucket, "--stream": stream})
         require_local({"--function": function, "--dry-run": dry_run, "--failures": failures != Files.failures})
         account = account_of(stack_name, "RedriveMachineArn", endpoint_url, region)
-        return redrive_in_account(account, rules, only, detach=detach, as_json=as_json, summary=summary)
+        return redrive_in_account(account, rules, only, detach=detach, as_json=as_json)
     require_remote({"--detach": detach, "--stack": typed(context, "stack_name")})
     span = _span(stream, shard, first, last)
     given = Given([*(file or ()), *(batches or ())], queue or [], bucket or [], endpoint_url, region)
     elsewhere = bool(file or batches or queue or bucket)
     places = given.places(peek=dry_run) if elsewhere or span is None else []
-    places += [Told(span)] if span is not None else []
+    places += [Span(span)] if span is not None else []
     tell = as_json_line if as_json else as_line
     console = Console(stderr=True)
     with ExitStack() as stack:
@@ -150,7 +119,7 @@ def redrive(
 
         def waiting(words: str) -> None:
             status.update(words)
-            if not console.is_terminal:  # or a log would stay silent for minutes
+            if not console.is_terminal:  # a log would otherwise stay silent for minutes
                 console.print(words, highlight=False)
 
         client = aws.dynamodb(endpoint_url, region)
@@ -181,7 +150,7 @@ def redrive(
         for place in places:
             if dry_run:
                 for words in redriver.rehearse(place):
-                    print(json.dumps({"would": words}) if as_json else f"would put through: {words}", flush=True)
+                    print(json.dumps({"would": words}) if as_json else f"would retry: {words}", flush=True)
             else:
                 redriver.take(place)
         redriver.rest()
@@ -197,17 +166,46 @@ def _chosen(rules: Rules, only: frozenset[str] | None) -> Rules:
 
 
 def _require_no_calls(rules: Rules) -> None:
-    """Raises UserError when a rule calls a function: whether it was called already must be known."""
+    """Raises UserError when a rule calls a function, as nothing tells which calls were already made."""
     if calls := sorted(rules.functions):
         raise UserError(
-            f"{', '.join(calls)}: a function is called once per change, and nobody would know which calls were made "
-            "already. Give the table that remembers them with --calls-table, or only other rules with --rule."
+            f"{', '.join(calls)}: each change must call the function once, and redrive does not know which calls were "
+            "already made. Name the table that remembers them with --calls-table, or choose other rules with --rule."
         )
 
 
-# ---------------------------------------------------------------- a span that the user tells
-class Told:
-    """A Place with one entry, a span of sequence numbers. It cannot be removed: it lies in the command line."""
+# ---------------------------------------------------------------- in the account
+def redrive_in_account(
+    account: Account, rules: Rules, titles: frozenset[str] | None, *, detach: bool, as_json: bool
+) -> int:
+    """Start a redrive, watch it to its end, and show its figures. Exit codes as the command's."""
+    name = account.machine.start(VERB, {"rules": sorted(titles or ()), **as_here(rules)})
+    if detach:
+        return left_alone(account, name, lambda: unit_documents(account.state, name, UNITS))
+    console = Console(stderr=True)
+    with console.status("redriving", spinner="dots") as status:
+
+        def look() -> None:
+            tally = total(unit_documents(account.state, name, UNITS).values())
+            status.update(f"{name}: {tally.done:,} retried, {tally.written:,} written")
+
+        ended = account.machine.watch(name, look)
+    done = ended.well()
+    tally = total(unit_documents(account.state, name, UNITS).values())
+    queue = account.stack.output("FailuresQueueUrl")
+    print(json.dumps(asdict(tally)) if as_json else summary(tally, queue))
+    if not done:
+        console.print(ended.cause or ended.status, markup=False, highlight=False, soft_wrap=True)
+    elif (tally.again or tally.unreadable) and not as_json:
+        letters, bucket = account.stack.output("FanoutDeadLettersUrl"), account.stack.output("BucketName")
+        where = account.failures_command("--queue", letters, "--bucket", f"s3://{bucket}/aws/")
+        print(f"To see what remains, and why: {where}")
+    return 1 if tally.again or tally.unreadable or not done else 0
+
+
+# ---------------------------------------------------------------- records of a stream
+class Span:
+    """A place with one entry: a span of a stream, named by the user. It cannot be removed."""
 
     def __init__(self, entry: Entry) -> None:
         self._entry = entry
@@ -226,10 +224,10 @@ class Told:
 
 
 def _span(stream: str | None, shard: str | None, first: str | None, last: str | None) -> Entry | None:
-    """The span that four options name together.
+    """The span of a stream that four options name together.
 
     Raises:
-        UserError: when some of them are missing, or are not what they should be.
+        UserError: when one of them is missing or malformed.
     """
     options = {"--stream": stream, "--shard": shard, "--from": first, "--to": last}
     if not any(options.values()):
@@ -238,7 +236,9 @@ def _span(stream: str | None, shard: str | None, first: str | None, last: str | 
     if missing or not (stream and shard and first and last):
         raise UserError(f"{', '.join(missing)} is missing: --stream, --shard, --from and --to go together")
     if STREAM_ARN.match(stream) is None:
-        raise UserError(f"{stream!r} is no stream: expected arn:aws:dynamodb:REGION:ACCOUNT:table/NAME/stream/LABEL")
+        raise UserError(
+            f"{stream!r} is not a stream ARN: expected arn:aws:dynamodb:REGION:ACCOUNT:table/NAME/stream/LABEL"
+        )
     if not (first.isdigit() and last.isdigit() and int(first) <= int(last)):
         raise UserError(f"--from {first} --to {last}: expected two sequence numbers, the lower one first")
     info = {"streamArn": stream, "shardId": shard, "startSequenceNumber": first, "endSequenceNumber": last}
@@ -247,31 +247,31 @@ def _span(stream: str | None, shard: str | None, first: str | None, last: str | 
 
 # ---------------------------------------------------------------- output
 def as_line(left: Left) -> str:
-    """An entry that stays, for people."""
-    again = "cannot be put through" if left.unreadable else "failed again"
+    """An entry that remains, for people."""
+    again = "cannot be retried" if left.unreadable else "failed again"
     return visible(f"{left.where}: {again}: {left.reason} · {left.what}")
 
 
 def as_json_line(left: Left) -> str:
-    """An entry that stays, for machines."""
+    """An entry that remains, for machines."""
     return json.dumps({"left": asdict(left)})
 
 
 def summary(tally: Tally, failures: Path | str, *, dry_run: bool = False) -> str:
-    """The last word."""
+    """The last line."""
     if dry_run:
-        said = [f"{tally.done:,} would be put through"]
+        parts = [f"{tally.done:,} would be retried"]
     else:
-        said = [f"{tally.done:,} put through and removed", f"{tally.written:,} written"]
-    said += [
+        parts = [f"{tally.done:,} retried and removed", f"{tally.written:,} written"]
+    parts += [
         f"{count:,} {words}"
         for count, words in (
-            (tally.kept, "put through for some rules only, and kept"),
-            (tally.again, "failed again, and stay"),
-            (tally.unreadable, "cannot be put through, and stay"),
-            (tally.skipped, "of other rules or functions, left alone"),
+            (tally.kept, "retried for some rules only, and kept"),
+            (tally.again, "failed again, and kept"),
+            (tally.unreadable, "cannot be retried, and kept"),
+            (tally.skipped, "of other rules or functions, skipped"),
             (tally.parked, f"new failures, in {failures}"),
         )
         if count
     ]
-    return ", ".join(said)
+    return ", ".join(parts)

@@ -1,6 +1,6 @@
-"""`sync-rules replay`: do again what was recorded, in memory, under every way of delivery; shrink what ends wrong.
+"""`sync-rules replay`: replay a recording in memory under every delivery order; reduce a failure to few records.
 
-Exit code 0 when every end is right, 1 when one is not, 2 when a file is wrong: then nothing is replayed.
+Exit code 0 when every replay ends right, 1 when one does not, 2 when a file is invalid: then nothing is replayed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
-from sync_rules.cli.commands.run import stop_signals
+from sync_rules.cli.options import RULES_FILE, Json, Variants
+from sync_rules.cli.show.text import counted
+from sync_rules.cli.signals import stop_signals
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.recording import Recorded, Recording, read_all, writing
 from sync_rules.lab.replay import Mismatch, Replay, load_data
@@ -29,16 +31,16 @@ from sync_rules.rules.ruleset import Rules
 
 SHOWN_MAX_EVENTS: Final = 60
 NOT_DONE: Final = {
-    "copies": "the recorded pipeline's own",
+    "copies": "written by the recorded pipeline",
     "ledger": "of a ledger",
-    "gone": "of items that are gone by then",
-    "refused": "that no table takes",
+    "gone": "of items that no longer exist by then",
+    "refused": "that no table accepts",
 }
 
 
 @dataclass(frozen=True)
 class Case:
-    """All that a replay depends on, but for the records and the delivery."""
+    """Everything that a replay depends on, except the records and the delivery."""
 
     rules_file: Path
     rules: Rules
@@ -47,11 +49,11 @@ class Case:
     with_copies: bool
 
     def replay(self, delivery: Delivery) -> Replay:
-        """A replay of it."""
+        """A replay under a delivery."""
         return Replay(self.rules, delivery, with_copies=self.with_copies)
 
     def command(self, files: Sequence[Path], delivery: Delivery) -> str:
-        """The command that replays files under a delivery, and nothing else."""
+        """The command that replays files under one delivery."""
         words = ["sync-rules", "replay", *map(str, files), "--rules", str(self.rules_file)]
         words += ["--data", str(self.data_file)] if self.data_file else []
         words += ["--with-copies"] if self.with_copies else []
@@ -60,31 +62,35 @@ class Case:
 
 def replay(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILES", help="Recordings, Lambda events, on-failure objects.")
+        list[Path],
+        typer.Argument(metavar="FILES", help="Recordings, Lambda events, or objects of an on-failure destination."),
     ],
     *,
-    rules: Annotated[Path, typer.Option(metavar="FILE", help="The rules file.")] = Path("rules.yaml"),
+    rules: Annotated[Path, typer.Option(metavar="FILE", help="The rules file.")] = RULES_FILE,
     data: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Items that were there and are not recorded, as in data.yaml.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Items that existed without records, in the form of data.yaml."),
     ] = None,
     with_copies: Annotated[
-        bool, typer.Option("--with-copies", help="Do also what changed nothing but copies: a recorded pipeline's work.")
+        bool, typer.Option("--with-copies", help="Also replay records in which only copies changed.")
     ] = False,
-    variant: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this way of delivery. Repeat it for several.")
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="How many times each, differently drawn.")] = 3,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Only with this seed.")] = None,
-    values: Annotated[bool, typer.Option("--values", help="Show values in the history.")] = False,
+    variant: Variants = None,
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Number of seeds to run each variant with.")] = 3,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Run with this seed only.")] = None,
+    values: Annotated[
+        bool, typer.Option("--values", help="Show values of attributes in the history of a failure.")
+    ] = False,
     shrink_tries: Annotated[
-        int, typer.Option(min=0, metavar="N", help="How many replays to spend on shrinking. 0: do not.")
+        int, typer.Option(min=0, metavar="N", help="Most replays used to reduce a failure. 0: do not reduce.")
     ] = 500,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write the shrunk recording.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="New file for the reduced recording of a failure.")
+    ] = None,
+    as_json: Json = False,
 ) -> int:
-    """Do again in memory what was recorded; shrink what ends wrong. Under every way of delivery."""
+    """Replay a recording in memory, under every delivery order. A failure is reduced to few records."""
     if out is not None and out.exists():
-        raise UserError(f"{out}: it is there already, and no recording is written over. Another name, please.")
+        raise UserError(f"{out} exists, and recordings are never overwritten: give another name")
     known = rules_in_memory(rules)
     case = Case(rules, known, data, load_data(data, known) if data else (), with_copies)
     recording = read_all(files, known)
@@ -96,7 +102,7 @@ def replay(
         if outcome.mismatch is None:
             print(json.dumps(row(outcome, recording)) if as_json else right(outcome, recording))
             return 0
-        status.update("shrinking; Ctrl-C shows how far it is")
+        status.update("reducing the failure; Ctrl-C shows the result so far")
         with stop_signals() as stopping:
             least = shrink(case, recording, outcome.mismatch, shrink_tries, stopping)
     if out is not None:
@@ -109,13 +115,13 @@ def replay(
         )
     else:
         print("\n".join(wrong(outcome, recording, least, values=values)))
-        print(f"again: {again}" + ("" if out else "\n--out FILE keeps the records that are left."))
+        print(f"again: {again}" + ("" if out else "\n--out FILE saves these records."))
     return 1
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What replays came to: the first mismatch, how many there were, and what became of the records in the last."""
+    """Result of replays: the first mismatch, the number of replays, and the record counts of the last one."""
 
     mismatch: Mismatch | None
     replays: int
@@ -125,7 +131,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Least:
-    """What shrinking left, and what is wrong with that."""
+    """A reduced recording, and its mismatch."""
 
     records: tuple[Recorded, ...]
     delivery: Delivery
@@ -133,14 +139,14 @@ class Least:
     tries: int
 
     def row(self) -> dict[str, int]:
-        """For machines."""
+        """The figures for machines."""
         return {"shrunk_to": len(self.records), "tries": self.tries}
 
 
 def replayed(
     case: Case, recording: Recording, deliveries: Sequence[Delivery], doing: Callable[[str], object]
 ) -> Outcome:
-    """Replay under one delivery after the other, until something is wrong."""
+    """Replay under one delivery after the other, until the first mismatch."""
     began = time.monotonic()
     number, mismatch, run = 0, None, case.replay(deliveries[0])
     for number, delivery in enumerate(deliveries, 1):
@@ -159,7 +165,7 @@ def shrink(
     tries_max: int,
     stopping: Callable[[], bool] = lambda: False,
 ) -> Least:
-    """The least that is found of which the first thing that is wrong is of the same rule."""
+    """The smallest recording found whose first mismatch is of the same rule and check."""
 
     def same_wrong(records: Sequence[Recorded], delivery: Delivery) -> Mismatch | None:
         first = next(case.replay(delivery).mismatches(records, case.data), None)
@@ -174,50 +180,50 @@ def shrink(
 
 # ---------------------------------------------------------------- output
 def nothing_of(recording: Recording, rules: Rules) -> str:
-    """Why there is nothing to replay."""
+    """The message for a recording without records of the rules' tables."""
     names = ", ".join(sorted(table.physical_name for table in rules.tables.values()))
-    found = ", ".join(sorted(recording.others)) or "none at all"
-    return f"no record is of a table of the rules: expected some of {names}; found {found}. Nothing was done."
+    found = ", ".join(sorted(recording.others)) or "no records"
+    return f"no record is of a table of the rules: expected {names}; found {found}. Nothing was replayed."
 
 
 def right(outcome: Outcome, recording: Recording) -> str:
-    """That all is right, for people."""
-    times = "1 replay" if outcome.replays == 1 else f"{outcome.replays:,} replays"
-    return f"{counted(outcome, recording)}\n{times} in {outcome.seconds:.1f} s: every end is right"
+    """The result without a mismatch, for people."""
+    replays = counted(outcome.replays, "replay")
+    return f"{records(outcome, recording)}\n{replays} in {outcome.seconds:.1f} s: every copy is right at the end"
 
 
-def counted(outcome: Outcome, recording: Recording) -> str:
-    """How many records there are, and what was not done of them."""
+def records(outcome: Outcome, recording: Recording) -> str:
+    """The number of records that were replayed, and of those that were skipped."""
     others = sum(recording.others.values())
     parts = [f"{outcome.counts.get(name, 0):,} {what}" for name, what in NOT_DONE.items() if outcome.counts.get(name)]
     parts += [f"{others:,} of other tables"] if others else []
     parts += [f"{recording.repeated:,} repeated"] if recording.repeated else []
-    left = f"; left out: {', '.join(parts)}" if parts else ""
-    return f"{outcome.counts.get('done', 0):,} of {len(recording.records):,} records done again{left}"
+    skipped = f"; skipped: {', '.join(parts)}" if parts else ""
+    return f"{outcome.counts.get('done', 0):,} of {len(recording.records):,} records replayed{skipped}"
 
 
 def wrong(outcome: Outcome, recording: Recording, least: Least, *, values: bool) -> list[str]:
-    """What is wrong, how it came to that, and how little it takes, for people."""
+    """The mismatch, the reduced recording and its history, for people."""
     first, last = outcome.mismatch, least.mismatch
-    assert first is not None, "there is something wrong"
-    told = list(last.history_lines(values=values))
-    if len(told) > SHOWN_MAX_EVENTS:
+    assert first is not None, "there is a mismatch"
+    events = list(last.history_lines(values=values))
+    if len(events) > SHOWN_MAX_EVENTS:
         half = SHOWN_MAX_EVENTS // 2
-        told[half:-half] = [f"  ... {len(told) - SHOWN_MAX_EVENTS:,} more ..."]
-    lines = [counted(outcome, recording), first.subject, f"  under {how(first.delivery)}"]
+        events[half:-half] = [f"  ... {len(events) - SHOWN_MAX_EVENTS:,} more ..."]
+    lines = [records(outcome, recording), first.subject, f"  under {how(first.delivery)}"]
     if least.tries:
         few = f"{len(least.records):,} of {len(recording.records):,} records"
-        lines += [f"shrunk to {few} in {least.tries:,} tries:", last.subject, f"  under {how(last.delivery)}"]
-    return [*lines, "history:", *told]
+        lines += [f"reduced to {few} in {least.tries:,} tries:", last.subject, f"  under {how(last.delivery)}"]
+    return [*lines, "history:", *events]
 
 
 def how(delivery: Delivery) -> str:
-    """A delivery in words."""
+    """A delivery for people."""
     return f"{delivery.name}: {delivery.description()}; seed {delivery.seed}"
 
 
 def row(outcome: Outcome, recording: Recording) -> dict[str, Any]:
-    """What the replays came to, for machines."""
+    """The result for machines."""
     counts = {name: outcome.counts.get(name, 0) for name in ("done", *NOT_DONE)}
     of_recording = {"records": len(recording.records), "others": dict(recording.others), "repeated": recording.repeated}
     return {"ok": outcome.mismatch is None, "replays": outcome.replays, **of_recording, **counts}

@@ -1,21 +1,18 @@
 """`sync-rules run`: consume the streams of all tables from a terminal or a container until stopped, and resume later.
 
 Exit code 0 when stopped or, with --once, when everything was read; 2 when a table, index, stream or bucket is missing,
-or the checkpoint is another's. Ctrl-C or SIGTERM finishes the batches in flight and saves; a second one stops at once,
-and what was in flight comes again at the next start.
+or the checkpoint belongs to other rules or tables. Ctrl-C or SIGTERM finishes the batches in flight and saves the
+checkpoint; a second one stops at once, and the batches in flight are processed again at the next start.
 """
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -29,7 +26,18 @@ from sync_rules.adapters.files import locked, require_own
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams
+from sync_rules.cli.options import (
+    RULES_FILE,
+    CallsTable,
+    Endpoint,
+    Failures,
+    JsonLines,
+    Once,
+    Region,
+    RulesFile,
+)
 from sync_rules.cli.show.run import Display, display_on
+from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import Concurrently, serially
 from sync_rules.jobs.consume.run import WAIT_SECONDS, Files, LocalRun
@@ -37,29 +45,26 @@ from sync_rules.language.load import load_rules
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.rules.ruleset import Rules
 
-INTERRUPTED: Final = 130
-SAME_SIGNAL_SECONDS: Final = 0.5
-SHOW_CURSOR: Final = "\x1b[?25h"
 A = TypeVar("A")
 B = TypeVar("B")
 
 
 def run(
-    rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules file.")] = Path("rules.yaml"),
+    rules_file: RulesFile = RULES_FILE,
     *,
-    endpoint_url: Annotated[str | None, typer.Option(help="Another DynamoDB than AWS's, such as an emulator.")] = None,
-    region: Annotated[str | None, typer.Option(help="The AWS region.")] = None,
-    checkpoint: Annotated[Path, typer.Option(help="Where to keep how far everything is done.")] = Files.checkpoint,
-    failures: Annotated[Path, typer.Option(help="Where to append what cannot succeed.")] = Files.failures,
-    batch_size: Annotated[int, typer.Option(min=1, max=10_000, help="Records per batch.")] = 100,
-    parallelization: Annotated[int, typer.Option(min=1, max=10, help="Batches of a shard at the same time.")] = 1,
-    calls_table: Annotated[
-        str | None, typer.Option(help="The table that remembers the calls made.", envvar="SYNC_RULES_CALLS_TABLE")
-    ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Stop when everything there is was read.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the status as JSON lines.")] = False,
+    endpoint_url: Endpoint = None,
+    region: Region = None,
+    checkpoint: Annotated[Path, typer.Option(help="File with the position in each stream.")] = Files.checkpoint,
+    failures: Failures = Files.failures,
+    batch_size: Annotated[int, typer.Option(min=1, max=10_000, help="Most records per batch.")] = 100,
+    parallelization: Annotated[
+        int, typer.Option(min=1, max=10, help="Batches of one shard that are processed in parallel.")
+    ] = 1,
+    calls_table: CallsTable = None,
+    once: Once = False,
+    as_json: JsonLines = False,
 ) -> int:
-    """Consume the streams and keep the copies true, until stopped. Start it again to resume."""
+    """Consume the tables' streams and keep copies correct. Runs until stopped; start it again to resume."""
     require_own(checkpoint, rules_file, failures)
     require_own(failures, rules_file)
     for path in (checkpoint, failures):
@@ -98,25 +103,25 @@ def run(
 
 
 def stream_arns(client: Any, rules: Rules) -> list[str]:
-    """The streams to read, as they are now. Raises UserError when tables, indexes or streams do not fit the rules."""
+    """The ARNs of the streams to read. Raises UserError when tables, indexes or streams do not fit the rules."""
     return list(require(client, rules).stream_arns)
 
 
 def forgetful(rules: Rules, calls_table: str | None) -> list[str]:
-    """What to say when calls are remembered in this process only."""
+    """A notice if there are calls that only this process remembers."""
     calls = sorted(rules.functions)
     if not calls or calls_table:
         return []
     notice = (
-        f"{', '.join(calls)}: the calls made are remembered by this process only, and what comes again after a restart"
-        " is called again. Give a table with the string key 'id' with --calls-table."
+        f"{', '.join(calls)}: only this process remembers which calls were made, so a record that is delivered again"
+        " after a restart calls the function again. Name a table with the string key 'id' with --calls-table."
     )
     return [notice]
 
 
 @contextmanager
 def threads(parallelization: int) -> Iterator[Concurrently]:
-    """As many threads as batches may run at the same time; none when it is one at a time."""
+    """Give a function that processes batches in parallel threads; without threads for a parallelization of 1."""
     if parallelization == 1:
         yield serially
         return
@@ -128,30 +133,6 @@ def threads(parallelization: int) -> Iterator[Concurrently]:
         yield together
 
 
-@contextmanager
-def stop_signals() -> Iterator[Callable[[], bool]]:
-    """Gives a function that says whether SIGINT or SIGTERM came. A second one ends the process at once; not one that
-    follows on its heels, since a terminal and a wrapper may both pass the same one on.
-    """
-    came: list[float] = []
-
-    def note(_number: int, _frame: object) -> None:
-        if came and time.monotonic() - came[0] < SAME_SIGNAL_SECONDS:
-            return
-        if came:
-            sys.stdout.write(SHOW_CURSOR if sys.stdout.isatty() else "")
-            sys.stdout.flush()
-            os._exit(INTERRUPTED)
-        came.append(time.monotonic())  # no lock: the handler may run while this very thread holds it
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: bool(came)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def loop(
     local: LocalRun,
     display: Display,
@@ -160,7 +141,7 @@ def loop(
     once: bool,
     sleep: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Step until told to stop, or with `once` until everything was read; then save."""
+    """Step until stopped, or with `once` until everything was read; then save."""
     try:
         while not stopping():
             progressed = local.step().progressed

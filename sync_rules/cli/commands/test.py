@@ -1,6 +1,6 @@
-"""`sync-rules test`: play scenarios for your own rules in memory, under every way in which records may arrive.
+"""`sync-rules test`: play scenarios for your own rules in memory, under every order in which records may arrive.
 
-Exit code 0 when all holds, 1 when something does not, 2 when a file is wrong: then nothing is played.
+Exit code 0 when every expectation holds, 1 when one does not, 2 when a file is invalid: then nothing is played.
 """
 # ruff: noqa: PT028 - `test` is a verb here, not a case
 
@@ -13,6 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
+from sync_rules.cli.options import JsonLines, Variants
+from sync_rules.cli.show.text import counted
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.scenario import Scenario
 from sync_rules.lab.scenario_file import find_scenarios, load_scenario
@@ -23,40 +25,36 @@ from sync_rules.model.errors import UserError
 def test(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILES", help="Scenario files, or folders with scenarios in them or below."),
+        typer.Argument(metavar="FILES", help="Scenario files, or folders that contain some at any depth."),
     ] = None,
     *,
-    variant: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this way of delivery. Repeat it for several.")
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="What is drawn in each way of delivery.")] = 0,
+    variant: Variants = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed for the delivery variants.")] = 0,
     list_variants: Annotated[
-        bool, typer.Option("--list-variants", help="Say which ways of delivery there are.")
+        bool, typer.Option("--list-variants", help="List the delivery variants and exit.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON line per scenario, and one that sums up.")
-    ] = False,
+    as_json: JsonLines = False,
 ) -> int:
-    """Play scenarios in memory, under every way records may arrive. The rules are your own."""
+    """Play scenarios in memory, under every delivery order. The rules are your own."""
     deliveries = variants(variant or (), seed)
     if list_variants:
         width = max(len(delivery.name) for delivery in deliveries)
         print("\n".join(f"{delivery.name.ljust(width)}  {delivery.description()}" for delivery in deliveries))
         return 0
     if not paths:
-        raise UserError("no scenario to play: name files, or folders with scenarios in them or below")
+        raise UserError("no scenario given: name scenario files, or folders that contain some")
     return _played(load_all(find_scenarios(paths)), deliveries, as_json=as_json)
 
 
 def load_all(files: tuple[Path, ...]) -> tuple[Scenario, ...]:
-    """Every scenario. Raises UserError with all that is wrong in any of the files."""
+    """Load every scenario. Raises UserError with the problems of all files."""
     loaded: list[Scenario] = []
     wrong: dict[str, None] = {}
     for file in files:
         try:
             loaded.append(load_scenario(file))
         except UserError as error:
-            wrong[str(error)] = None  # a rules file that is wrong is so for each scenario
+            wrong[str(error)] = None  # scenarios of one rules file share its problems
     if wrong:
         raise UserError("\n".join(wrong))
     return tuple(loaded)
@@ -69,20 +67,20 @@ def _played(scenarios: tuple[Scenario, ...], deliveries: tuple[Delivery, ...], *
     for scenario in scenarios:
         trials = [run_trial(scenario, delivery) for delivery in deliveries]
         failed += not all(trial.ok for trial in trials)
-        print(json.dumps(row(trials)) if as_json else told(trials, width), flush=True)
+        print(json.dumps(row(trials)) if as_json else as_line(trials, width), flush=True)
     ok = len(scenarios) - failed
     if as_json:
         print(json.dumps({"scenarios": len(scenarios), "ok": ok, "failed": failed}))
     else:
-        ways = "1 way" if len(deliveries) == 1 else f"{len(deliveries)} ways each"
-        what = "1 scenario" if len(scenarios) == 1 else f"{len(scenarios)} scenarios"
-        print(f"{what}, {ways}, in {time.monotonic() - began:.1f} s: {ok} ok, {failed} failed")
+        ways = "1 variant" if len(deliveries) == 1 else f"{len(deliveries)} variants each"
+        seconds = time.monotonic() - began
+        print(f"{counted(len(scenarios), 'scenario')}, {ways}, in {seconds:.1f} s: {ok} ok, {failed} failed")
     return int(failed > 0)
 
 
 # ---------------------------------------------------------------- output
-def told(trials: list[Trial], width: int) -> str:
-    """One line; where something is wrong, what it is under the first delivery, and what others make of it."""
+def as_line(trials: list[Trial], width: int) -> str:
+    """A scenario for people: ok, or the variants that failed and an account of the first failure."""
     file = trials[0].file.ljust(width)
     failed = [trial for trial in trials if not trial.ok]
     if not failed:

@@ -1,14 +1,13 @@
-"""`sync-rules verify`: is every copy what its rule says? Looks twice before it calls anything drift; can repair.
+"""`sync-rules verify`: compare every copy with its source, twice before a difference is drift; repair on request.
 
-Exit code 0 when there is no drift, or none left after --repair; 1 when there is; 2 for the user's mistake. With --from
-only what an earlier report lists is looked at: then 0 says that nothing of it is left.
+Exit code 0 when there is no drift, or none left after --repair; 1 when there is; 2 for a mistake in the input. With
+--from only the drift that an earlier report lists is checked: then 0 means that none of it is left.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -28,20 +27,24 @@ from sync_rules.adapters.s3 import BucketReports
 from sync_rules.audit.drift_report import DriftReport, finding_of, header, open_report, report
 from sync_rules.audit.findings import Finding, Tally, select_rules, share_of
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
-from sync_rules.cli.account import (
+from sync_rules.cli.account import Account, account_of, left_alone, require_local, require_remote, typed
+from sync_rules.cli.options import (
+    RULES_FILE,
     STACK,
-    Account,
     Detach,
+    Endpoint,
+    Failures,
+    Region,
     Remote,
+    RuleNames,
+    RulesFile,
+    Sample,
+    Seed,
     StackName,
-    account_of,
-    left_alone,
-    require_local,
-    require_remote,
-    typed,
 )
 from sync_rules.cli.show.drift import as_line, grid, sampled, summary, unseen
 from sync_rules.cli.show.drift_page import Verified, as_typed, host_of, noting, page
+from sync_rules.cli.show.text import FirstPerRule
 from sync_rules.jobs.account.protocol import CALL_MAX_MS, as_here
 from sync_rules.jobs.account.protocol import WORKERS_MAX as REMOTE_MAX
 from sync_rules.jobs.account.verify import SEGMENT_ITEMS, SEGMENTS_MAX
@@ -57,86 +60,6 @@ from sync_rules.rules.ruleset import Rules
 VERB = "verify"
 
 
-def verify_in_account(account: Account, rules: Rules, asked: Mapping[str, Any], *, detach: bool) -> Verdict | None:
-    """Start it and watch it to its end. What was found, and a word on stderr where that is not all; None when it is
-    left to itself. Raises UserError when there are no figures, for what could not be looked at, StoreError.
-    """
-    name = account.machine.start(VERB, {**asked, **as_here(rules)})
-    reports = BucketReports(aws.s3(account.endpoint_url, account.region), account.stack.output("BucketName"))
-    place = f"s3://{account.stack.output('BucketName')}/{reports.key(f'{name}/report')}"
-    later = f"Its report will be {place}; get it with: {account.copy_command(place, 'report.jsonl')}"
-    if detach:
-        left_alone(account, name, lambda: account.state.load(head_of(name)), later)
-        return None
-    print(f"{name} in stack {account.stack.name}; Ctrl-C leaves it running", file=sys.stderr)
-    try:
-        with Console(stderr=True).status("verifying", spinner="dots") as status:
-            ended = account.machine.watch(name, lambda: status.update(_progress(account, name)))
-    except KeyboardInterrupt as stopped:
-        raise KeyboardInterrupt(f"{stopped}\n{later}") from None
-    well = ended.well()
-    found = account.state.load(head_of(name))
-    if not well and not (found and found["report"]):
-        raise UserError(f"{name} did not look at everything: {ended.cause or ended.status}")
-    if found is None:
-        raise UserError(f"{name} has ended, and nothing is known of it")
-    verdict = Verdict(rules, reports, found)
-    for line in verdict.notices():
-        print(f"sync-rules: {line}", file=sys.stderr)
-    return verdict
-
-
-def _progress(account: Account, name: str) -> str:
-    """How many units are done, and how many items they had."""
-    found = account.state.load(head_of(name))
-    if found is None or found["report"]:
-        return name
-    units, stage = units_of(found), Stage(**found["stage"])
-    seen = account.state.load_many(unit_of(name, stage, unit) for unit in units)
-    done = [one for one in seen.values() if one.get("done")]
-    items = found["tally"]["items"] + sum(one["tally"]["items"] for one in done)
-    return f"step {stage.step + 1} of {len(found['steps'])}: {len(done)} of {len(units)} segments, {items:,} items"
-
-
-class Verdict:
-    """What a verify in the account found: the figures, and the rows of its report. `whole` when it could look at all
-    that was asked for.
-    """
-
-    def __init__(self, rules: Rules, reports: BucketReports, found: Mapping[str, Any]) -> None:
-        self.tally: Tally = Tally.of(found["tally"])
-        self.names = frozenset(found["names"])
-        self.share = noted_share(found)
-        self.whole = not found["unlooked"]
-        self._found = found
-        self._rules = rules
-        self._reports = reports
-        self._report: str = found["report"]
-
-    def findings(self) -> Iterator[Finding]:
-        """Each drift. Raises StoreError."""
-        for number, line in enumerate(self._reports.lines(self._report), start=1):
-            body = json.loads(line)
-            if "drift" in body:
-                yield finding_of(body, f"{self._reports.key(self._report)}:{number}", self._rules)
-
-    def notices(self) -> Iterator[str]:
-        """What the figures do not tell; the report says it in its last line."""
-        if broken := self._found["broken"]:
-            calls = "1 call died while it repaired" if broken == 1 else f"{broken} calls died while they repaired"
-            yield f"figures are at least these: {calls}"
-        for name, reason in self._found["unlooked"].items():
-            yield f"rule {name} was not looked at as a whole: {reason}"
-        if not self.whole:
-            yield self._found["cure"]
-
-    def print_report(self) -> None:
-        """The report as it is, for machines. Raises StoreError."""
-        for line in self._reports.lines(self._report):
-            sys.stdout.write(line.decode() + "\n")
-
-
-SHOWN_PER_RULE_MAX: Final = 20
 WORKERS_MAX: Final = 64
 REMOTE_WORKERS: Final = 8
 PAGE_ENDINGS: Final = (".html", ".htm")
@@ -144,46 +67,54 @@ PAGE_ENDINGS: Final = (".html", ".htm")
 
 def verify(
     context: typer.Context,
-    rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The rules file.")] = Path("rules.yaml"),
+    rules_file: RulesFile = RULES_FILE,
     *,
-    rule: Annotated[list[str] | None, typer.Option(help="Only this rule; may be given again.")] = None,
+    rule: RuleNames = None,
     key: Annotated[
         str | None, typer.Option(metavar="JSON", help='Only the item with this key: \'{"PK": "USER#1", "SK": "..."}\'.')
     ] = None,
-    table: Annotated[str | None, typer.Option(help="The table of --key, where its attributes do not tell.")] = None,
-    repair: Annotated[bool, typer.Option("--repair", help="Mend what drifted; never over a newer write.")] = False,
+    table: Annotated[
+        str | None, typer.Option(help="Table of --key, if several tables have the same key attributes.")
+    ] = None,
+    repair: Annotated[bool, typer.Option("--repair", help="Correct drift. Never overwrites a newer value.")] = False,
     from_report: Annotated[
-        Path | None, typer.Option("--from", help="Only what this report of an earlier verify --json lists.")
+        Path | None, typer.Option("--from", help="Only the drift listed in this report of an earlier verify --json.")
     ] = None,
-    sample: Annotated[
-        float | None, typer.Option(min=0.1, max=100, metavar="PERCENT", help="Only so much of each table, at random.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="The same sample again, as far as the tables are the same.")] = None,
+    sample: Sample = None,
+    seed: Seed = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, max=REMOTE_MAX, help=f"Segments of a table at a time: 1, or {REMOTE_WORKERS} remotely."),
+        typer.Option(
+            min=1,
+            max=REMOTE_MAX,
+            help=f"Segments scanned in parallel. Default: 1; {REMOTE_WORKERS} with --remote.",
+        ),
     ] = None,
     segments: Annotated[
         int | None,
-        typer.Option(min=1, max=SEGMENTS_MAX, help=f"With --remote: of each scan; one for {SEGMENT_ITEMS:,} items."),
+        typer.Option(
+            min=1,
+            max=SEGMENTS_MAX,
+            help=f"With --remote: segments of each scan. Default: one for {SEGMENT_ITEMS:,} items.",
+        ),
     ] = None,
     grace_seconds: Annotated[
-        float, typer.Option(min=0, help="How long a copy may differ before it is drift and not lag.")
+        float, typer.Option(min=0, help="Time between two checks of a difference: less than that is lag, not drift.")
     ] = GRACE_SECONDS,
-    endpoint_url: Annotated[str | None, typer.Option(help="Another DynamoDB than AWS's, such as an emulator.")] = None,
-    region: Annotated[str | None, typer.Option(help="The AWS region.")] = None,
-    failures: Annotated[Path, typer.Option(help="Where to append what cannot be repaired.")] = Files.failures,
+    endpoint_url: Endpoint = None,
+    region: Region = None,
+    failures: Failures = Files.failures,
     as_json: Annotated[
-        bool, typer.Option("--json", help="A report: JSON lines, one per drift, the totals last.")
+        bool, typer.Option("--json", help="Print a report for --from: JSON lines, one per drift, the totals last.")
     ] = False,
     page_file: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE.html", help="Write a page for people, to be opened.")
+        Path | None, typer.Option("--report", metavar="FILE.html", help="Also write a report as one HTML page.")
     ] = None,
     remote: Remote = False,
     stack_name: StackName = STACK,
     detach: Detach = False,
 ) -> int:
-    """Compare every copy with its source; mend it with --repair."""
+    """Compare every copy with its source; --repair corrects drift."""
     if remote:
         require_local({"--key": key, "--table": table, "--from": from_report, "--report": page_file})
         require_local({"--failures": failures != Files.failures}, "the stack has its own")
@@ -193,9 +124,9 @@ def verify(
         asked: dict[str, Any] = {"rules": rule or [], "repair": repair, "grace_seconds": grace_seconds, "seed": seed}
         asked |= {"numbers": list(share.numbers) if share.sampled else None, "segments": segments}
         account = account_of(stack_name, "VerifyMachineArn", endpoint_url, region)
-        verdict = verify_in_account(account, rules, asked | {"workers": workers or REMOTE_WORKERS}, detach=detach)
+        result = verify_in_account(account, rules, asked | {"workers": workers or REMOTE_WORKERS}, detach=detach)
         kept = f"the failures queue ({account.failures_command()})"
-        return 0 if verdict is None else _told(verdict, rules, seed, kept, repair=repair, as_json=as_json)
+        return 0 if result is None else _show_remote(result, rules, seed, kept, repair=repair, as_json=as_json)
     require_remote({"--detach": detach, "--segments": segments, "--stack": typed(context, "stack_name")})
     workers = _at_most(workers or 1)
     _require_outputs(rules_file, from_report, failures, page_file, repair=repair)
@@ -203,11 +134,11 @@ def verify(
     only = select_rules(rules, rule or [])
     item = None if key is None else parse_key(key, table, rules)
     if sum(given is not None for given in (key, from_report, sample)) > 1:
-        raise UserError("--key, --from and --sample each say what to look at: give one of them")
+        raise UserError("--key, --from and --sample exclude each other: give one of them")
     listed = None if from_report is None else open_report(from_report, rules)
     only = only if listed is None else only & listed.names
     if listed is not None and not only:
-        raise UserError(f"{from_report} is a report of none of these rules: leave out --rule")
+        raise UserError(f"{from_report} is not a report of these rules: leave out --rule")
     share, seed = share_of(sample, seed, workers)
     started, examples = datetime.now(UTC), dict[str, list[Finding]]()
     client = aws.dynamodb(endpoint_url, region)
@@ -219,7 +150,7 @@ def verify(
         def progress(tally: Tally, doing: str) -> None:
             if console.is_terminal:
                 status.update(f"{doing} · {tally.items} items")
-            elif "looking again in" in doing:  # or a log would stay silent for minutes
+            elif "looking again in" in doing:  # a log would otherwise stay silent for minutes
                 console.print(doing, highlight=False)
 
         verifier = Verifier(
@@ -262,46 +193,34 @@ def verify(
 
 
 def _at_most(workers: int) -> int:
-    """So many, if one machine can. Raises UserError."""
+    """Check --workers for a local run. Raises UserError above WORKERS_MAX."""
     if workers > WORKERS_MAX:
         raise UserError(f"--workers {workers}: expected at most {WORKERS_MAX} on one machine; --remote takes more")
     return workers
 
 
 def _require_possible(rules: Rules, names: list[str], grace_seconds: float) -> None:
-    """See to what can be seen from here, before anything is started in the account. Raises UserError."""
+    """Check what can be checked before anything is started in the account. Raises UserError."""
     if not select_rules(rules, names):
-        raise UserError("all rules are of kinds that act on changes: nothing could be verified")
+        raise UserError("no rule keeps a copy that could be verified: all of them only act on changes")
     require_grace(grace_seconds, CALL_MAX_MS)
-
-
-def _told(verdict: Verdict, rules: Rules, seed: int | None, kept: str, *, repair: bool, as_json: bool) -> int:
-    """Show what was found in the account, as if it had been here."""
-    tally, only, share = verdict.tally, verdict.names, verdict.share
-    if as_json:
-        verdict.print_report()
-    else:
-        show(verdict.findings(), tally, only, repair=repair, kept=kept)
-        for line in (*sampled(share, seed, rules, only), *unseen(rules, tally, only, share)):
-            print(line)
-    return 1 if tally.left or not verdict.whole else 0
 
 
 def _require_outputs(
     rules_file: Path, from_report: Path | None, failures: Path, page_file: Path | None, *, repair: bool
 ) -> None:
-    """See that what will be written can be, and is nothing that is read. Raises UserError."""
+    """Raises UserError for an output file that cannot be written, or that is also read."""
     require_own(page_file, rules_file, from_report, failures)
     require_own(failures, rules_file, from_report)
     if page_file is not None:
         require_ending(page_file, PAGE_ENDINGS)
         require_place(page_file)
-    if repair or failures != Files.failures:  # a folder that nobody may write in is no matter to who only looks
+    if repair or failures != Files.failures:  # without --repair the default file is never written
         require_writable(failures)
 
 
 def _looked_at(verifier: Verifier, item: ItemKey | None, listed: DriftReport | None) -> Iterator[Finding]:
-    """What was asked for: one item, what a report lists, or the tables."""
+    """Verify one item, the drift a report lists, or the tables."""
     if listed is not None:
         return verifier.listed(listed.listed, listed.age_seconds(datetime.now(UTC)))
     return verifier.sweep() if item is None else verifier.one(item)
@@ -318,26 +237,115 @@ def show(
     repair: bool = False,
     kept: str = "the failures file",
 ) -> None:
-    """Each drift as it is found, the totals at the end: as a report when there is a `head` for one, else for people,
-    who are shown the first of each rule. Where not the `whole` is looked at, the totals are those of the rules that had
-    something to look at. `kept` is where what could not be repaired says why.
+    """Print each drift when it is found, then the totals: as a JSON report if `head` is given, else for people. Without
+    `whole`, the totals leave out rules that had nothing to check. `kept`: the place with the reasons of failed repairs.
     """
 
-    def looked_at() -> frozenset[str]:
+    def checked() -> frozenset[str]:
         return only if whole else frozenset(name for name in only if tally.seen(name))
 
     if head is not None:
-        for line in report(findings, tally, head, looked_at, lambda: datetime.now(UTC)):
+        for line in report(findings, tally, head, checked, lambda: datetime.now(UTC)):
             print(json.dumps(line), flush=True)
         return
-    shown: Counter[str] = Counter()
+    shown = FirstPerRule("; --json prints them all")
     for finding in findings:
-        rule = finding.difference.rule
-        shown[rule] += 1
-        if shown[rule] <= SHOWN_PER_RULE_MAX:
-            print(as_line(finding), flush=True)
-    for rule, count in sorted(shown.items()):
-        if count > SHOWN_PER_RULE_MAX:
-            print(f"and {count - SHOWN_PER_RULE_MAX} more of rule {rule}; --json prints them all")
-    Console().print(grid(tally, looked_at()))
+        shown.add(finding.difference.rule, as_line(finding))
+    shown.end()
+    Console().print(grid(tally, checked()))
     print(summary(tally, repair=repair, kept=kept))
+
+
+# ---------------------------------------------------------------- in the account
+def verify_in_account(account: Account, rules: Rules, asked: Mapping[str, Any], *, detach: bool) -> RemoteResult | None:
+    """Start a verify and watch it to its end; None with `detach`. Prints a notice if the result is incomplete.
+
+    Raises:
+        UserError: when there is no result.
+        StoreError: when it broke.
+    """
+    name = account.machine.start(VERB, {**asked, **as_here(rules)})
+    reports = BucketReports(aws.s3(account.endpoint_url, account.region), account.stack.output("BucketName"))
+    place = f"s3://{account.stack.output('BucketName')}/{reports.key(f'{name}/report')}"
+    later = f"Its report will be {place}; get it with: {account.copy_command(place, 'report.jsonl')}"
+    if detach:
+        left_alone(account, name, lambda: account.state.load(head_of(name)), later)
+        return None
+    print(f"{name} in stack {account.stack.name}; it goes on after Ctrl-C", file=sys.stderr)
+    try:
+        with Console(stderr=True).status("verifying", spinner="dots") as status:
+            ended = account.machine.watch(name, lambda: status.update(_progress(account, name)))
+    except KeyboardInterrupt as stopped:
+        raise KeyboardInterrupt(f"{stopped}\n{later}") from None
+    well = ended.well()
+    found = account.state.load(head_of(name))
+    if not well and not (found and found["report"]):
+        raise UserError(f"{name} did not check everything: {ended.cause or ended.status}")
+    if found is None:
+        raise UserError(f"{name} has ended without a result")
+    result = RemoteResult(rules, reports, found)
+    for line in result.notices():
+        print(f"sync-rules: {line}", file=sys.stderr)
+    return result
+
+
+def _progress(account: Account, name: str) -> str:
+    """The number of segments that are done, and of their items."""
+    found = account.state.load(head_of(name))
+    if found is None or found["report"]:
+        return name
+    units, stage = units_of(found), Stage(**found["stage"])
+    seen = account.state.load_many(unit_of(name, stage, unit) for unit in units)
+    done = [one for one in seen.values() if one.get("done")]
+    items = found["tally"]["items"] + sum(one["tally"]["items"] for one in done)
+    return f"step {stage.step + 1} of {len(found['steps'])}: {len(done)} of {len(units)} segments, {items:,} items"
+
+
+class RemoteResult:
+    """The figures of a verify in the account, and its report. `whole`: it checked everything it was asked to."""
+
+    def __init__(self, rules: Rules, reports: BucketReports, found: Mapping[str, Any]) -> None:
+        self.tally: Tally = Tally.of(found["tally"])
+        self.names = frozenset(found["names"])
+        self.share = noted_share(found)
+        self.whole = not found["unlooked"]
+        self._found = found
+        self._rules = rules
+        self._reports = reports
+        self._report: str = found["report"]
+
+    def findings(self) -> Iterator[Finding]:
+        """Each drift. Raises StoreError."""
+        for number, line in enumerate(self._reports.lines(self._report), start=1):
+            body = json.loads(line)
+            if "drift" in body:
+                yield finding_of(body, f"{self._reports.key(self._report)}:{number}", self._rules)
+
+    def notices(self) -> Iterator[str]:
+        """What makes the figures incomplete; the last line of the report has it too."""
+        if broken := self._found["broken"]:
+            calls = "1 call died while it repaired" if broken == 1 else f"{broken} calls died while they repaired"
+            yield f"figures are minimums: {calls}"
+        for name, reason in self._found["unlooked"].items():
+            yield f"rule {name} was not checked completely: {reason}"
+        if not self.whole:
+            yield self._found["cure"]
+
+    def print_report(self) -> None:
+        """Print the report unchanged, for machines. Raises StoreError."""
+        for line in self._reports.lines(self._report):
+            sys.stdout.write(line.decode() + "\n")
+
+
+def _show_remote(
+    result: RemoteResult, rules: Rules, seed: int | None, kept: str, *, repair: bool, as_json: bool
+) -> int:
+    """Print the result as that of a local run. Gives the exit code."""
+    tally, only, share = result.tally, result.names, result.share
+    if as_json:
+        result.print_report()
+    else:
+        show(result.findings(), tally, only, repair=repair, kept=kept)
+        for line in (*sampled(share, seed, rules, only), *unseen(rules, tally, only, share)):
+            print(line)
+    return 1 if tally.left or not result.whole else 0

@@ -177,7 +177,7 @@ def test_backfill_exits_1_when_something_is_parked(command):
     code, out, _ = command()
     assert code == 1
     assert command.copied() == {"x-0", "x-1", "x-2"}
-    assert f"Parked or failed, and why: {command.failures}." in out
+    assert f"Failure records: {command.failures}." in out
     (record,) = map(json.loads, command.failures.read_text().splitlines())
     assert (record["rule"], record["key"], record["reason"]) == ("names", {"book_id": "x-big"}, "ItemTooLarge")
     assert command.applied == {"names", "houses", "kept"}
@@ -195,7 +195,7 @@ def test_backfill_exits_1_when_something_was_left(command):
     code, out, _ = command()
     assert code == 1
     assert "left: books/1-of-2: ThrottlingException: table books" in out
-    assert "Go on with the same command and --resume." in out
+    assert "Continue with the same command and --resume." in out
     assert command.applied == set()
     command.scene.tap.before = lambda _request: None
     code, summary = command.summary("--resume")
@@ -226,16 +226,16 @@ def test_backfill_of_one_rule_leaves_the_others(command):
         (["--key", '{"book_id": "odd"}'], ["books[odd] is of no entity"]),
         (["--key", '{"house_id": "h"}', "--rule", "names"], ["no rule asked for", "entity house"]),
         (["--resume"], ["state.json has no backfill to go on with"]),
-        (["--forget", "gone"], ["gone", "what was done"]),
+        (["--forget", "gone"], ["gone", "the saved state"]),
         (["--from-export", "nowhere"], ["nowhere: expected a folder"]),
-        (["--state-table", "books"], ["table books is one of the rules"]),
+        (["--state-table", "books"], ["table books belongs to the rules"]),
         (["--resume", "--restart"], ["--resume and --restart cannot be given together"]),
         (["--changed", "--rule", "names"], ["--changed and --rule"]),
         (["--key", "{}", "--where", "a"], ["--key and --where"]),
         (["--forget", "x", "--rule", "names"], ["--forget and --rule"]),
-        (["--max-lag", "5"], ["--max-lag and --function belong together"]),
-        (["--function", "f"], ["--max-lag and --function belong together"]),
-        (["--function", "f", "--max-lag", "5", "--rate", "0"], ["need a --rate that can be lowered"]),
+        (["--max-lag", "5"], ["--max-lag and --function must be given together"]),
+        (["--function", "f"], ["--max-lag and --function must be given together"]),
+        (["--function", "f", "--max-lag", "5", "--rate", "0"], ["need a --rate above 0"]),
     ],
     ids=lambda value: " ".join(value) if value[0].startswith("--") else "",
 )
@@ -372,7 +372,7 @@ def test_backfill_stopped_says_how_to_go_on_and_does(command):
     code, out, _ = command()
     assert code == 1
     assert "Not done: " in out
-    assert out.endswith("Go on with the same command and --resume.\n")
+    assert out.endswith("Continue with the same command and --resume.\n")
     before = len(command.copied())
     assert 0 < before < 20
     command.let_run()

@@ -44,7 +44,7 @@ def test_check_sums_up_what_is_well(tmp_path, capsys):
     """One line for a file without a problem; exit 0."""
     (tmp_path / "rules.yaml").write_text(GOOD)
     assert main.main(["check"]) == 0
-    assert capsys.readouterr().out == "rules.yaml: 1 rule, 2 entities, 2 tables: well\n"
+    assert capsys.readouterr().out == "rules.yaml: 1 rule, 2 entities, 2 tables: OK\n"
 
 
 def test_check_lets_warnings_pass_unless_told(tmp_path, capsys):

@@ -80,7 +80,7 @@ def test_our_bugs_exit_with_3_and_show_no_values(monkeypatch, capsys):
     assert main.main(["check"]) == 3
     shown = capsys.readouterr().err
     assert shown.count("\n") == 1
-    assert "a bug of ours (ValueError" in shown
+    assert "a bug in sync-rules (ValueError" in shown
     assert "secret" not in shown
 
 
@@ -118,7 +118,7 @@ def test_output_error_of_a_file_we_forgot_stays_our_bug(monkeypatch, capsys):
     """What has the name of a file should have been said by whoever opened that."""
     fails_with(monkeypatch, OSError(errno.ENOSPC, "No space left on device", "x"))
     assert main.main(["check"]) == 3
-    assert "a bug of ours (OSError" in capsys.readouterr().err
+    assert "a bug in sync-rules (OSError" in capsys.readouterr().err
 
 
 def end_of(*words: str, unbuffered: str, **options) -> tuple[int, bytes]:

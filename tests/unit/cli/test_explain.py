@@ -206,7 +206,7 @@ def test_no_value_is_told_of_an_item_or_its_uses(shop):
     lines += [line for _, line in use_rows(shop.ada, shop.rules, shop.world)]
     assert any("user_name" in line for line in lines)
     assert not any("Ada" in line for line in lines)
-    assert lines[-1].endswith("places hold something of shop[USER#1, PROFILE]")
+    assert lines[-1].endswith("items hold a value of shop[USER#1, PROFILE]")
 
 
 def test_where_used_names_archives_of_items_that_hold_copies(shop):

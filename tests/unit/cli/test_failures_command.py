@@ -69,7 +69,7 @@ def test_failures_exits_0_when_nothing_failed(failures):
     """Without files there is nothing to show, and that is well."""
     assert failures() == (0, [])
     code, out = failures(as_json=False)
-    assert (code, out) == (0, "nothing failed that was kept\n")
+    assert (code, out) == (0, "no failures are recorded\n")
 
 
 def test_failures_groups_what_the_local_files_hold(failures, tmp_path):
@@ -100,7 +100,7 @@ def test_failures_shows_tables_to_people(failures, tmp_path):
     code, out = failures("--file", str(tmp_path / "f"), "--batches", str(tmp_path / "b"), as_json=False)
     assert code == 1
     for words in (
-        "failure records", "batches given up", "messages nobody handled", "not understood", "ItemTooLarge",
+        "failure records", "batches given up", "messages not processed", "entries that cannot be read", "ItemTooLarge",
         "2026-11-21 12:00:00", '{"PK": "USER#1"}', "RetryAttemptsExhausted in shard-1", "arn:f", "pull message", "not JSON",
         "n\\u001b[31m",
     ):  # fmt: skip
@@ -165,7 +165,7 @@ def test_failures_looks_into_queues_and_buckets(failures, cloud):
             1, [("batches", 2), ("failures", 1), ("messages", 1), ("unreadable", 1)],
         )  # fmt: skip
     _, out = failures("--queue", url, as_json=False)
-    assert "queue failed: a look at 4 messages; a queue may hold more" in out
+    assert "queue failed: 4 messages received; the queue may hold more" in out
 
 
 @pytest.mark.parametrize(
@@ -208,4 +208,4 @@ def test_failures_show_says_that_a_queue_holds_more(capsys):
         name, count = "failed", sqs.PEEKED_MAX_MESSAGES
 
     show([Group("messages", "pull message", "", 1000)], frozenset(), [Looked()], defaultdict(set))
-    assert "queue failed: the first 1000 messages; a queue may hold more" in capsys.readouterr().out
+    assert "queue failed: the first 1,000 messages received; the queue may hold more" in capsys.readouterr().out

@@ -47,7 +47,7 @@ def test_infra_writes_the_template_of_another_rules_file_and_notes_it(template, 
     before = template.read_text()
     mode = template.stat().st_mode
     assert main.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 0
-    assert "is now that of examples/game-players/rules.yaml" in capsys.readouterr().out
+    assert "updated template.yaml from examples/game-players/rules.yaml" in capsys.readouterr().out
     assert "SyncRules: {Rules: examples/game-players/rules.yaml}" in template.read_text()
     assert template.stat().st_mode == mode
     assert main.main(["infra", "--check"]) == 0
@@ -73,8 +73,8 @@ def test_infra_iam_prints_each_role_and_why(template, capsys):
     [
         (["--template", "nowhere.yaml"], "nowhere.yaml: no such file"),
         (["--rules", "nowhere.yaml"], "nowhere.yaml: no such file"),
-        (["--explain"], "--explain is for"),
-        (["iam", "--check"], "--check is for"),
+        (["--explain"], "--explain needs"),
+        (["iam", "--check"], "--check cannot be given"),
     ],
     ids=["no-template", "no-rules", "explain", "check"],
 )

@@ -56,7 +56,7 @@ def test_prune_exits_0_when_nothing_is_left(command):
     command.become(*BEFORE)
     command.scene.tap.requests.clear()
     for options in ((), ("--apply",)):
-        assert command(*options)[:2] == (0, ["5 items looked at, nothing left behind"])
+        assert command(*options)[:2] == (0, ["5 items scanned, nothing left behind"])
     assert command.scene.tap.writes == []
 
 
@@ -131,7 +131,7 @@ def test_prune_exits_2_without_a_sound_file(command):
     command.before.unlink()
     code, _, err = command()
     assert code == 2
-    assert "before.yaml: no such file. Expected the rules file as it was" in err
+    assert "before.yaml: no such file. Expected the rules file before the change" in err
     assert "write one" not in err
 
 

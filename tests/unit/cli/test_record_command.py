@@ -68,7 +68,7 @@ def test_record_reads_parents_before_children():
     sheet = Sheet()
     assert sheet.take(stream, until()) == [1, 2, 3, 4]
     assert sheet.tape.row() == {"records": 4, "tables": {"shop": 4}, "trimmed": 0}
-    assert sheet.tape.told() == "4 records (4 of shop)"
+    assert sheet.tape.as_line() == "4 records (4 of shop)"
 
 
 def test_record_goes_on_after_what_goes_wrong():
@@ -80,7 +80,7 @@ def test_record_goes_on_after_what_goes_wrong():
     assert Sheet().take(stream, until()) == [1, 5]
     sheet = Sheet()
     sheet.tape.trimmed = 2
-    assert "SOME WERE GONE" in sheet.tape.told()
+    assert "RECORDS EXPIRED" in sheet.tape.as_line()
 
 
 @pytest.mark.parametrize(
@@ -249,5 +249,5 @@ def test_record_command_of_a_mistake_is_2(run, tmp_path, words, found):
 
 def test_record_of_a_ledger_is_refused():
     """Nothing of a ledger is ever recorded, so asking for its table alone would record nothing without a word."""
-    with pytest.raises(UserError, match="table ledger holds nothing but a ledger"):
+    with pytest.raises(UserError, match="table ledger holds only a ledger"):
         only(every_kind.rules_of(), ["ledger"])

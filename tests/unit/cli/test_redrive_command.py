@@ -119,16 +119,16 @@ def held(path) -> list[dict]:
 
 def test_redrive_exits_0_when_there_is_nothing(command):
     """Without files, and without being told where to look, all is well."""
-    assert command()[:2] == (0, ["0 put through and removed, 0 written"])
+    assert command()[:2] == (0, ["0 retried and removed, 0 written"])
 
 
 def test_redrive_empties_the_local_files(command):
-    """Failure records and batches that `run` kept are put through and removed; nothing is left to do the next time."""
+    """Failure records and batches that `run` kept are retried and removed; nothing is left to do the next time."""
     here = command.path
     lines(here / ".sync-rules-failures.jsonl", command.told("a"))
     lines(here / ".sync-rules-failures.batches.jsonl", command.given_up("b"))
     code, out, _ = command()
-    assert (code, out) == (0, ["2 put through and removed, 2 written"])
+    assert (code, out) == (0, ["2 retried and removed, 2 written"])
     assert command.copied() == ["a", "b"]
     assert held(here / ".sync-rules-failures.jsonl") == held(here / ".sync-rules-failures.batches.jsonl") == []
 
@@ -142,9 +142,9 @@ def test_redrive_keeps_what_fails_again(command):
     assert code == 1
     assert out == [
         f"{file}:1: failed again: ItemTooLarge · names on shop[USER#1, ORDER#a]: Old",
-        f"{file}:3: cannot be put through: there is no rule 'gone' any more · gone on shop[USER#1, ORDER#b]: ItemTooLarge",
-        f"{file}:4: cannot be put through: not JSON · ?",
-        "1 put through and removed, 1 written, 1 failed again, and stay, 2 cannot be put through, and stay",
+        f"{file}:3: cannot be retried: there is no rule 'gone' any more · gone on shop[USER#1, ORDER#b]: ItemTooLarge",
+        f"{file}:4: cannot be retried: not JSON · ?",
+        "1 retried and removed, 1 written, 1 failed again, and kept, 2 cannot be retried, and kept",
     ]
     first, gone, odd = file.read_text().splitlines()
     assert (json.loads(first)["reason"], json.loads(first)["at"]) == ("ItemTooLarge", "2026-11-21T12:00:00.000+00:00")
@@ -171,7 +171,7 @@ def test_redrive_appends_failures_that_are_new(command):
     lines(file, command.given_up("a"))
     command.reject("a")
     code, out, _ = command("--file", str(file), "--failures", str(file))
-    assert (code, out) == (0, [f"1 put through and removed, 0 written, 1 new failures, in {file}"])
+    assert (code, out) == (0, [f"1 retried and removed, 0 written, 1 new failures, in {file}"])
     (record,) = held(file)
     assert (record["rule"], record["reason"]) == ("names", "ItemTooLarge")
 
@@ -203,7 +203,7 @@ def test_redrive_puts_a_queue_through(command):
     command.reject("b")
     code, out, _ = command("--queue", url)
     assert code == 1
-    assert out[-1].startswith("1 put through and removed, 1 written, 2 failed again")
+    assert out[-1].startswith("1 retried and removed, 1 written, 2 failed again")
     queued = sorted(command.queued(url))
     assert queued[0] == "hello"
     assert decode(queued[1]) == PullMessage(command.at("b"), 11)
@@ -232,7 +232,7 @@ def test_redrive_of_messages_of_the_on_failure_queue_reads_the_stream(command, m
 
 
 def test_redrive_only_shows_with_dry_run(command):
-    """What would be put through; nothing is written, removed or called, and the queue is as it was."""
+    """What would be retried; nothing is written, removed or called, and the queue is as it was."""
     file = command.path / "f.jsonl"
     url = command.queue(encode(PullMessage(command.at("b"))))
     lines(file, command.told("a"), command.given_up("b"), command.told("a", "gone"))
@@ -241,12 +241,12 @@ def test_redrive_only_shows_with_dry_run(command):
     code, out, _ = command("--file", str(file), "--queue", url, "--dry-run")
     assert code == 1
     assert out[:2] == [
-        "would put through: names on shop[USER#1, ORDER#a]: ItemTooLarge", "would put through: 1 records of shard-0, 1 to 2",
+        "would retry: names on shop[USER#1, ORDER#a]: ItemTooLarge", "would retry: 1 records of shard-0, 1 to 2",
     ]  # fmt: skip
     assert "there is no rule 'gone' any more" in out[2]
     assert out[3:] == [
-        "would put through: pull of shop[USER#1, ORDER#b]",
-        "3 would be put through, 1 cannot be put through, and stay",
+        "would retry: pull of shop[USER#1, ORDER#b]",
+        "3 would be retried, 1 cannot be retried, and kept",
     ]
     assert (file.read_text(), command.scene.tap.requests) == (before, [])
     assert len(command.queued(url)) == 1
@@ -276,7 +276,7 @@ def test_redrive_of_one_rule(command):
     code, out, _ = command("--file", str(file), "--rule", "names")
     assert (code, len(held(file))) == (0, 2)
     assert out == [
-        "1 put through and removed, 2 written, 1 put through for some rules only, and kept, 1 of other rules or functions, left alone"
+        "1 retried and removed, 2 written, 1 retried for some rules only, and kept, 1 of other rules or functions, skipped"
     ]
 
 
@@ -288,7 +288,7 @@ def test_redrive_of_one_function(command):
     lines(file, *of)
     code, out, _ = command("--file", str(file), "--function", "b")
     assert (code, held(file), command.copied()) == (0, of[:1], ["b"])
-    assert out == ["1 put through and removed, 1 written, 1 of other rules or functions, left alone"]
+    assert out == ["1 retried and removed, 1 written, 1 of other rules or functions, skipped"]
 
 
 def test_redrive_needs_to_know_which_calls_were_made(command):
@@ -298,7 +298,7 @@ def test_redrive_needs_to_know_which_calls_were_made(command):
     lines(file, command.told("a"))
     code, _, err = command("--file", str(file))
     assert code == 2
-    assert "called: a function is called once per change" in err
+    assert "called: each change must call the function once" in err
     assert "--calls-table" in err
     assert len(held(file)) == 1
     assert command("--file", str(file), "--rule", "names")[0] == 0
@@ -316,7 +316,7 @@ def test_redrive_needs_to_know_which_calls_were_made(command):
         (["--bucket", "nowhere"], "is no place in S3"),
         (["--rule", "name"], "Did you mean 'names'"),
         (["--shard", "shard-0"], "--stream, --from, --to is missing"),
-        (["--stream", "shop", "--shard", "s", "--from", "1", "--to", "2"], "'shop' is no stream"),
+        (["--stream", "shop", "--shard", "s", "--from", "1", "--to", "2"], "'shop' is not a stream ARN"),
         (["--stream", "ARN", "--shard", "s", "--from", "2", "--to", "1"], "the lower one first"),
         (["--stream", "ARN", "--shard", "s", "--from", "x", "--to", "1"], "two sequence numbers"),
         (["missing.yaml"], "missing.yaml"),
@@ -355,7 +355,7 @@ def test_redrive_reads_a_span_that_the_user_tells(command, monkeypatch):
     arn = "arn:aws:dynamodb:eu-west-1:1:table/shop/stream/2026"
     code, out, _ = command("--stream", arn, "--shard", "shard-0", "--from", "7", "--to", "7")
     assert (code, asked, command.copied()) == (0, [(arn, "shard-0", "7")], ["b"])
-    assert out == ["1 put through and removed, 1 written"]
+    assert out == ["1 retried and removed, 1 written"]
     assert len(held(command.path / ".sync-rules-failures.jsonl")) == 1
 
 

@@ -12,7 +12,7 @@ from sync_rules.audit.compare import Drift
 from sync_rules.audit.findings import Tally
 from sync_rules.cli import main
 from sync_rules.cli.account import Account
-from sync_rules.cli.commands import backfill, backfill_in_account, redrive, verify
+from sync_rules.cli.commands import backfill, redrive, verify
 from sync_rules.cli.show.backfill import Meter
 from sync_rules.jobs.account.backfill import ASKED
 from sync_rules.jobs.account.stack import RUNNING, Execution, Stack
@@ -189,7 +189,7 @@ def test_printed_commands_are_complete(command, tmp_path):
     code, out, _ = command(*where, "--stop")
     line = f"sync-rules backfill '{other}' --remote --resume --stack shop --region eu-west-1"
     assert (code, command.machine.stopped) == (0, ["backfill-7"])
-    assert f"Go on with: {line}\n" in out
+    assert f"Continue with: {line}\n" in out
     code, _, err = command(*where)
     assert code == 2
     assert f"Watch it with: {line};" in err
@@ -207,7 +207,7 @@ def test_advice_of_what_is_left_is_complete(command):
         (_ for _ in ()).throw(StoreError("X")) if isinstance(request, Scan) else 0
     )
     _, out, _ = command("backfill", "--remote", "--stack", "shop", "--segments", "1")
-    assert "Go on with: sync-rules backfill --remote --resume --stack shop" in out
+    assert "Continue with: sync-rules backfill --remote --resume --stack shop" in out
 
 
 # ---------------------------------------------------------------- what is seen from here
@@ -219,7 +219,7 @@ def test_advice_of_what_is_left_is_complete(command):
         (("backfill", "--table", "bokks"), "books"),
         (("backfill", "--segments", "5000"), "fewer --segments"),
         (("backfill", "--where", "a b"), "--where"),
-        (("backfill", "--resume"), "stack sync-rules in eu-west-1 has no backfill to go on with: leave out --resume"),
+        (("backfill", "--resume"), "stack sync-rules in eu-west-1 has no unfinished backfill: leave out --resume"),
         (("backfill", "--max-lag", "5"), "--max-lag cannot be given with --remote"),
         (("backfill", "--max-lag", "0"), "--max-lag cannot be given with --remote"),
         (("backfill", "--state-table", "t"), "--state-table cannot be given with --remote"),
@@ -252,7 +252,7 @@ def test_stack_without_remote_is_refused(command, verb):
     """Who names a stack means the account, and nothing is done here instead."""
     code, _, err = command(verb, "--stack", "prod")
     assert code == 2
-    assert "--stack is for --remote" in err
+    assert "--stack needs --remote" in err
 
 
 @pytest.mark.parametrize("verb", ["backfill", "verify", "redrive"])
@@ -260,7 +260,7 @@ def test_stack_of_the_environment_is_no_matter_here(command, verb):
     """A variable that is set for --remote does not keep anybody from working on this machine."""
     command.patch.setenv("SYNC_RULES_STACK", "prod")
     _, _, err = command(verb, "--detach")
-    assert "--detach is for --remote" in err
+    assert "--detach needs --remote" in err
 
 
 def test_other_stage_is_refused(command):
@@ -291,7 +291,7 @@ def test_every_verb_sends_its_tables_and_waits_for_the_answer(command, verb):
     code, out, _ = command(verb, "--remote", "--detach")
     assert (code, f"started {verb}-2\n" in out) == (0, True)
     code, out, _ = command(verb, "--remote", "--detach")
-    assert (code, f"started {verb}-3: it has not begun within a minute" in out) == (0, True)
+    assert (code, f"started {verb}-3: not begun within a minute" in out) == (0, True)
 
 
 # ---------------------------------------------------------------- watching
@@ -312,7 +312,7 @@ def test_figures_of_a_fresh_run_have_nothing_before(command):
     assert (code, now["items_before"], now["writes_before"]) == (0, 0, 0), err
     assert now["items"] > 0
     command.leave_something("--segments", "3")
-    before = backfill_in_account.watched(command.deployed.state, command.scene.rules).totals.items
+    before = backfill.watched(command.deployed.state, command.scene.rules).totals.items
     _, out, _ = command("backfill", "--remote", "--json", "--resume")
     now = json.loads(out.splitlines()[-1])["summary"]
     assert now["items_before"] == before > 0

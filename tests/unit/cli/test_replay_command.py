@@ -72,8 +72,8 @@ def test_replay_command_says_that_all_is_right(run, tape):
     code, out, err = run("tape.jsonl", "--seeds", "1")
     assert (code, err) == (0, "")
     assert "7 replays in" in out
-    assert "every end is right" in out
-    assert "the recorded pipeline's own" in out
+    assert "every copy is right at the end" in out
+    assert "written by the recorded pipeline" in out
     assert "of a ledger" in out
     code, out, _ = run("tape.jsonl", "--variant", "in-order", "--seed", "4", "--with-copies", "--json")
     row = json.loads(out)
@@ -90,7 +90,7 @@ def test_replay_command_shrinks_what_ends_wrong_and_says_how_to_see_it_again(run
     left = (tmp_path / "drift.jsonl").read_text().splitlines()[1:]
     assert 1 <= len(left) <= 5
     assert all(json.loads(line) in tape.bodies for line in left)
-    assert f"shrunk to {len(left)} of {len(tape.bodies)} records" in out
+    assert f"reduced to {len(left)} of {len(tape.bodies)} records" in out
     assert "· rule " in out
     words = shlex.split(again)
     assert words[:3] == ["sync-rules", "replay", "drift.jsonl"]
@@ -131,7 +131,7 @@ def test_replay_command_names_its_data(run, tmp_path, monkeypatch):
     assert code == 1
     assert "--data data.yaml" in out
     assert " more ..." in out
-    assert "--out FILE keeps the records that are left" in out
+    assert "--out FILE saves these records" in out
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_replay_command_names_its_data(run, tmp_path, monkeypatch):
         (["other.jsonl"], "no record is of a table of the rules"),
         (["tape.jsonl", "--variant", "backwards"], "no variant 'backwards'"),
         (["tape.jsonl", "--rules", "none.yaml"], "none.yaml"),
-        (["tape.jsonl", "--out", "torn.jsonl"], "torn.jsonl: it is there already"),
+        (["tape.jsonl", "--out", "torn.jsonl"], "torn.jsonl exists, and recordings are never overwritten"),
         (["tape.jsonl", "--data", "none.yaml"], "none.yaml"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else None,

@@ -47,7 +47,7 @@ def test_command_says_of_each_scenario_that_it_holds(folder, run):
     assert code == 0
     *lines, last = out.splitlines()
     assert lines == ["scenarios/marry/scenario.yaml   ok", "scenarios/rename/scenario.yaml  ok"]
-    assert last.startswith("2 scenarios, 7 ways each, in ")
+    assert last.startswith("2 scenarios, 7 variants each, in ")
     assert last.endswith(" s: 2 ok, 0 failed")
 
 
@@ -74,7 +74,7 @@ def test_command_runs_again_what_failed(folder, run):
     assert command == ["scenarios/marry/scenario.yaml", "--variant", "throttled", "--seed", "4"]
     code, out, _ = run(*command)
     assert code == 1
-    assert "1 scenario, 1 way, in" in out
+    assert "1 scenario, 1 variant, in" in out
 
 
 def test_command_names_the_ways_that_failed(folder, run, monkeypatch):
@@ -129,7 +129,7 @@ def test_command_tells_once_of_rules_that_are_wrong(folder, run):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "no scenario to play"),
+        ([], "no scenario given"),
         (["nowhere"], "nowhere: no such file or folder"),
         (["."], None),
         (["scenarios", "--variant", "shufled"], "Did you mean 'shuffled'?"),

@@ -548,7 +548,7 @@ def test_verify_from_a_report_of_one_rule(command, tmp_path):
     assert (code, [row["rule"] for row in rows[:-1]]) == (0, ["names"])
     code, out, err = command("--repair", "--from", str(report), "--rule", "houses")
     assert (code, out) == (2, "")
-    assert "a report of none of these rules" in err
+    assert "is not a report of these rules" in err
 
 
 def test_verify_refuses_a_report_of_other_rules(command, tmp_path):

@@ -1128,7 +1128,7 @@ def test_redrive_puts_through_exactly_what_was_given_up():
 
 # ---------------------------------------------------------------- only looking
 def test_redrive_rehearsed_does_nothing():
-    """What would be put through is said in words, with keys and no value; what could not be is named; nothing is read
+    """What would be retried is said in words, with keys and no value; what could not be is named; nothing is read
     or written.
     """
     bench = Bench()

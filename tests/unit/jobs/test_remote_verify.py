@@ -521,7 +521,7 @@ class Ended:
         return Execution(name, "FAILED" if self.said["error"] else "SUCCEEDED", self.said["error"], self.said["cause"])
 
 
-def watched(account: Account, said: dict, monkeypatch) -> verify_command.Verdict:
+def watched(account: Account, said: dict, monkeypatch) -> verify_command.RemoteResult:
     """What the command makes of a verify that ended so."""
     monkeypatch.setattr(verify_command, "BucketReports", lambda *_given: account.shelf)
     stack = Stack("sync-rules", "us-east-1", {"BucketName": "bucket"})
@@ -533,7 +533,7 @@ def test_remote_verify_command_says_that_figures_are_at_least_these(monkeypatch,
     """A word on stderr, and the report as it is for machines."""
     account = died_repairing()
     verdict = watched(account, {"error": "", "cause": ""}, monkeypatch)
-    assert "sync-rules: figures are at least these: 1 call died while it repaired\n" in capsys.readouterr().err
+    assert "sync-rules: figures are minimums: 1 call died while it repaired\n" in capsys.readouterr().err
     verdict.print_report()
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["broken"] == 1
     assert verdict.whole
@@ -544,7 +544,7 @@ def test_remote_verify_command_shows_figures_and_what_they_lack(large, monkeypat
     said = Clock(large, scan_ms=20_000).machine().run(large.asked())
     verdict = watched(large, said, monkeypatch)
     err = capsys.readouterr().err
-    assert "rule spent.ledger was not looked at as a whole: OutOfTime" in err
+    assert "rule spent.ledger was not checked completely: OutOfTime" in err
     assert "sync-rules: Verify from a machine: sync-rules verify --rule" in err
     assert not verdict.whole
     assert verdict.tally.left == large.tally.left > 10

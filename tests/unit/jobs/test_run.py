@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from sync_rules.cli import main
-from sync_rules.cli.commands.run import loop, stop_signals, threads
+from sync_rules.cli.commands.run import loop, threads
 from sync_rules.cli.show.run import JsonDisplay, LineDisplay, display_on, line, summary_lines
+from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.run import Files, LocalRun, Status
@@ -305,9 +306,9 @@ def test_run_ends_at_once_on_a_second_signal(same_seconds, end):
     """
     code = (
         "import os, signal\n"
-        "from sync_rules.cli.commands import run\n"
-        f"run.SAME_SIGNAL_SECONDS = {same_seconds}\n"
-        "with run.stop_signals():\n"
+        "from sync_rules.cli import signals\n"
+        f"signals.SAME_SIGNAL_SECONDS = {same_seconds}\n"
+        "with signals.stop_signals():\n"
         "    for _ in range(2): os.kill(os.getpid(), signal.SIGINT)\n"
         "    print('still here')\n"
     )

@@ -1,0 +1,59 @@
+"""Texts and tables that several verbs print alike."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from rich.table import Table as Grid
+
+from sync_rules.adapters.files import as_mistake
+
+SHOWN_PER_RULE_MAX: Final = 20
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with its noun: no rules, 1 rule, 2,000 rules."""
+    return f"{f'{number:,}' if number else 'no'} {one if number == 1 else many or f'{one}s'}"
+
+
+def grid(texts: Iterable[str], numbers: Iterable[str] = ()) -> Grid:
+    """A table for people: columns of text, then columns of numbers. The first column is never wrapped."""
+    table = Grid(box=None, header_style="bold", pad_edge=False)
+    for place, name in enumerate(texts):
+        table.add_column(name, no_wrap=place == 0)
+    for name in numbers:
+        table.add_column(name, justify="right")
+    return table
+
+
+def put_out(text: str, out: Path | None, hint: str = "") -> None:
+    """Write a text to a file, or without one to standard output. Raises UserError when the file cannot be written."""
+    if out is None:
+        print(text, end="" if text.endswith("\n") else "\n")
+        return
+    with as_mistake(out):
+        out.write_text(text, encoding="utf-8")
+    print(f"wrote {out}{hint}")
+
+
+class FirstPerRule:
+    """Print at most SHOWN_PER_RULE_MAX lines of each rule, and at the end the number of the others."""
+
+    def __init__(self, hint: str = "") -> None:
+        self.counts: Counter[str] = Counter()
+        self._hint = hint
+
+    def add(self, rule: str, line: str) -> None:
+        """Print the line, or count it."""
+        self.counts[rule] += 1
+        if self.counts[rule] <= SHOWN_PER_RULE_MAX:
+            print(line, flush=True)
+
+    def end(self) -> None:
+        """Print how many lines of each rule were not shown."""
+        for rule, count in sorted(self.counts.items()):
+            if count > SHOWN_PER_RULE_MAX:
+                print(f"and {count - SHOWN_PER_RULE_MAX} more of rule {rule}{self._hint}")

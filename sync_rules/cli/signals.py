@@ -1,0 +1,39 @@
+"""SIGINT and SIGTERM: the first asks a command to stop after the work in hand, the second ends the process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+INTERRUPTED: Final = 130  # the exit code
+SAME_SIGNAL_SECONDS: Final = 0.5
+SHOW_CURSOR: Final = "\x1b[?25h"
+
+
+@contextmanager
+def stop_signals() -> Iterator[Callable[[], bool]]:
+    """Give a function that tells whether a signal came. A second signal within SAME_SIGNAL_SECONDS is ignored: a
+    terminal and a wrapper may both pass the same one on.
+    """
+    came: list[float] = []
+
+    def note(_number: int, _frame: object) -> None:
+        if came and time.monotonic() - came[0] < SAME_SIGNAL_SECONDS:
+            return
+        if came:
+            sys.stdout.write(SHOW_CURSOR if sys.stdout.isatty() else "")
+            sys.stdout.flush()
+            os._exit(INTERRUPTED)
+        came.append(time.monotonic())  # no lock: the handler may run while this very thread holds it
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(came)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
