@@ -39,8 +39,9 @@ CHECK_SECTIONS = {
 }
 CLI_HEAD = """# The command line
 
-`sync-rules VERB`, also `python -m sync_rules VERB`. Exit codes: 0 well; 1 drift, or a failed check; 2 your mistake, or a
-service that does not answer; 3 our bug. With `SYNC_RULES_DEBUG=1` an error also shows where it arose.
+`sync-rules VERB`, also `python -m sync_rules VERB`. Exit codes: 0 success; 1 drift or a failed check; 2 a mistake in
+your input, a service that does not answer, or output that cannot be written; 3 a bug in sync-rules; 130 interrupted.
+With `SYNC_RULES_DEBUG=1` an error also shows its traceback.
 """
 
 

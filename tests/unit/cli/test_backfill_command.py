@@ -279,7 +279,7 @@ def test_backfill_forgets_a_rule_that_is_gone(command):
     command.file.write_text(RULES.replace("  names:", "  renamed:"))
     code, out, _ = command("--forget", "names")
     assert code == 0
-    assert out.startswith("forgot that rule names was done")
+    assert out.startswith("dropped rule names from the saved state")
     assert applied(FileState(command.state)).keys() == {"houses", "kept"}
     assert command.scene.tap.requests == []
 
