@@ -1,7 +1,7 @@
-"""What should happen to a target, given its image and its sources; and what a refused write says. Pure.
+"""Decides what to write on a target, given its image and its sources, and what a refused write means.
 
-Law: never one source's value on another source's target. Every write is guarded by what made it right: the target is
-there, points to the same source, and holds what was seen. A deletion compares the link only.
+Invariant: no target gets the value of a source that it does not name. Every write is guarded by what made it right: the
+target exists, names the same source, and holds what was read. A delete compares the link only.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Changes = Mapping[Path, AttributeValue | None]
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What should happen to one target: which rules have something to write, and the write."""
+    """The write of one target, and the rules that want it."""
 
     target: Target
     rules: tuple[TargetRule, ...]
@@ -42,8 +42,8 @@ class Intent:
 
 
 def undermined(wanted: Mapping[TargetRule, Changes]) -> list[TargetRule]:
-    """The rules whose link or `where` another rule is about to change: this image is not what they must be judged by.
-    Rules have no cycles, so at least one is left.
+    """The rules whose link or `where` another rule is about to change: they must wait for the image after that write.
+    Rules have no cycles, so at least one rule does not wait.
     """
     if len(wanted) == 1:
         return []
@@ -78,8 +78,8 @@ def intent_of(target: Target, wanted: Mapping[TargetRule, Changes], sources: Sou
 
 
 def deletion_of(target: Target, sources: Sources) -> Intent | None:
-    """The delete of `on_delete: delete`: only on a REMOVE record, only while the source is absent, and comparing only
-    the link, because a late write of the copy must not save an orphan.
+    """The delete of `on_delete: delete`: only on a REMOVE record, only while the source is absent. Its guard compares
+    the link alone, because a late write of the copy must not save an orphan.
     """
     for rule in target.removed:
         source = lost_source(rule, target, sources)
@@ -91,7 +91,7 @@ def deletion_of(target: Target, sources: Sources) -> Intent | None:
 
 
 def lost_source(rule: TargetRule, target: Target, sources: Sources) -> ItemKey | None:
-    """The source that a target names although it does not exist; an item that is its own source never does so."""
+    """The source that a target names and that does not exist. An item that is its own source has none."""
     for key in rule.source_keys(target.image):
         if key != target.key and sources.items[key] is None:
             return key
@@ -99,13 +99,13 @@ def lost_source(rule: TargetRule, target: Target, sources: Sources) -> ItemKey |
 
 
 def source_changed(write: Write, result: Result) -> bool:
-    """Whether it was a source, not the target, that no longer was as seen."""
+    """True if the guard of a source was refused, and that of the target was not."""
     target_action = len(write.actions) - 1 if isinstance(write, Transaction) else 0
     return bool(result.refused) and target_action not in result.refused
 
 
 def refusal(intent: Intent, item: Item | None) -> Outcome:
-    """What a refused guard says, read from the item that the refusal returned."""
+    """The outcome of a refused write, by the item that the refusal returned."""
     if item is None:
         return Outcome.GONE
     if relinked(intent, item):
@@ -116,5 +116,5 @@ def refusal(intent: Intent, item: Item | None) -> Outcome:
 
 
 def relinked(intent: Intent, item: Item) -> bool:
-    """Whether the item points to another source than the image did."""
+    """True if the item names another source than the image did."""
     return any(rule.source_keys(item) != rule.source_keys(intent.target.image) for rule in intent.rules)

@@ -1,8 +1,8 @@
-"""The one road: look at targets, read what they point to, write what differs under a guard. Push and pull both take it.
+"""Reconcile targets: read their sources, compute desired values, write differences under a guard.
 
-Law: the image of a target is seen FIRST, its source is read THEN (strongly consistent, once for all targets of a
-round), and the write is a compare-and-set on what was seen. A refused guard is an answer: the target changed since,
-and its own record brings it here again.
+Invariant: the image of a target is read FIRST, its source THEN (strongly consistent, once for all targets of a round),
+and the write is a compare-and-set on what was read. A refused guard is an answer, not an error: the target changed
+since, and its own record reconciles it again. Push and pull both end here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sync_rules.rules.rule import Blocked, TargetRule
 
 
 def reconcile(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
-    """Bring targets, whose images are at hand, in line with their sources. The images must be older than this call."""
+    """Reconcile targets with their sources. The images of the targets must be older than this call."""
     report = Report()
     for some in rounds_of(targets, bounds.limits):
         report.add((yield from _reconcile_round(some, bounds)))
@@ -48,28 +48,28 @@ def _reconcile_round(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
         if not waiting:
             return report
         sources = yield from read_sources(waiting, bounds)
-        judged = Judged()
+        decisions = Decisions()
         for target in waiting:
-            _decide(target, sources, bounds, report, judged)
-        for target, rules, blocked in judged.stuck:
+            _decide(target, sources, bounds, report, decisions)
+        for target, rules, blocked in decisions.stuck:
             yield from _park(target, rules, blocked, bounds, report)
-        for target, rule in judged.restricted:
+        for target, rule in decisions.restricted:
             yield from _report_restricted(target, rule, report)
-        waiting = yield from _apply(judged.intents, bounds, report)
-        for target in judged.deferred:
-            if target.key in report.written:  # the other rule's write brings this one here again
+        waiting = yield from _apply(decisions.intents, bounds, report)
+        for target in decisions.deferred:
+            if target.key in report.written:  # the record of the other rule's write reconciles this one
                 report.tally(target.rules, Outcome.SUPERSEDED)
             else:
                 waiting.append(target)
-    for target in waiting:  # its source changes faster than it can be copied: let the record come again
+    for target in waiting:  # its source changes faster than it can be copied: let the record be delivered again
         report.fail(target, "SourceChanging")
     return report
 
 
 # ------------------------------------------------------------------ what should happen
 @dataclass
-class Judged:
-    """What was decided of a round: writes, targets that wait for another rule, what is to be parked, and the rules that
+class Decisions:
+    """The decisions of a round: writes, targets that wait for another rule's write, rules to park, and rules that
     restrict a delete that has happened.
     """
 
@@ -79,50 +79,50 @@ class Judged:
     restricted: list[tuple[Target, TargetRule]] = field(default_factory=list)
 
 
-def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, judged: Judged) -> None:
-    """The write this target needs, if any; rules that have nothing to write are tallied at once. Rules that another one
-    undermines are deferred: they are judged when it is known what became of the other.
+def _decide(target: Target, sources: Sources, bounds: Bounds, report: Report, decisions: Decisions) -> None:
+    """Decide the write of a target, if it needs one. Rules with nothing to write are counted at once; rules that
+    another rule undermines are deferred until the outcome of the other is known.
     """
     deletion = deletion_of(target, sources)
     if deletion is not None:
-        judged.intents.append(deletion)
+        decisions.intents.append(deletion)
         return
     wanted: dict[TargetRule, Changes] = {}
     for rule in target.rules:
-        changes = _changes_by(rule, target, sources, report, judged)
+        changes = _changes_by(rule, target, sources, report, decisions)
         if changes:
             wanted[rule] = changes
     if not wanted:
         return
     if not bounds.may_write(target.key, [*wanted.values()]):
-        judged.stuck.append((target, wanted, Blocked("Contended")))
+        decisions.stuck.append((target, wanted, Blocked("Contended")))
         return
     later = undermined(wanted)
     if later:
-        judged.deferred.append(target.only(later))
+        decisions.deferred.append(target.only(later))
         wanted = {rule: wanted[rule] for rule in wanted if rule not in later}
-    judged.intents.append(intent_of(target, wanted, sources))
+    decisions.intents.append(intent_of(target, wanted, sources))
 
 
-def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Report, judged: Judged) -> Changes:
-    """What one rule would have written. What keeps it from saying so is parked alone: it holds up no other rule."""
+def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Report, decisions: Decisions) -> Changes:
+    """The changes that one rule wants. A rule that cannot succeed is parked alone, and holds up no other rule."""
     found = sources.of(rule, target)
     if isinstance(found, StoreError):
         report.fail(target.only([rule]), str(found))
         return {}
     if rule in target.removed and rule.restricts(target.image) and lost_source(rule, target, sources):
-        judged.restricted.append((target, rule))
+        decisions.restricted.append((target, rule))
         return {}
     desired = found if isinstance(found, Blocked) else rule.desired(found, target.image)
     if desired is None:
         report.tally([rule], Outcome.KEPT)
         return {}
     if isinstance(desired, Blocked):
-        judged.stuck.append((target, [rule], desired))
+        decisions.stuck.append((target, [rule], desired))
         return {}
     changes = differences(target.image, desired)
     if reason := misfit(target.image, changes):
-        judged.stuck.append((target, [rule], Blocked(reason)))
+        decisions.stuck.append((target, [rule], Blocked(reason)))
         return {}
     if not changes:
         report.tally([rule], Outcome.RIGHT)
@@ -131,7 +131,7 @@ def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Repo
 
 # --------------------------------------------------------------- making it happen
 def _apply(intents: Sequence[Intent], bounds: Bounds, report: Report) -> Work[list[Target]]:
-    """Write. Returns the targets that must be judged anew, such as those whose source changed under a transaction."""
+    """Write. Returns the targets to decide anew, such as those whose source changed under a transaction."""
     again: list[Target] = []
     for some in slices(intents, bounds.limits.apply_max_writes):
         results = yield from apply_writes([intent.write for intent in some], bounds)
@@ -147,7 +147,7 @@ def _apply(intents: Sequence[Intent], bounds: Bounds, report: Report) -> Work[li
 
 
 def _take(intent: Intent, result: Result, bounds: Bounds, report: Report) -> Work[Target | None]:
-    """Take the store's answer to a write it did not make. Returns the target if it must be judged anew right now."""
+    """Process the store's answer to a write that it did not make. Returns the target if it must be decided anew now."""
     target = intent.target.only(intent.rules)
     if result.status is Status.FAILED:
         report.fail(target, result.reason)
@@ -156,21 +156,21 @@ def _take(intent: Intent, result: Result, bounds: Bounds, report: Report) -> Wor
     elif source_changed(intent.write, result):
         return intent.target if intent.deletes else target
     elif intent.deletes and result.item is not None and not relinked(intent, result.item):
-        # its own record would only pull it, and a pull never deletes
+        # the target's own record is a pull, and a pull never deletes
         return replace(intent.target, image=result.item)
     elif target.members and result.item is not None and refusal(intent, result.item) is not Outcome.RIGHT:
-        # an index may not show yet what hinted at it: whoever was quicker need not know of that
+        # an index may not show yet the member that hinted: the writer that was quicker need not know of it
         return replace(target, image=result.item)
     else:
         outcome = refusal(intent, result.item)
         report.tally(intent.rules, outcome)
-        if outcome is Outcome.RIGHT:  # perhaps by us, when a first answer was lost
+        if outcome is Outcome.RIGHT:  # perhaps written here, and the answer was lost
             report.written.add(target.key)
     return None
 
 
 def _rejected(intent: Intent, result: Result, bounds: Bounds, report: Report) -> Work[None]:
-    """A write that can never succeed. If several rules share it, each is tried alone before it is parked."""
+    """Park a write that can never succeed. If several rules share it, each is tried alone first."""
     if len(intent.rules) == 1:
         yield from _park(intent.target, intent.rules, Blocked(result.reason), bounds, report)
         return
@@ -193,7 +193,7 @@ def _park(target: Target, rules: Iterable[TargetRule], blocked: Blocked, bounds:
 
 
 def _report_restricted(target: Target, rule: TargetRule, report: Report) -> Work[None]:
-    """`on_delete: restrict`: nobody can forbid a delete that has happened, but it is said which target has lost its
+    """`on_delete: restrict`: a delete that has happened cannot be forbidden, so report the target that lost its
     source.
     """
     try:

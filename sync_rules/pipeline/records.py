@@ -35,7 +35,7 @@ TIME_TO_LIVE = ("Service", "dynamodb.amazonaws.com")  # who deletes what has exp
 def read_event(event: Mapping[str, Any], rules: Rules, *, filtered: bool = False) -> Iterator[Change | Failure]:
     """Read the records of a Lambda event that are of tables of the rules, in order; an unreadable one is a Failure.
 
-    `filtered`: records that no rule can concern are skipped unread, and images have only the attributes that rules read.
+    `filtered`: records that no rule can concern are skipped unread, and images have only attributes that rules read.
     """
     records = event.get("Records") if isinstance(event, Mapping) else None
     if not isinstance(records, list):
@@ -123,7 +123,7 @@ def _lacking(body: Mapping[str, Any], data: Mapping[str, Any], old: Item | None,
 
 
 def _identity(body: Mapping[str, Any]) -> tuple[object, object]:
-    """Type and principal of the service that made a change; Lambda and the streams' API spell the fields differently."""
+    """Type and principal of the service that made a change; Lambda and the streams' API spell it differently."""
     identity = body.get("userIdentity")
     if not isinstance(identity, dict):
         return None, None
@@ -151,7 +151,9 @@ def _unwrap(kinesis: object) -> Mapping[str, Any]:
 
 
 def _table_of(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | None:
-    """By the stream's ARN or, in Kinesis, the table's name. Without either, the one table whose key it could be."""
+    """Find the table by the stream's ARN, by the name in a Kinesis record, or else by the names of the key
+    attributes.
+    """
     name = _table_in(str(body.get("eventSourceARN", ""))) or body.get("tableName")
     if isinstance(name, str):
         return rules.by_physical_name.get(name.rpartition("/")[2])

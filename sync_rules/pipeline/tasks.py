@@ -1,7 +1,7 @@
-"""From the changes of a batch to the work they ask for, each piece once.
+"""From the changes of a batch to the work that they ask for, each piece once.
 
-Law: any relevant change in the batch counts, even when the net difference is nothing, for somebody may have acted on
-what was in between; only the image is the newest. A pull always checks all rules of its target.
+Invariant: every relevant change in a batch counts, even where the net difference is nothing, because something may have
+acted in between; only the image is the newest. A pull always checks all rules of its target.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from sync_rules.rules.ruleset import Rules
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """Look at one target. Without an image, one is read first. `attempt` counts how often it was parked.
+    """Reconcile one target. Without an image, one is read first. `attempt` counts how often it was parked.
 
-    `members` are the items that hinted at it. `settles`: what an index shows of its members may be behind, so look
-    again later; `delay_seconds` is how long such a second look waited (0: the first).
+    `members` are the items that hinted at it. `settles`: an index may not show its members yet, so send a second look;
+    `delay_seconds` is how long this second look waited (0: a first look).
     """
 
     key: ItemKey
@@ -37,10 +37,10 @@ class Pull:
 
 @dataclass(frozen=True)
 class Push:
-    """Look at everything that one item lists (a source its targets, a node its edges), for rules of the same Query.
+    """Reconcile everything that one item lists (a source its targets, a node its edges), for rules of the same Query.
 
-    `cursor` says where the listing goes on; `delay_seconds` is how long a second look waited (0: the first pass);
-    `found` whether an earlier page of this pass had to write. `spread`: nothing is looked at, keys are sent as chunks.
+    `cursor` is where the listing goes on; `delay_seconds` is how long this second look waited (0: the first pass);
+    `found`: an earlier page of this pass had to write. `spread`: keys are sent as chunks, and nothing is reconciled.
     """
 
     source: ItemKey
@@ -52,30 +52,27 @@ class Push:
     spread: bool = False
 
     def message(self) -> PushMessage:
-        """The rest of this push, to be done by whoever receives it."""
+        """The message that asks for the rest of this push."""
         return PushMessage(
             self.names, self.source, self.removed, self.cursor, self.delay_seconds, self.found, self.spread
         )
 
     @cached_property
     def target_rules(self) -> tuple[TargetRule, ...]:
-        """Those of its rules that keep attributes of what is listed."""
         return tuple(rule for rule in self.rules if isinstance(rule, TargetRule))
 
     @cached_property
     def part_rules(self) -> tuple[PartRule, ...]:
-        """Those of its rules for which what is listed names parts."""
         return tuple(rule for rule in self.rules if isinstance(rule, PartRule))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its rules."""
         return tuple(rule.name for rule in self.rules)
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some of the items that a push lists, by their keys."""
+    """Keys of some of the items that a push lists."""
 
     push: Push
     targets: tuple[ItemKey, ...]
@@ -83,9 +80,9 @@ class Chunk:
 
 @dataclass
 class Tasks:
-    """What a batch asks for. `origins` names, for the key of each piece of work, the items whose records it stems from;
-    `since_ms` is, per rule, the time of the oldest change that concerned it (milliseconds since the epoch): what lag is
-    measured from. Effects come with the change they are for.
+    """The work of a batch. `origins` has, for the key of each piece of work, the items whose records asked for it;
+    `since_ms` is, per rule, the time of the oldest change that concerns it (milliseconds since the epoch), from which
+    lag is measured. Each effect comes with the key of the item that changed.
     """
 
     pulls: tuple[Pull, ...] = ()
@@ -95,12 +92,12 @@ class Tasks:
     origins: dict[ItemKey, dict[ItemKey, None]] = field(default_factory=dict)
     since_ms: dict[str, int] = field(default_factory=dict)
 
-    def stems(self, work: ItemKey, change: Change) -> None:
-        """Remember whose record asks for a piece of work."""
+    def trace(self, work: ItemKey, change: Change) -> None:
+        """Note the record that asked for a piece of work."""
         self.origins.setdefault(work, {})[change.key] = None
 
     def concerns(self, rules: Iterable[Rule], change: Change) -> None:
-        """Remember the oldest change of each rule."""
+        """Note the oldest change that concerns each rule."""
         if change.created_ms is not None:
             for rule in rules:
                 self.since_ms[rule.name] = min(change.created_ms, self.since_ms.get(rule.name, change.created_ms))
@@ -108,17 +105,19 @@ class Tasks:
 
 @dataclass
 class TargetWork:
-    """What the records of a batch so far ask of one target."""
+    """Work collected so far for one target: rules to check, members that hinted at it, and its newest relevant
+    record.
+    """
 
     rules: dict[TargetRule, None] = field(default_factory=dict)
     members: dict[ItemKey, None] = field(default_factory=dict)
-    newest: Change | None = None  # its own record, when it has one in the batch that is a reason to look
+    newest: Change | None = None
     appeared: bool = False
 
 
 def tasks_of(changes: Iterable[Change], rules: Rules) -> Tasks:
-    """The work of a batch of changes, given in the order of their stream."""
-    plan = Tasks()
+    """The work of a batch of changes, which are in the order of their stream."""
+    tasks = Tasks()
     newest: dict[ItemKey, Change] = {}
     asked: dict[ItemKey, TargetWork] = {}
     pushed: dict[tuple[ItemKey, Rule], bool] = {}
@@ -129,67 +128,67 @@ def tasks_of(changes: Iterable[Change], rules: Rules) -> Tasks:
         if entity is None:
             continue
         newest[change.key] = change
-        _ask_pull(change, rules.into_target(entity), asked, plan)
+        _ask_pull(change, rules.into_target(entity), asked, tasks)
         for rule in rules.anchored(entity):
             if rule.pushes(change):
                 pushed[change.key, rule] = change.new is None or pushed.get((change.key, rule), False)
-                plan.stems(change.key, change)
-                plan.concerns((rule,), change)
+                tasks.trace(change.key, change)
+                tasks.concerns((rule,), change)
         for rule in rules.from_source(entity):
             if isinstance(rule, TargetRule):
-                _ask_hinted(change, rule, asked, plan)
+                _ask_hinted(change, rule, asked, tasks)
             elif isinstance(rule, EffectRule) and (effect := rule.effect(change)) is not None:
                 effects.append((change.key, effect))
-                plan.concerns((rule,), change)
+                tasks.concerns((rule,), change)
         for part_rule in rules.parts_of(entity):
             for part in part_rule.parts(change, entity):
                 parts[part] = None
-                plan.stems(part.target, change)
-                plan.concerns((part_rule,), change)
-    plan.pulls = tuple(pull for key, one in asked.items() if (pull := _pull(key, one, newest.get(key))) is not None)
-    plan.pushes = group_pushes(pushed)
-    plan.parts = tuple(map(PartLook, parts))
-    plan.effects = tuple(effects)
-    return plan
+                tasks.trace(part.target, change)
+                tasks.concerns((part_rule,), change)
+    tasks.pulls = tuple(pull for key, one in asked.items() if (pull := _pull(key, one, newest.get(key))) is not None)
+    tasks.pushes = group_pushes(pushed)
+    tasks.parts = tuple(map(PartLook, parts))
+    tasks.effects = tuple(effects)
+    return tasks
 
 
-def _ask_pull(change: Change, into: tuple[TargetRule, ...], asked: dict[ItemKey, TargetWork], plan: Tasks) -> None:
-    """A record of a target: a look at it checks all of its rules."""
+def _ask_pull(change: Change, into: tuple[TargetRule, ...], asked: dict[ItemKey, TargetWork], tasks: Tasks) -> None:
+    """Ask for a pull if this is a relevant record of a target: for all of its rules."""
     if not any(rule.pulls(change) for rule in into):
         return
     one = asked.setdefault(change.key, TargetWork())
     one.rules |= dict.fromkeys(into)
     one.newest = change
     one.appeared |= change.old is None
-    plan.stems(change.key, change)
-    plan.concerns(into, change)
+    tasks.trace(change.key, change)
+    tasks.concerns(into, change)
 
 
-def _ask_hinted(change: Change, rule: TargetRule, asked: dict[ItemKey, TargetWork], plan: Tasks) -> None:
-    """A record of a source that names its targets itself."""
+def _ask_hinted(change: Change, rule: TargetRule, asked: dict[ItemKey, TargetWork], tasks: Tasks) -> None:
+    """Ask for pulls of the targets that a record of a source names by itself."""
     for hint in rule.hints(change):
         one = asked.setdefault(hint.target, TargetWork())
         one.rules[rule] = None
         if hint.member is not None:
             one.members[hint.member] = None
-        plan.stems(hint.target, change)
-        plan.concerns((rule,), change)
+        tasks.trace(hint.target, change)
+        tasks.concerns((rule,), change)
 
 
 def _pull(key: ItemKey, work: TargetWork, newest: Change | None) -> Pull | None:
-    """The look at a target. Its newest image in the batch will do only if nothing else hints at it: what a member says
-    may be later than that image, and then no record of the target need follow.
+    """The pull of a target; None if it was deleted. Its newest image in the batch is used only if no member hinted at
+    it: a member may have changed later than that image, and then no record of the target need follow.
     """
     rules, members = tuple(work.rules), tuple(work.members)
     hinted = work.newest is None or bool(members)
     if newest is not None and newest.new is None and newest.in_order:
-        return None  # gone: there is nothing to hold a copy
+        return None
     image = newest.new if newest is not None and newest.in_order and not hinted else None
     return Pull(key, image, rules, members=members, settles=bool(members) or work.appeared)
 
 
 def group_pushes(pushed: Mapping[tuple[ItemKey, Rule], bool]) -> tuple[Push, ...]:
-    """Pushes of one item that list in the same way become one listing."""
+    """Merge the pushes of one item that list in the same way."""
     groups: dict[tuple[object, ...], Push] = {}
     for (anchor, rule), removed in pushed.items():
         group = (anchor, *rule.lists_by)
@@ -201,20 +200,20 @@ def group_pushes(pushed: Mapping[tuple[ItemKey, Rule], bool]) -> tuple[Push, ...
 def pull_of(
     key: ItemKey, rules: Rules, image: Item | None = None, attempt: int = 0, delay_seconds: int = 0
 ) -> Pull | None:
-    """A pull of a target by its key, as a message or a repair asks for; None when no rule writes such items."""
+    """The pull of a target by its key, for a message or a repair; None when no rule writes such items."""
     entity = rules.entity_of(key)
     into = rules.into_target(entity) if entity is not None else ()
     return Pull(key, image, into, attempt, settles=delay_seconds > 0, delay_seconds=delay_seconds) if into else None
 
 
 def part_of(message: PartMessage, rules: Rules) -> PartLook | None:
-    """The part a message asks for; None when its rule is gone, or has come to be about other items since."""
+    """The part that a message asks for; None when its rule no longer exists, or is now about other items."""
     rule = rules.rules.get(message.rule)
     if not isinstance(rule, PartRule):
         return None
     made_from = message.source is None or rules.entity_of(message.source) is rule.source
     entity = rules.entity_of(message.target)
-    # a part that can stand nowhere is of no entity's key, or of its source's own; an element always stands on a node
+    # the key of a part without a place is that of no entity, or its source's; an element always stands on a node
     nowhere = not isinstance(rule, ListingRule) and (
         message.target == message.source or (message.target.table == rule.target.table.name and entity is None)
     )
@@ -224,8 +223,8 @@ def part_of(message: PartMessage, rules: Rules) -> PartLook | None:
 
 
 def pushes_of(message: PushMessage, rules: Rules) -> tuple[Push, ...]:
-    """The pushes a message asks for. The rules may have changed since: what they no longer say is not asked for, what
-    is listed in another way now is listed from the start.
+    """The pushes that a message asks for, by the rules of now: rules that no longer exist are skipped, and a rule that
+    lists in another way than before lists from the start.
     """
     return tuple(
         replace(
@@ -240,7 +239,7 @@ def pushes_of(message: PushMessage, rules: Rules) -> tuple[Push, ...]:
 
 
 def chunks_of(message: ChunkMessage, rules: Rules) -> tuple[Chunk, ...]:
-    """The targets a message asks for, by the pushes they are of. What the rules no longer say is not asked for."""
+    """The targets that a message asks for, by push. Rules that no longer exist are skipped."""
     chunks = (
         Chunk(push, tuple(key for key in message.targets if rules.entity_of(key) is push.rules[0].listed))
         for push in _pushes_of(message, rules)
@@ -259,7 +258,7 @@ def _pushes_of(message: PushMessage | ChunkMessage, rules: Rules) -> tuple[Push,
 
 
 def _fits(cursor: Item | None, rule: Rule) -> bool:
-    """Whether a cursor is of the Query this rule lists by now."""
+    """True for a cursor of the Query by which this rule lists."""
     table = rule.listed.table
     index = rule.find.index if rule.find is not None else None
     keys = table.key + (table.index(index).attributes if index is not None else ())

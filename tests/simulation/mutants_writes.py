@@ -162,9 +162,9 @@ def deferred_forgotten() -> Any:
     """A rule that waits for another one is not judged any more, whatever became of the other."""
     original = reconcile._decide
 
-    def _decide(target: Any, sources: Any, bounds: Any, report: Any, judged: Any) -> None:
-        original(target, sources, bounds, report, judged)
-        judged.deferred.clear()
+    def _decide(target: Any, sources: Any, bounds: Any, report: Any, decisions: Any) -> None:
+        original(target, sources, bounds, report, decisions)
+        decisions.deferred.clear()
 
     return patch.object(reconcile, "_decide", _decide)
 
