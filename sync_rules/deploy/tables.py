@@ -26,10 +26,9 @@ PROJECTIONS: Final = {"all": "ALL", "keys": "KEYS_ONLY"}
 
 def table_parameters(table: Table, *, stream: bool) -> dict[str, Any]:
     """CreateTable's parameters for one table."""
-    attributes = dict.fromkeys((*table.key, *(a for index in table.indexes for a in index.attributes)))
     parameters: dict[str, Any] = {
         "TableName": table.physical_name,
-        "AttributeDefinitions": [{"AttributeName": a.name, "AttributeType": a.type} for a in attributes],
+        "AttributeDefinitions": [{"AttributeName": a.name, "AttributeType": a.type} for a in table.key_attributes],
         "KeySchema": _schema((table.partition,), table.key[1:]),
         "BillingMode": "PAY_PER_REQUEST",
     }

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import takewhile
 
 from sync_rules.model.entities import Entity, Index, KeyAttribute, KeyType, Ref
 from sync_rules.model.lookups import Find, Link
@@ -67,8 +68,7 @@ def field_types(entity: Entity) -> dict[str, KeyType]:
 
 def mismatched(source: Entity, target: Entity, link: Link) -> Iterator[tuple[str, KeyType, KeyType]]:
     """The link fields that are binary on one side only, as (field, type on the source, type on the target)."""
-    attributes = [*target.table.key, *(a for index in target.table.indexes for a in index.attributes)]
-    declared = {attribute.name: attribute.type for attribute in attributes}
+    declared = {attribute.name: attribute.type for attribute in target.table.key_attributes}
     types = field_types(source)
     for field, ref in link:
         if len(ref.path) > 1 or ref.path[0] not in declared:
@@ -117,7 +117,9 @@ def _way(index: Index, target: Entity, known: Mapping[str, KeyType]) -> Way | No
             sort.append((attribute, template))
         if not filled:
             break
-    held = frozenset(field for _, template in (*partition, *sort) for field in _leading(template, known))
+    held = frozenset(
+        field for _, template in (*partition, *sort) for field in takewhile(known.__contains__, template.fields)
+    )
     return Way(Find(index.name or None, partition, tuple(sort)), held, bool(held))
 
 
@@ -153,14 +155,6 @@ def _begins(attribute: KeyAttribute, template: Template, known: Mapping[str, Key
     return bool(template.literals[0]) or (bool(template.fields) and template.fields[0] in known)
 
 
-def _leading(template: Template, known: Mapping[str, KeyType]) -> Iterator[str]:
-    """The fields of a template up to the first that is not known."""
-    for field in template.fields:
-        if field not in known:
-            return
-        yield field
-
-
 def nearly_listed(entity: Entity, link: Link) -> tuple[str, str] | None:
     """The partition key that is spelt nearly like a name in the link, and its index."""
     indexes = {index.partition[0].name: index.name for index in entity.table.indexes if len(index.partition) == 1}
@@ -186,7 +180,7 @@ def missing_index(source: Entity, target: Entity, link: Link) -> str:
         return f"let an index under {where} hold all items of {target.name!r} under one fixed key: by_kind: {{kind: S}}"
     attributes: dict[str, KeyType] = {}
     known = known_fields(source, link)
-    declared = {a.name: a.type for a in (*target.table.key, *(a for i in target.table.indexes for a in i.attributes))}
+    declared = {attribute.name: attribute.type for attribute in target.table.key_attributes}
     nested: list[Ref] = []
     inside: list[str] = []
     for field, ref in link:

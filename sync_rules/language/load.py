@@ -177,13 +177,13 @@ def _entities(
 
 
 def _entity(name: str, form: EntityForm, table: Table, document: Document, problems: Problems) -> Entity | None:
-    attributes = {a.name: a for a in (*table.key, *(a for index in table.indexes for a in index.attributes))}
+    types = {attribute.name: attribute.type for attribute in table.key_attributes}
     templates: dict[str, Template] = {}
     sound = True
     for attribute, text in form.key.items():
         location = document.value("entities", name, "key", attribute)
-        if attribute not in attributes:
-            message = unknown("key attribute", attribute, attributes, f"table {table.name!r}")
+        if attribute not in types:
+            message = unknown("key attribute", attribute, types, f"table {table.name!r}")
             problems.add("SR102", document.key("entities", name, "key", attribute), message)
             sound = False
             continue
@@ -193,9 +193,8 @@ def _entity(name: str, form: EntityForm, table: Table, document: Document, probl
             problems.add("SR109", location, str(error))
             sound = False
             continue
-        kind = attributes[attribute].type
-        if kind != "S" and template.whole is None:
-            message = f"{attribute!r} is of type {kind}: expected one field and no text, found {text!r}"
+        if types[attribute] != "S" and template.whole is None:
+            message = f"{attribute!r} is of type {types[attribute]}: expected one field and no text, found {text!r}"
             problems.add("SR110", location, message)
             sound = False
         templates[attribute] = template

@@ -70,6 +70,11 @@ class Table:
     def key(self) -> tuple[KeyAttribute, ...]:
         return (self.partition,) if self.sort is None else (self.partition, self.sort)
 
+    @property
+    def key_attributes(self) -> tuple[KeyAttribute, ...]:
+        """The attributes of its own key and of its indexes' keys, each once."""
+        return tuple(dict.fromkeys((*self.key, *(a for index in self.indexes for a in index.attributes))))
+
     def index(self, name: str) -> Index:
         """The index of this name, which the rules are known to have."""
         return next(index for index in self.indexes if index.name == name)

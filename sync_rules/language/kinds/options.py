@@ -93,7 +93,7 @@ def parent_rule(
 
 def require_text(compiler: RuleCompiler, entity: Entity, fields: Iterable[str], option: str) -> None:
     """Report the fields that are binary, where a name is made of their texts."""
-    attributes = (*entity.table.key, *(a for index in entity.table.indexes for a in index.attributes))
+    attributes = entity.table.key_attributes
     binary = {name for a in attributes if a.type == "B" for name in (a.name, *links.template_of(entity, a).fields)}
     found = [field for field in fields if field in binary]
     if found:
