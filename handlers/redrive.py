@@ -22,7 +22,7 @@ from sync_rules.functions.runtime import (
     rules,
 )
 from sync_rules.jobs.account.protocol import answer
-from sync_rules.jobs.account.redrive import MarkedPlace, RedriveWork
+from sync_rules.jobs.account.redrive import MarkedStore, RedriveWork
 from sync_rules.jobs.redrive.redriver import Left, Redriver
 
 BATCHES = "aws/lambda/"  # the names of Lambda's on-failure objects begin so
@@ -32,7 +32,7 @@ HIDDEN_SECONDS = 960  # a minute more than a call can take: then the messages of
 def handler(event: dict[str, Any], context: Context) -> dict[str, Any]:
     """Answer one request of the state machine, which retries it when this raises."""
     with invocation(context):
-        stores: dict[str, Callable[[str], MarkedPlace]] = {
+        stores: dict[str, Callable[[str], MarkedStore]] = {
             "batches": _bucket,
             "dead letters": lambda mark: _queue(inaccount.DEAD_LETTERS_URL, mark),
             "failures": lambda mark: _queue(FAILURES_URL, mark),

@@ -33,7 +33,7 @@ CURES: Final = {
     "AccessDeniedException": "the role lacks this permission on the table and its indexes",
 }
 
-Place = tuple[str, tuple[Any, ...]]
+Identity = tuple[str, tuple[Any, ...]]
 
 
 class DynamoStore:
@@ -68,9 +68,9 @@ class DynamoStore:
     # ------------------------------------------------------------ reads
     def read(self, request: Read) -> tuple[Item | None, ...]:
         """GetItem for one key, else BatchGetItem in chunks of 100, strongly consistent."""
-        wanted: dict[Place, ItemKey] = {(key.table, identity(key)): key for key in request.keys}
+        wanted: dict[Identity, ItemKey] = {(key.table, identity(key)): key for key in request.keys}
         distinct = list(wanted.values())
-        found: dict[Place, Item] = {}
+        found: dict[Identity, Item] = {}
         if len(distinct) == 1:
             found = self._get(distinct[0], request.attributes)
         else:
@@ -78,13 +78,13 @@ class DynamoStore:
                 found |= self._batch_get(distinct[start : start + BATCH_GET_MAX_KEYS], request.attributes)
         return tuple(found.get((key.table, identity(key))) for key in request.keys)
 
-    def _get(self, key: ItemKey, attributes: Mapping[str, Names]) -> dict[Place, Item]:
+    def _get(self, key: ItemKey, attributes: Mapping[str, Names]) -> dict[Identity, Item]:
         parameters = {"TableName": self._physical(key.table), "Key": key.attributes(), "ConsistentRead": True}
         parameters |= self._projection(key.table, attributes.get(key.table))
         item = self._ask(self._client.get_item, f"table {self._physical(key.table)}", parameters).get("Item")
         return {(key.table, identity(key)): item} if item else {}
 
-    def _batch_get(self, keys: Sequence[ItemKey], attributes: Mapping[str, Names]) -> dict[Place, Item]:
+    def _batch_get(self, keys: Sequence[ItemKey], attributes: Mapping[str, Names]) -> dict[Identity, Item]:
         pending: dict[str, Any] = {}
         for key in keys:
             physical = self._physical(key.table)
@@ -93,7 +93,7 @@ class DynamoStore:
                 pending[physical] = {"Keys": [], "ConsistentRead": True, **projection}
             pending[physical]["Keys"].append(key.attributes())
         names = {self._physical(key.table): self._tables[key.table] for key in keys}
-        found: dict[Place, Item] = {}
+        found: dict[Identity, Item] = {}
 
         def ask_for_the_rest(**_: Any) -> None:
             nonlocal pending

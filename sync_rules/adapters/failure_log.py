@@ -104,7 +104,7 @@ class FailureLog:
 
 
 class FailedLines:
-    """The lines of such a file as a Place. What is removed and replaced is so at once for all of them, by `close`; if
+    """The lines of such a file as a FailureStore. What is removed and replaced is so at once for all of them, by `close`; if
     the process dies before that, nothing is, and all is put through again.
     """
 

@@ -63,7 +63,7 @@ def parse_place(text: str) -> tuple[str, str]:
 
 
 class OnFailureObjects:
-    """The objects under a prefix of a bucket as a Place: each is a batch that an event source mapping gave up.
+    """The objects under a prefix of a bucket as a FailureStore: each is a batch that an event source mapping gave up.
 
     Lambda names them aws/lambda/<UUID of the mapping>/<shard>/<date>/...; any other name will do. They come in the
     order of their names, and `mark` is the name of the last that was given: one that is given it begins behind.

@@ -124,7 +124,7 @@ def require_queue_url(url: str) -> str:
 
 
 class FailedMessages:
-    """The messages of a queue as a Place. With `peek` they are only looked at, and are soon there for others again.
+    """The messages of a queue as a FailureStore. With `peek` they are only looked at, and are soon there for others again.
 
     `hidden_seconds` is how long one that was killed hides what it had. With `mark` it is one of several that go through
     the queue one after another, each given the mark of the one before, "" for none: a message that one of them was

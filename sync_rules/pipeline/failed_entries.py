@@ -33,8 +33,8 @@ class Entry:
     handle: Any = field(default=None, repr=False)
 
 
-class Place(Protocol):
-    """Where entries lie: a file, a queue, a bucket."""
+class FailureStore(Protocol):
+    """A file, a queue or a bucket that keeps entries."""
 
     def entries(self) -> Iterator[Entry]:
         """Those that are there now, each once. Raises StoreError, and UserError when there is no such place."""

@@ -37,7 +37,7 @@ from sync_rules.jobs.redrive.work import titles_of
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import RecordError, UserError
 from sync_rules.model.suggest import unknown
-from sync_rules.pipeline.failed_entries import Entry, Failed, Group, Place, grouped, read_entry
+from sync_rules.pipeline.failed_entries import Entry, Failed, FailureStore, Group, grouped, read_entry
 from sync_rules.pipeline.failure_records import FailureRecord, time_text, visible
 from sync_rules.rules.ruleset import Rules
 
@@ -52,7 +52,7 @@ class Given:
     endpoint_url: str | None = None
     region: str | None = None
 
-    def places(self, *, peek: bool = False) -> list[Place]:
+    def places(self, *, peek: bool = False) -> list[FailureStore]:
         """Open the places. Raises UserError for one that is no such place."""
         files = self.files
         if not (self.files or self.queues or self.buckets):
@@ -121,7 +121,7 @@ def asked_titles(names: list[str], rules: Rules | None) -> frozenset[str]:
     return titles
 
 
-def _wanted(places: list[Place], only: frozenset[str] | None) -> Iterator[tuple[Entry, Failed | RecordError]]:
+def _wanted(places: list[FailureStore], only: frozenset[str] | None) -> Iterator[tuple[Entry, Failed | RecordError]]:
     for place in places:
         for entry in place.entries():
             try:

@@ -15,7 +15,7 @@ from sync_rules.adapters.state import LeasedState, SharedState
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Answer, Body, left_of, load_units, not_done
 from sync_rules.jobs.redrive.redriver import Redriver, Tally
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.pipeline.failed_entries import Entry, Place
+from sync_rules.pipeline.failed_entries import Entry, FailureStore
 from sync_rules.rules.ruleset import Rules
 
 CURE: Final = "Run it again"
@@ -29,8 +29,8 @@ Redrivers = Callable[[frozenset[str] | None, Callable[[], int]], Redriver]
 """Makes a Redriver for the rules of these titles, None for all, with the milliseconds left for an entry."""
 
 
-class MarkedPlace(Place, Protocol):
-    """A Place that continues after the one of an earlier call."""
+class MarkedStore(FailureStore, Protocol):
+    """A FailureStore that continues after the one of an earlier call."""
 
     @property
     def mark(self) -> str:
@@ -50,9 +50,9 @@ class MarkedPlace(Place, Protocol):
 
 @dataclass
 class InTime:
-    """A Place, as far as time goes. `ended`: whether all of it was given."""
+    """A FailureStore, as far as time goes. `ended`: whether all of it was given."""
 
-    _place: MarkedPlace
+    _place: MarkedStore
     _remaining_ms: Callable[[], int]
     ended: bool = False
 
@@ -79,7 +79,7 @@ class RedriveWork:
 
     rules: Rules
     redrivers: Redrivers
-    places: Mapping[str, Callable[[str], MarkedPlace]]
+    places: Mapping[str, Callable[[str], MarkedStore]]
     state: SharedState
     remaining_ms: Callable[[], int] = field(kw_only=True)
 
@@ -131,7 +131,7 @@ class RedriveWork:
         return left_of(left, CURE) if left else Answer()
 
 
-def died_of(place: MarkedPlace) -> str:
+def died_of(place: MarkedStore) -> str:
     """The reason to leave a place whose call died, or could not release its entries."""
     if not place.hidden_seconds:
         return "a call died"

@@ -20,7 +20,7 @@ from sync_rules.model.errors import RecordError, StoreError
 from sync_rules.model.items import Failure, Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
-from sync_rules.pipeline.failed_entries import Entry, Failed, GivenUp, Place, read_entry, text_of
+from sync_rules.pipeline.failed_entries import Entry, Failed, FailureStore, GivenUp, read_entry, text_of
 from sync_rules.pipeline.failure_records import FailureRecord
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, encode
 from sync_rules.pipeline.requests import Failures, Queue, World, run_work
@@ -59,7 +59,7 @@ class Open:
     """An entry at work. `waiting` counts the messages it left for later."""
 
     entry: Entry
-    place: Place
+    place: FailureStore
     body: Failed
     whole: bool = True
     reason: str = ""
@@ -150,7 +150,7 @@ class Redriver:
         self._held_bytes = 0
         self._looks = 0  # that what is at work comes after
 
-    def take(self, place: Place) -> None:
+    def take(self, place: FailureStore) -> None:
         """Put through what lies in a place. Raises StoreError and UserError when the place does not answer."""
         for entry in place.entries():
             self._on_entry(entry.where)
@@ -208,7 +208,7 @@ class Redriver:
                 one.opens.append(opened)
                 opened.waiting += 1
 
-    def rehearse(self, place: Place) -> Iterator[str]:
+    def rehearse(self, place: FailureStore) -> Iterator[str]:
         """What would be put through, in words. Nothing but the place is read, and nothing is written."""
         for entry in place.entries():
             opened = self._open(entry, place)
@@ -226,7 +226,7 @@ class Redriver:
                 yield described(opened.body)
 
     # ---------------------------------------------------------------- one entry
-    def _open(self, entry: Entry, place: Place) -> Open | None:
+    def _open(self, entry: Entry, place: FailureStore) -> Open | None:
         """The entry as it was read; None for one that is not asked for, or that nobody can read."""
         try:
             body = read_entry(entry.text)

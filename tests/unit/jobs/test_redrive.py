@@ -40,7 +40,7 @@ NO_LOOKS = Limits(parked_max_looks=0, failure_again_seconds=0)
 
 
 class Shelf:
-    """A Place in memory: texts by their number."""
+    """A FailureStore in memory: texts by their number."""
 
     def __init__(self, *bodies: object) -> None:
         self.texts = {number: body if isinstance(body, str) else json.dumps(body) for number, body in enumerate(bodies)}
