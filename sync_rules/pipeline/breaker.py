@@ -14,9 +14,9 @@ from sync_rules.pipeline.requests import Failures, Host
 
 @dataclass
 class Breaker:
-    """Counts how often the same is written on a target in windows of fixed length, for what was written last: what is
-    fixed without end is parked, because something else keeps writing the same attribute back. A parent whose count
-    goes up a thousand times is just busy.
+    """Counts how often the same value is written on a target, in windows of fixed length, for the latest writes. A
+    value written again and again is parked, because something else keeps writing the attribute back. A parent whose
+    count rises a thousand times gets another value each time, and is just busy.
     """
 
     limits: Limits
@@ -24,9 +24,9 @@ class Breaker:
     _windows: OrderedDict[int, tuple[float, int]] = field(default_factory=OrderedDict)
 
     def may_write(self, target: ItemKey, what: object = None) -> bool:
-        """Count a write of this on a target; False when it has had its share of this window."""
+        """Count a write of this on a target; False when the window's share of it is used up."""
         now = self.monotonic()
-        key = hash((target, repr(what)))  # a number stands for what is not to be kept, and is small
+        key = hash((target, repr(what)))  # a hash is small, and keeps no value
         since, count = self._windows.pop(key, (now, 0))
         if now - since >= self.limits.fixes_window_seconds:
             since, count = now, 0
@@ -38,8 +38,8 @@ class Breaker:
 
 @dataclass
 class DeduplicatedFailures:
-    """Failures with a memory: the same rule, item and reason is recorded once in a while and not at every record of the
-    item, for an item that cannot take a copy goes on changing.
+    """Failures that records the same rule, item and reason once in a while, not at every record of the item: an item
+    that cannot take a copy goes on changing.
     """
 
     failures: Failures
@@ -51,7 +51,7 @@ class DeduplicatedFailures:
         self._lock = self.host.lock()
 
     def park(self, failure: Failure) -> None:
-        """Keep the failure, unless it was kept lately. Raises StoreError like the failures it is for."""
+        """Keep the failure, unless the same was kept lately. Raises StoreError."""
         if failure.key is None:
             self.failures.park(failure)
             return

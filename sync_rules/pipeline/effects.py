@@ -1,7 +1,7 @@
-"""Effects: what a change causes outside the tables, before its record is acknowledged.
+"""Run effects: archive an item or call a user's function, before the record of the change is acknowledged.
 
-Law: an archived item is safe, or its record comes again. A call that fails goes on as a message of its own, so that a
-user's function never holds up a copy; one that fails each time ends as a failure record.
+Invariant: an archived item is safe, or its record is delivered again. A call that fails is retried by a message of its
+own, so that a user's function never holds up a copy; a call that fails each time ends as a failure record.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TOO_LARGE: Final = "MessageTooLarge"
 
 
 def run_effect(key: ItemKey, effect: Effect, bounds: Bounds, report: Report) -> Work[None]:
-    """Do it, or see to it that it is done later."""
+    """Run an effect; if it fails, schedule a retry or report the record as failed."""
     if bounds.out_of_time():
         _fail(key, effect, "OutOfTime", report)
         return
@@ -30,13 +30,15 @@ def run_effect(key: ItemKey, effect: Effect, bounds: Bounds, report: Report) -> 
             _fail(key, effect, error.reason, report)
         else:
             report.calls_failed[f"{effect.rule} {error}"] += 1
-            yield from _call_again(key, effect, error.reason, bounds, report)
+            yield from _retry_call(key, effect, error.reason, bounds, report)
     else:
         report.outcomes[effect.rule, Outcome.DONE] += 1
 
 
-def _call_again(key: ItemKey, call: Call, reason: str, bounds: Bounds, report: Report) -> Work[None]:
-    """Later, as often as the limits allow; then, or if the change is too large for a message, it is left to people."""
+def _retry_call(key: ItemKey, call: Call, reason: str, bounds: Bounds, report: Report) -> Work[None]:
+    """Send a message that retries the call. After the last try, or if the change is too large for a message, keep a
+    failure record instead.
+    """
     if call.attempt + 1 < bounds.limits.call_max_tries:
         message = CallMessage(call.rule, call.function, call.change, call.attempt + 1)
         try:

@@ -1,7 +1,7 @@
-"""Push, pull and chunk: which targets are looked at, in which order, and how much at a time.
+"""Push, pull and chunk: which targets are reconciled, in which order, and how many at a time.
 
-Law: pages are worked in rounds. In each round every image is read first, the sources then, so that no copy is judged by
-a source older than its image. An index row is never an image, and neither is what whoever sent a chunk has seen.
+Invariant: pages are processed in rounds. In each round every image is read first, the sources then, so that no copy is
+compared with a source older than its image. An index row is never an image, nor is the row that a chunk was made from.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def pull(pulls: Sequence[Pull], bounds: Bounds) -> Work[Report]:
-    """Look at single targets, a bounded number at a time. Those without an image are read first."""
+    """Reconcile single targets, a bounded number at a time. Targets without an image are read first."""
     report = Report()
     for some in slices(pulls, bounds.limits.fan_out_round_max_items):
         report.add((yield from _pull_some(some, bounds)))
@@ -78,16 +78,16 @@ def _pull_again(one: Pull, target: Target, bounds: Bounds, report: Report) -> Wo
 
 @dataclass
 class Look:
-    """An item listed in a round: its image once known, and the pushes that ask."""
+    """An item listed in a round: its image once read, and the pushes that listed it."""
 
     image: Item | None = None
     asked: list[Listing] = field(default_factory=list)
 
 
 def push(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]:
-    """Look at everything that some items list, a bounded number at a time. What does not fit goes on as a message.
+    """Reconcile everything that some items list, a bounded number at a time. What does not fit goes on as a message.
 
-    The report names as failed the items of which some target, or the listing, could not be finished.
+    The report names as failed the items that started the pushes, if their listing or some target was not finished.
     """
     report = Report()
     listings = [Listing(one, one.cursor) for one in pushes]
@@ -99,19 +99,19 @@ def push(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]:
         for listing in active:
             if listing.done and not listing.failed:
                 yield from list_again(listing, bounds)
-        # those that had no turn this time come first in the next round
+        # pushes that had no turn in this round come first in the next one
         active = sorted((one for one in active if not one.done), key=lambda one: one.listed_items)
     return report_unfinished(listings, report)
 
 
 def _list_and_look(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work[Report]:
-    """A round. Nothing of it is held any more when the next one is listed."""
+    """Process one round. A function of its own, so that no image is held while the next round is listed."""
     looks = yield from _list_round(active, rules, bounds)
     return (yield from _look(looks, bounds))
 
 
 def process_chunks(chunks: Sequence[Chunk], bounds: Bounds) -> Work[Report]:
-    """Look at exactly these targets; nothing is listed. If one fails, all of its chunk come again."""
+    """Reconcile exactly these targets; nothing is listed. If one fails, its whole chunk is delivered again."""
     report = Report()
     for one in chunks:
         report.add((yield from _process_chunk(one, bounds)))
@@ -119,8 +119,8 @@ def process_chunks(chunks: Sequence[Chunk], bounds: Bounds) -> Work[Report]:
 
 
 def _process_chunk(chunk: Chunk, bounds: Bounds) -> Work[Report]:
-    """Some targets at a time. When time is up after some of them, the others go on as a chunk of their own: what is
-    large and slow is not given up for having been begun too often, as long as each call gets something done.
+    """Reconcile some targets at a time. When time is up after some of them, the others go on as a chunk of their own: a
+    slow chunk is not given up as long as each delivery finishes some targets.
     """
     report, targets = Report(), tuple(dict.fromkeys(chunk.targets))
     step = bounds.limits.chunk_step_max_items
@@ -150,7 +150,7 @@ def _process_targets(targets: Sequence[ItemKey], listing: Listing, bounds: Bound
 
 
 def _list_round(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work[dict[ItemKey, Look]]:
-    """A page of each push, until the round is full; images of index rows come from a consistent read after the last."""
+    """List a page of each push, until the round is full; then read the images of index rows, strongly consistent."""
     looks: dict[ItemKey, Look] = {}
     unseen: dict[ItemKey, None] = {}
     attributes = _looked_at(active)
@@ -176,12 +176,11 @@ def _list_round(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work
 
 
 def _looked_at(listings: Iterable[Listing]) -> Mapping[str, Names]:
-    """What the rules of all of these look at of what they list: an item may be listed by several."""
+    """The attributes that the rules of all these pushes read of listed items, by table: several may list one item."""
     return attributes_read((rule, rule.listed) for one in listings for rule in one.push.rules)
 
 
 def _read_images(looks: dict[ItemKey, Look], keys: tuple[ItemKey, ...], attributes: Mapping[str, Names]) -> Work[None]:
-    """The images of index rows, strongly consistent."""
     for key, image in (yield from read_all(keys, attributes)).items():
         if isinstance(image, StoreError):
             asked = looks.pop(key).asked
@@ -193,12 +192,12 @@ def _read_images(looks: dict[ItemKey, Look], keys: tuple[ItemKey, ...], attribut
 
 
 def _look(looks: Mapping[ItemKey, Look], bounds: Bounds) -> Work[Report]:
-    """Look at each item of a round once, for all the rules that ask; tell the pushes what came of it."""
+    """Reconcile each item of a round once, for all rules that listed it, and note the outcomes on the pushes."""
     targets: list[Target] = []
     parts: dict[Part, dict[int, Listing]] = {}
     for key, look in looks.items():
         if look.image is None:
-            continue  # the index still shows what is gone
+            continue  # deleted, but still in the index
         removed = {rule: one.push.removed for one in look.asked for rule in still_linked(one.push, look.image)}
         if removed:
             targets.append(Target(key, look.image, tuple(removed), tuple(rule for rule in removed if removed[rule])))
@@ -216,7 +215,9 @@ def _look(looks: Mapping[ItemKey, Look], bounds: Bounds) -> Work[Report]:
 def _note_outcomes(
     report: Report, asked: Iterable[tuple[ItemKey, T, Collection[Listing]]], message_for: Callable[[T], Message]
 ) -> None:
-    """What came of each item concerns the pushes that asked for it. `message_for` makes the message that asks again."""
+    """Note on each push what became of the items that it listed. `message_for` makes the message that retries an
+    item.
+    """
     for key, what, listings in asked:
         for listing in listings:
             listing.wrote |= key in report.written
@@ -228,12 +229,12 @@ def _note_outcomes(
 
 
 def still_linked(push: Push, image: Item) -> tuple[TargetRule, ...]:
-    """The rules of a push by which this image still points to its source; a target that moved has its own record."""
+    """The rules of a push by which this image still names its source; a target that moved has its own record."""
     return tuple([rule for rule in push.target_rules if push.source in rule.source_keys(image)])
 
 
 def parts_listed(push: Push, key: ItemKey, image: Item) -> list[Part]:
-    """The parts of the item that started a push, as an item it listed names them."""
+    """The parts of the item that started a push, as a listed item names them."""
     return [
         part
         for rule in push.part_rules

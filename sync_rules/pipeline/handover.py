@@ -1,9 +1,8 @@
-"""What of a push goes on as messages: the rest of it, as chunks of keys for workers in parallel, and the second look.
+"""Send on what does not fit into one invocation: the rest of a push, chunks of keys for parallel workers, second looks.
 
-Law: what is sent is keys and rules, and nothing is taken as done before the message that stands for it is safe. The
-keys of a page are sent before the rest that begins behind it. The second look through an index is asked for after the
-last page, by whoever lists it. A second look itself is never spread: it is not urgent, and whether there will be
-another hangs on what all of its pages found.
+Invariant: messages hold keys and rule names, and nothing counts as done before its message is safe. The keys of a page
+are sent before the rest that begins behind it. The second look through an index is sent after the last page. A second
+look is never spread: it is not urgent, and all of its pages together decide if there will be another.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from sync_rules.pipeline.requests import Later, Work
 from sync_rules.pipeline.tasks import Push
 from sync_rules.rules.ruleset import Rules
 
-FAILED_MAX_MESSAGES: Final = 20  # of one push that goes on; more would take long to send
+FAILED_MAX_MESSAGES: Final = 20  # per push that goes on; more would take long to send
 
 
 def inline_max_items(push: Push, limits: Limits) -> int:
-    """How many targets one invocation looks at before it hands the rest over."""
+    """The number of targets that one invocation reconciles before it sends the rest on."""
     return limits.fan_out_second_look_max_items if push.delay_seconds else limits.fan_out_inline_max_items
 
 
 def hand_over(listing: Listing, bounds: Bounds) -> Work[None]:
-    """The rest of a push goes on as a message, and what failed so far goes with it: else all of it would come again,
-    and hand over the same rest once more. A few targets that failed go as messages of their own. Of many, of those
-    that could not even be read, and after a delete, which only a push does, the message begins where the first of them
-    was listed; if that is where this one began, nothing is handed over and it comes again.
+    """Send the rest of a push on as a message, together with what failed so far: otherwise the whole push would be
+    delivered again, and send the same rest once more. A few failed targets are sent as messages of their own. For many,
+    for targets that could not be read, and for deletes, which only a push makes, the rest begins where the first of
+    them was listed; if this push began there too, nothing is sent, and the push fails.
     """
     listing.done = listing.handed_over = True
     cursor = listing.cursor
@@ -84,8 +83,8 @@ def list_again(listing: Listing, bounds: Bounds) -> Work[None]:
 
 # ---------------------------------------------------------------- in chunks
 def spread(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]:
-    """List pushes that were handed over, and send the keys on in chunks; nothing is looked at here. The report names as
-    failed the items whose listing, or some message of it, could not be finished: then chunks may be sent twice.
+    """List pushes that were handed over, and send their keys on in chunks; nothing is reconciled here. The report names
+    as failed the items whose listing or messages were not finished: chunks may then be sent twice.
     """
     listings = [Listing(one, one.cursor) for one in pushes]
     for listing in listings:
@@ -99,8 +98,8 @@ def spread(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]
 
 
 def _send_chunks(listing: Listing, rules: Rules, bounds: Bounds) -> Work[None]:
-    """All keys of a push, page by page; when it is enough for one invocation, the rest as one more message. Without
-    room for a single page it fails: the same message sent anew would be on its way for ever, and never be given up.
+    """Send all keys of a push, page by page, and after as many as fit one invocation the rest as one message. If there
+    is no time for a single page, it fails: the same message, sent anew, would circulate for ever and never be given up.
     """
     push, limits = listing.push, bounds.limits
     waiting: list[ItemKey] = []
@@ -121,7 +120,7 @@ def _send_chunks(listing: Listing, rules: Rules, bounds: Bounds) -> Work[None]:
 
 
 def chunks(keys: Iterable[ItemKey], limits: Limits) -> list[list[ItemKey]]:
-    """The keys in chunks as large as may be, in their order. Only the last may have room for more."""
+    """Split keys, in order, into chunks as large as the limits allow."""
     some: list[ItemKey] = []
     found, room = [some], limits.fan_out_chunk_max_bytes
     for key in keys:
@@ -136,5 +135,4 @@ def chunks(keys: Iterable[ItemKey], limits: Limits) -> list[list[ItemKey]]:
 
 
 def chunk_message(push: Push, keys: Iterable[ItemKey]) -> ChunkMessage:
-    """The message that asks for these targets of a push."""
     return ChunkMessage(push.names, push.source, tuple(keys), push.removed)

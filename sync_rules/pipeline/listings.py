@@ -1,6 +1,6 @@
-"""A push in progress: where its listing stands, page by page, and what came of it so far.
+"""A push in progress: how far it has listed, and what failed so far.
 
-Law: an index row is a key and never an image. A cursor goes on only after the page that it stands behind.
+Invariant: an index row is a key and never an image. A cursor advances only after the page before it was read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sync_rules.rules.ruleset import Rules
 
 @dataclass
 class Listing:
-    """One push in progress: where its listing stands, how many rows it had, and what came of it."""
+    """One push in progress: its cursor, the number of its rows, and its outcomes."""
 
     push: Push
     cursor: Item | None
@@ -32,10 +32,10 @@ class Listing:
     wrote: bool = False
     failed: str = ""
     targets_failed: bool = False
-    again: list[Message] = field(default_factory=list)  # a look at each target or part that failed
-    unread: bool = False  # some item could not even be read, so that nobody knows which looks it needs
+    again: list[Message] = field(default_factory=list)  # one for each target or part that failed
+    unread: bool = False  # some item could not be read, so its targets and parts are unknown
     round_began: Item | None = None
-    first_failed: Item | None = None  # where the round began in which one failed first
+    first_failed: Item | None = None  # the cursor of the first round with a failure
 
     @property
     def found(self) -> bool:
@@ -45,13 +45,13 @@ class Listing:
 def list_page(
     listing: Listing, rules: Rules, bounds: Bounds, looked_at: Names = NO_NAMES
 ) -> Work[list[tuple[ItemKey, Item | None]]]:
-    """One page of a push: the keys of its targets, with their images if they may be used as such; of these, the
-    attributes that are looked at.
+    """List one page of a push: the keys of its targets, and the image of each that is not an index row, with the
+    attributes that rules read.
     """
     rule = listing.push.rules[0]  # all rules of a push list alike
     table, index = rule.listed.table, rule.find.index if rule.find is not None else None
     conditions = rule.conditions(listing.push.source)
-    if conditions is None:  # nothing can name this item
+    if conditions is None:  # no item can name this one
         listing.done = True
         return []
     try:
@@ -61,7 +61,7 @@ def list_page(
     except StoreError as error:
         given = listing.cursor is not None and listing.cursor is listing.push.cursor
         if given and error.reason == "ValidationException":
-            listing.cursor = None  # the message's cursor is of a Query that is no longer this rule's: start over, once
+            listing.cursor = None  # the cursor is of a Query that the rule had before: start over, once
             return []
         listing.done = True
         listing.failed = str(error)
@@ -78,17 +78,17 @@ def list_page(
 
 
 def failed(listings: Iterable[Listing], reason: str) -> None:
-    """Something that these listed could not be finished."""
+    """Note that an item which these pushes listed could not be finished."""
     for listing in listings:
         listing.first_failed = listing.first_failed if listing.failed else listing.round_began
         listing.failed = reason
 
 
 def report_unfinished(listings: Iterable[Listing], report: Report) -> Report:
-    """The report, with the items named that started listings which could not be finished."""
+    """Add to the report the items whose pushes could not be finished."""
     for listing in listings:
         if listing.failed:
             report.note(listing.push.source, Unfinished(listing.push.names, listing.failed))
-        if listing.failed and not listing.targets_failed:  # its own failure, which no target stands for
+        if listing.failed and not listing.targets_failed:  # a failure of the listing, which no target has counted
             report.tally(listing.push.rules, Outcome.FAILED)
     return report

@@ -1,8 +1,9 @@
-"""The road of parts: look at each thing that a rule keeps for itself, and write what differs.
+"""Reconcile parts: compare each part with its source and write the difference.
 
-Law: the item a part is written on is read FIRST, the item it is made from THEN, both strongly consistent, and the
-write says what was seen. A refusal is judged anew from fresh reads: unlike a target, a part may have no record of its
-own that would bring it here again. What many parts of one item need is written together, and one by one if that fails.
+Invariant: the item that a part is written on is read FIRST, the item that it is made from THEN, both strongly
+consistent, and the guard of the write compares what was read. A refused part is decided anew from fresh reads: unlike a
+target, a part may have no record of its own. Writes of several parts are merged where possible, and sent one by one if
+the merged write fails.
 """
 
 from __future__ import annotations
@@ -29,27 +30,27 @@ TRANSACTION_MAX_ACTIONS: Final = 100  # quota of TransactWriteItems
 
 @dataclass(frozen=True, slots=True)
 class PartLook:
-    """A part to be looked at. `attempt` counts how often it was parked."""
+    """A part to reconcile. `attempt` counts how often it was parked."""
 
     part: Part
     attempt: int = 0
 
 
 def message_of(part: Part, attempt: int = 0) -> PartMessage:
-    """A message that asks for a look at a part."""
+    """The message that asks to reconcile a part."""
     return PartMessage(part.rule.name, part.target, part.source, part.element, attempt)
 
 
 @dataclass(frozen=True, eq=False)
 class JointWrite:
-    """One write for some parts."""
+    """One write for several parts."""
 
     looks: tuple[PartLook, ...]
     write: Write
 
 
 def reconcile_parts(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
-    """Make parts true, a bounded number at a time."""
+    """Reconcile parts, a bounded number at a time."""
     report = Report()
     for some in slices(looks, bounds.limits.fan_out_round_max_items):
         report.add((yield from _reconcile_round(some, bounds)))
@@ -69,17 +70,17 @@ def _reconcile_round(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
         joints = joined(wanted) if attempt == 0 else [JointWrite((look,), write) for look, write in wanted]
         waiting, wrote = yield from _apply(joints, bounds, report)
         for look, blocked in stuck:
-            if blocked.patient and wrote:  # perhaps what was in its way is gone now, as when two keys are swapped
+            if blocked.patient and wrote:  # perhaps a write has unblocked it, as when two keys are swapped
                 waiting.append(look)
             else:
                 yield from _park(look, blocked, bounds, report)
-    for look in waiting:  # other writers are quicker each time: let the record come again
+    for look in waiting:  # other writers are quicker each time: let the record be delivered again
         _fail(look, "OutOfTime" if bounds.out_of_time() else "SourceChanging", report)
     return report
 
 
 def read_parts(parts: Iterable[Part]) -> Work[list[tuple[Part, Found, Found]]]:
-    """Each part with the item it is written on, read first, and the one it is made from."""
+    """Read, for each part, the item that it is written on, then the item that it is made from."""
     parts = list(parts)
     targets = yield from read_all(part.target for part in parts)
     sources = yield from read_all(part.source for part in parts if part.source is not None)
@@ -87,7 +88,7 @@ def read_parts(parts: Iterable[Part]) -> Work[list[tuple[Part, Found, Found]]]:
 
 
 def judged(part: Part, target: Found, source: Found) -> Write | Blocked | StoreError | None:
-    """What a part needs, given what was read."""
+    """The write that a part needs, given what was read; None when the part is right."""
     if isinstance(target, StoreError):
         return target
     if isinstance(source, StoreError):
@@ -98,7 +99,6 @@ def judged(part: Part, target: Found, source: Found) -> Write | Blocked | StoreE
 def _judge(
     looks: Sequence[PartLook], report: Report
 ) -> Work[tuple[list[tuple[PartLook, Write]], list[tuple[PartLook, Blocked]]]]:
-    """What is to be written, and what cannot be."""
     found = yield from read_parts(look.part for look in looks)
     wanted: list[tuple[PartLook, Write]] = []
     stuck: list[tuple[PartLook, Blocked]] = []
@@ -117,7 +117,7 @@ def _judge(
 
 # ---------------------------------------------------------------- one write for several parts
 def joined(wanted: Iterable[tuple[PartLook, Write]]) -> list[JointWrite]:
-    """The writes, with those that can be one made one: elements of one set, and whole transactions."""
+    """Merge writes where possible: elements of one set into one update, transactions into one."""
     groups: dict[object, list[JointWrite]] = {}
     for look, write in wanted:
         joints = groups.setdefault(_joinable_by(write), [])
@@ -130,7 +130,7 @@ def joined(wanted: Iterable[tuple[PartLook, Write]]) -> list[JointWrite]:
 
 
 def _joinable_by(write: Write) -> object:
-    """Writes for which this differs cannot become one."""
+    """Writes can be merged only if this is equal for both."""
     if isinstance(write, Update):
         return write.key, bool(write.adds)
     first = write.actions[0] if isinstance(write, Transaction) else write
@@ -146,7 +146,7 @@ def _join(one: Write, two: Write) -> Write | None:
 
 
 def _join_elements(one: Update, two: Update) -> Update | None:
-    """ADD with ADD and DELETE with DELETE: one expression may not name a set twice."""
+    """ADD merges with ADD and DELETE with DELETE: one expression may not name a set twice."""
     if one.key != two.key or one.guard != two.guard or bool(one.adds) != bool(two.adds):
         return None
     if one.sets or two.sets or one.removes or two.removes:
@@ -167,7 +167,7 @@ def _union(one: Elements, two: Elements) -> Elements:
 
 
 def _join_transactions(one: Transaction, two: Transaction) -> Transaction | None:
-    """Transactions that check the same source in the same way, or that add to totals: no item may be named twice."""
+    """Merge transactions that check the same source in the same way, or add to totals; no item may be named twice."""
     checks = [action for action in (one.actions[0], two.actions[0]) if isinstance(action, Check)]
     if checks and (len(checks) == 1 or checks[0] != checks[1]):
         return None
@@ -188,7 +188,7 @@ def _join_transactions(one: Transaction, two: Transaction) -> Transaction | None
 
 
 def _sum(one: Increment, two: Increment) -> Increment | None:
-    """What both add, exactly; None when DynamoDB could not take it in one."""
+    """The exact sum of both; None when DynamoDB could not hold it in one number."""
     amounts = {name: Decimal(amount) for name, amount in one.amounts}
     for name, amount in two.amounts:
         amounts[name] = total_of((amounts.get(name, Decimal(0)), Decimal(amount)))
@@ -199,7 +199,7 @@ def _sum(one: Increment, two: Increment) -> Increment | None:
 
 # ---------------------------------------------------------------- making it happen
 def _apply(joints: Sequence[JointWrite], bounds: Bounds, report: Report) -> Work[tuple[list[PartLook], bool]]:
-    """Write. Returns the parts that must be judged anew, and whether anything was written."""
+    """Write. Returns the parts to decide anew, and True if anything was written."""
     again: list[PartLook] = []
     wrote = False
     for turn in _turns(joints, bounds.limits.apply_max_writes):
@@ -218,7 +218,9 @@ def _apply(joints: Sequence[JointWrite], bounds: Bounds, report: Report) -> Work
 
 
 def _turns(joints: Sequence[JointWrite], max_writes: int) -> Iterator[list[JointWrite]]:
-    """Writes that may go out at once: none of a turn touches an item of another, or transactions would conflict."""
+    """Split into turns whose writes go out together: no two of a turn touch one item, or transactions would
+    conflict.
+    """
     waiting = list(joints)
     while waiting:
         turn: list[JointWrite] = []

@@ -1,4 +1,4 @@
-"""The report of a piece of work: what was written, refused, parked or put off, counted by rule."""
+"""The report of a piece of work: outcomes counted by rule, and the items whose work was not finished."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sync_rules.rules.rule import Part, Rule
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """Why an item's work must be done again, for which rules, and which of its parts. Names and error codes only."""
+    """The rules and parts of an item that must be processed again, and why. Names and error codes only."""
 
     rules: tuple[str, ...]
     reason: str
@@ -26,9 +26,9 @@ class Unfinished:
 
 @dataclass
 class Report:
-    """What came of a piece of work: outcomes per rule, the items written, those that could not be finished and why,
-    and per rule the time of the oldest change that was dealt with (milliseconds since the epoch). `again` are the looks
-    that parked items are to have, with the delay (seconds) of each; `calls_failed` counts the tries, by rule and error.
+    """Outcomes per rule, the items written, the items that could not be finished, and per rule the time of the oldest
+    change processed (milliseconds since the epoch). `again` has the messages that retry parked items, each with its
+    delay in seconds; `calls_failed` counts failed calls, by rule and error.
     """
 
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
@@ -39,7 +39,7 @@ class Report:
     calls_failed: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Report) -> None:
-        """Take in what came of another piece of work."""
+        """Add the report of another piece of work."""
         self.outcomes.update(other.outcomes)
         self.since_ms |= other.since_ms
         self.written |= other.written
@@ -55,7 +55,7 @@ class Report:
             self.outcomes[rule.name, outcome] += 1
 
     def fail(self, target: Target, reason: str) -> None:
-        """Count all rules of a target as failed, and remember why."""
+        """Count all rules of a target as failed, and note why."""
         self.tally(target.rules, Outcome.FAILED)
         self.note(target.key, Unfinished(tuple(rule.name for rule in target.rules), reason))
 
@@ -85,7 +85,7 @@ class Report:
                 self.note(origin, unfinished)
 
     def note(self, key: ItemKey, unfinished: Unfinished) -> None:
-        """Remember an item that could not be finished; of several reasons the last."""
+        """Note an item that could not be finished; of several reasons the last."""
         before = self.failed.get(key, Unfinished((), ""))
         rules = tuple(dict.fromkeys([*before.rules, *unfinished.rules]))
         parts = tuple(dict.fromkeys([*before.parts, *unfinished.parts]))
@@ -93,8 +93,8 @@ class Report:
 
 
 def retry_parked(report: Report) -> Work[None]:
-    """See to it that what was parked is looked at again. Not where something of the same item failed: that comes again
-    by itself, and each time it did one more look would be on its way.
+    """Send the messages that retry what was parked, except for items with failed work: their records are delivered
+    again anyway, and each delivery would add one more message.
     """
     for key, looks in report.again.items():
         for message, delay_seconds in looks.items() if key not in report.failed else ():

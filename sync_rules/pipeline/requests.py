@@ -1,7 +1,7 @@
-"""The seam to the world: the requests the pipeline makes, and the promises a store, a queue and a failure sink keep.
+"""The requests that the pipeline makes, and the ports that answer them: store, queue, failures, archive, caller.
 
-Law: the pipeline never calls a store. It is made of generators that yield the requests below and are sent the answers,
-so that production, the tests and the simulator drive the very same code and can stop it at every request.
+Invariant: the pipeline never calls a store. It is made of generators that yield the requests below and are sent the
+answers, so that production, the tests and the simulator run the same code and can stop it at every request.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from sync_rules.pipeline.messages import Message
 class Read:
     """Items by key, strongly consistent, any number. Answer: tuple[Item | None, ...] in the order of the keys.
 
-    `attributes` are those looked at, beside the key, by table; all are where a table is not named there, or with None.
-    The answer may have more.
+    `attributes` names, by table, the attributes that rules read beside the key; None, or a table that is not named,
+    means all. The answer may have more.
     """
 
     keys: tuple[ItemKey, ...]
@@ -35,9 +35,9 @@ class Read:
 class List:
     """One page of a Query. Answer: Page.
 
-    Of the base table (`index` None) it is strongly consistent and its items are images. Of an index it may lag and only
-    the keys of its rows may be used. `backward`: from the last sort key to the first. `attributes` are those looked at,
-    beside the key; None: all of them. The answer may have more.
+    A page of the base table (`index` None) is strongly consistent, and its items are images. A page of an index may
+    lag, and only the keys of its rows may be used. `backward`: from the last sort key to the first. `attributes` are
+    read beside the key; None: all of them. The answer may have more.
     """
 
     table: str
@@ -51,7 +51,7 @@ class List:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """One page of a table scan, of one of its segments. Answer: Page. Only if `consistent` are its items images."""
+    """One page of a segment of a table scan. Answer: Page. Its items are images only if `consistent`."""
 
     table: str
     limit: int
@@ -63,7 +63,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a List or Scan found. `cursor` is None after the last page; a page before it may be empty."""
+    """The items of a List or Scan. `cursor` is None after the last page; a page before it may be empty."""
 
     items: tuple[Item, ...]
     cursor: Item | None = None
@@ -78,7 +78,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Do this again after a delay, at least once. Answer: None, once the message is safe."""
+    """Send a message to be processed after a delay, at least once. Answer: None, once the message is safe."""
 
     message: Message
     delay_seconds: int = 0
@@ -86,7 +86,7 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """Keep a failure record for someone to look at. Answer: None, once it is safe."""
+    """Keep a failure record. Answer: None, once it is safe."""
 
     failure: Failure
 
@@ -121,10 +121,10 @@ class Store(Protocol):
 
 
 class Remembering:
-    """What a store is besides that judges by what it saw: within one piece of work, and no longer."""
+    """A store with a cache of what it read. Call `forget` at the start of each piece of work."""
 
     def forget(self) -> None:
-        """A new piece of work begins, which reads all that it needs."""
+        """Empty the cache."""
         raise NotImplementedError
 
 
@@ -137,7 +137,7 @@ class Queue(Protocol):
 
 
 class Failures(Protocol):
-    """Where failure records go. They carry rule, key and reason, never a value of an item."""
+    """Keeps failure records, which have rule, key and reason, and never a value of an item."""
 
     def park(self, failure: Failure) -> None:
         """Returns once the record is safe. Raises StoreError."""
@@ -145,7 +145,7 @@ class Failures(Protocol):
 
 
 class Archive(Protocol):
-    """Where archived items go."""
+    """Keeps archived items."""
 
     def keep(self, keep: Keep) -> None:
         """Returns once the object is safe; one of the same name is the same object. Raises StoreError."""
@@ -153,10 +153,10 @@ class Archive(Protocol):
 
 
 class Caller(Protocol):
-    """Whoever calls users' functions."""
+    """Calls users' functions."""
 
     def call(self, call: Call) -> None:
-        """Returns once the function did, now or for the same change before. Raises StoreError."""
+        """Returns once the function returned, now or earlier for the same change. Raises StoreError."""
         ...
 
 
@@ -178,7 +178,7 @@ class Host:
 
 
 class Nobody:
-    """For worlds without archive and calls."""
+    """The archive and caller of a world that has neither."""
 
     def keep(self, keep: Keep) -> None:
         raise StoreError("NoArchive", f"rule {keep.rule}: no archive was given")
@@ -191,15 +191,15 @@ NOBODY: Final = Nobody()
 
 
 class NobodyLooksAgain:
-    """A Queue that drops every message: for work that goes over everything anyway, and reports what it has to leave."""
+    """A Queue that drops every message: for work that visits every item anyway, and reports what it leaves."""
 
     def send(self, _message: Message, _delay_seconds: int) -> None:
-        """Does nothing: a pull sends nothing but another look at what it parked."""
+        """Does nothing: a pull sends only retries of what it parked."""
 
 
 @dataclass(frozen=True)
 class World:
-    """Everything outside: what the pipeline's requests are answered by."""
+    """The ports that answer the requests of the pipeline."""
 
     store: Store
     queue: Queue
@@ -236,7 +236,7 @@ def apply_writes(writes: Sequence[Write], bounds: Bounds) -> Work[Sequence[Resul
 
 
 def run_work(work: Work[T], world: World) -> T:
-    """Run a piece of work to its end, answering each request from the world. A StoreError is raised inside the work."""
+    """Run a piece of work to its end, answering its requests from the world. A StoreError is raised inside the work."""
     try:
         request = next(work)
         while True:

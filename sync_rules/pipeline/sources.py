@@ -1,7 +1,7 @@
-"""What targets are judged by: the sources they name and the members they are made of, read after their images.
+"""Read the sources that targets name and the members that they are made of, after the images of the targets.
 
-Law: every read is strongly consistent and later than the images of the round. An index row is only a key. What could
-not be read fails the rule and the target that need it, and nobody else.
+Invariant: every read is strongly consistent and later than the images of the round. An index row is only a key. An item
+that could not be read fails the rule and the target that need it, and no other.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ TOO_MANY: Final = Blocked("TooManyMembers")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A target as it was seen, and the rules to check. `removed`: those whose source, a record said, was removed.
-    `members`: those that hinted at it, as items that it may be made of.
+    """A target as it was read, and the rules to check. `removed`: the rules whose source was removed, by a record.
+    `members`: the items that hinted at it, of which it may be made.
     """
 
     key: ItemKey
@@ -51,14 +51,14 @@ class Target:
 
 @dataclass
 class Sources:
-    """What was read for a round of targets."""
+    """The items read for a round of targets."""
 
     attributes: Mapping[str, Names] = field(default_factory=dict)
     items: dict[ItemKey, Found] = field(default_factory=dict)
     members: dict[tuple[ItemKey, str], Keys] = field(default_factory=dict)
 
     def of(self, rule: TargetRule, target: Target) -> tuple[Item | None, ...] | StoreError | Blocked:
-        """The sources of a target by a rule: those it names, then the members that belong to it."""
+        """The sources of a target by a rule: the items that it names, then the members that belong to it."""
         found: list[Item | None] = []
         for key in rule.source_keys(target.image):
             item = self.items[key]
@@ -84,7 +84,7 @@ def slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 
 def rounds_of(targets: Sequence[Target], limits: Limits) -> Iterator[Sequence[Target]]:
-    """The targets in rounds that fit into memory: those made of several members bring all of these along."""
+    """Split targets into rounds that fit into memory: a target made of several members is held with all of them."""
     some: list[Target] = []
     gathering = 0
     for target in targets:
@@ -98,7 +98,7 @@ def rounds_of(targets: Sequence[Target], limits: Limits) -> Iterator[Sequence[Ta
 
 
 def read_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
-    """The sources of these targets, each read once."""
+    """Read the sources of these targets, each once."""
     sources = Sources(attributes_read((rule, rule.source) for target in targets for rule in target.rules))
     wanted: dict[ItemKey, None] = {}
     for target in targets:
@@ -114,8 +114,8 @@ def read_sources(targets: Sequence[Target], bounds: Bounds) -> Work[Sources]:
 
 
 def _list_members(rule: TargetRule, target: Target, members: Members, sources: Sources, bounds: Bounds) -> Work[Keys]:
-    """The keys of the members of a target. Rows of the base table are images at once; those of an index are keys, to be
-    read with those of the other targets, unless there are so many that it must be seen which of them belong.
+    """List the keys of the members of a target. Rows of the base table are images; rows of an index are keys, read
+    together with those of other targets, or at once where only the images show which of too many rows are members.
     """
     cursor: Item | None = None
     rows = 0
@@ -145,7 +145,7 @@ def _page(
 ) -> Work[Page | StoreError]:
     names = attributes[members.table] if members.index is None else NO_NAMES
     limit = bounds.limits.fan_out_page_max_items
-    if members.enough and cursor is None:  # most likely one page will do; if its rows are not all members, go on
+    if members.enough and cursor is None:  # most likely one page is enough
         limit = min(limit, members.max_items)
     if bounds.out_of_time():
         return StoreError("OutOfTime")
@@ -161,7 +161,7 @@ def _page(
 def _belonging(
     rule: TargetRule, target: Target, keys: Iterable[ItemKey], sources: Sources
 ) -> Work[dict[ItemKey, None] | StoreError]:
-    """Those of the keys whose items are members."""
+    """The keys whose items are members."""
     unread = [key for key in keys if key not in sources.items]
     sources.items |= yield from read_all(unread, sources.attributes)
     kept: dict[ItemKey, None] = {}
@@ -175,8 +175,8 @@ def _belonging(
 
 
 def read_all(keys: Iterable[ItemKey], attributes: Mapping[str, Names] = ALL) -> Work[dict[ItemKey, Found]]:
-    """Items by key, each once, strongly consistent, table by table: one that fails holds up no other. `attributes` are
-    those that are looked at, by table, as in `Read`.
+    """Read items by key, each once, strongly consistent, table by table: a table that fails holds up no other.
+    `attributes` names, by table, the attributes that rules read, as in `Read`.
     """
     tables: dict[str, dict[ItemKey, None]] = {}
     for key in keys:

@@ -1,6 +1,6 @@
-"""Counts of what was done, per rule, and how late: for metrics, the terminal and tests. Never a value of an item.
+"""Counts outcomes and lag per rule, for metrics, the terminal and tests.
 
-Law: what a metric is told apart by is a rule of the file or a word of ours, never anything of an item.
+Invariant: the dimensions of a metric are rule names and fixed words, never anything of an item.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sync_rules.pipeline.report import Report, Unfinished
 
 FAILED_KEPT_MAX_ITEMS: Final = 1_000
 
-# ---------------------------------------------------------------- what metrics are called
+# ---------------------------------------------------------------- names of metrics
 NAMESPACE: Final = "SyncRules"
 SERVICE: Final = "sync-rules"  # the value of dimension `service`, which each metric has; in a stack, its name
 METRIC_NAMES: Final[Mapping[Outcome, str]] = {
@@ -31,7 +31,7 @@ METRIC_NAMES: Final[Mapping[Outcome, str]] = {
     Outcome.PARKED: "Parked",
     Outcome.DONE: "Done",
 }
-LAG: Final = "Lag"  # milliseconds: of each batch and rule the age of the oldest change, once it was dealt with
+LAG: Final = "Lag"  # milliseconds: per batch and rule the age of the oldest change, once processed
 FAILURE_RECORDS: Final = "FailureRecords"
 VERIFIED: Final = "ItemsVerified"
 DRIFT: Final = "Drift"
@@ -42,7 +42,7 @@ UNREADABLE: Final = "UnreadableRecords"
 SETUP_ERRORS: Final = "SetupErrors"
 SECOND_LOOK: Final = "second-look"
 SENT_KINDS: Final = (*KINDS.values(), SECOND_LOOK)
-SETUP_REASONS: Final = frozenset({  # what no repetition mends: something is missing, or forbidden
+SETUP_REASONS: Final = frozenset({  # errors that no retry cures: something is missing, or forbidden
     "AccessDenied", "AccessDeniedException", "BucketNotFound", "IndexNotFound", "QueueNotFound", "TableNotFound",
     "ValidationException",
 })  # fmt: skip
@@ -52,8 +52,8 @@ SETUP_REASONS: Final = frozenset({  # what no repetition mends: something is mis
 class Telemetry:
     """Totals so far. `lag_ms` is, per rule, the age of its oldest change in its last batch when that batch was done;
     DynamoDB rounds the time of a change down to the second, so it may show up to a second too much. `failed` holds the
-    last `FAILED_KEPT_MAX_ITEMS` items that could not be finished, `reasons` how often each error code was why, and
-    which rules' calls failed.
+    last `FAILED_KEPT_MAX_ITEMS` items that could not be finished, `reasons` counts error codes, and the failed calls of
+    each rule.
     """
 
     records: int = 0
@@ -75,16 +75,16 @@ class Telemetry:
         self.lag_ms |= {rule: max(0, int(now_seconds * 1000) - since) for rule, since in report.since_ms.items()}
 
     def total(self, *outcomes: Outcome) -> int:
-        """How often these outcomes occurred, over all rules."""
+        """The number of these outcomes, over all rules."""
         return sum(count for (_, outcome), count in self.outcomes.items() if outcome in outcomes)
 
     @property
     def setup_errors(self) -> int:
-        """How often work failed for a reason that somebody must mend: no such table, or no permission."""
+        """The number of failures that an operator must repair, such as a missing table or permission."""
         return sum(count for reason, count in self.reasons.items() if reason in SETUP_REASONS)
 
     def clear(self) -> None:
-        """Start anew, after what was counted has been written out."""
+        """Set all counts to zero, after they were written out."""
         self.records = self.unreadable_records = 0
         self.outcomes.clear()
         self.reasons.clear()
