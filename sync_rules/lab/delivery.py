@@ -1,16 +1,16 @@
-"""How records and messages reach the pipeline in a rehearsal, and what goes wrong on the way: as data, and drawn by it.
+"""Delivers records and messages to the pipeline in a rehearsal, in every way that Lambda and SQS may.
 
-Law: what Lambda and SQS may deliver may arrive here, and nothing else: records of one item first come in order, and
-everything may come again, at any time. The same seed draws the same. `faulty` is what goes wrong with requests.
+Invariant: the first delivery of an item's records is in order; each record and message may come again at any time. The
+same seed gives the same deliveries. `faults` makes requests fail.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Final, Protocol
+from typing import Final
 
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
@@ -19,25 +19,25 @@ from sync_rules.pipeline.messages import Message, PartMessage, PullMessage
 
 @dataclass(frozen=True)
 class Delivery:
-    """How records reach the pipeline, and what goes wrong on the way; the same for the same seed."""
+    """A way of delivery and its faults; the same for the same seed."""
 
     name: str = "in-order"
     seed: int = 0
     batch_max_records: int = 100
     shuffled: bool = False
-    """Records of different items come in any order, in batches of any size; those of one item stay in order."""
+    """Records of different items come in any order, in batches of any size; records of one item stay in order."""
 
     duplicated: bool = False
     """Batches and messages come again, some of them much later."""
 
     crashes: float = 0.0
-    """Share of requests at which the worker dies, before or after the effect or amid it; its batch comes again."""
+    """Share of requests at which the worker dies, before, during or after the effect; its batch comes again."""
 
     throttles: float = 0.0
-    """Share of requests and writes that are answered with a throttle; some of them were done nevertheless."""
+    """Share of requests and writes that are answered with a throttle; some of them take effect nevertheless."""
 
     def description(self) -> str:
-        """The same in words."""
+        """The delivery in words."""
         if self.batch_max_records == 1:
             size = "one record at a time"
         else:
@@ -63,11 +63,11 @@ VARIANTS: Final = (
 )
 
 
-# ---------------------------------------------------------------- what arrives
+# ---------------------------------------------------------------- arrivals
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What one invocation is given: records, or a message. `tries`: how often it was tried before. `again`: it is a
-    duplicate. `position` is that of the newest record when the message was sent.
+    """The input of one invocation: records, or a message. `tries` counts earlier attempts; `again` marks a duplicate;
+    `position` is that of the newest record when the message was sent.
     """
 
     changes: tuple[Change, ...] = ()
@@ -77,24 +77,8 @@ class Arrival:
     position: int = 0
 
 
-class Line(Protocol):
-    """Records that wait."""
-
-    def put(self, change: Change) -> None:
-        """One more record."""
-        ...
-
-    def take(self, count: int) -> tuple[Change, ...]:
-        """Some records, at most so many; none when there are none."""
-        ...
-
-    def put_back(self, changes: Sequence[Change]) -> None:
-        """Records that were taken are the next of their items."""
-        ...
-
-
 class InOrder:
-    """A Line in which the oldest come first."""
+    """Waiting records, the oldest first."""
 
     def __init__(self) -> None:
         self._records: deque[Change] = deque()
@@ -110,12 +94,12 @@ class InOrder:
 
 
 class Shuffled:
-    """A Line in which it is drawn whose turn it is, and how many are taken."""
+    """Waiting records; the next item, and the number of records, are drawn."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
         self._records: dict[ItemKey, deque[Change]] = {}
-        self._keys: list[ItemKey] = []  # of those that have records
+        self._keys: list[ItemKey] = []  # of the items that have records
 
     def put(self, change: Change) -> None:
         self._of(change.key).append(change)
@@ -124,12 +108,12 @@ class Shuffled:
         count = self._random.randint(1, count)
         taken: list[Change] = []
         while self._keys and len(taken) < count:
-            place = self._random.randrange(len(self._keys))
-            key = self._keys[place]
+            index = self._random.randrange(len(self._keys))
+            key = self._keys[index]
             taken.append(self._records[key].popleft())
             if not self._records[key]:
                 del self._records[key]
-                self._keys[place] = self._keys[-1]
+                self._keys[index] = self._keys[-1]
                 self._keys.pop()
         return tuple(taken)
 
@@ -145,36 +129,39 @@ class Shuffled:
 
 
 class Arrivals:
-    """All that is on its way to the pipeline: records, messages, and duplicates of both."""
+    """Records, messages and duplicates that wait for delivery."""
 
     def __init__(self, delivery: Delivery, random: Random) -> None:
         self.position = 0  # of the newest record
         self._delivery = delivery
         self._random = random
-        self._records: Line = Shuffled(random) if delivery.shuffled else InOrder()
-        self._tries: Counter[str] = Counter()  # of records that came back, by position
+        self._records: InOrder | Shuffled = Shuffled(random) if delivery.shuffled else InOrder()
+        self._tries: Counter[str] = Counter()  # of records put back, by position
         self._messages: deque[Arrival] = deque()
         self._delayed: deque[Arrival] = deque()
-        self._again: deque[Arrival] = deque()  # duplicates
-        self._late: list[Arrival] = []  # duplicates that come some other time
+        self._again: deque[Arrival] = deque()  # duplicates that come soon
+        self._late: list[Arrival] = []  # duplicates that wait for `release_late`
 
     def record(self, key: ItemKey, old: Item | None, new: Item | None, *, expired: bool = False) -> None:
-        """An item changed."""
+        """Add the record of a change."""
         self.position += 1
         self._records.put(Change(key, old, new, str(self.position), expired=expired))
 
     def send(self, message: Message, delay_seconds: int) -> None:
-        """A message was sent. What is delayed comes after everything else."""
+        """Add a message. A delayed one comes after everything else."""
         (self._delayed if delay_seconds else self._messages).append(Arrival(message=message, position=self.position))
 
     def release_late(self) -> None:
-        """It is later now: all that was done before comes again."""
+        """Deliver late duplicates of everything finished so far."""
         self._again.extend(self._late)
         self._late = []
 
     def next(self) -> Arrival | None:
-        """What arrives now; None when nothing is left, but for duplicates that come some other time."""
-        for find in self._roads():
+        """The next arrival; None when nothing is left but late duplicates."""
+        ways = [self._next_records, self._next_duplicate, self._next_message]
+        if self._delivery.shuffled:
+            self._random.shuffle(ways)
+        for find in ways:
             arrival = find()
             if arrival is not None:
                 return arrival
@@ -185,7 +172,7 @@ class Arrivals:
         return None
 
     def retry(self, arrival: Arrival, failed: Iterable[ItemKey] | None = None) -> None:
-        """What was not finished: all of it, or the records from the first of a failed item on."""
+        """Deliver an unfinished arrival again: all of it, or its records from the first failed item on."""
         if arrival.message is not None or arrival.again:
             (self._again if arrival.again else self._messages).append(replace(arrival, tries=arrival.tries + 1))
             return
@@ -197,7 +184,7 @@ class Arrivals:
         self._records.put_back(arrival.changes[first:])
 
     def finished(self, arrival: Arrival) -> None:
-        """What was done. It comes again: some of it soon, and all of it late."""
+        """Note a finished arrival. With duplicates, some come again soon, and all come again late."""
         for change in arrival.changes:
             self._tries.pop(change.position, None)
         if self._delivery.duplicated and not arrival.again and (arrival.changes or arrival.message):
@@ -206,13 +193,7 @@ class Arrivals:
             if self._random.random() < 1 / 2:
                 self._again.append(duplicate)
 
-    # ------------------------------------------------------------ where it comes from
-    def _roads(self) -> list[Callable[[], Arrival | None]]:
-        roads = [self._next_records, self._next_duplicate, self._next_message]
-        if self._delivery.shuffled:
-            self._random.shuffle(roads)
-        return roads
-
+    # ------------------------------------------------------------ sources
     def _next_records(self) -> Arrival | None:
         changes = self._records.take(self._delivery.batch_max_records)
         tries = max((self._tries[change.position] for change in changes), default=0)
@@ -225,6 +206,6 @@ class Arrivals:
         return self._messages.popleft() if self._messages else None
 
     def _idle(self, arrival: Arrival) -> bool:
-        """Whether this is one more look at what cannot succeed, and nothing has changed since the last."""
+        """Tell whether an arrival retries parked work although nothing has changed since its last try."""
         parked = isinstance(arrival.message, PullMessage | PartMessage) and arrival.message.attempt > 1
         return parked and arrival.position == self.position

@@ -1,7 +1,7 @@
-"""The embedded engine: ministack as a subprocess that speaks DynamoDB, Streams and SQS, for the demo and for tests.
+"""Runs the embedded engine: ministack as a subprocess with DynamoDB, Streams, SQS and S3, for the demo and for tests.
 
-Law: it listens on the loopback interface only, keeps everything in a temporary directory, leaves docker alone, and dies
-with its parent however the parent ends: it watches its standard input, and that pipe closes when the parent is gone.
+Invariant: it listens on the loopback interface only, keeps its files in a temporary directory, does not use docker, and
+dies with its parent however the parent ends: it watches its standard input, and that pipe closes with the parent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 from sync_rules.model.errors import UserError
 
 LOOPBACK: Final = "127.0.0.1"
-START_MAX_SECONDS: Final = 60.0  # it takes two or three; a loaded machine takes longer
+START_MAX_SECONDS: Final = 60.0  # it usually starts in two or three seconds; a loaded machine takes longer
 STOP_MAX_SECONDS: Final = 5.0
 HEALTH_CHECK_SECONDS: Final = 0.05
 HEALTH_TIMEOUT_SECONDS: Final = 5.0
@@ -58,16 +58,16 @@ class Server:
 
     @property
     def output(self) -> Path:
-        """What it said, kept for the error message."""
+        """The file with its output, for error messages."""
         return self.directory / "output"
 
 
 @contextmanager
 def ministack(start_max_seconds: float = START_MAX_SECONDS) -> Iterator[str]:
-    """Run the embedded engine; gives its endpoint URL.
+    """Run the embedded engine and yield its endpoint URL.
 
     Raises:
-        UserError: when it is not installed or does not start, with its own words.
+        UserError: when it is not installed or does not start, with its output.
     """
     if importlib.util.find_spec("ministack") is None:
         raise UserError("the embedded engine is not installed: in a clone of sync-rules, run pip install '.[demo]'")
@@ -81,7 +81,7 @@ def ministack(start_max_seconds: float = START_MAX_SECONDS) -> Iterator[str]:
 
 
 def _environment(port: int, directory: str) -> dict[str, str]:
-    """Only what is named: settings for another ministack, and real credentials, must not leak into this one."""
+    """A minimal environment: settings for another ministack, and real credentials, must not leak into this one."""
     return {
         **{name: os.environ[name] for name in INHERITED if name in os.environ},
         "BIND_HOST": LOOPBACK,
@@ -99,7 +99,7 @@ def _environment(port: int, directory: str) -> dict[str, str]:
 
 @contextmanager
 def running(server: Server, start_max_seconds: float = START_MAX_SECONDS) -> Iterator[str]:
-    """Run a server; gives its URL once it answers, and stops it in the end.
+    """Run a server, yield its URL once it answers, and stop it in the end.
 
     Raises:
         UserError: when it ends or stays silent instead.
@@ -153,7 +153,7 @@ def _wait_until_healthy(server: Server, process: subprocess.Popen[bytes], max_se
 
 
 def answers(port: int, path: str) -> bool:
-    """Whether a server on the loopback interface answers at all."""
+    """Tell whether a server on the loopback interface answers."""
     connection = HTTPConnection(LOOPBACK, port, timeout=HEALTH_TIMEOUT_SECONDS)
     try:
         connection.request("GET", path)
@@ -165,7 +165,7 @@ def answers(port: int, path: str) -> bool:
 
 
 def free_port() -> int:
-    """A port nobody listens on at this moment."""
+    """A port on which nobody listens at this moment."""
     with socket.create_server((LOOPBACK, 0)) as server:
         port: int = server.getsockname()[1]
     return port

@@ -1,8 +1,7 @@
-"""What goes wrong with requests in a rehearsal: workers that die, throttles, answers that are lost.
+"""Makes requests fail in a rehearsal: workers die, requests are throttled, answers get lost.
 
-Law: whatever AWS or a dying worker may do may happen here, and nothing else. A write that got no answer may have
-happened, may happen later, or never. It ends: what was tried `FAULTY_TRIES_MAX` times meets no more faults, so that all
-comes to rest.
+Invariant: only faults that AWS or a dying worker can cause occur. A write without an answer may have happened, may
+happen later, or never. After `FAULTY_TRIES_MAX` attempts an arrival meets no more faults, so each rehearsal ends.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ THROTTLED: Final = "ThrottlingException"
 
 
 class DiedError(Exception):
-    """The worker died: nothing catches it but whoever delivers again."""
+    """The worker died. Only the code that delivers again catches this."""
 
 
 @dataclass
 class Faults:
-    """What may go wrong now. `calm`: nothing. `flying` are writes that may happen yet, though nobody waits for them."""
+    """Draws faults. `calm`: none now. `met` counts faults. `flying` are unanswered writes that may still happen."""
 
     delivery: Delivery
     random: Random
@@ -37,25 +36,25 @@ class Faults:
     flying: list[Write] = field(default_factory=list)
 
     def occurs(self, share: float) -> bool:
-        """Whether something of this share goes wrong now."""
+        """Draw whether a fault of this share occurs now."""
         if self.calm or not share or self.random.random() >= share:
             return False
         self.met += 1
         return True
 
     def coin(self) -> bool:
-        """One of two."""
+        """Draw true or false."""
         return self.random.random() < 1 / 2
 
 
 @dataclass(frozen=True)
 class FaultyWorld(World):
-    """A World in which requests and writes go wrong."""
+    """A World in which requests and writes fail."""
 
     faults: Faults = field(kw_only=True)
 
     def answer(self, request: Request) -> Any:
-        """What the world answers, unless something goes wrong. Raises DiedError for a worker that dies."""
+        """Answer a request, unless a fault occurs. Raises DiedError when the worker dies."""
         faults = self.faults
         if faults.occurs(faults.delivery.crashes):
             self._do_some(request)
@@ -72,7 +71,7 @@ class FaultyWorld(World):
         return super().answer(request)
 
     def land(self, *, all_of_them: bool) -> bool:
-        """Let writes on which nobody waits happen, if their guards hold; whether any did."""
+        """Apply unanswered writes, if their guards hold. True if there were any."""
         landing = [write for write in self.faults.flying if all_of_them or self.faults.coin()]
         for write in landing:
             self.faults.flying.remove(write)
@@ -90,7 +89,7 @@ class FaultyWorld(World):
         return result
 
     def _perhaps(self, write: Write) -> None:
-        """What becomes of a write that gets no answer."""
+        """Drop an unanswered write, apply it, or leave it for later."""
         fate = self.faults.random.randrange(3)
         if fate == 1:
             self._written(write)
@@ -98,7 +97,7 @@ class FaultyWorld(World):
             self.faults.flying.append(write)
 
     def _do_some(self, request: Request) -> None:
-        """What a worker does of a request before it dies: nothing, some of it, or all."""
+        """Do the part of a request that a worker completes before it dies: nothing, some or all."""
         if isinstance(request, Apply):
             done = self.faults.random.randint(0, len(request.writes))
             for write in request.writes[:done]:

@@ -1,8 +1,8 @@
-# ruff: noqa: PLC0415 - what is imported at the top is imported in every test run of whoever has us installed
-"""The pytest plugin: `pytest --sync-rules` plays scenario files, and there are `sync_rules_engine` and `replay` to use.
+# ruff: noqa: PLC0415 - a module imported at the top is imported in every test run where the package is installed
+"""The pytest plugin: `pytest --sync-rules` plays scenario files; `sync_rules_engine` and `replay` are fixtures.
 
-Law: where nobody asks for it, it costs nothing and changes nothing: no hook looks at files, and nothing of the pipeline
-is imported before a scenario is collected or a fixture is used.
+Invariant: unused, it costs nothing and changes nothing: no hook looks at files, and the pipeline is imported only when
+a scenario is collected or a fixture is used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options."""
+    """Add the options."""
     group = parser.getgroup("sync-rules", "scenarios of sync-rules")
     group.addoption("--sync-rules", action="store_true", help="play scenario files, each under every way of delivery")
     group.addoption(
@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Look for scenarios, if that was asked for."""
+    """With --sync-rules, collect scenario files."""
     if config.getoption("--sync-rules"):
         from sync_rules.lab.pytest_scenarios import Collecting
 
@@ -44,8 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def sync_rules_engine(request: pytest.FixtureRequest) -> Callable[..., PlainRehearsal]:
-    """`sync_rules_engine("rules.yaml", delivery="crashing", seed=1, call=function)`: tables in memory, and the pipeline
-    behind them, as a `PlainRehearsal`. Files are looked for beside the test, then from pytest's root.
+    """`sync_rules_engine("rules.yaml", delivery="crashing", seed=1, call=function)` gives a `PlainRehearsal`: tables in
+    memory with the pipeline behind them. Files are searched beside the test, then from pytest's root.
     """
     from sync_rules.lab.pytest_scenarios import engine_maker
 
@@ -54,8 +54,8 @@ def sync_rules_engine(request: pytest.FixtureRequest) -> Callable[..., PlainRehe
 
 @pytest.fixture
 def replay(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """`replay("monday.jsonl", "rules.yaml", deliveries=["crashing"], seed=1)`: fails with the first difference that the
-    recorded changes lead to, under every way of delivery unless some are named.
+    """`replay("monday.jsonl", "rules.yaml", deliveries=["crashing"], seed=1)` fails with the first difference after the
+    recorded changes, under every way of delivery unless some are named.
     """
     from sync_rules.lab.pytest_scenarios import replayer
 
@@ -63,7 +63,7 @@ def replay(request: pytest.FixtureRequest) -> Callable[..., None]:
 
 
 def _files_of(request: pytest.FixtureRequest) -> Callable[[str | Path], Path]:
-    """Finds a file beside the test, or else from pytest's root."""
+    """Find files beside the test, or else from pytest's root."""
 
     def find(name: str | Path) -> Path:
         beside: Path = request.path.parent / name

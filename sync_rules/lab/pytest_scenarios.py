@@ -1,7 +1,7 @@
-"""Scenarios as items of pytest, and what its fixtures give: what `pytest_plugin` imports once it is asked for.
+"""Collects scenarios as pytest items, and implements the fixtures; `pytest_plugin` imports this module on demand.
 
-Law: a node is named by its file and its way of delivery, `scenarios/rename/scenario.yaml::crashing`, so that pytest's
-own selection, order and parallel runs hold for scenarios too.
+A node is named by its file and its way of delivery, `scenarios/rename/scenario.yaml::crashing`, so pytest's selection,
+order and parallel runs work for scenarios, too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Collecting:
             raise pytest.UsageError(str(error)) from error
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-        """A file of scenarios, by its name."""
+        """Collect a file whose name is that of a scenario file."""
         if not any(fnmatch(file_path.name, name) for name in self._names):
             return None
         file: ScenarioFile = ScenarioFile.from_parent(parent, path=file_path, deliveries=self._deliveries)
@@ -46,14 +46,14 @@ class Collecting:
 
 
 class ScenarioFile(pytest.File):
-    """A scenario: a test for each way of delivery, by its name."""
+    """A scenario: a test for each way of delivery, named after it."""
 
     def __init__(self, *, deliveries: Sequence[Delivery], **given: Any) -> None:
         super().__init__(**given)
         self._deliveries = deliveries
 
     def collect(self) -> Iterator[ScenarioItem]:
-        """The tests. Raises CollectError when the file is wrong."""
+        """Yield the tests. Raises CollectError when the file is wrong."""
         try:
             scenario = load_scenario(as_typed(self.path))
         except UserError as error:
@@ -71,29 +71,29 @@ class ScenarioItem(pytest.Item):
         self._delivery = delivery
 
     def runtest(self) -> None:
-        """Play it. Raises ScenarioFailed with all there is to say."""
+        """Play the scenario. Raises ScenarioFailed with the report."""
         trial = run_trial(self._scenario, self._delivery)
         if not trial.ok:
             raise ScenarioFailed(trial.report())
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *given: Any, **named: Any) -> Any:
-        """What is wrong, without a traceback."""
+        """The report, without a traceback."""
         if isinstance(excinfo.value, ScenarioFailed):
             return str(excinfo.value)
         return super().repr_failure(excinfo, *given, **named)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where it is, and what it is called."""
+        """The file and the name of the test."""
         return self.path, 0, self.name
 
 
 class ScenarioFailed(Exception):  # noqa: N818 - not an error, a test that fails
-    """Something was not as a scenario has it."""
+    """An expectation of a scenario did not hold."""
 
 
 # ---------------------------------------------------------------- fixtures
 def engine_maker(find: Find) -> Callable[..., PlainRehearsal]:
-    """What `sync_rules_engine` gives."""
+    """Make the function of fixture `sync_rules_engine`."""
 
     def make(
         rules: str | Path | Rules,
@@ -109,7 +109,7 @@ def engine_maker(find: Find) -> Callable[..., PlainRehearsal]:
 
 
 def replayer(find: Find) -> Callable[..., None]:
-    """What `replay` gives."""
+    """Make the function of fixture `replay`."""
 
     def play(
         recording: str | Path,

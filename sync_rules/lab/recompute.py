@@ -1,8 +1,8 @@
-"""Whether the end of a replay is right: held against the rules, against the application, and against a recompute.
+"""Checks the end of a replay: with verify, against the application's own writes, and against a recompute.
 
-Law: what stands at the end must be what the rules make of the application's items, whatever the road. So it is looked
-at by verify; and all that rules keep is taken away and made anew by a backfill, which must come to the same. What a
-rule leaves as it was (a snapshot, a copy of a source that is gone, what is stuck) is history, and stays for the second.
+Invariant: in the end the tables hold what the rules make of the application's items, whatever happened on the way. The
+recompute takes all derived data away and lets a backfill write it again, which must give the same items. Values that a
+rule leaves as they were (a snapshot, a copy of a deleted source, a stuck part) are history, and stay for the backfill.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ from sync_rules.rules.rule import Blocked, Rule, TargetRule
 from sync_rules.rules.ruleset import Rules
 
 
+# ---------------------------------------------------------------- derived data
 class Derived:
-    """What the rules of one file keep."""
+    """Tells the data that rules keep from the application's."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
@@ -46,28 +47,28 @@ class Derived:
         return frozenset([*(rule.target.name for rule in booked), *totals])
 
     def in_ledger(self, key: ItemKey) -> bool:
-        """Whether an item is one of a ledger."""
+        """Tell whether an item belongs to a ledger."""
         entity = self._rules.entity_of(key)
         return entity is not None and self.is_ledger(entity)
 
     def is_ledger(self, entity: Entity) -> bool:
-        """Whether the items of an entity are of a ledger."""
+        """Tell whether the items of an entity belong to a ledger."""
         return entity.name in self._ledgers
 
     def paths(self, entity: Entity) -> tuple[Path, ...]:
-        """What rules write on items of an entity."""
+        """The paths that rules write on items of an entity."""
         return tuple(path for rule in self.into(entity) for path in rule.copies)
 
     def into(self, entity: Entity) -> tuple[Rule, ...]:
-        """The rules that write on items of an entity, of whatever kind."""
+        """The rules of any kind that write on items of an entity."""
         return tuple(rule for rule in self._rules.rules.values() if rule.target is entity)
 
     def mirrors(self, entity: Entity) -> tuple[MirrorRule, ...]:
-        """The rules that put items of an entity."""
+        """The mirror rules that put items of an entity."""
         return tuple(r for r in self._rules.rules.values() if isinstance(r, MirrorRule) and r.target is entity)
 
     def mirrored_by(self, key: ItemKey, item: Item) -> MirrorRule | None:
-        """The rule whose mirror an item is, and nothing else."""
+        """The rule that keeps an item as a mirror without attributes of the application."""
         entity = self._rules.entity_of(key)
         names = {attribute.name for attribute in self._rules.tables[key.table].key}
         for rule in self.mirrors(entity) if entity is not None else ():
@@ -78,12 +79,12 @@ class Derived:
         return None
 
     def of_application(self, key: ItemKey, item: Item) -> Item:
-        """An item without what rules write on it, and without the maps that are empty then."""
+        """The application's attributes of an item: without derived ones, and without maps that become empty."""
         entity = self._rules.entity_of(key)
         return bare(item, self.paths(entity)) if entity is not None else item
 
     def own_work(self, change: Change) -> bool:
-        """Whether a record changes nothing but what rules keep: the work of the pipeline that was recorded."""
+        """Tell whether a record changes derived data alone, so the recorded pipeline wrote it."""
         old, new = change.old, change.new
         if old is not None and new is not None:
             left = ({"M": self.of_application(change.key, item)} for item in (old, new))
@@ -99,7 +100,7 @@ class Derived:
 
 
 def bare(item: Item, paths: Iterable[Path], spare: Iterable[Path] = ()) -> Item:
-    """An item without these paths, but for those that touch a spared one, and without the maps that are empty then."""
+    """An item without these paths, except those that overlap a spared one, and without maps that become empty."""
     spared = tuple(spare)
     for path in paths:
         if not any(overlaps(path, one) for one in spared):
@@ -119,13 +120,14 @@ def _without(item: Item, path: Path) -> Item:
     return {**others, name: {"M": inner}} if inner else others
 
 
-REJECTED: Final = frozenset({"ItemTooLarge", "ValidationException"})  # a write that can never be, so it was parked
+# ---------------------------------------------------------------- the end of a replay
+REJECTED: Final = frozenset({"ItemTooLarge", "ValidationException"})  # reasons of parked writes that cannot succeed
 Check = Literal["rules", "application", "recompute"]
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How a replay ended. `applied` is what the application alone wrote, `changes` all that happened, in order."""
+    """The end of a replay. `applied` holds the application's writes alone, `changes` all changes in order."""
 
     rules: Rules
     store: MemoryStore
@@ -141,7 +143,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class Wrong:
-    """One thing that is not as it must be, and what it was held against. `rule` is empty for what no rule speaks of."""
+    """One difference, and the check that found it. `rule` is empty for the application's own data."""
 
     rule: str
     drift: Drift
@@ -152,7 +154,7 @@ class Wrong:
 
 
 def wrongs(ending: Ending) -> Iterator[Wrong]:
-    """All that is wrong, in the same order each time. Raises StoreError when a backfill does not come to its end."""
+    """All differences, in a fixed order. Raises StoreError when the backfill does not finish."""
     found = tuple(differences(ending.store, ending.rules, ending.names))
     yield from _by_rules(ending, found)
     yield from _by_application(ending)
@@ -160,14 +162,14 @@ def wrongs(ending: Ending) -> Iterator[Wrong]:
 
 
 class _Nowhere:
-    """Failures that nobody asks for."""
+    """Failures that discard each failure."""
 
     def park(self, _failure: Failure) -> None:
-        """Does nothing."""
+        """Discard the failure."""
 
 
 def differences(store: MemoryStore, rules: Rules, names: frozenset[str]) -> Iterator[Difference]:
-    """What verify finds when nothing can be on its way."""
+    """The differences that verify finds while no work is pending."""
     world = World(store, NobodyLooksAgain(), _Nowhere())
     for finding in Verifier(rules, world, names, grace_seconds=0).sweep():
         yield finding.difference
@@ -187,7 +189,7 @@ def _by_rules(ending: Ending, found: Sequence[Difference]) -> Iterator[Wrong]:
 
 
 def _impossible(ending: Ending, one: Difference) -> bool:
-    """Whether it cannot be right: something stands in its place, or the item would be too large."""
+    """Tell whether a difference cannot be repaired: another value is in the way, or the item would be too large."""
     item = ending.store.item(one.target)
     if item is not None and misfit(item, one.paths):
         return True
@@ -195,7 +197,7 @@ def _impossible(ending: Ending, one: Difference) -> bool:
 
 
 def _should_be_gone(ending: Ending, one: Difference) -> bool:
-    """Whether an orphan was there, under a rule that deletes it, before its source went. Later ones are nobody's."""
+    """Tell whether an orphan existed, under a rule that deletes it, before its source was deleted. Later ones stay."""
     rule = ending.rules.rules[one.rule]
     assert isinstance(rule, LinkedRule), "only what points to a source is an orphan"
     went = max((n for n, c in enumerate(ending.changes) if c.key == one.source and c.new is None), default=-1)
@@ -211,8 +213,8 @@ def _should_be_gone(ending: Ending, one: Difference) -> bool:
 
 # ---------------------------------------------------------------- against the application
 def _by_application(ending: Ending) -> Iterator[Wrong]:
-    """What the application wrote and is not there, or is there and nobody wrote."""
-    kept = Derived(ending.rules)
+    """Writes of the application that are missing, and data that nobody wrote."""
+    derived = Derived(ending.rules)
     for table in ending.rules.tables.values():
         items: dict[ItemKey, Item] = {}
         for item in (*ending.applied.items(table.name), *ending.store.items(table.name)):
@@ -221,19 +223,19 @@ def _by_application(ending: Ending) -> Iterator[Wrong]:
             items.setdefault(key, item)
         for key in items:
             entity = ending.rules.entity_of(key)
-            if kept.in_ledger(key) or (entity is not None and kept.mirrors(entity)):
+            if derived.in_ledger(key) or (entity is not None and derived.mirrors(entity)):
                 continue
-            yield from _not_applied(kept, key, ending.applied.item(key), ending.store.item(key))
+            yield from _not_applied(derived, key, ending.applied.item(key), ending.store.item(key))
 
 
-def _not_applied(kept: Derived, key: ItemKey, wrote: Item | None, found: Item | None) -> Iterator[Wrong]:
+def _not_applied(derived: Derived, key: ItemKey, wrote: Item | None, found: Item | None) -> Iterator[Wrong]:
     if wrote is None or found is None:
         if wrote is None:
             yield Wrong("", Drift.EXTRA, key, check="application")
-        elif not kept.deleting(key, wrote):
+        elif not derived.deleting(key, wrote):
             yield Wrong("", Drift.MISSING, key, check="application")
         return
-    wrote, found = kept.of_application(key, wrote), kept.of_application(key, found)
+    wrote, found = derived.of_application(key, wrote), derived.of_application(key, found)
     for name in dict.fromkeys((*wrote, *found)):
         if not same(wrote.get(name), found.get(name)):
             yield Wrong("", _drift(found.get(name), wrote.get(name)), key, (name,), check="application")
@@ -246,7 +248,7 @@ def _drift(found: object, wanted: object) -> Drift:
 # ---------------------------------------------------------------- against a recompute
 @dataclass
 class _History:
-    """What is not made anew: paths of items, and whole items."""
+    """Data that the recompute keeps: paths of items, and whole items."""
 
     paths: dict[ItemKey, set[Path]] = field(default_factory=dict)
     items: set[ItemKey] = field(default_factory=set)
@@ -257,26 +259,26 @@ class _History:
 
 def _by_recompute(ending: Ending, found: Sequence[Difference]) -> Iterator[Wrong]:
     history = _history(ending, found)
-    made = _made_anew(ending, history)
-    kept = Derived(ending.rules)
+    made = _recomputed(ending, history)
+    derived = Derived(ending.rules)
     for table in ending.rules.tables.values():
         keys = (table.key_of(item) for item in (*ending.store.items(table.name), *made.items(table.name)))
         for key in dict.fromkeys(keys):
             assert key is not None, "an item has a key"
             entity = ending.rules.entity_of(key)
-            if entity is not None and key not in history.items and not kept.in_ledger(key):
-                yield from _apart(kept, key, entity, (ending.store.item(key), made.item(key)), history)
+            if entity is not None and key not in history.items and not derived.in_ledger(key):
+                yield from _apart(derived, key, entity, (ending.store.item(key), made.item(key)), history)
 
 
 def _apart(
-    kept: Derived, key: ItemKey, entity: Entity, images: tuple[Item | None, Item | None], history: _History
+    derived: Derived, key: ItemKey, entity: Entity, images: tuple[Item | None, Item | None], history: _History
 ) -> Iterator[Wrong]:
-    """Where an item, as it was found and as it was made anew, differs in what rules keep."""
+    """The derived paths at which the found and the recomputed image of an item differ."""
     if None in images:
-        mirrors = kept.mirrors(entity)
+        mirrors = derived.mirrors(entity)
         yield Wrong(mirrors[0].name if mirrors else "", _drift(*images), key, check="recompute")
         return
-    for rule in kept.into(entity):
+    for rule in derived.into(entity):
         for path in rule.copies:
             value, wanted = (get(image, path) for image in images)
             if not same(value, wanted) and not history.has(key, path):
@@ -296,22 +298,22 @@ def _history(ending: Ending, found: Sequence[Difference]) -> _History:
             key = table.key_of(item)
             entity = ending.rules.entity_of(key) if key is not None else None
             for rule in ending.rules.into_target(entity) if entity is not None else ():
-                if key is not None and _says_nothing(ending.store, rule, item):
+                if key is not None and _leaves(ending.store, rule, item):
                     history.paths.setdefault(key, set()).update(rule.copies)
     return history
 
 
-def _says_nothing(store: MemoryStore, rule: TargetRule, item: Item) -> bool:
-    """Whether a rule leaves a target as it is."""
+def _leaves(store: MemoryStore, rule: TargetRule, item: Item) -> bool:
+    """Tell whether a rule leaves a target as it is."""
     if not isinstance(rule, LinkedRule):
         return False
     desired = rule.desired([store.item(key) for key in rule.source_keys(item)], item)
     return desired is None or isinstance(desired, Blocked)
 
 
-def _made_anew(ending: Ending, history: _History) -> MemoryStore:
-    """The application's items with what is history, brought in line by a backfill."""
-    kept = Derived(ending.rules)
+def _recomputed(ending: Ending, history: _History) -> MemoryStore:
+    """The application's items and history, after a backfill."""
+    derived = Derived(ending.rules)
     made = MemoryStore(ending.rules.tables)
     for table in ending.rules.tables.values():
         for item in ending.store.items(table.name):
@@ -320,9 +322,9 @@ def _made_anew(ending: Ending, history: _History) -> MemoryStore:
             entity = ending.rules.entity_of(key)
             if key in history.items or entity is None:
                 made.put(table.name, item)
-            elif not kept.in_ledger(key) and kept.mirrored_by(key, item) is None:
-                whose = (path for rule in kept.mirrors(entity) for path in rule.identity_paths)
-                made.put(table.name, bare(item, kept.paths(entity), (*whose, *history.paths.get(key, ()))))
+            elif not derived.in_ledger(key) and derived.mirrored_by(key, item) is None:
+                whose = (path for rule in derived.mirrors(entity) for path in rule.identity_paths)
+                made.put(table.name, bare(item, derived.paths(entity), (*whose, *history.paths.get(key, ()))))
     run = BackfillRun(
         Selection(ending.rules, ending.names),
         made,

@@ -1,7 +1,7 @@
-"""Recordings: stream records as JSON lines, written as they come; and everything else that holds such records, read.
+"""Writes recordings, which are stream records as JSON lines, and reads them from any file that contains such records.
 
-Law: a line is a record as Lambda gives it, so what a function logged, what its on-failure destination kept and what
-`sync-rules record` wrote are read alike. What cannot be read is refused, by file and line, before anything is done.
+A line is a record in Lambda's form, so events that a function logged, objects of its on-failure destination and files
+of `sync-rules record` are read alike. An unreadable line is refused, with file and number, before anything is done.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Found = tuple[Change, Body, str]
 
 @dataclass(frozen=True)
 class Header:
-    """The first line of a recording. `tables`: what the rules call a table, and what DynamoDB does. `at`: ISO 8601.
-    `ordered`: the records stand in the order in which they are to be replayed.
+    """The first line of a recording. `tables`: names in the rules and in DynamoDB. `at`: ISO 8601. `ordered`: the
+    records are in the order for their replay.
     """
 
     tables: Mapping[str, str] = field(default_factory=dict)
@@ -44,15 +44,15 @@ class Header:
     ordered: bool = False
 
     def body(self) -> Body:
-        """As JSON."""
+        """The header as JSON."""
         body = {MARK: MAKER, "version": VERSION, "redacted": self.redacted, "tables": dict(self.tables), "at": self.at}
         return {**body, "ordered": True} if self.ordered else body
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A record: what it says, and as it stands in the recording. `number` counts from 1, in the order of time;
-    `identity` is the same wherever this record stands.
+    """A record: its change, and its body in the recording. `number` counts from 1 in the order of time; `identity` is
+    the same in every recording.
     """
 
     number: int
@@ -63,9 +63,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Recording:
-    """What was read. `others` counts the records of tables that no rule speaks of, `repeated` those that stood there
-    before, word for word.
-    """
+    """The records of some files. `others` counts the records of tables without rules, `repeated` exact repetitions."""
 
     records: tuple[Recorded, ...]
     header: Header = field(default_factory=Header)
@@ -83,10 +81,10 @@ def read(path: Path, rules: Rules) -> Recording:
 
 
 def read_all(paths: Sequence[Path], rules: Rules) -> Recording:
-    """Several recordings as one, in the order in which things happened.
+    """Read several recordings as one, in the order of time.
 
     Raises:
-        UserError: when one cannot be read: which, at which line, and why.
+        UserError: when a file cannot be read: file, line and reason.
     """
     reading = _Reading(rules)
     for path in paths:
@@ -102,11 +100,11 @@ def read_all(paths: Sequence[Path], rules: Rules) -> Recording:
 
 
 class _Reading:
-    """What was read so far."""
+    """Collects the records of documents."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._named = rules  # with the tables as the header that was read last calls them
+        self._named = rules  # with the table names of the latest header
         self._header: Header | None = None
         self._found: list[Found] = []
         self._known: set[str] = set()
@@ -114,13 +112,13 @@ class _Reading:
         self._repeated = 0
 
     def take(self, value: Any) -> None:
-        """One document: a header, or something that holds records. Raises RecordError."""
+        """Add a document: a header, or something that contains records. Raises RecordError."""
         if isinstance(value, Mapping) and MARK in value:
             self._begin(header_of(value))
             return
         for body in _bodies(value):
             identity = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
-            if identity in self._known:  # a batch that was given up twice, two recordings that overlap
+            if identity in self._known:  # a batch that Lambda gave up twice, two recordings that overlap
                 self._repeated += 1
                 continue
             self._known.add(identity)
@@ -133,14 +131,14 @@ class _Reading:
                 self._found.append((change, body, identity))
 
     def recording(self) -> Recording:
-        """All of it."""
+        """The recording of all documents."""
         header = self._header or Header()
         found = self._found if header.ordered else _in_time(self._found)
         records = tuple(Recorded(number, *one) for number, one in enumerate(found, 1))
         return Recording(records, header, dict(self._others), self._repeated)
 
     def _begin(self, header: Header) -> None:
-        """A recording that was made under other table names is read under those."""
+        """Use the table names of a header for the records that follow."""
         named = {
             name: replace(table, physical_name=header.tables.get(name, table.physical_name))
             for name, table in self._rules.tables.items()
@@ -159,7 +157,7 @@ class _Reading:
 
 
 def header_of(value: Body) -> Header:
-    """A header, read.
+    """Read a header.
 
     Raises:
         RecordError: when it is another program's, or a newer version's.
@@ -174,10 +172,10 @@ def header_of(value: Body) -> Header:
 
 
 def _documents(path: Path) -> Iterator[tuple[int, Any]]:
-    """The JSON documents of a file and the lines they begin at: one per line, or a single one over many lines.
+    """The JSON documents of a file and their first lines: one document a line, or a single one over many lines.
 
     Raises:
-        UserError: when it is not JSON.
+        UserError: when the file is not JSON.
     """
     number, first = 0, True
     with path.open(encoding="utf-8") as file:
@@ -202,7 +200,7 @@ def _documents(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _bodies(value: Any) -> Iterator[Body]:
-    """The records in a document, whatever holds them. Raises RecordError."""
+    """The records in a document of any known form. Raises RecordError."""
     match value:
         case {"dynamodb": _} | {"kinesis": _}:
             yield value
@@ -230,8 +228,8 @@ def _table_name(body: Body) -> str:
 
 
 def _in_time(found: Sequence[Found]) -> list[Found]:
-    """Records in the order of their times, as those of several tables were not made one table after the other. Those of
-    one item stay as they were read; one that has no time goes with the one before it.
+    """Sort records by time, which mixes tables. Records of one item keep their order; a record without a time follows
+    the one before it.
     """
     latest: dict[ItemKey, int] = {}
     times: list[int] = []
@@ -247,11 +245,10 @@ def _in_time(found: Sequence[Found]) -> list[Found]:
 # ---------------------------------------------------------------- writing
 @contextmanager
 def writing(path: Path, header: Header, *, append: bool = False) -> Iterator[Write]:
-    """Gives a function that appends records to a file which is its owner's only; what it was given is in the file when
-    it returns.
+    """Yield a function that appends records to a file that only its owner can read; when it returns, they are written.
 
     Raises:
-        UserError: when the file is there and is not to be appended to, or is no recording of the same sort.
+        UserError: when the file exists and `append` is false, or it is no recording of the same sort.
         StoreError: when it cannot be written.
     """
     if append and path.exists():
@@ -284,7 +281,7 @@ def writing(path: Path, header: Header, *, append: bool = False) -> Iterator[Wri
 
 
 def _require_same_sort(path: Path, header: Header) -> None:
-    """See that a file is a recording, whole to its last line, and redacted if, and only if, the new records are."""
+    """Require a recording with a complete last line, redacted if and only if the new records are."""
     try:
         text = path.read_bytes()
     except OSError as error:

@@ -1,8 +1,8 @@
-"""Redaction: a recording whose values are others, and in which everything still hangs together.
+"""Redacts recordings: replaces values so that keys, links and paths still match each other.
 
-Law: what a value becomes depends on the value and the salt alone, never on where it stands. A text is cut into its runs
-of letters and digits, and each becomes another run, so composite keys, prefixes and paths lead where they led; digits
-become digits, and a number becomes what its text does. What the rules themselves say stays: they are no secret.
+Invariant: the replacement of a value depends on the value and the salt alone, not on its place. Each run of letters and
+digits in a text becomes another run, so composite keys, prefixes and paths still match; digits become digits, and a
+number is replaced like its text. Texts of the rules stay: they are no secret.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BINARY_BYTES: Final = 16
 
 
 class Redactor:
-    """One redaction. The same salt makes the same of the same values."""
+    """A redaction; the same salt gives the same replacements."""
 
     def __init__(self, rules: Rules, salt: bytes) -> None:
         self._rules = rules
@@ -43,13 +43,13 @@ class Redactor:
         self._suffixes = tuple(sorted({s for text in texts for s in _behind_fields(text)}, key=len, reverse=True))
 
     def record(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """A stream record as it may be kept.
+        """Redact a stream record.
 
         Raises:
-            UserError: when its key would come to be of another entity, or too long: no replay would show the same.
+            UserError: when its key would belong to another entity, or be too long: a replay would differ.
         """
         data = dict(body["dynamodb"])
-        data.pop("SizeBytes", None)  # tells how long the values were
+        data.pop("SizeBytes", None)  # reveals the length of the values
         for image in ("Keys", "NewImage", "OldImage"):
             if image in data:
                 data[image] = {name: self.value(value) for name, value in data[image].items()}
@@ -58,21 +58,14 @@ class Redactor:
         return redacted
 
     def value(self, value: AttributeValue) -> AttributeValue:
-        """A value of the same type, in the form of JSON: binaries are base64 text."""
+        """Replace a value by one of the same type, in JSON: binaries are base64 text."""
+        replaced = {"S": self.text, "N": self.number, "B": self._binary}
         ((kind, content),) = value.items()
         match kind:
-            case "S":
-                return {kind: self.text(content)}
-            case "N":
-                return {kind: self.number(content)}
-            case "B":
-                return {kind: self._binary(content)}
-            case "SS":
-                return {kind: [self.text(one) for one in content]}
-            case "NS":
-                return {kind: [self.number(one) for one in content]}
-            case "BS":
-                return {kind: [self._binary(one) for one in content]}
+            case "S" | "N" | "B":
+                return {kind: replaced[kind](content)}
+            case "SS" | "NS" | "BS":
+                return {kind: [replaced[kind[0]](one) for one in content]}
             case "L":
                 return {kind: [self.value(one) for one in content]}
             case "M":
@@ -80,11 +73,11 @@ class Redactor:
         return value
 
     def text(self, text: str) -> str:
-        """A text, piece by piece; what stands between them stays."""
+        """Replace the pieces of a text; the characters between them stay."""
         return PIECE.sub(lambda match: self._piece(match[0]), text)
 
     def number(self, text: str) -> str:
-        """A number: what its shortest spelling becomes as a text. Sign and zero stay."""
+        """Replace a number like the text of its shortest spelling. Sign and zero stay."""
         return self.text(spelt(Decimal(text)))
 
     def _piece(self, piece: str) -> str:
@@ -110,7 +103,7 @@ class Redactor:
         raise AssertionError("one of them will do")
 
     def _digits(self, piece: str) -> str:
-        """Other digits. Whether they begin and end in a zero stays: it decides whether a text can name a number."""
+        """Replace digits. Zeros at the beginning and end stay: they decide if a text can be the key of a number."""
         ends = len(piece) - len(piece.rstrip("0")) > 0
         for number in self._drawn(f"digits:{piece}"):
             digits = str(number % (9 * 10 ** (NUMBER_DIGITS - 1)) + 10 ** (NUMBER_DIGITS - 1))
@@ -120,7 +113,7 @@ class Redactor:
         raise AssertionError("one of them will do")
 
     def _like_a_literal(self, piece: str) -> bool:
-        """Whether a piece would be taken for something that the rules say."""
+        """Tell whether a piece looks like a text of the rules."""
         return piece in self.literals or piece.startswith(self._prefixes) or piece.endswith(self._suffixes)
 
     def _binary(self, content: str) -> str:
@@ -152,7 +145,7 @@ class Redactor:
             )
 
 
-# ---------------------------------------------------------------- what the rules say
+# ---------------------------------------------------------------- texts of the rules
 def _texts(rules: Rules) -> Iterator[str]:
     """Every text in the rules: templates, paths, expressions, the keys and words of tables."""
     for entity in rules.entities.values():
@@ -174,7 +167,7 @@ def _strings(value: object) -> Iterator[str]:
 
 
 def _before_fields(text: str) -> Iterator[str]:
-    """What stands right before a field with nothing between: the U in U{user_id}."""
+    """The pieces directly before a field: the U in U{user_id}."""
     for literal in FIELD.split(text)[:-1]:
         pieces = PIECE.findall(literal)
         if pieces and literal.endswith(pieces[-1]):
@@ -182,7 +175,7 @@ def _before_fields(text: str) -> Iterator[str]:
 
 
 def _behind_fields(text: str) -> Iterator[str]:
-    """What stands right behind a field."""
+    """The pieces directly behind a field."""
     for literal in FIELD.split(text)[1:]:
         pieces = PIECE.findall(literal)
         if pieces and literal.startswith(pieces[0]):

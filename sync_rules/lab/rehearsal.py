@@ -1,7 +1,7 @@
-"""A pipeline in memory for scenarios and recordings: it works until nothing is left, however its records are delivered.
+"""Runs the pipeline in memory, for scenarios and recordings, until no work is left, under any way of delivery.
 
-Law: the rules are worked on by the very code that runs in production; only the world is small. No index lags here, so a
-second look comes as soon as all else is done. What was set aside is looked at again as long as something changes.
+Invariant: the code of production applies the rules; only the world is small. No index lags here, so a second look comes
+as soon as all other work is done. Parked work is retried as long as something changes.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Caller, World, run_work
 from sync_rules.rules.ruleset import Rules
 
-ROUNDS_MAX = 1_000  # rules that do not end within so many rounds of changes do not end at all,
-ROUNDS_PER_CHANGE: Final = 20  # and so many more for each change that there ever was
+ROUNDS_MAX = 1_000  # rules that need more rounds than this, and ROUNDS_PER_CHANGE for each change, never end
+ROUNDS_PER_CHANGE: Final = 20
 
 
 class Rehearsal:
-    """A Stage, and all of its own world: queue, failures, archive, and a caller that counts.
+    """A Stage with its own world: queue, failures, archive, and a caller that counts.
 
-    `caller` is told of each call once, as the function would be; without one, calls are only counted.
+    `caller` gets each call once, as the function would; without one, calls are only counted.
     """
 
     def __init__(self, rules: Rules, caller: Caller | None = None, delivery: Delivery | None = None) -> None:
@@ -48,7 +48,7 @@ class Rehearsal:
         self._calls = CountedCalls(caller)
         self._expiring = False
         delivery = delivery or Delivery()
-        random = Random(delivery.seed)  # noqa: S311 - what it draws is to be drawn again
+        random = Random(delivery.seed)  # noqa: S311 - reproducible on purpose
         self._arrivals = Arrivals(delivery, random)
         self._faults = Faults(delivery, random)
         self.store = MemoryStore(rules.tables, self._note)
@@ -57,7 +57,7 @@ class Rehearsal:
 
     # ------------------------------------------------------------ the stage
     def do(self, action: Action) -> None:
-        """Write to the store. Raises StoreError for what DynamoDB would reject."""
+        """Write to the store. Raises StoreError for a write that DynamoDB would reject."""
         match action:
             case Put():
                 self.store.put(action.key.table, action.item)
@@ -71,17 +71,17 @@ class Rehearsal:
                 self._expiring = False
 
     def rest(self) -> bool:
-        """Work until nothing is left. False when there is no end to it.
+        """Process arrivals until none is left. False when there is no end.
 
         Raises:
-            StoreError: when work fails though nothing went wrong.
+            StoreError: when work fails without a fault.
         """
         self._arrivals.release_late()
         rounds_max = ROUNDS_MAX + ROUNDS_PER_CHANGE * self._arrivals.position
         return any(not self.work() for _ in range(rounds_max))
 
     def work(self) -> bool:
-        """Work on what arrives next, records or a message. False when nothing is left. Raises like `rest`."""
+        """Process the next arrival, records or a message. False when nothing is left. Raises like `rest`."""
         self._faulty.land(all_of_them=False)
         arrival = self._arrivals.next()
         if arrival is None:
@@ -94,7 +94,7 @@ class Rehearsal:
         return self.store.item(key)
 
     def objects(self, rule: str) -> Sequence[Item]:
-        """What an archive rule has kept."""
+        """The items that an archive rule has kept."""
         return [item for keep in self._objects.values() if keep.rule == rule for item in archived(keep.body)]
 
     def reports(self) -> Sequence[Reported]:
@@ -102,20 +102,20 @@ class Rehearsal:
         return self._reports
 
     def calls(self, rule: str) -> int:
-        """For how many changes a call rule has called its function."""
+        """The number of changes for which a call rule has called its function."""
         return self._calls.times(rule)
 
-    # ------------------------------------------------------------ the world
+    # ------------------------------------------------------------ the world: Queue, Failures, Archive
     def send(self, message: Message, delay_seconds: int) -> None:
-        """A Queue, without the waiting."""
+        """Send a message; nothing waits for the delay."""
         self._arrivals.send(message, delay_seconds)
 
     def park(self, failure: Failure) -> None:
-        """Failures."""
+        """Keep a failure record."""
         self._reports.append((failure.rule, failure.reason))
 
     def keep(self, keep: Keep) -> None:
-        """An Archive: what is there already is the same."""
+        """Keep an object; one with the same name has the same content."""
         self._objects.setdefault((keep.bucket, keep.name), keep)
 
     def _note(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
@@ -123,7 +123,7 @@ class Rehearsal:
 
     # ------------------------------------------------------------ the work
     def _take(self, arrival: Arrival) -> None:
-        """One invocation. What fails, or dies, comes again."""
+        """Run one invocation. If it fails or dies, its input comes again."""
         self._faults.calm, self._faults.met = arrival.tries >= FAULTY_TRIES_MAX, 0
         message = arrival.message
         bounds = Bounds()
@@ -145,18 +145,18 @@ class Rehearsal:
             self._arrivals.retry(arrival, report.failed)
         else:
             reason = next(iter(report.failed.values())).reason
-            raise StoreError(reason, "no work may fail where nothing goes wrong")
+            raise StoreError(reason, "work failed although no fault occurred")
 
 
 class CountedCalls:
-    """A Caller that makes each call once, if there is one behind it to make it, and counts."""
+    """A Caller that counts calls and passes each on once, if there is a caller behind it."""
 
     def __init__(self, caller: Caller | None = None) -> None:
         self._caller = caller
         self._known: set[tuple[str, str]] = set()  # rule and identity of the change
 
     def call(self, call: Call) -> None:
-        """Call if it was not done before. Raises StoreError when the caller behind it does."""
+        """Make a call if it is new. Raises StoreError when the caller behind does."""
         known = (call.rule, identity(call.change))
         if known not in self._known:
             if self._caller is not None:
@@ -164,7 +164,7 @@ class CountedCalls:
             self._known.add(known)
 
     def times(self, rule: str) -> int:
-        """For how many changes a rule has called its function."""
+        """The number of changes for which a rule has called its function."""
         return sum(name == rule for name, _ in self._known)
 
 
@@ -175,7 +175,7 @@ def archived(body: bytes) -> Iterator[Item]:
 
 
 def _binary(value: dict[str, Any]) -> dict[str, Any]:
-    """An attribute value out of JSON, in which binary is text."""
+    """An attribute value read from JSON, in which binary is text."""
     match value:
         case {"B": str(text)} if len(value) == 1:
             return {"B": base64.b64decode(text)}

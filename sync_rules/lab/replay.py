@@ -1,8 +1,9 @@
-"""The laboratory: what was recorded is done again, to tables in memory that rules keep, and the end must be right.
+"""Replays a recording in memory, with the pipeline, and compares the end with the rules.
 
-Law: a recording says what the application did, and when; what the rules make of it is left to the rules. Records that
-change nothing but what rules keep were the work of the pipeline that was recorded, and are left out unless they are
-asked for. Whatever happens follows from the records, the delivery and its seed, so it happens again.
+The application's recorded changes are made again; the rules do their work anew. So records that change derived data
+alone, which the recorded pipeline wrote, are left out unless they are asked for. A `Mismatch` comes with its history:
+the changes of the wrong item and of all items from which the rule made it. Invariant: a replay follows from records,
+delivery and seed, so it can be repeated.
 """
 
 from __future__ import annotations
@@ -33,12 +34,23 @@ from sync_rules.pipeline.messages import PartMessage, PullMessage
 from sync_rules.rules.rule import PartRule, Rule, TargetRule
 from sync_rules.rules.ruleset import Rules
 
+RESTLESS: Final = "restless"
+FAILED: Final = "failed"
+WORK_SHARE: Final = 0.3  # of the records after which some pending work is processed
+REST_SHARE: Final = 0.3  # of those after which all of it is; after the others none is
+WORK_MAX_ARRIVALS: Final = 4
+LOOKS: Final = 3  # retries of parked work: a freed key may free another one
+MEANINGS: Final = {
+    "rules": "not what the rule says",
+    "application": "not what the application wrote",
+    "recompute": "not what a recompute from nothing comes to",
+}
 By = Literal["data", "record", "rules"]
 
 
 @dataclass(frozen=True)
 class Event:
-    """One change of an item: there from the beginning, done by a record (which), or written by the rules."""
+    """One change of an item: by the initial data, by a record (its number), or by the rules."""
 
     by: By
     change: Change
@@ -46,83 +58,33 @@ class Event:
 
     @property
     def name(self) -> str:
-        """As a stream calls it."""
+        """The event's name in a stream record."""
         return "REMOVE" if self.change.new is None else "INSERT" if self.change.old is None else "MODIFY"
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes that changed, without those of the key."""
-        return tuple(_changed(self.change))
+        """The attributes that changed, without key attributes; none of a deleted item."""
+        old, new = self.change.old or {}, self.change.new
+        if new is None:
+            return ()
+        keys = {name for name, _, _ in self.change.key.values}
+        changed = (name for name in dict.fromkeys((*old, *new)) if not same(old.get(name), new.get(name)))
+        return tuple(name for name in changed if name not in keys)
 
     def text(self, *, values: bool = False) -> str:
-        """What changed, in words: name, -title; with values name: "Ada" -> "Bea"."""
+        """The change in words: name, -title; with values name: "Ada" -> "Bea"."""
         old, new = self.change.old or {}, self.change.new or {}
         if values:
             return ", ".join(f"{name}: {show(old.get(name))} -> {show(new.get(name))}" for name in self.attributes)
         return ", ".join(name if name in new else f"-{name}" for name in self.attributes)
 
 
-def _changed(change: Change) -> Iterator[str]:
-    old: Item = change.old or {}
-    new: Item = change.new or {}
-    if change.new is None:
-        return
-    keys = {name for name, _, _ in change.key.values}
-    for name in dict.fromkeys((*old, *new)):
-        if name not in keys and not same(old.get(name), new.get(name)):
-            yield name
-
-
-def history_of(events: Sequence[Event], rules: Rules, rule: str, keys: Iterable[ItemKey]) -> tuple[Event, ...]:
-    """The events of these items and of all that this rule, in all its parts, made them from."""
-    title = rules.rules[rule].title if rule in rules.rules else rule
-    concerned = [one for one in rules.rules.values() if one.title == title]
-    related = set(keys)
-    while True:
-        more = {key for event in events for key in _linked(event.change, rules, concerned, related)} - related
-        if not more:
-            return tuple(event for event in events if event.change.key in related)
-        related |= more
-
-
-def _linked(change: Change, rules: Rules, concerned: Iterable[Rule], related: set[ItemKey]) -> Iterator[ItemKey]:
-    """The items that a record links to related ones, by one of the rules."""
-    entity = rules.entity_of(change.key)
-    for rule in concerned if entity is not None else ():
-        assert entity is not None
-        images = [image for image in (change.old, change.new) if image is not None]
-        if isinstance(rule, TargetRule):
-            if rule.target is entity and change.key in related:
-                yield from (key for image in images for key in rule.source_keys(image))
-            if rule.source is entity and any(hint.target in related for hint in rule.hints(change)):
-                yield change.key
-        elif isinstance(rule, PartRule) and entity in (rule.source, rule.target):
-            for part in rule.parts(change, entity):
-                if part.source is not None and part.target in related:
-                    yield part.source
-            if rule.target is entity and any(rule.adds_to(image) in related for image in images):
-                yield change.key
-
-
-RESTLESS: Final = "restless"
-FAILED: Final = "failed"
-WORK_SHARE: Final = 0.3  # of the records after which some of what waits is worked on, and
-REST_SHARE: Final = 0.3  # after which all of it is; after the others nothing is
-WORK_MAX_ARRIVALS: Final = 4
-LOOKS: Final = 3  # a key that is freed may free another one
-MEANINGS: Final = {
-    "rules": "not what the rule says",
-    "application": "not what the application wrote",
-    "recompute": "not what a recompute from nothing comes to",
-}
-
-
 @dataclass(frozen=True)
 class Mismatch:
-    """Something that is not right at the end of a replay. Keys and paths; values are in the history, and not shown.
+    """A difference at the end of a replay: keys and paths; values are in the history only.
 
-    `rule` is empty where no rule is concerned. `drift`: wrong, missing, extra, orphan; restless, where the rules come
-    to no end; failed, where work failed though nothing went wrong (`reason` is its error code).
+    `rule` is empty if no rule is concerned. `drift`: wrong, missing, extra, orphan; restless if the rules never come to
+    rest; failed if work failed without a fault (`reason` is its error code).
     """
 
     rule: str
@@ -136,7 +98,7 @@ class Mismatch:
 
     @property
     def subject(self) -> str:
-        """What is wrong, in a line."""
+        """The difference in one line."""
         where = f": {printable(self.key)} {self.path}".rstrip() if self.key else ""
         why = MEANINGS.get(self.check, self.reason)
         return f"{self.drift}{where}" + (f" ({why})" if why else "") + (f" · rule {self.rule}" if self.rule else "")
@@ -152,7 +114,7 @@ class Mismatch:
             yield line.rstrip()
 
     def body(self, *, values: bool = False) -> dict[str, Any]:
-        """As JSON."""
+        """The mismatch as JSON."""
         return {
             "rule": self.rule or None,
             "drift": self.drift,
@@ -175,15 +137,15 @@ def replay(
     *,
     with_copies: bool = False,
 ) -> Mismatch | None:
-    """Replay records under a delivery. The first thing that is wrong at the end; None when nothing is.
+    """Replay records under a delivery. Returns the first mismatch, or None.
 
-    `data` are items that are there from the beginning and that no record speaks of.
+    `data` are initial items, beside those that the records imply.
     """
     return next(Replay(rules, delivery, with_copies=with_copies).mismatches(tuple(records), data), None)
 
 
 def load_data(file: File, rules: Rules) -> tuple[Put, ...]:
-    """The items in a file like the data.yaml of a scenario.
+    """Read the items of a file like the data.yaml of a scenario.
 
     Raises:
         UserError: with every mistake in it, and when there is no such file.
@@ -196,7 +158,7 @@ def load_data(file: File, rules: Rules) -> tuple[Put, ...]:
 
 
 class _Stage(Rehearsal):
-    """A rehearsal that remembers what was parked, and may be told to look at it again."""
+    """A rehearsal that remembers parked work and can retry it."""
 
     def __init__(self, rules: Rules, delivery: Delivery) -> None:
         super().__init__(rules, delivery=delivery)
@@ -207,7 +169,7 @@ class _Stage(Rehearsal):
         self.parked[failure] = None
 
     def look_again(self) -> None:
-        """Later: a key that something else had may be free, a parent may have come."""
+        """Retry parked work: a taken key may be free, a missing parent may exist now."""
         for failure in self.parked:
             if failure.key is not None and failure.element is not None:
                 self.send(PartMessage(failure.rule, failure.key, failure.member, failure.element), 0)
@@ -216,8 +178,8 @@ class _Stage(Rehearsal):
 
 
 class Replay:
-    """One replay. `counts`: how many records were done, and how many were not and why: `copies` and `ledger`, what the
-    recorded pipeline did; `gone`, changes of items that are gone by then; `refused`, what no table takes.
+    """One replay. `counts` has the number of records replayed (`done`), and of those that were not: `copies` and
+    `ledger`, written by the recorded pipeline; `gone`, changes of items that are gone by then; `refused` by the table.
     """
 
     def __init__(self, rules: Rules, delivery: Delivery, *, with_copies: bool = False) -> None:
@@ -226,7 +188,7 @@ class Replay:
         self._rules = rules
         self._delivery = delivery
         self._with_copies = with_copies
-        self._kept = Derived(rules)
+        self._derived = Derived(rules)
         self._stage = _Stage(rules, delivery)
         self._applied = MemoryStore(rules.tables)
         self._by: By = "rules"
@@ -236,11 +198,11 @@ class Replay:
 
     @property
     def store(self) -> MemoryStore:
-        """The tables."""
+        """The tables in memory."""
         return self._stage.store
 
     def mismatches(self, records: Sequence[Recorded], data: Sequence[Put] = ()) -> Iterator[Mismatch]:
-        """All that is wrong in the end, what verify would find first."""
+        """Replay, and yield all mismatches, those that verify would find first."""
         try:
             if not self._play(records, data):
                 yield Mismatch("", RESTLESS, self._delivery, history=tuple(self.events))
@@ -251,37 +213,37 @@ class Replay:
         except StoreError as error:
             yield Mismatch("", FAILED, self._delivery, reason=error.reason, history=tuple(self.events))
 
-    # ---------------------------------------------------------------- what is done
+    # ---------------------------------------------------------------- the application
     def _play(self, records: Sequence[Recorded], data: Sequence[Put]) -> bool:
-        """Do everything. False when the rules do not come to rest."""
-        told = [one for one in records if not self._kept.in_ledger(one.change.key)]
-        self.counts["ledger"] = len(records) - len(told)
+        """Replay everything. False when the rules do not come to rest."""
+        own = [one for one in records if not self._derived.in_ledger(one.change.key)]
+        self.counts["ledger"] = len(records) - len(own)
         self._by = "data"
-        for put in self._first(told, data):
+        for put in self._first(own, data):
             self._do(put)
         if not self._rest():
             return False
-        for one in told:
+        for one in own:
             self._by, self._record = "record", one.number
             self.counts[self._redo(one.change)] += 1
             if not self._work(Random(f"{self._delivery.seed}/{one.identity}")):  # noqa: S311 - to be drawn again
                 return False
         return self._end()
 
-    def _first(self, told: Sequence[Recorded], data: Sequence[Put]) -> Iterator[Put]:
-        """What is there before anything happens: each item as its first record found it, and the data."""
+    def _first(self, records: Sequence[Recorded], data: Sequence[Put]) -> Iterator[Put]:
+        """The initial items: the old image of each item's first record, and the data."""
         first: dict[ItemKey, Item | None] = {}
-        for one in told:
+        for one in records:
             first.setdefault(one.change.key, one.change.old)
         for key, item in first.items():
-            if item is not None and (self._with_copies or self._kept.mirrored_by(key, item) is None):
+            if item is not None and (self._with_copies or self._derived.mirrored_by(key, item) is None):
                 yield Put(key, item, ())
-        yield from (put for put in data if put.key not in first and not self._kept.in_ledger(put.key))
+        yield from (put for put in data if put.key not in first and not self._derived.in_ledger(put.key))
 
     def _redo(self, change: Change) -> str:
-        """Do what a record says was done. How it is counted."""
+        """Make a recorded change again. Returns the counter for it."""
         present = self._stage.item(change.key)
-        if not self._with_copies and (self._kept.own_work(change) or self._rules_delete(change, present)):
+        if not self._with_copies and (self._derived.own_work(change) or self._rules_delete(change, present)):
             return "copies"
         action = action_of(change)
         if present is None and not isinstance(action, Put):
@@ -289,14 +251,14 @@ class Replay:
         return "done" if self._do(action) else "refused"
 
     def _rules_delete(self, change: Change, present: Item | None) -> bool:
-        """Whether a delete is one that a rule makes: of a target whose source is gone."""
+        """Tell whether a rule makes this delete: the target's source is gone."""
         if change.new is not None or present is None:
             return False
-        named = [rule.source_key(present) for rule in self._kept.deleting(change.key, present)]
+        named = [rule.source_key(present) for rule in self._derived.deleting(change.key, present)]
         return any(key is not None and self._stage.item(key) is None for key in named)
 
     def _do(self, action: Action) -> bool:
-        """Let the application do it; False when the table does not take it."""
+        """Make a write of the application; False when the table rejects it."""
         try:
             self._stage.do(action)
         except StoreError:
@@ -310,9 +272,9 @@ class Replay:
                 self._applied.delete(action.key)
         return True
 
-    # ---------------------------------------------------------------- what the rules do meanwhile
+    # ---------------------------------------------------------------- the rules
     def _work(self, random: Random) -> bool:
-        """Work on some of what waits, all of it, or nothing: what comes next finds copies that are behind."""
+        """Process some pending work, all of it, or none, so that the next change may meet copies that lag."""
         drawn = random.random()
         if drawn < REST_SHARE:
             return self._rest()
@@ -322,7 +284,7 @@ class Replay:
         return True
 
     def _end(self) -> bool:
-        """Come to rest, and again after looks at what was parked, as it has them for two hours."""
+        """Come to rest, and again after each retry of parked work, which in production lasts for two hours."""
         for _ in range(LOOKS):
             if not self._rest():
                 return False
@@ -333,7 +295,7 @@ class Replay:
         self._by = "rules"
         return self._stage.rest()
 
-    # ---------------------------------------------------------------- what is told
+    # ---------------------------------------------------------------- events
     def _note(self, key: ItemKey, old: Item | None, new: Item | None) -> None:
         change = Change(key, old, new, str(len(self.events) + 1))
         self.events.append(Event(self._by, change, self._record if self._by == "record" else 0))
@@ -351,7 +313,7 @@ class Replay:
 
 
 def action_of(change: Change) -> Action:
-    """What was done, as the difference that a record shows: what else stands on the item meanwhile is not touched."""
+    """The write that makes a recorded change again. It leaves other attributes of the item as they are."""
     old, new = change.old, change.new
     if new is None:
         return Expire(change.key) if change.expired else Delete(change.key, ())
@@ -359,3 +321,35 @@ def action_of(change: Change) -> Action:
         return Put(change.key, new, ())
     sets = tuple(((name,), value) for name, value in new.items() if not same(old.get(name), value))
     return Update(change.key, sets, tuple((name,) for name in old if name not in new), ())
+
+
+# ---------------------------------------------------------------- history
+def history_of(events: Sequence[Event], rules: Rules, rule: str, keys: Iterable[ItemKey]) -> tuple[Event, ...]:
+    """The events of these items and of all items from which this rule, in all its parts, made them."""
+    title = rules.rules[rule].title if rule in rules.rules else rule
+    concerned = [one for one in rules.rules.values() if one.title == title]
+    related = set(keys)
+    while True:
+        more = {key for event in events for key in _linked(event.change, rules, concerned, related)} - related
+        if not more:
+            return tuple(event for event in events if event.change.key in related)
+        related |= more
+
+
+def _linked(change: Change, rules: Rules, concerned: Iterable[Rule], related: set[ItemKey]) -> Iterator[ItemKey]:
+    """The items that one of the rules links to related items, according to a record."""
+    entity = rules.entity_of(change.key)
+    for rule in concerned if entity is not None else ():
+        assert entity is not None
+        images = [image for image in (change.old, change.new) if image is not None]
+        if isinstance(rule, TargetRule):
+            if rule.target is entity and change.key in related:
+                yield from (key for image in images for key in rule.source_keys(image))
+            if rule.source is entity and any(hint.target in related for hint in rule.hints(change)):
+                yield change.key
+        elif isinstance(rule, PartRule) and entity in (rule.source, rule.target):
+            for part in rule.parts(change, entity):
+                if part.source is not None and part.target in related:
+                    yield part.source
+            if rule.target is entity and any(rule.adds_to(image) in related for image in images):
+                yield change.key

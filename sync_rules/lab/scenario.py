@@ -1,7 +1,7 @@
-"""Scenarios: what an application does, step by step, and what must be true each time the pipeline has come to rest.
+"""Scenarios: the writes of an application, step by step, and what must hold whenever the pipeline has come to rest.
 
-A scenario is a folder with `rules.yaml`, `data.yaml` (what is there at first, by table) and `scenario.yaml`, or a file
-of any name that says where its rules are:
+A scenario is a folder with `rules.yaml`, `data.yaml` (the initial items, by table) and `scenario.yaml`, or a file of any
+name that names its rules:
 
 ```yaml
 # data.yaml
@@ -10,33 +10,33 @@ shop:                                        # a table, by its name in rules.yam
   - {PK: USER#1, SK: ORDER#1, total: 9.90}
 
 # scenario.yaml
-rules: ../rules.yaml                         # seen from here; if it is not said: rules.yaml beside this file
-data:                                        # as in data.yaml, which is not read then
+rules: ../rules.yaml                         # relative to this file; default: rules.yaml beside it
+data:                                        # replaces data.yaml
   shop: [{PK: USER#1, SK: PROFILE, name: Ada}]
-expect:                                      # once the data were loaded
+expect:                                      # after the data are loaded
   shop: {PK: USER#1, SK: ORDER#1, user_name: Ada}
 steps:
-  - say: Ada marries                         # what the step is called; each step may do several things, in this order:
+  - say: Ada marries                         # the name of the step; a step may do several things, in this order:
     put:    {shop: {PK: USER#1, SK: ORDER#2, total: 5}}                                   # write whole items
     update: {shop: {key: {PK: USER#1, SK: PROFILE}, set: {name: Ada King}, remove: [title]}}  # change some, at paths
     delete: {shop: {PK: USER#1, SK: ORDER#1}}
-    expire: {shop: {PK: USER#1, SK: CART}}   # a delete, as Time to Live does it
-    expect:                                  # an item by its key, and what it must hold at these paths
+    expire: {shop: {PK: USER#1, SK: CART}}   # a delete by Time to Live
+    expect:                                  # an item by its key, and its values at these paths
       shop:
         - {PK: USER#1, SK: ORDER#2, user_name: Ada King, old_name: <absent>}
     expect_gone: {shop: {PK: USER#1, SK: ORDER#1}}
-    expect_objects: {carts-to-s3: [{PK: USER#1, SK: CART}]}   # all that an archive rule has kept so far, in any order
-    expect_calls: {told: 2}                                   # how often a call rule has called its function so far
-    expect_failures: {addresses: TooManyItems}                # what this step had reported; nothing else may be
-answers:                                     # in the end: what `read` in read.py finds, by question
+    expect_objects: {carts-to-s3: [{PK: USER#1, SK: CART}]}   # all objects of an archive rule so far, in any order
+    expect_calls: {told: 2}                                   # the number of calls of a call rule so far
+    expect_failures: {addresses: TooManyItems}                # all failures that this step reports
+answers:                                     # at the end: the answers of `read` in read.py, by question
   orders of Ada: [ORDER#2]
 ```
 
-Where there is one item, key or reason it need not be in a list. Values are plain YAML: numbers are exact, `!set [a, b]`
-is a set, `!!binary` is binary, null is NULL, and an unquoted `<absent>` is nothing: what `expect` finds, or `set`
-leaves. A path is `a.b` as in rules; the names of `put` and of data are taken as they are.
+A single item, key or reason need not be in a list. Values are plain YAML: numbers are exact, `!set [a, b]` is a set,
+`!!binary` is binary, null is NULL, and an unquoted `<absent>` means no value, in `expect` and `set`. A path is `a.b` as
+in rules; names in `put` and in data are no paths.
 
-Law: a scenario knows tables, items and the names of rules, and not how a pipeline works. `scenariofile` reads it.
+A scenario names tables, items and rules, and nothing of the pipeline. `scenario_file` reads it.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ from sync_rules.model.values import AttributeValue, Item, Path, get, same, show_
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.rules.ruleset import Rules
 
-Wanted = Mapping[Path, AttributeValue | None]  # what must stand at each path; None: nothing
+Wanted = Mapping[Path, AttributeValue | None]  # the value at each path; None: no value
 Reported = tuple[str, str]  # a rule and a reason
 
 
 class Marker(Enum):
-    """What stands in a file for no value."""
+    """The mark of a scenario file for no value."""
 
     ABSENT = "<absent>"
 
@@ -76,7 +76,7 @@ Action = Put | Update | Delete | Expire  # of an application, so without guards
 
 @dataclass(frozen=True, slots=True)
 class ExpectedItem:
-    """What an item must hold, and where that is written; `wanted` is None for an item that must not be there."""
+    """The expected values of an item; `wanted` is None for an item that must not exist."""
 
     spot: Location
     key: ItemKey
@@ -85,7 +85,7 @@ class ExpectedItem:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedObjects:
-    """What an archive rule must have kept so far: an object for each of these, and no other."""
+    """The items that an archive rule must have kept so far, and no other."""
 
     spot: Location
     rule: str
@@ -94,7 +94,7 @@ class ExpectedObjects:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCalls:
-    """How often a call rule must have called its function so far."""
+    """The number of calls that a call rule must have made so far."""
 
     spot: Location
     rule: str
@@ -103,7 +103,7 @@ class ExpectedCalls:
 
 @dataclass(frozen=True)
 class Step:
-    """One step. `reports`: the failures that it must lead to, and no others; `spot` is where they are written."""
+    """One step. `reports` are all the failures that it must lead to."""
 
     say: str
     spot: Location = field(default_factory=Location)
@@ -116,7 +116,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario file and its rules. The first step loads the data. `answers` are spots and answers, by question."""
+    """A scenario file and its rules. The first step loads the data. `answers` has location and answer by question."""
 
     file: str
     rules: Rules
@@ -125,14 +125,14 @@ class Scenario:
 
 
 class Stage(Protocol):
-    """Where a scenario is played: tables with a pipeline behind them. Any call may raise StoreError."""
+    """Tables with a pipeline behind them, on which a scenario is played. Any call may raise StoreError."""
 
     def do(self, action: Action) -> None:
-        """Do what the application does."""
+        """Make a write of the application."""
         ...
 
     def rest(self) -> bool:
-        """Let the pipeline work until nothing is left to do. False when that took too long."""
+        """Run the pipeline until no work is left. False when that took too long."""
         ...
 
     def item(self, key: ItemKey) -> Item | None:
@@ -144,7 +144,7 @@ class Stage(Protocol):
         ...
 
     def calls(self, rule: str) -> int:
-        """For how many changes a call rule has called its function."""
+        """The number of changes for which a call rule has called its function."""
         ...
 
     def reports(self) -> Sequence[Reported]:
@@ -153,7 +153,7 @@ class Stage(Protocol):
 
 
 def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Step, tuple[str, ...]]]:
-    """Each step, and what is not as it must be after it, in words."""
+    """Play each step, and yield it with the differences after it, in words."""
     for step in scenario.steps:
         before = len(stage.reports())
         for action in step.actions:
@@ -163,9 +163,9 @@ def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Step, tuple[str, ..
         yield step, (*restless, *step_differences(scenario.file, step, stage, before))
 
 
-# ---------------------------------------------------------------- what is wrong
+# ---------------------------------------------------------------- differences
 def step_differences(file: str, step: Step, stage: Stage, reports_before: int) -> Iterator[str]:
-    """What is not as a step has it: where that is written, then what was expected and what was found."""
+    """The differences from what a step expects: location, expected, found."""
     for expected in step.items:
         for path, want, found in _differences(expected, stage.item(expected.key)):
             place = f"{expected.key} {show_path(path)}".strip()
@@ -185,7 +185,7 @@ def step_differences(file: str, step: Step, stage: Stage, reports_before: int) -
 
 
 def wrong_answers(scenario: Scenario, found: Mapping[str, Any]) -> Iterator[str]:
-    """The questions that are answered otherwise than the scenario has it, by plain values."""
+    """The questions with another answer than the scenario has."""
     for question in dict.fromkeys((*scenario.answers, *found)):
         spot, want = scenario.answers.get(question, (Location(), Marker.ABSENT))
         answer = found.get(question, Marker.ABSENT)
@@ -194,7 +194,7 @@ def wrong_answers(scenario: Scenario, found: Mapping[str, Any]) -> Iterator[str]
 
 
 def at(file: str, step: Step) -> str:
-    """Where a step stands, and what it is called."""
+    """The location and the name of a step."""
     return f"{file}:{step.spot.line}:{step.spot.column} · {step.say}"
 
 
@@ -203,7 +203,7 @@ def _wrong(file: str, spot: Location, place: str, want: str, found: str) -> str:
 
 
 def _differences(expected: ExpectedItem, item: Item | None) -> Iterator[tuple[Path, str, str]]:
-    """Each path where an item is not as it must be."""
+    """The paths at which an item differs from what is expected."""
     if item is None or expected.wanted is None:
         if (item is None) != (expected.wanted is None):
             yield (), *(("no item", "an item") if expected.wanted is None else ("an item", "no item"))
@@ -216,7 +216,7 @@ def _differences(expected: ExpectedItem, item: Item | None) -> Iterator[tuple[Pa
 def _apart(
     path: Path, want: AttributeValue | None, found: AttributeValue | None
 ) -> Iterator[tuple[Path, AttributeValue | None, AttributeValue | None]]:
-    """Where two values differ, as deep inside maps as it can be told."""
+    """The deepest paths inside maps at which two values differ."""
     if same(want, found):
         return
     if want is None or found is None or "M" not in want or "M" not in found:
@@ -227,7 +227,7 @@ def _apart(
 
 
 def _unmatched(wanted: Iterable[Wanted], found: Iterable[Item]) -> Iterator[tuple[str, str]]:
-    """What is kept for none that is expected, and the other way round."""
+    """Expected objects that are missing, and objects that are not expected."""
     left = list(found)
     for want in wanted:
         match = next((item for item in left if all(same(v, get(item, path)) for path, v in want.items())), None)
@@ -241,12 +241,12 @@ def _unmatched(wanted: Iterable[Wanted], found: Iterable[Item]) -> Iterator[tupl
 
 
 def show(value: AttributeValue | None) -> str:
-    """A value as a scenario file has it."""
+    """A value in the form of a scenario file."""
     return Marker.ABSENT.value if value is None else show_plain(plain_of(value))
 
 
 def show_plain(value: Any) -> str:
-    """A plain value as a scenario file has it, on one line."""
+    """A plain value in the form of a scenario file, on one line."""
     match value:
         case Marker():
             return str(value.value)

@@ -1,6 +1,6 @@
-"""Scenario files: which there are, and what is in each: rules, data and steps. The format is told in `scenario`.
+"""Finds scenario files and loads them: rules, data and steps. `scenario` describes the format.
 
-Law: whoever loads a scenario gets one that can be played, or an error that lists all that is wrong, each at its place.
+Loading gives a scenario that can be played, or an error that lists all mistakes, each with its location.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from sync_rules.rules.ruleset import Rules
 RULES: Final = "rules.yaml"
 DATA: Final = "data.yaml"
 SCENARIO: Final = "scenario.yaml"
-NAMES: Final = (SCENARIO, f"*.{SCENARIO}")  # of the files that are found in a folder
+NAMES: Final = (SCENARIO, f"*.{SCENARIO}")  # of scenario files in a folder
 LOAD: Final = "load the data"
 
 
 # ---------------------------------------------------------------- finding
 def find_scenarios(paths: Iterable[File]) -> tuple[File, ...]:
-    """The scenario files at these paths, each once: a file, or all below a folder but in those whose name begins with a
-    dot.
+    """The scenario files at these paths, each once: a file, or all below a folder, except in folders whose name begins
+    with a dot.
 
     Raises:
-        UserError: for a path where there is none.
+        UserError: for a path without any.
     """
     found: dict[File, None] = {}
     for path in paths:
@@ -51,8 +51,8 @@ def find_scenarios(paths: Iterable[File]) -> tuple[File, ...]:
 
 # ---------------------------------------------------------------- reading
 def rules_in_memory(file: File) -> Rules:
-    """The rules of a file, for tables in memory. Names of tables and buckets do not matter there, so variables of the
-    environment need not be set.
+    """The rules of a file, for tables in memory, where names of tables and buckets do not matter: environment variables
+    need not be set.
 
     Raises:
         RulesFileError: with every error in it.
@@ -62,10 +62,10 @@ def rules_in_memory(file: File) -> Rules:
 
 
 def load_scenario(path: File, rules: Rules | None = None) -> Scenario:
-    """The scenario in a file, or in a folder with `scenario.yaml`, and the rules that it names, unless rules are given.
+    """Load the scenario in a file, or in a folder with `scenario.yaml`, and its rules, unless rules are given.
 
     Raises:
-        UserError: with every mistake in it, when there is no such file, or with every mistake in the rules.
+        UserError: when there is no such file, or with every mistake in the scenario or the rules.
     """
     told = ScenarioReader(path / SCENARIO if path.is_dir() else path)
     if not told.shaped(TypeAdapter(ScenarioForm)):
@@ -89,13 +89,13 @@ def load_scenario(path: File, rules: Rules | None = None) -> Scenario:
 
 
 def as_typed(file: File) -> File:
-    """A path as one would type it here, so that one file has one name."""
+    """A path relative to the working directory, if it is below that, so that one file has one name."""
     whole = file.resolve()
     return whole.relative_to(File.cwd()) if whole.is_relative_to(File.cwd()) else whole
 
 
 def _rules_of(told: ScenarioReader) -> Rules:
-    """The rules that a scenario names."""
+    """Load the rules that a scenario names."""
     named = told.at(("rules",))
     file = as_typed(told.file.parent / (RULES if named is None else named))
     if named is None and not file.exists():

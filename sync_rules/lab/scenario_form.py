@@ -1,7 +1,6 @@
-"""The shape of scenario files, as pydantic models, and what their values become: exact numbers, sets, binaries.
+"""The shape of scenario files, as pydantic models, and their values: exact numbers, sets, binaries.
 
-Law: shape only, as in `schema`. Names of tables and rules are the business of `scenariofile`; the format is told in
-`scenario`.
+`scenario` describes the format; `scenario_reader` looks up the names of tables and rules.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ SET: Final = "!set"
 
 # ---------------------------------------------------------------- the shape
 def as_list(value: Any) -> Any:
-    """What stands alone is a list of one."""
+    """A single value is a list of one."""
     return value if isinstance(value, list) else [value]
 
 
@@ -76,7 +75,7 @@ class ScenarioForm(ExpectForm):
 
 # ---------------------------------------------------------------- values
 def exact_scalar(tag: str, text: str) -> Any:
-    """A scalar as DynamoDB has it: numbers to the last digit."""
+    """Convert a scalar; numbers keep every digit."""
     match tag:
         case "float":
             number = Decimal(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
@@ -91,7 +90,7 @@ def exact_scalar(tag: str, text: str) -> Any:
 
 
 def exact_list(tag: str, values: list[Any]) -> Any:
-    """A list, or a set."""
+    """Convert a list or a set."""
     if tag == SET:
         try:
             found = set(values)
@@ -109,6 +108,6 @@ TAGS: Final = Tags(exact_scalar, exact_list, {Marker.ABSENT.value: Marker.ABSENT
 
 
 def keys_at(road: Sequence[str | int]) -> list[str]:
-    """The keys of the map at whose key a road of a scenario file ends."""
+    """The possible keys of the map in which a key path of a scenario file ends."""
     form = ScenarioForm if len(road) == 1 else ChangeForm if "update" in road[:-1] else StepForm
     return [one.alias or name for name, one in form.model_fields.items()]

@@ -1,6 +1,6 @@
-"""One file of a scenario, being read: its items, keys, paths and names, each looked up in the rules.
+"""Reads one file of a scenario: its items, keys, paths and names, each looked up in the rules.
 
-Law: one mistake does not hide the next. What is wrong is noted with its place, and the rest is read on.
+Invariant: one mistake does not hide the next: it is noted with its location, and reading continues.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ EXPECTED: Final = {
 
 
 class ScenarioReader:
-    """One file, being read. What is wrong is noted, and the rest goes on."""
+    """Reads one file, and notes its mistakes."""
 
     def __init__(self, file: File, rules: Rules | None = None) -> None:
         self.file = file
@@ -56,22 +56,22 @@ class ScenarioReader:
         self._document = Document()
 
     def error(self, *others: ScenarioReader) -> UserError:
-        """All that is wrong, in the order of the file, after what is wrong with others."""
+        """All mistakes, those of other files first."""
         return UserError("\n".join(line for one in (*others, self) for line in one.wrong_lines()))
 
     def wrong_lines(self) -> Iterator[str]:
-        """What is wrong, in the order of the file."""
+        """The mistakes in the order of the file."""
         for spot, message in sorted(self.wrong, key=lambda one: (one[0].line, one[0].column)):
             road = spot.shown()
             yield f"{self.file}:{spot.line}:{spot.column}" + (f" · {road}" if road else "") + f"\n  {message}"
 
     def say(self, spot: Location, message: str) -> None:
-        """Note what is wrong."""
+        """Note a mistake."""
         self.wrong.append((spot, message))
 
     # ------------------------------------------------------------ places
     def spot(self, *road: str | int) -> Location:
-        """Where a value stands."""
+        """The location of a value."""
         return self._document.value(*road)
 
     def at(self, road: KeyPath) -> Any:
@@ -85,7 +85,7 @@ class ScenarioReader:
         return value
 
     def each(self, road: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
-        """The values of a list; what stands alone is a list of one."""
+        """The values of a list; a single value is a list of one."""
         value = self.at(road)
         if isinstance(value, list):
             yield from (((*road, index), one) for index, one in enumerate(value))
@@ -93,7 +93,7 @@ class ScenarioReader:
             yield road, value
 
     def tables(self, road: KeyPath) -> Iterator[tuple[Table, KeyPath, dict[str, Any]]]:
-        """What a map from table to items holds."""
+        """The items in a map from table to items."""
         for name in self.at(road) or ():
             table = self.rules.tables.get(name)
             if table is None:
@@ -103,7 +103,7 @@ class ScenarioReader:
 
     # ------------------------------------------------------------ shape
     def shaped(self, form: TypeAdapter[Any]) -> bool:
-        """Whether the file is there and of this shape. Raises UserError when it cannot be read."""
+        """Read the file; True if it has this shape. Raises UserError when it cannot be read."""
         problems = Problems()
         document = read(read_text(self.file), problems, TAGS)
         for problem in problems.sorted():
@@ -136,7 +136,7 @@ class ScenarioReader:
 
     # ------------------------------------------------------------ values
     def value(self, road: KeyPath, value: Any) -> AttributeValue | None:
-        """A value as DynamoDB has it."""
+        """Convert a value to DynamoDB's form."""
         if value is Marker.ABSENT:
             self.say(self.spot(*road), "<absent> goes with expect and set: elsewhere, leave the attribute out")
             return None
@@ -152,7 +152,7 @@ class ScenarioReader:
         return {name: value for name, value in found.items() if value is not None}
 
     def key(self, table: Table, road: KeyPath, given: Mapping[str, Any], *, alone: bool = False) -> ItemKey | None:
-        """The key in an item; `alone`: there must be nothing else."""
+        """The key in an item; `alone`: nothing else is allowed."""
         names = [attribute.name for attribute in table.key]
         noted = len(self.wrong)
         key = table.key_of(self.values(road, {name: given[name] for name in names if name in given}))
@@ -175,7 +175,7 @@ class ScenarioReader:
             return None
 
     def wanted(self, road: KeyPath, given: Mapping[str, Any]) -> Wanted:
-        """What must stand at each path of an item."""
+        """The expected value at each path of an item."""
         paths = ((name, self.path((*road, name), name)) for name in given)
         return {
             path: None if given[name] is Marker.ABSENT else self.value((*road, name), given[name])
@@ -183,7 +183,7 @@ class ScenarioReader:
             if path is not None
         }
 
-    # ------------------------------------------------------------ what is done
+    # ------------------------------------------------------------ actions
     def puts(self, road: KeyPath = ()) -> Iterator[Put]:
         """Whole items."""
         for table, here, given in self.tables(road):
@@ -192,7 +192,7 @@ class ScenarioReader:
                 yield Put(key, self.values(here, given), ())
 
     def actions(self, step: KeyPath) -> Iterator[Action]:
-        """All that a step does."""
+        """The actions of a step."""
         yield from self.puts((*step, "put"))
         for table, here, given in self.tables((*step, "update")):
             key = self.key(table, (*here, "key"), given["key"], alone=True)
@@ -208,9 +208,9 @@ class ScenarioReader:
                 if key is not None:
                     yield Delete(key, ()) if word == "delete" else Expire(key)
 
-    # ------------------------------------------------------------ what must be true
+    # ------------------------------------------------------------ expectations
     def expected(self, step: KeyPath) -> Iterator[ExpectedItem]:
-        """Items, and what they must hold."""
+        """The expected items."""
         for word in ("expect", "expect_gone"):
             for table, here, given in self.tables((*step, word)):
                 key = self.key(table, here, given, alone=word == "expect_gone")
@@ -220,7 +220,7 @@ class ScenarioReader:
                     yield ExpectedItem(self.spot(*here), key, wanted if word == "expect" else None)
 
     def kept(self, road: KeyPath) -> Iterator[ExpectedObjects]:
-        """What archive rules must have kept."""
+        """The expected objects of archive rules."""
         archives = self.rules.archives
         for name in self.at(road) or ():
             here = (*road, name)
@@ -231,7 +231,7 @@ class ScenarioReader:
             )
 
     def called(self, road: KeyPath) -> Iterator[ExpectedCalls]:
-        """How often call rules must have called."""
+        """The expected calls of call rules."""
         calling = self.rules.functions
         for name, times in (self.at(road) or {}).items():
             if name not in calling:
@@ -239,7 +239,7 @@ class ScenarioReader:
             yield ExpectedCalls(self.spot(*road, name), name, times)
 
     def reports(self, road: KeyPath) -> Iterator[Reported]:
-        """What must be reported."""
+        """The expected failures."""
         for name in self.at(road) or ():
             if name not in self.rules.rules:
                 self.say(self._document.key(*road, name), unknown("rule", name, self.rules.rules))

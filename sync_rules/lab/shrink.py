@@ -1,7 +1,7 @@
-"""From a recording that ends wrong to a shorter one, under a simpler delivery, that ends wrong by the same rule.
+"""Shrinks a recording that ends wrong to a shorter one, under a simpler delivery, that ends wrong by the same rule.
 
-Law: what is kept has been seen to fail, and no more is tried than asked for. It is delta debugging (Zeller and
-Hildebrandt, Simplifying and isolating failure-inducing input, 2002): pieces are left out, large ones first.
+Delta debugging (Zeller and Hildebrandt, Simplifying and isolating failure-inducing input, 2002) leaves out pieces,
+large ones first. Invariant: each result has been seen to fail, after at most the given number of tries.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SEEDS = range(3)
 
 @dataclass
 class Tries:
-    """How often something may still be tried, and how often it was."""
+    """The number of tries that are left, and that were made."""
 
     left: int
     made: int = 0
@@ -36,7 +36,7 @@ class Tries:
 
 @dataclass(frozen=True)
 class Shrunk:
-    """What is left of a failure."""
+    """A failure after shrinking."""
 
     records: tuple[Recorded, ...]
     delivery: Delivery
@@ -44,7 +44,7 @@ class Shrunk:
 
 
 def shrunk(records: Sequence[Recorded], delivery: Delivery, fails: Fails, tries_max: int) -> Shrunk:
-    """The least found that still fails: first under simpler deliveries, then with fewer items, then fewer records."""
+    """Find a smaller failure: first simpler deliveries, then fewer items, then fewer records."""
     tries = Tries(tries_max)
     best = tuple(records)
 
@@ -64,7 +64,7 @@ def shrunk(records: Sequence[Recorded], delivery: Delivery, fails: Fails, tries_
 
 
 def fewest(things: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> Sequence[T]:
-    """As few of the things as still fail, in their order: none can be left out alone, unless tries ran out."""
+    """Leave out things while the rest still fails: in the end no single one can go, unless tries ran out."""
     best = list(things)
     size = max(len(best) // 2, 1)
     while True:
@@ -86,7 +86,7 @@ def _of(records: Sequence[Recorded], keys: Sequence[object]) -> tuple[Recorded, 
 
 
 def _simpler(delivery: Delivery) -> Iterator[Delivery]:
-    """The variants that come before this one, which are simpler, with its seed and with others."""
+    """The variants before this one, which are simpler, with its seed and with others."""
     for variant in VARIANTS:
         if variant.name == delivery.name:
             return

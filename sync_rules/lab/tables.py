@@ -1,6 +1,6 @@
-"""A rehearsal in plain Python values, for people's own tests: put, update, delete, rest, and look.
+"""A rehearsal in plain Python values, for users' own tests: put, update, delete, rest, and read.
 
-Law: exact both ways: numbers come back as Decimal, sets as sets, binary as bytes, and a float is refused.
+Values are exact both ways: numbers come back as Decimal, sets as sets, binary as bytes; a float is refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sync_rules.model.item_change import ItemChange, item_change
 from sync_rules.model.items import Call, ItemKey
 from sync_rules.model.python_values import plain_of, raw_of
 from sync_rules.model.suggest import unknown
-from sync_rules.model.values import parse_path
+from sync_rules.model.values import Item, parse_path
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.rules.ruleset import Rules
 
@@ -27,11 +27,11 @@ Function = Callable[[ItemChange], object]
 
 
 class PlainRehearsal:
-    """Tables in memory and the pipeline behind them. `call` stands for the functions of all `call` rules; without it
+    """Tables in memory and the pipeline behind them. `call` replaces the functions of all `call` rules; without it,
     calls are only counted. Tables have their names in the rules file; keys and items are dictionaries.
 
-    Raises UserError for a table that the rules do not know, a key that is not whole, and a value that DynamoDB has no
-    type for; StoreError for a write that DynamoDB would reject.
+    Raises UserError for an unknown table, an incomplete key, and a value without a DynamoDB type; StoreError for a
+    write that DynamoDB would reject.
     """
 
     def __init__(self, rules: Rules, delivery: Delivery | None = None, call: Function | None = None) -> None:
@@ -45,7 +45,7 @@ class PlainRehearsal:
             self.rehearsal.do(Put(self._key(table, item), raw, ()))
 
     def update(self, table: str, key: Plain, set: Plain | None = None, remove: Iterable[str] = ()) -> None:  # noqa: A002
-        """Change an item at some paths (`a.b`), and make it when there is none."""
+        """Change an item at some paths (`a.b`), or create it."""
         sets = tuple((parse_path(path), raw_of(value)) for path, value in (set or {}).items())
         self.rehearsal.do(Update(self._key(table, key), sets, tuple(map(parse_path, remove)), ()))
 
@@ -61,7 +61,7 @@ class PlainRehearsal:
         """Let the pipeline work until nothing is left to do.
 
         Raises:
-            AssertionError: when it does not come to rest, or a copy is not right then.
+            AssertionError: when the pipeline does not come to rest, or a copy is wrong in the end.
         """
         assert self.rehearsal.rest(), "the pipeline did not come to rest"
         wrong = [describe(finding) for finding in drifted(self.rules, self.rehearsal.world)]
@@ -70,19 +70,18 @@ class PlainRehearsal:
     def item(self, table: str, key: Plain) -> dict[str, Any] | None:
         """An item as it is now, or None."""
         item = self.rehearsal.item(self._key(table, key))
-        return None if item is None else {name: plain_of(value) for name, value in item.items()}
+        return None if item is None else _plain(item)
 
     def items(self, table: str) -> list[dict[str, Any]]:
         """All items of a table."""
-        items = self.rehearsal.store.items(self._table(table).name)
-        return [{name: plain_of(value) for name, value in item.items()} for item in items]
+        return [_plain(item) for item in self.rehearsal.store.items(self._table(table).name)]
 
     def objects(self, rule: str) -> list[dict[str, Any]]:
         """The items that an archive rule has kept."""
-        return [{name: plain_of(value) for name, value in item.items()} for item in self.rehearsal.objects(rule)]
+        return [_plain(item) for item in self.rehearsal.objects(rule)]
 
     def calls(self, rule: str) -> int:
-        """For how many changes a call rule has called its function."""
+        """The number of changes for which a call rule has called its function."""
         return self.rehearsal.calls(rule)
 
     def failures(self) -> list[tuple[str, str]]:
@@ -104,8 +103,12 @@ class PlainRehearsal:
         return key
 
 
+def _plain(item: Item) -> dict[str, Any]:
+    return {name: plain_of(value) for name, value in item.items()}
+
+
 class _Direct:
-    """A Caller of one function. What it raises is a failure, told by the name of its class."""
+    """A Caller of one function. An exception is a failure, with its class name as the reason."""
 
     def __init__(self, function: Function) -> None:
         self._function = function

@@ -1,8 +1,8 @@
-"""A scenario under one delivery: played in memory, and after each step every copy compared with its source.
+"""Plays a scenario in memory under one delivery, and after each step compares every copy with its source.
 
-Law: a scenario stops at the first step after which something is not as it must be: what comes later only follows from
-it. Besides what the scenario expects, no copy may differ from its source once the pipeline is at rest, but for what
-cannot be made right (stuck) and what lost its source (an orphan): those are told as failures, or kept on purpose.
+A trial stops at the first step with a difference, as later differences may only follow from it. Besides the scenario's
+expectations, no copy may differ from its source once the pipeline is at rest, except stuck ones, which are reported as
+failures, and orphans, which are kept on purpose.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VERB: Final = "sync-rules test"
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of a scenario under one delivery: what is wrong after the last of the steps that were taken."""
+    """The result of a scenario under one delivery: the steps played, and the differences after the last of them."""
 
     file: str
     delivery: Delivery
@@ -40,27 +40,27 @@ class Trial:
 
     @property
     def ok(self) -> bool:
-        """Whether all was as it must be."""
+        """True without differences."""
         return not self.wrong
 
     @property
     def again(self) -> str:
-        """The command that runs this again, and nothing else."""
+        """The command that runs exactly this trial again."""
         chosen = f"--variant {self.delivery.name}" + (f" --seed {self.delivery.seed}" if self.delivery.seed else "")
         return f"{VERB} {shlex.quote(self.file)} {chosen}"
 
     def report(self) -> str:
-        """What is wrong, how the records were delivered, what was done before, and how to see it again."""
+        """The differences, the way of delivery, the steps before, and the command that repeats the trial."""
         steps = (f"    {self.file}:{step.spot.line} {step.say}" for step in self.steps)
         how = f"  under {self.delivery.name}: {self.delivery.description()}; after"
         return "\n".join([*self.wrong, how, *steps, f"  again: {self.again}"])
 
 
 def variants(names: Sequence[str] = (), seed: int = 0) -> tuple[Delivery, ...]:
-    """The deliveries of these names, all unless some are named, drawn from a seed.
+    """The deliveries of these names, or all, with a seed.
 
     Raises:
-        UserError: for a name that is none's.
+        UserError: for an unknown name.
     """
     known = {delivery.name: replace(delivery, seed=seed) for delivery in VARIANTS}
     for name in names:
@@ -92,14 +92,14 @@ def _drifted(scenario: Scenario, step: Step, world: World) -> Iterator[str]:
 
 
 def drifted(rules: Rules, world: World) -> Iterable[Finding]:
-    """What is not as the rules have it, though nothing is on its way. Nothing is repaired."""
+    """The drift that verify finds while no work is pending. Nothing is repaired."""
     kept = rules.kept
     verifier = Verifier(rules, replace(world, queue=NobodyLooksAgain()), kept, grace_seconds=0)
     return (one for one in verifier.sweep() if one.difference.drift not in TOLERATED) if kept else ()
 
 
 def describe(finding: Finding) -> str:
-    """A drift in a few words."""
+    """Describe a drift in a few words."""
     found = finding.difference
     paths = ", ".join(map(show_path, found.paths))
     return f"what is {found.drift.value}: {f'{printable(found.target)} {paths}'.strip()} (rule {found.rule})"
