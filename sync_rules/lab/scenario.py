@@ -1,7 +1,7 @@
 """Scenarios: the writes of an application, step by step, and what must hold whenever the pipeline has come to rest.
 
-A scenario is a folder with `rules.yaml`, `data.yaml` (the initial items, by table) and `scenario.yaml`, or a file of any
-name that names its rules:
+A scenario is a folder with `rules.yaml`, `data.yaml` (the initial items, by table) and `scenario.yaml`, or a file of
+any name that names its rules:
 
 ```yaml
 # data.yaml
@@ -78,7 +78,7 @@ Action = Put | Update | Delete | Expire  # of an application, so without guards
 class ExpectedItem:
     """The expected values of an item; `wanted` is None for an item that must not exist."""
 
-    spot: Location
+    location: Location
     key: ItemKey
     wanted: Wanted | None
 
@@ -87,7 +87,7 @@ class ExpectedItem:
 class ExpectedObjects:
     """The items that an archive rule must have kept so far, and no other."""
 
-    spot: Location
+    location: Location
     rule: str
     items: tuple[Wanted, ...]
 
@@ -96,7 +96,7 @@ class ExpectedObjects:
 class ExpectedCalls:
     """The number of calls that a call rule must have made so far."""
 
-    spot: Location
+    location: Location
     rule: str
     times: int
 
@@ -106,7 +106,7 @@ class Step:
     """One step. `reports` are all the failures that it must lead to."""
 
     say: str
-    spot: Location = field(default_factory=Location)
+    location: Location = field(default_factory=Location)
     actions: tuple[Action, ...] = ()
     items: tuple[ExpectedItem, ...] = ()
     objects: tuple[ExpectedObjects, ...] = ()
@@ -169,37 +169,37 @@ def step_differences(file: str, step: Step, stage: Stage, reports_before: int) -
     for expected in step.items:
         for path, want, found in _differences(expected, stage.item(expected.key)):
             place = f"{expected.key} {show_path(path)}".strip()
-            yield _wrong(file, expected.spot, f"{step.say} · {place}", want, found)
+            yield _wrong(file, expected.location, f"{step.say} · {place}", want, found)
     for kept in step.objects:
         for want, found in _unmatched(kept.items, stage.objects(kept.rule)):
-            yield _wrong(file, kept.spot, f"{step.say} · objects of {kept.rule}", want, found)
+            yield _wrong(file, kept.location, f"{step.say} · objects of {kept.rule}", want, found)
     for called in step.calls:
         times = stage.calls(called.rule)
         if times != called.times:
-            yield _wrong(file, called.spot, f"{step.say} · calls of {called.rule}", str(called.times), str(times))
+            yield _wrong(file, called.location, f"{step.say} · calls of {called.rule}", str(called.times), str(times))
     reported = frozenset(stage.reports()[reports_before:])
     for rule, reason in sorted(step.reports ^ reported):
         missing = (rule, reason) in step.reports
         texts = (reason, "no such failure") if missing else ("no failure", reason)
-        yield _wrong(file, step.spot, f"{step.say} · failures of {rule}", *texts)
+        yield _wrong(file, step.location, f"{step.say} · failures of {rule}", *texts)
 
 
 def wrong_answers(scenario: Scenario, found: Mapping[str, Any]) -> Iterator[str]:
     """The questions with another answer than the scenario has."""
     for question in dict.fromkeys((*scenario.answers, *found)):
-        spot, want = scenario.answers.get(question, (Location(), Marker.ABSENT))
+        location, want = scenario.answers.get(question, (Location(), Marker.ABSENT))
         answer = found.get(question, Marker.ABSENT)
         if want != answer:
-            yield _wrong(scenario.file, spot, question, show_plain(want), show_plain(answer))
+            yield _wrong(scenario.file, location, question, show_plain(want), show_plain(answer))
 
 
 def at(file: str, step: Step) -> str:
     """The location and the name of a step."""
-    return f"{file}:{step.spot.line}:{step.spot.column} · {step.say}"
+    return f"{file}:{step.location.line}:{step.location.column} · {step.say}"
 
 
-def _wrong(file: str, spot: Location, place: str, want: str, found: str) -> str:
-    return f"{file}:{spot.line}:{spot.column} · {place}\n  expected {want}\n  found    {found}"
+def _wrong(file: str, location: Location, place: str, want: str, found: str) -> str:
+    return f"{file}:{location.line}:{location.column} · {place}\n  expected {want}\n  found    {found}"
 
 
 def _differences(expected: ExpectedItem, item: Item | None) -> Iterator[tuple[Path, str, str]]:

@@ -67,25 +67,27 @@ def load_scenario(path: File, rules: Rules | None = None) -> Scenario:
     Raises:
         UserError: when there is no such file, or with every mistake in the scenario or the rules.
     """
-    told = ScenarioReader(path / SCENARIO if path.is_dir() else path)
-    if not told.shaped(TypeAdapter(ScenarioForm)):
-        raise told.error()
-    told.rules = rules or _rules_of(told)
+    reader = ScenarioReader(path / SCENARIO if path.is_dir() else path)
+    if not reader.shaped(TypeAdapter(ScenarioForm)):
+        raise reader.error()
+    reader.rules = rules or _rules_of(reader)
     place: KeyPath = ("data",)
-    data = told
-    if told.at(("data",)) is None:
-        data, place = ScenarioReader(told.file.parent / DATA, told.rules), ()
+    data = reader
+    if reader.at(("data",)) is None:
+        data, place = ScenarioReader(reader.file.parent / DATA, reader.rules), ()
     puts: tuple[Put, ...] = ()
-    if data is told or (data.file.exists() and data.shaped(TypeAdapter(ByTable))):
+    if data is reader or (data.file.exists() and data.shaped(TypeAdapter(ByTable))):
         puts = tuple(data.puts(place))
-    steps = [_step(told, (), LOAD, puts)]
-    for number, step in enumerate(told.at(("steps",)) or ()):
+    steps = [_step(reader, (), LOAD, puts)]
+    for number, step in enumerate(reader.at(("steps",)) or ()):
         here: KeyPath = ("steps", number)
-        steps.append(_step(told, here, step["say"], tuple(told.actions(here))))
-    if told.wrong or data.wrong:
-        raise told.error() if data is told else told.error(data)
-    answers = {name: (told.spot("answers", name), answer) for name, answer in (told.at(("answers",)) or {}).items()}
-    return Scenario(str(told.file), told.rules, tuple(steps), answers)
+        steps.append(_step(reader, here, step["say"], tuple(reader.actions(here))))
+    if reader.wrong or data.wrong:
+        raise reader.error() if data is reader else reader.error(data)
+    answers = {
+        name: (reader.location("answers", name), answer) for name, answer in (reader.at(("answers",)) or {}).items()
+    }
+    return Scenario(str(reader.file), reader.rules, tuple(steps), answers)
 
 
 def as_typed(file: File) -> File:
@@ -94,18 +96,18 @@ def as_typed(file: File) -> File:
     return whole.relative_to(File.cwd()) if whole.is_relative_to(File.cwd()) else whole
 
 
-def _rules_of(told: ScenarioReader) -> Rules:
+def _rules_of(reader: ScenarioReader) -> Rules:
     """Load the rules that a scenario names."""
-    named = told.at(("rules",))
-    file = as_typed(told.file.parent / (RULES if named is None else named))
+    named = reader.at(("rules",))
+    file = as_typed(reader.file.parent / (RULES if named is None else named))
     if named is None and not file.exists():
-        told.say(
+        reader.say(
             Location(), f"no {RULES} beside it, and it does not name its rules: say `rules: ../{RULES}`, for instance"
         )
-        raise told.error()
+        raise reader.error()
     if not file.exists():
-        told.say(told.spot("rules"), f"no such file: {file}")
-        raise told.error()
+        reader.say(reader.location("rules"), f"no such file: {file}")
+        raise reader.error()
     return rules_in_memory(file)
 
 
@@ -117,13 +119,13 @@ def _parsed(name: str, text: str, environ: tuple[tuple[str, str], ...]) -> Rules
     return rules
 
 
-def _step(told: ScenarioReader, here: KeyPath, say: str, actions: tuple[Action, ...]) -> Step:
+def _step(reader: ScenarioReader, here: KeyPath, say: str, actions: tuple[Action, ...]) -> Step:
     return Step(
         say,
-        told.spot(*here),
+        reader.location(*here),
         actions,
-        tuple(told.expected(here)),
-        tuple(told.kept((*here, "expect_objects"))),
-        tuple(told.called((*here, "expect_calls"))),
-        frozenset(told.reports((*here, "expect_failures"))),
+        tuple(reader.expected(here)),
+        tuple(reader.kept((*here, "expect_objects"))),
+        tuple(reader.called((*here, "expect_calls"))),
+        frozenset(reader.reports((*here, "expect_failures"))),
     )

@@ -107,7 +107,7 @@ def exact_list(tag: str, values: list[Any]) -> Any:
 TAGS: Final = Tags(exact_scalar, exact_list, {Marker.ABSENT.value: Marker.ABSENT})
 
 
-def keys_at(road: Sequence[str | int]) -> list[str]:
+def keys_at(path: Sequence[str | int]) -> list[str]:
     """The possible keys of the map in which a key path of a scenario file ends."""
-    form = ScenarioForm if len(road) == 1 else ChangeForm if "update" in road[:-1] else StepForm
+    form = ScenarioForm if len(path) == 1 else ChangeForm if "update" in path[:-1] else StepForm
     return [one.alias or name for name, one in form.model_fields.items()]

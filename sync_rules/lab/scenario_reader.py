@@ -61,45 +61,45 @@ class ScenarioReader:
 
     def wrong_lines(self) -> Iterator[str]:
         """The mistakes in the order of the file."""
-        for spot, message in sorted(self.wrong, key=lambda one: (one[0].line, one[0].column)):
-            road = spot.shown()
-            yield f"{self.file}:{spot.line}:{spot.column}" + (f" · {road}" if road else "") + f"\n  {message}"
+        for location, message in sorted(self.wrong, key=lambda one: (one[0].line, one[0].column)):
+            keys = location.shown()
+            yield f"{self.file}:{location.line}:{location.column}" + (f" · {keys}" if keys else "") + f"\n  {message}"
 
-    def say(self, spot: Location, message: str) -> None:
+    def say(self, location: Location, message: str) -> None:
         """Note a mistake."""
-        self.wrong.append((spot, message))
+        self.wrong.append((location, message))
 
     # ------------------------------------------------------------ places
-    def spot(self, *road: str | int) -> Location:
+    def location(self, *keys: str | int) -> Location:
         """The location of a value."""
-        return self._document.value(*road)
+        return self._document.value(*keys)
 
-    def at(self, road: KeyPath) -> Any:
-        """The value at a road, None where there is none."""
+    def at(self, keys: KeyPath) -> Any:
+        """The value at a key path, or None."""
         value = self._document.data
-        for part in road:
+        for part in keys:
             try:
                 value = value[part]
             except (KeyError, IndexError, TypeError):
                 return None
         return value
 
-    def each(self, road: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+    def each(self, keys: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
         """The values of a list; a single value is a list of one."""
-        value = self.at(road)
+        value = self.at(keys)
         if isinstance(value, list):
-            yield from (((*road, index), one) for index, one in enumerate(value))
+            yield from (((*keys, index), one) for index, one in enumerate(value))
         elif value is not None:
-            yield road, value
+            yield keys, value
 
-    def tables(self, road: KeyPath) -> Iterator[tuple[Table, KeyPath, dict[str, Any]]]:
+    def tables(self, keys: KeyPath) -> Iterator[tuple[Table, KeyPath, dict[str, Any]]]:
         """The items in a map from table to items."""
-        for name in self.at(road) or ():
+        for name in self.at(keys) or ():
             table = self.rules.tables.get(name)
             if table is None:
-                self.say(self._document.key(*road, name), unknown("table", name, self.rules.tables))
+                self.say(self._document.key(*keys, name), unknown("table", name, self.rules.tables))
                 continue
-            yield from ((table, here, value) for here, value in self.each((*road, name)))
+            yield from ((table, here, value) for here, value in self.each((*keys, name)))
 
     # ------------------------------------------------------------ shape
     def shaped(self, form: TypeAdapter[Any]) -> bool:
@@ -120,73 +120,73 @@ class ScenarioReader:
         return True
 
     def _misshapen(self, detail: ErrorDetails) -> None:
-        road: list[str | int] = []
+        keys: list[str | int] = []
         for part in detail["loc"]:
             if not isinstance(part, int) or isinstance(
-                self.at(tuple(road)), list
+                self.at(tuple(keys)), list
             ):  # a list of one may be written alone
-                road.append(part)
+                keys.append(part)
         if detail["type"] == "missing":
-            self.say(self._document.value(*road[:-1]), f"{road[-1]!r} is missing")
+            self.say(self._document.value(*keys[:-1]), f"{keys[-1]!r} is missing")
         elif detail["type"] == "extra_forbidden":
-            self.say(self._document.key(*road), unknown("key", str(road[-1]), keys_at(road)))
+            self.say(self._document.key(*keys), unknown("key", str(keys[-1]), keys_at(keys)))
         else:
             message = f"expected {EXPECTED.get(detail['type'], 'something else')}, found {type_name(detail['input'])}"
-            self.say(self.spot(*road), message)
+            self.say(self.location(*keys), message)
 
     # ------------------------------------------------------------ values
-    def value(self, road: KeyPath, value: Any) -> AttributeValue | None:
+    def value(self, keys: KeyPath, value: Any) -> AttributeValue | None:
         """Convert a value to DynamoDB's form."""
         if value is Marker.ABSENT:
-            self.say(self.spot(*road), "<absent> goes with expect and set: elsewhere, leave the attribute out")
+            self.say(self.location(*keys), "<absent> goes with expect and set: elsewhere, leave the attribute out")
             return None
         try:
             return raw_of(value)
         except UserError as error:
-            self.say(self.spot(*road), str(error))
+            self.say(self.location(*keys), str(error))
             return None
 
-    def values(self, road: KeyPath, given: Mapping[str, Any]) -> dict[str, AttributeValue]:
+    def values(self, keys: KeyPath, given: Mapping[str, Any]) -> dict[str, AttributeValue]:
         """The attributes of an item."""
-        found = {name: self.value((*road, name), value) for name, value in given.items()}
+        found = {name: self.value((*keys, name), value) for name, value in given.items()}
         return {name: value for name, value in found.items() if value is not None}
 
-    def key(self, table: Table, road: KeyPath, given: Mapping[str, Any], *, alone: bool = False) -> ItemKey | None:
+    def key(self, table: Table, keys: KeyPath, given: Mapping[str, Any], *, alone: bool = False) -> ItemKey | None:
         """The key in an item; `alone`: nothing else is allowed."""
         names = [attribute.name for attribute in table.key]
         noted = len(self.wrong)
-        key = table.key_of(self.values(road, {name: given[name] for name in names if name in given}))
+        key = table.key_of(self.values(keys, {name: given[name] for name in names if name in given}))
         others = [name for name in given if name not in names]
         expected = ", ".join(f"{attribute.name} ({TYPES[attribute.type]})" for attribute in table.key)
         if key is None and len(self.wrong) == noted:
             found = ", ".join(f"{n} ({type_name(given[n])})" for n in names if n in given) or "none of it"
-            self.say(self.spot(*road), f"expected the key of table {table.name!r}: {expected}; found {found}")
+            self.say(self.location(*keys), f"expected the key of table {table.name!r}: {expected}; found {found}")
         elif alone and others:
             message = f"expected the key of table {table.name!r} alone: {expected}; found {', '.join(others)} too"
-            self.say(self._document.key(*road, others[0]), message)
+            self.say(self._document.key(*keys, others[0]), message)
         return key
 
-    def path(self, road: KeyPath, text: str) -> Path | None:
+    def path(self, keys: KeyPath, text: str) -> Path | None:
         """A path."""
         try:
             return parse_path(text)
         except UserError as error:
-            self.say(self._document.key(*road), str(error))
+            self.say(self._document.key(*keys), str(error))
             return None
 
-    def wanted(self, road: KeyPath, given: Mapping[str, Any]) -> Wanted:
+    def wanted(self, keys: KeyPath, given: Mapping[str, Any]) -> Wanted:
         """The expected value at each path of an item."""
-        paths = ((name, self.path((*road, name), name)) for name in given)
+        paths = ((name, self.path((*keys, name), name)) for name in given)
         return {
-            path: None if given[name] is Marker.ABSENT else self.value((*road, name), given[name])
+            path: None if given[name] is Marker.ABSENT else self.value((*keys, name), given[name])
             for name, path in paths
             if path is not None
         }
 
     # ------------------------------------------------------------ actions
-    def puts(self, road: KeyPath = ()) -> Iterator[Put]:
+    def puts(self, keys: KeyPath = ()) -> Iterator[Put]:
         """Whole items."""
-        for table, here, given in self.tables(road):
+        for table, here, given in self.tables(keys):
             key = self.key(table, here, given)
             if key is not None:
                 yield Put(key, self.values(here, given), ())
@@ -217,30 +217,30 @@ class ScenarioReader:
                 if key is not None:
                     names = {attribute.name for attribute in table.key}
                     wanted = self.wanted(here, {name: value for name, value in given.items() if name not in names})
-                    yield ExpectedItem(self.spot(*here), key, wanted if word == "expect" else None)
+                    yield ExpectedItem(self.location(*here), key, wanted if word == "expect" else None)
 
-    def kept(self, road: KeyPath) -> Iterator[ExpectedObjects]:
+    def kept(self, keys: KeyPath) -> Iterator[ExpectedObjects]:
         """The expected objects of archive rules."""
         archives = self.rules.archives
-        for name in self.at(road) or ():
-            here = (*road, name)
+        for name in self.at(keys) or ():
+            here = (*keys, name)
             if name not in archives:
                 self.say(self._document.key(*here), unknown("archive rule", name, archives))
             yield ExpectedObjects(
-                self.spot(*here), name, tuple(self.wanted(inner, given) for inner, given in self.each(here))
+                self.location(*here), name, tuple(self.wanted(inner, given) for inner, given in self.each(here))
             )
 
-    def called(self, road: KeyPath) -> Iterator[ExpectedCalls]:
+    def called(self, keys: KeyPath) -> Iterator[ExpectedCalls]:
         """The expected calls of call rules."""
         calling = self.rules.functions
-        for name, times in (self.at(road) or {}).items():
+        for name, times in (self.at(keys) or {}).items():
             if name not in calling:
-                self.say(self._document.key(*road, name), unknown("call rule", name, calling))
-            yield ExpectedCalls(self.spot(*road, name), name, times)
+                self.say(self._document.key(*keys, name), unknown("call rule", name, calling))
+            yield ExpectedCalls(self.location(*keys, name), name, times)
 
-    def reports(self, road: KeyPath) -> Iterator[Reported]:
+    def reports(self, keys: KeyPath) -> Iterator[Reported]:
         """The expected failures."""
-        for name in self.at(road) or ():
+        for name in self.at(keys) or ():
             if name not in self.rules.rules:
-                self.say(self._document.key(*road, name), unknown("rule", name, self.rules.rules))
-            yield from ((name, reason) for _, reason in self.each((*road, name)))
+                self.say(self._document.key(*keys, name), unknown("rule", name, self.rules.rules))
+            yield from ((name, reason) for _, reason in self.each((*keys, name)))

@@ -51,7 +51,7 @@ class Trial:
 
     def report(self) -> str:
         """The differences, the way of delivery, the steps before, and the command that repeats the trial."""
-        steps = (f"    {self.file}:{step.spot.line} {step.say}" for step in self.steps)
+        steps = (f"    {self.file}:{step.location.line} {step.say}" for step in self.steps)
         how = f"  under {self.delivery.name}: {self.delivery.description()}; after"
         return "\n".join([*self.wrong, how, *steps, f"  again: {self.again}"])
 

@@ -1,8 +1,7 @@
-"""An example on the embedded engine: its tables and buckets, its scenario, and what Time to Live does.
+"""Plays an example on the embedded engine: its tables and buckets, its scenario, and Time to Live.
 
-Law: what is played is written in the example; here is only what it takes to play it. One thing an emulator does not do:
-a delete by Time to Live does not say that it is one. The record of a delete that the scenario calls `expire` is marked
-as DynamoDB marks it; it is the engine's own record in everything else.
+No emulator marks a delete by Time to Live. The record of a delete that the scenario calls `expire` is therefore marked
+here as DynamoDB marks it, and otherwise left as the engine wrote it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.effects import archive_of, caller_of
 from sync_rules.adapters.expressions import Expressions
 from sync_rules.adapters.streams import DynamoDBStreams, RecordsPage, Shard, StreamReader, as_json
-from sync_rules.lab.demo.pipeline import LocalPipeline
+from sync_rules.lab.demo.pipeline import STEP_MAX_MS, LocalPipeline
 from sync_rules.lab.rehearsal import CountedCalls, archived
 from sync_rules.lab.scenario import Action, Expire, Reported
 from sync_rules.lab.scenario_file import SCENARIO
@@ -37,15 +36,14 @@ if TYPE_CHECKING:
 EXAMPLES: Final = Path("examples")
 RULES: Final = "rules.yaml"
 READS: Final = "read.py"
-STEP_MAX_MS: Final = 60_000
 
 
-# ---------------------------------------------------------------- finding it
+# ---------------------------------------------------------------- the folder
 def folder_of(example: str, examples: Path = EXAMPLES) -> Path:
-    """The folder of an example: a path to one, or the name of one under ./examples.
+    """The folder of an example, given its path or its name under ./examples.
 
     Raises:
-        UserError: when there is none, with those that there are.
+        UserError: when there is none; the message lists the examples.
     """
     for folder in (examples / example, Path(example)):
         if (folder / RULES).is_file() and (folder / SCENARIO).is_file():
@@ -57,10 +55,10 @@ def folder_of(example: str, examples: Path = EXAMPLES) -> Path:
 
 
 def answers(folder: Path, rules: Rules, client: DynamoDBClient) -> Mapping[str, Any]:
-    """What the example's own read.py finds: the answers of its `read(rules, client)`, by question; none without one.
+    """The answers of `read(rules, client)` in the example's read.py, by question; none without that file.
 
     Raises:
-        UserError: when it has no such function.
+        UserError: when the file has no such function.
     """
     file = folder / READS
     if not file.exists():
@@ -79,7 +77,7 @@ def answers(folder: Path, rules: Rules, client: DynamoDBClient) -> Mapping[str, 
 
 # ---------------------------------------------------------------- Time to Live
 class ExpiringReader:
-    """A StreamReader that marks the deletes it is told of as Time to Live marks its own."""
+    """A StreamReader that marks expected deletes as Time to Live marks its own."""
 
     def __init__(self, reader: StreamReader) -> None:
         self._reader = reader
@@ -87,7 +85,7 @@ class ExpiringReader:
         self._marked: set[tuple[str, str]] = set()  # stream and sequence number: a record may be read again
 
     def expire(self, table: str, key: ItemKey) -> None:
-        """The next delete of this item is by Time to Live."""
+        """Mark the next delete of this item."""
         self._awaited.append((table, _key_text(as_json(key.attributes()))))
 
     def shards(self, stream_arn: str) -> tuple[Shard, ...]:
@@ -164,7 +162,7 @@ class EngineStage:
                 self._retrying(self.client.delete_item, TableName=table, Key=key)
 
     def rest(self) -> bool:
-        """Let the pipeline work to the end."""
+        """Run the pipeline until no work is left."""
         return self.pipeline.settle(STEP_MAX_MS)
 
     def item(self, key: ItemKey) -> Item | None:
@@ -173,7 +171,7 @@ class EngineStage:
         return item
 
     def objects(self, rule: str) -> Sequence[Item]:
-        """What an archive rule has kept."""
+        """The items that an archive rule has kept."""
         bucket, prefix = self._archives[rule]
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         names = [entry["Key"] for page in pages for entry in page.get("Contents", ())]
@@ -181,9 +179,9 @@ class EngineStage:
         return [item for body in bodies for item in archived(body)]
 
     def calls(self, rule: str) -> int:
-        """For how many changes a call rule has called its function."""
+        """The number of changes for which a call rule has called its function."""
         return self._calls.times(rule)
 
     def reports(self) -> Sequence[Reported]:
-        """The failure records so far."""
+        """Rule and reason of each failure record so far."""
         return self.pipeline.reports()

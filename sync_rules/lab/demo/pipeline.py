@@ -1,6 +1,6 @@
-"""The pipeline of `sync-rules run`, in this process, on the demo's engine.
+"""Runs the pipeline of `sync-rules run` in this process, on the demo's engine.
 
-Law: what the demo shows is what `run` does; only the waits are short, because the embedded engine's indexes do not lag.
+Only the waits are shorter than those of `run`, because the embedded engine's indexes do not lag.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 BATCH_SIZE: Final = 500
 POLL_IDLE_MS: Final = 20
 OLD_RECORDS_MAX: Final = 100  # per stream
-SOON_MS: Final = 1_500  # second looks are due sooner; what was set aside is looked at again, but not waited for
+STEP_MAX_MS: Final = 60_000
+SOON_MS: Final = 1_500  # second looks are due sooner; retries of parked work are later, and not waited for
 LIMITS: Final = Limits(parked_first_delay_seconds=1)
 
 
 class LocalPipeline:
-    """Reads the streams of tables that are there already, and keeps its files in a directory."""
+    """Reads the streams of existing tables, and keeps its files in a directory."""
 
     def __init__(
         self,
@@ -69,11 +70,11 @@ class LocalPipeline:
         self._again = Consumer(rules, self.world, THIS_PROCESS)
 
     def drain(self, max_ms: int) -> bool:
-        """Work until the streams are read to their end."""
+        """Process the streams to their end. False when that took too long."""
         return self._local.pump.drain(wall_clock_ms() + max_ms)
 
     def settle(self, max_ms: int) -> bool:
-        """Work until no second look waits any more. What was set aside for longer is not waited for."""
+        """Process the streams until no second look is pending. False when that took too long."""
         deadline_ms = wall_clock_ms() + max_ms
         while self._local.pump.drain(deadline_ms) and self._waits():
             time.sleep(WAIT_SECONDS)
@@ -93,7 +94,7 @@ class LocalPipeline:
                     self._again.handle_event(event, lambda: 60_000)
 
     def figures(self) -> Counter[tuple[str, Outcome]]:
-        """How often each rule came to each outcome."""
+        """The number of outcomes by rule and outcome, since the start."""
         return self._local.consumer.telemetry.outcomes + self._again.telemetry.outcomes
 
     def reports(self) -> Sequence[tuple[str, str]]:
@@ -105,5 +106,5 @@ class LocalPipeline:
 
 
 def hastened(rules: Rules, settle_seconds: int) -> Rules:
-    """The same rules, whose second looks come so soon."""
+    """The same rules with another delay of their second looks."""
     return replace(rules, rules={n: replace(r, settle_seconds=settle_seconds) for n, r in rules.rules.items()})

@@ -1,20 +1,20 @@
-"""The story: each step is one thing an application does, and what the pipeline made of it.
+"""Tells the demo's story: sample data, an application that changes it step by step, and the pipeline's work after each.
 
-Law: the application only ever writes what applications write. Every copy that is right at the end was made right by
-the consumer, which reads the engine's real streams.
+Invariant: the application writes its own data only. The consumer, which reads the engine's real streams, makes every
+copy right.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, islice
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from sync_rules.adapters import aws
 from sync_rules.jobs.consume.run import wall_clock_ms
+from sync_rules.lab.demo.pipeline import STEP_MAX_MS, LocalPipeline
 from sync_rules.model.errors import SyncRulesError
 from sync_rules.model.items import Outcome
 from sync_rules.model.values import AttributeValue, Item
@@ -26,6 +26,11 @@ LAST = ("Ash", "Birch", "Cedar", "Elm", "Fir", "Hazel", "Larch", "Maple", "Oak",
 USERS, ORDERS_PER_USER = 50, 20
 AUTHORS, BOOKS_PER_AUTHOR = 20, 10
 CUSTOMERS, PURCHASES_PER_CUSTOMER = 5, 10
+BATCH_WRITE_MAX_ITEMS: Final = 25
+WRITES: Final = frozenset({Outcome.COPIED, Outcome.DELETED, Outcome.DONE})
+
+
+# ---------------------------------------------------------------- sample data
 
 
 def text(value: str) -> AttributeValue:
@@ -39,7 +44,7 @@ def name(number: int) -> str:
 
 
 def items() -> Iterator[tuple[str, Item]]:
-    """Every item, with the table it belongs to as the rules name it."""
+    """Every item, with the rules' name of its table."""
     for user in range(USERS):
         yield "shop", {"PK": text(f"USER#{user}"), "SK": text("PROFILE"), "name": text(name(user))}
         for order in range(ORDERS_PER_USER):
@@ -53,10 +58,8 @@ def items() -> Iterator[tuple[str, Item]]:
     for customer in range(CUSTOMERS):
         yield "customers", {"customer_id": text(f"c{customer}"), "name": text(name(customer))}
         for purchase in range(PURCHASES_PER_CUSTOMER):
-            yield (
-                "purchases",
-                {"purchase_id": text(f"c{customer}-{purchase}"), "customer_id": text(f"c{customer}")},
-            )
+            ids = {"purchase_id": text(f"c{customer}-{purchase}"), "customer_id": text(f"c{customer}")}
+            yield "purchases", ids
 
 
 def order_item(user: int, order: int, more: Mapping[str, AttributeValue] | None = None) -> Item:
@@ -66,19 +69,15 @@ def order_item(user: int, order: int, more: Mapping[str, AttributeValue] | None 
     return {**key, "total": total, **(more or {})}
 
 
-BATCH_WRITE_MAX_ITEMS: Final = 25
-WRITES: Final = frozenset({Outcome.COPIED, Outcome.DELETED, Outcome.DONE})
-STEP_MAX_MS: Final = 60_000
-
-
+# ---------------------------------------------------------------- the application
 class StuckError(SyncRulesError):
     """The consumer did not come to rest in time."""
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """One line of the table: what was done, which rules had to write, how often they wrote and how often they found
-    all right, and the lag: from the application's write until the streams were read to their end.
+    """One line of the table: the step, the rules that had to write, how often they wrote and how often a copy was right
+    already, and the lag: from the application's write until the streams were read to their end.
     """
 
     what: str
@@ -88,28 +87,8 @@ class StepResult:
     lag_ms: int
 
 
-class Pipeline(Protocol):
-    """The consumer as the story sees it."""
-
-    def drain(self, max_ms: int) -> bool:
-        """Work until the streams are read to their end. False when that took too long."""
-        ...
-
-    def settle(self, max_ms: int) -> bool:
-        """Work until no second look waits any more. False when that took too long."""
-        ...
-
-    def redeliver(self) -> None:
-        """Deliver records that were delivered long ago, twice."""
-        ...
-
-    def figures(self) -> Counter[tuple[str, Outcome]]:
-        """How often each rule came to each outcome, since the start."""
-        ...
-
-
 class Application:
-    """The user's application: it knows DynamoDB and nothing of rules."""
+    """The user's application. It knows DynamoDB and no rules."""
 
     def __init__(self, client: Any, rules: Rules) -> None:
         self._client = client
@@ -154,51 +133,42 @@ class Application:
 
 
 @dataclass(frozen=True)
-class Step:
-    """Something the application does."""
+class StoryStep:
+    """One step of the application."""
 
     what: str
     do: Callable[[Application], object]
 
 
-def _rename_user(application: Application) -> None:
-    application.set("shop", {"PK": text("USER#7"), "SK": text("PROFILE")}, "name", text("Hal Juniper"))
-
-
-def _edit_bio(application: Application) -> None:
-    application.set("authors", {"author_id": text("a3")}, "bio", text("Dee Ash has retired."))
-
-
-def _insert_stale_order(application: Application) -> None:
-    application.put("shop", order_item(7, ORDERS_PER_USER, {"user_name": text("Hal Ash")}))
-
-
-def _move_purchase(application: Application) -> None:
-    application.set("purchases", {"purchase_id": text("c0-0")}, "customer_id", text("c1"))
-
-
-def _overwrite_order(application: Application) -> None:
-    application.put("shop", order_item(7, 0, {"user_name": text("Hal Ash"), "status": text("SHIPPED")}))
-
-
-def _delete_author(application: Application) -> None:
-    application.delete("authors", {"author_id": text("a5")})
-
-
 LOAD: Final = "load the sample data, all copies missing"
 STEPS: Final = (
-    Step("rename a user", _rename_user),
-    Step("edit an author's bio", _edit_bio),
-    Step("insert an order with a stale name", _insert_stale_order),
-    Step("move a purchase to another customer", _move_purchase),
-    Step("overwrite a whole order with a stale copy", _overwrite_order),
-    Step("delete an author (on_delete: clear)", _delete_author),
+    StoryStep(
+        "rename a user",
+        lambda app: app.set("shop", {"PK": text("USER#7"), "SK": text("PROFILE")}, "name", text("Hal Juniper")),
+    ),
+    StoryStep(
+        "edit an author's bio",
+        lambda app: app.set("authors", {"author_id": text("a3")}, "bio", text("Dee Ash has retired.")),
+    ),
+    StoryStep(
+        "insert an order with a stale name",
+        lambda app: app.put("shop", order_item(7, ORDERS_PER_USER, {"user_name": text("Hal Ash")})),
+    ),
+    StoryStep(
+        "move a purchase to another customer",
+        lambda app: app.set("purchases", {"purchase_id": text("c0-0")}, "customer_id", text("c1")),
+    ),
+    StoryStep(
+        "overwrite a whole order with a stale copy",
+        lambda app: app.put("shop", order_item(7, 0, {"user_name": text("Hal Ash"), "status": text("SHIPPED")})),
+    ),
+    StoryStep("delete an author (on_delete: clear)", lambda app: app.delete("authors", {"author_id": text("a5")})),
 )
 REDELIVER: Final = "deliver old records again, twice"
 
 
-def play_story(application: Application, pipeline: Pipeline) -> Iterator[StepResult]:
-    """Each step with what came of it.
+def play_story(application: Application, pipeline: LocalPipeline) -> Iterator[StepResult]:
+    """Play each step, and yield its result.
 
     Raises:
         StuckError: when the consumer does not come to rest.
@@ -209,8 +179,8 @@ def play_story(application: Application, pipeline: Pipeline) -> Iterator[StepRes
     yield run_step(REDELIVER, pipeline.redeliver, pipeline)
 
 
-def run_step(what: str, do: Callable[[], object], pipeline: Pipeline) -> StepResult:
-    """Do something, and let the pipeline come to rest. Raises StuckError when it does not."""
+def run_step(what: str, do: Callable[[], object], pipeline: LocalPipeline) -> StepResult:
+    """Run a step, and let the pipeline come to rest. Raises StuckError when it does not."""
     before = pipeline.figures()
     started_ms = wall_clock_ms()
     do()
