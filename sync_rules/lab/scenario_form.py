@@ -41,7 +41,7 @@ class ChangeForm(Model):
 
 
 class ExpectForm(Model):
-    """What must be true once the pipeline has come to rest."""
+    """Expectations once the pipeline has come to rest."""
 
     expect: ByTable = Field(default={}, description="By table: items by their keys, with what they must hold.")
     expect_gone: ByTable = Field(default={}, description="By table: keys of items that must not be there.")
