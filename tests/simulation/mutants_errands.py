@@ -209,14 +209,14 @@ def _apply(write: Update) -> Work:
 @contextmanager
 def removed_first() -> Iterator[None]:
     """An entry is taken from the shelf, and then put through."""
-    original = Redriver._put_through
+    original = Redriver._retry
 
     def put_through(self: Any, body: Any) -> str:
-        for opened in self._at_work:
+        for opened in self._current:
             opened.place.remove(opened.entry)
         return original(self, body)
 
-    with patch.object(Redriver, "_put_through", put_through):
+    with patch.object(Redriver, "_retry", put_through):
         yield
 
 

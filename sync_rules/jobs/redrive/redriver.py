@@ -1,8 +1,8 @@
-"""Redrive: what failed is put through again, by the very code that it failed in.
+"""Redrive: retry what failed, by the code that it failed in.
 
-Law: it is one more hint, however late. A record goes through the consumer as in the handler; a failure record becomes a
-look at its item, strongly consistent. So nothing that was written since is undone. An entry is removed from its place
-after the effect, the looks it left for later included. What fails again stays, and so does what nobody understands.
+Invariant: an entry is removed from its place only after its effect, later looks included; an entry that fails again, or
+that cannot be read, stays. A retry is one more hint, however late: a record goes through the consumer as in the
+handler, a failure record becomes a strongly consistent look at its item, so no newer write is undone.
 """
 
 from __future__ import annotations
@@ -27,10 +27,17 @@ from sync_rules.pipeline.requests import Failures, Queue, World, run_work
 from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 
+AT_ONCE: Final = Limits(parked_max_looks=0, call_max_tries=1)  # where nobody looks again, what is stuck is said at once
+WAITING_MAX_MESSAGES: Final = 100_000
+HELD_MAX_BYTES: Final = 16 * 1024 * 1024  # of entries that wait for a look; with more, no other is begun before it
+LOOKS_MAX: Final = Limits().parked_max_looks  # one after another, each later: about two hours
+NO_DEADLINE_MS: Final = 900_000
+WRITTEN: Final = (Outcome.COPIED, Outcome.DELETED, Outcome.DONE)
+
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """An entry that stays where it is, and why. `unreadable`: trying again as things are will do no better."""
+    """An entry that stays, and why. `unreadable`: a retry would not help."""
 
     where: str
     what: str
@@ -40,8 +47,8 @@ class Left:
 
 @dataclass
 class Tally:
-    """What came of entries, in counts. `kept` were put through for some of their rules only, and so are not removed;
-    `skipped` are of other rules. `records` are stream records, `parked` failure records that are new.
+    """Counts of entries. `kept` were retried for some of their rules only, and are not removed; `skipped` are of other
+    rules. `records` are stream records, `parked` new failure records.
     """
 
     done: int = 0
@@ -56,7 +63,7 @@ class Tally:
 
 @dataclass(eq=False)
 class Open:
-    """An entry at work. `waiting` counts the messages it left for later."""
+    """An entry that is being retried. `waiting` counts its messages for later."""
 
     entry: Entry
     place: FailureStore
@@ -65,13 +72,13 @@ class Open:
     reason: str = ""
     unreadable: bool = False
     waiting: int = 0
-    settled: bool = False
+    closed: bool = False
 
 
 @dataclass
 class Waiting:
-    """A message for later, when it is due (seconds), and the entries that wait for it. `looks`: how many looks at the
-    same, each after a wait, it comes after.
+    """A message for later, when it is due (seconds), and the entries that wait for it. `looks` counts the looks at the
+    same item before it.
     """
 
     message: Message
@@ -81,14 +88,14 @@ class Waiting:
 
 
 class Strict:
-    """Failures where what is looked at has failed before: it fails again, and stays where it is recorded already."""
+    """Failures for an entry that is a failure itself: it fails again, and stays where it is recorded."""
 
     def park(self, failure: Failure) -> None:
         raise StoreError(failure.reason)
 
 
 class Recorder:
-    """Failures that are new are recorded. What a function is told of is only in its entry, which therefore stays."""
+    """Failures that are new are recorded, except those of effects: only their entry holds the values, so it stays."""
 
     def __init__(self, behind: Failures, rules: Rules, tally: Tally) -> None:
         self._behind, self._rules, self._tally = behind, rules, tally
@@ -100,21 +107,12 @@ class Recorder:
         self._tally.parked += 1
 
 
-AT_ONCE: Final = Limits(parked_max_looks=0, call_max_tries=1)  # where nobody looks again, what is stuck is said at once
-WAITING_MAX_MESSAGES: Final = 100_000
-HELD_MAX_BYTES: Final = 16 * 1024 * 1024  # of entries that wait for a look; with more, no other is begun before it
-LOOKS_MAX: Final = Limits().parked_max_looks  # one after another, each later: about two hours
-NO_DEADLINE_MS: Final = 900_000
-WRITTEN: Final = (Outcome.COPIED, Outcome.DELETED, Outcome.DONE)
-
-
 class Redriver:
-    """One redrive. `queue` takes what is left for later; without one it is worked on here, by `rest`.
+    """One redrive. `queue` takes messages for later; without one they are handled here, by `rest`.
 
-    `only` are titles of rules, None for all; `function` is a Lambda function, by its name or ARN, whose batches alone
-    are put through, "" for any. `on_left` is told of each entry that stays, `on_entry` where
-    each lies that is begun, `on_wait` of each wait, in words. When `remaining_ms` comes to its end, what is at work
-    fails, and its entry stays.
+    `only` are titles of rules, None for all; `function` limits batches to those of one Lambda function, by its name or
+    ARN. `on_left` is called with each entry that stays, `on_entry` with the place of each that is begun, `on_wait` with
+    a sentence for each wait. When `remaining_ms` is used up, the current entry fails, and stays.
     """
 
     def __init__(
@@ -146,29 +144,29 @@ class Redriver:
         self._clock, self._sleep = clock, sleep
         self._remaining_ms = remaining_ms
         self._waiting: dict[str, Waiting] = {}
-        self._at_work: Sequence[Open] = ()
+        self._current: Sequence[Open] = ()
         self._held_bytes = 0
         self._looks = 0  # that what is at work comes after
 
     def take(self, place: FailureStore) -> None:
-        """Put through what lies in a place. Raises StoreError and UserError when the place does not answer."""
+        """Retry the entries of a place. Raises StoreError and UserError when the place does not answer."""
         for entry in place.entries():
             self._on_entry(entry.where)
             opened = self._open(entry, place)
             if opened is None:
                 continue
-            self._at_work, self._looks = (opened,), 0
+            self._current, self._looks = (opened,), 0
             try:
-                opened.reason = self._put_through(opened.body)
+                opened.reason = self._retry(opened.body)
             except RecordError as error:
                 opened.reason, opened.unreadable = str(error), True
-            self._settle(opened)
-            self._held_bytes += 0 if opened.settled else len(entry.text)
+            self._close(opened)
+            self._held_bytes += 0 if opened.closed else len(entry.text)
             if self._held_bytes > HELD_MAX_BYTES:
                 self.rest()
 
     def rest(self) -> None:
-        """Work on what was left for later, each message in its time, until nothing is left."""
+        """Handle the messages for later, each in its time, until none is left."""
         while self._waiting:
             body = min(self._waiting, key=lambda name: self._waiting[name].due)
             wait = self._waiting[body].due - self._clock()
@@ -177,7 +175,7 @@ class Redriver:
                 self._sleep(wait)
                 continue
             one = self._waiting.pop(body)
-            self._at_work, self._looks = one.opens, one.looks
+            self._current, self._looks = one.opens, one.looks
             reason = ""
             try:
                 self._consumer.handle_message(one.message, self._remaining_ms)
@@ -187,12 +185,12 @@ class Redriver:
             for opened in one.opens:
                 opened.waiting -= 1
                 opened.reason = opened.reason or reason
-                self._settle(opened)
+                self._close(opened)
         self._held_bytes = 0
 
     def send(self, message: Message, delay_seconds: int) -> None:
-        """A Queue: what is at work is not done before this is. Raises StoreError when too much waits, and when look
-        after look finds something new.
+        """A Queue: the current entry is done only after this message. Raises StoreError when too many wait, or when
+        every look finds something new.
         """
         body, looks = encode(message), self._looks + bool(delay_seconds)
         if looks > LOOKS_MAX:
@@ -203,13 +201,13 @@ class Redriver:
         one = self._waiting.setdefault(body, Waiting(message, due, looks))
         one.looks = min(one.looks, looks)
         one.due = max(one.due, due)  # a look comes its whole delay after each that asked for it
-        for opened in self._at_work:
+        for opened in self._current:
             if opened not in one.opens:
                 one.opens.append(opened)
                 opened.waiting += 1
 
     def rehearse(self, place: FailureStore) -> Iterator[str]:
-        """What would be put through, in words. Nothing but the place is read, and nothing is written."""
+        """What would be retried, in words. Reads nothing but the place, and writes nothing."""
         for entry in place.entries():
             opened = self._open(entry, place)
             if opened is None:
@@ -227,7 +225,7 @@ class Redriver:
 
     # ---------------------------------------------------------------- one entry
     def _open(self, entry: Entry, place: FailureStore) -> Open | None:
-        """The entry as it was read; None for one that is not asked for, or that nobody can read."""
+        """The entry as read; None for one that is not asked for or cannot be read."""
         try:
             body = read_entry(entry.text)
         except RecordError as error:
@@ -245,8 +243,8 @@ class Redriver:
             return None
         return Open(entry, place, body, whole=titles is not None and titles <= self._only)
 
-    def _put_through(self, body: Failed) -> str:
-        """Do it. Returns why it failed, "" if it did not. Raises RecordError when nothing can be done."""
+    def _retry(self, body: Failed) -> str:
+        """Retry an entry. Returns why it failed, "" if it did not. Raises RecordError when it cannot be retried."""
         if isinstance(body, GivenUp):
             return self._batch(body)
         pushes = isinstance(body, PushMessage | ChunkMessage)
@@ -273,7 +271,7 @@ class Redriver:
         return ""
 
     def _records(self, records: Iterable[Any]) -> str:
-        """Records, as the handler would be given them."""
+        """Process records as the handler does."""
         readable, unreadable = legible(records, self._all)
         answer = self._consumer.handle_event({"Records": readable}, self._remaining_ms) if readable else {}
         self.tally.records += len(readable)
@@ -285,12 +283,12 @@ class Redriver:
             raise RecordError(f"{len(unreadable)} of its records cannot be put through, the first: {unreadable[0]}")
         return ""
 
-    # ---------------------------------------------------------------- what became of it
-    def _settle(self, opened: Open) -> None:
-        """Take an entry out of its place, or leave it there, once nothing that it left for later is waiting."""
-        if opened.settled or (opened.waiting and not opened.reason):
+    # ---------------------------------------------------------------- its end
+    def _close(self, opened: Open) -> None:
+        """Remove an entry from its place, or leave it there, once none of its messages waits."""
+        if opened.closed or (opened.waiting and not opened.reason):
             return
-        opened.settled = True
+        opened.closed = True
         try:
             if opened.reason:
                 self._leave(opened, opened.reason, unreadable=opened.unreadable)
@@ -313,6 +311,6 @@ class Redriver:
             opened.place.replace(opened.entry, text_of(opened.body.again(reason, now)))
 
     def _count(self) -> None:
-        """Add what the consumer has counted, which then counts from nothing."""
+        """Take over the counts of the consumer."""
         self.tally.written += self._consumer.telemetry.total(*WRITTEN)
         self._consumer.telemetry.clear()

@@ -1,8 +1,8 @@
-"""What one failure asks for, as a piece of work: a look at its target, at its part, or at all that its item touches.
+"""The work that retries one failure: a look at its target, at its part, or at all that its item concerns.
 
-Law: what cannot be done is said before anything is. A failure record holds no value, so what a function was to be told
-of cannot be made from it; a rule that is gone asks for nothing, and that is not success. Nor is a look at less than
-what failed: what nobody can know any more stays on record, after all that is known has been looked at.
+Invariant: a failure that cannot be retried in full is never a success. A failure record holds no values, so the call of
+a function cannot be made from it; a rule that is gone has no work; and where an old image would be needed, everything
+that is known is looked at, and the record stays.
 """
 
 from __future__ import annotations
@@ -37,9 +37,12 @@ from sync_rules.pipeline.tasks import Pull, chunks_of, part_of, pull_of, pushes_
 from sync_rules.rules.rule import EffectRule, Part, PartRule, Rule, TargetRule
 from sync_rules.rules.ruleset import Rules
 
+SOURCE_DELETED: Final = "SourceDeleted"  # what `on_delete: restrict` reports
+REPAIR: Final = "`sync-rules verify --repair` repairs it"
+
 
 def parts_by_key(key: ItemKey, rules: Rules) -> list[Part]:
-    """The parts that the key of an item names, as what they are made from or written on, let in or not."""
+    """The parts that the key of an item names, as their source or target, whatever their conditions say."""
     entity = rules.entity_of(key)
     found: dict[Part, None] = {}
     for rule in rules.parts_of(entity) if entity is not None else ():
@@ -49,20 +52,16 @@ def parts_by_key(key: ItemKey, rules: Rules) -> list[Part]:
 
 
 def unknown_by_key(key: ItemKey, rules: Rules) -> list[Rule]:
-    """The rules for which an item may have named something else, as it was, than its key and the item as it is say."""
+    """The rules for which the old image of an item may have named something that neither its key nor the item names."""
     entity = rules.entity_of(key)
     return [rule for rule in rules.rules.values() if entity is None or not rule.known_by_key(entity)]
 
 
-SOURCE_DELETED: Final = "SourceDeleted"  # what `on_delete: restrict` reports
-REPAIR: Final = "`sync-rules verify --repair` mends it"
-
-
 def work_of(body: FailureRecord | Message, rules: Rules, bounds: Bounds) -> Work[Report]:
-    """The work that a failure record or a message asks for. Its report names what failed; it may raise StoreError.
+    """The work for a failure record or a message. Its report names what failed; it may raise StoreError.
 
     Raises:
-        RecordError: when the rules of today have nothing to do with it, or it holds too little.
+        RecordError: when no rule of today concerns it, or it holds too little.
     """
     if not isinstance(body, FailureRecord):
         return _of_message(body, rules, bounds)
@@ -99,7 +98,7 @@ def _about_others(rule: Rule) -> RecordError:
 
 
 def _of_record(failure: Failure, key: ItemKey, rules: Rules, bounds: Bounds) -> Work[Report]:
-    """A record whose images were not there: nobody knows what changed, so everything is looked at."""
+    """The work for a record without images: nobody knows what changed, so everything is looked at."""
     titles = set(failure.rule.split(", "))
     concerned = [rule for rule in rules.rules.values() if rule.title in titles]
     if not concerned:
@@ -128,7 +127,7 @@ def _only(some: Collection[Rule], rules: Rules) -> Rules:
 
 
 def _everything_of(key: ItemKey, rules: Rules, bounds: Bounds) -> Work[Report]:
-    """All that an item has to do with, as it is and by its key; of one that is gone, what its deletion asks for."""
+    """Process all that an item concerns, as it is and by its key; for an item that is gone, its deletion."""
     (image,) = yield Read((key,))
     if image is None:
         plan = tasks_of([Change(key, key.attributes(), None)], rules)
@@ -141,8 +140,8 @@ def _everything_of(key: ItemKey, rules: Rules, bounds: Bounds) -> Work[Report]:
 
 
 def _around(failure: Failure, look: PartLook, rules: Rules, bounds: Bounds) -> Work[Report]:
-    """A part, and those that the item it is made from names by now: what cannot be counted is told of a part beside the
-    entry itself. An older record does not say which element it is about: then all that it could mean.
+    """Look at a part, and at the parts that its source names by now. An older record does not name its element: then at
+    all that it could mean.
     """
     alone, key = _only([look.part.rule], rules), look.part.target
     if failure.element is not None:
@@ -162,7 +161,7 @@ def _around(failure: Failure, look: PartLook, rules: Rules, bounds: Bounds) -> W
 
 
 def _pulled(one: Pull, rule: TargetRule, rules: Rules, bounds: Bounds) -> Work[Report]:
-    """A target. No pull mends one that has lost its source, nor deletes it: so it is looked at whether it has."""
+    """Pull a target, and note it as failed if it is an orphan: a pull neither repairs nor deletes one."""
     report = yield from pull([one], bounds)
     (image,) = yield Read((one.key,))
     if image is not None and (rule.deletes(image) or rule.restricts(image)):
@@ -175,7 +174,7 @@ def _pulled(one: Pull, rule: TargetRule, rules: Rules, bounds: Bounds) -> Work[R
 
 
 def _of_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Report]:
-    """A message, as if for the first time: what is stuck must be said, and not only after so many looks."""
+    """Process a message as if for the first time, so that what is stuck is reported at once."""
     match message:
         case PushMessage() | ChunkMessage():
             if not (pushes_of(message, rules) if isinstance(message, PushMessage) else chunks_of(message, rules)):
@@ -194,10 +193,8 @@ def _of_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Report]:
 
 
 def legible(records: Iterable[Any], rules: Rules) -> tuple[list[Any], list[str]]:
-    """The records of tables that a rule speaks of, and what is wrong with those that cannot be read.
-
-    Raises:
-        RecordError: when there are records, and no rule speaks of the table of any.
+    """The records of tables with rules, and a sentence for each record that cannot be read. Raises RecordError when no
+    record is of such a table.
     """
     spoken_of = {table.name for table in rules.streamed_tables}
     readable: list[Any] = []
@@ -231,7 +228,7 @@ def titles_of(body: Failed) -> frozenset[str] | None:
 
 
 def described(body: Failed) -> str:
-    """What putting an entry through comes to, in a line: keys, never a value."""
+    """What a retry of an entry does, in a line: keys, never a value."""
     match body:
         case GivenUp():
             span = body.span

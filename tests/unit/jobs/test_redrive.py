@@ -378,7 +378,7 @@ def test_redrive_of_a_deleted_item_without_images_settles_what_its_key_names(wit
     assert len(shelf.bodies) == (not without)
     for body in shelf.bodies:
         assert body["reason"].startswith("what least made of the item as it was")
-        assert "`sync-rules verify --repair` mends it" in body["reason"]
+        assert "`sync-rules verify --repair` repairs it" in body["reason"]
 
 
 @pytest.mark.parametrize("what", ["mirror", "mirror of one that is gone", "embed"])
