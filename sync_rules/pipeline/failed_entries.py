@@ -1,6 +1,7 @@
-"""What failed, wherever it is kept: failure records, batches that were given up, messages that nobody could handle.
+"""Reads entries of failure stores: failure records, batches that were given up, messages that could not be processed.
 
-Law: what an entry is shows in its form, not in the place it lies in. What is of no such form is said to be, and left.
+Invariant: the form of an entry says what it is, not the store that it lies in. An entry of no known form is reported,
+and left.
 
 A batch is the record that Lambda makes for an on-failure destination ("Retaining discarded records for a DynamoDB data
 source", services-dynamodb-errors): with `payload`, the whole event as JSON text, in S3 and in the batches file of
@@ -21,12 +22,12 @@ from sync_rules.pipeline.failure_records import FailureRecord, read_failure_reco
 from sync_rules.pipeline.messages import KINDS, Message, decode
 
 UNSENDABLE = re.compile("[\ud800-\udfff\ufffe\uffff]")
-REDRIVEN = "redriven"  # where it is noted on a batch that it was put through again in vain: when, and why
+REDRIVEN = "redriven"  # the field of a batch that says when and why its retry failed
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something that failed, as it lies in its place. `where` is how people find it, `handle` how the place does."""
+    """One failure, as it lies in its store. `where` is how people find it, `handle` how the store does."""
 
     text: bytes = field(repr=False)  # may hold values of an item
     where: str
@@ -37,19 +38,19 @@ class FailureStore(Protocol):
     """A file, a queue or a bucket that keeps entries."""
 
     def entries(self) -> Iterator[Entry]:
-        """Those that are there now, each once. Raises StoreError, and UserError when there is no such place."""
+        """The entries of now, each once. Raises StoreError, and UserError when there is no such store."""
         ...
 
     def remove(self, entry: Entry) -> None:
-        """It is done; by the end of `close` it is gone. Raises StoreError."""
+        """Remove an entry that was processed, by the end of `close` at the latest. Raises StoreError."""
         ...
 
     def replace(self, entry: Entry, text: str) -> None:
-        """It failed again, and this is what is known of it now. A place that cannot write leaves it as it is."""
+        """Write an entry anew after a failed retry. A store that cannot write leaves it as it is."""
         ...
 
     def close(self) -> None:
-        """Nothing more is asked of these entries: what is left is there for the next. Raises StoreError."""
+        """End the work on these entries: the remaining ones are there for the next reader. Raises StoreError."""
         ...
 
 
@@ -65,9 +66,9 @@ class Span:
 
 @dataclass(frozen=True)
 class GivenUp:
-    """A batch that was given up. `event` is what the function was called with, None where only its span is known.
+    """A batch that was given up. `event` is the event of the function, None where only its span is known.
 
-    `reason` is why it failed when it was last put through again, "" if it never was.
+    `reason` is why the last retry failed, "" if there was none.
     """
 
     span: Span
@@ -81,12 +82,12 @@ class GivenUp:
     body: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def is_of(self, function: str) -> bool:
-        """Whether it is this function's that failed, given by its name or its ARN, with or without a version."""
+        """True for a batch of this function, given by its name or its ARN, with or without a version."""
         names = self.function.split(":")
         return function in (self.function, ":".join(names[:7]), *names[6:7])
 
     def again(self, reason: str, at: datetime) -> dict[str, Any]:
-        """The record of the same batch, with why it failed again and when. For JSON."""
+        """The record of the same batch after a failed retry, for JSON."""
         return {**self.body, REDRIVEN: {"reason": reason, "at": time_text(at)}}
 
 
@@ -94,10 +95,10 @@ Failed = FailureRecord | GivenUp | Message
 
 
 def read_entry(text: bytes | str) -> Failed:
-    """What an entry is, by its form.
+    """Read an entry by its form.
 
     Raises:
-        RecordError: when it is nothing that can be put through again.
+        RecordError: when it is nothing that can be retried.
     """
     try:
         text = text.decode() if isinstance(text, bytes) else text
@@ -116,8 +117,8 @@ def read_entry(text: bytes | str) -> Failed:
 
 
 def text_of(body: Mapping[str, Any]) -> str:
-    """An entry as it is written anew: no longer than it was. Letters stand for themselves, but for what SQS takes in
-    no message (SendMessage: U+FFFE, U+FFFF and lone surrogates; JSON escapes the rest).
+    """The text of an entry that is written anew, no longer than before. Only the characters are escaped that SQS takes
+    in no message (SendMessage: U+FFFE, U+FFFF and lone surrogates; JSON escapes the rest).
     """
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
     return UNSENDABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
@@ -177,7 +178,7 @@ def _time(text: str) -> datetime | None:
 @dataclass
 class Group:
     """Failures of one sort. `what` is the rule, the condition and shard, or the kind of message; `records` counts the
-    stream records of batches. `example` is one of them.
+    stream records of batches.
     """
 
     sort: str  # failures, batches, messages, unreadable
@@ -192,7 +193,7 @@ class Group:
 
 
 def grouped(entries: Iterable[tuple[Entry, Failed | RecordError]]) -> list[Group]:
-    """Failure records by rule and reason, batches by condition and shard, messages by kind; the largest first."""
+    """Group failure records by rule and reason, batches by condition and shard, messages by kind; largest first."""
     groups: dict[tuple[str, str, str], Group] = {}
     for entry, one in entries:
         fresh = _group_of(entry, one)

@@ -1,9 +1,9 @@
-"""Failure records as JSON, in one form whoever keeps them, and read again: rule, table, key, reason, position, member,
-element, at, and once it was put through again in vain, last.
+"""Writes failure records as JSON and reads them: rule, table, key, reason, position, member, element, at, and `last`
+once a retry failed.
 
-Law: a failure record names an item and never holds a value of it. A key is written as `sync-rules verify --key` takes
-it: plain values that the table's key schema types, numbers as text, binary as hexadecimal digits. What an older version
-wrote is read, without what it did not say.
+Invariant: a failure record names an item and never holds a value of it. A key is written as `sync-rules verify --key`
+takes it: plain values that the table's key schema types, numbers as text, binary as hexadecimal digits. Records of
+older versions are read, without the fields that they lack.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ PlainKey = Mapping[str, str]
 
 
 def failure_record(failure: Failure, at: datetime) -> dict[str, Any]:
-    """A failure, ready for JSON. Table and key are null when the record was not understood; `at` is ISO 8601 in UTC.
+    """A failure, ready for JSON. Table and key are null when the stream record was not readable; `at` is ISO 8601 in
+    UTC.
 
-    A part is named by its element, null for what is not a part, and by the member that it is made from.
+    A part is named by its element, null for a target, and by the member that it is made from.
     """
     return {
         "rule": failure.rule,
@@ -39,31 +40,31 @@ def failure_record(failure: Failure, at: datetime) -> dict[str, Any]:
 
 
 def time_text(at: datetime) -> str:
-    """A time as failure records bear it: 2026-11-21T12:00:00.001+00:00."""
+    """A time as failure records have it: 2026-11-21T12:00:00.001+00:00."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def printable(key: ItemKey) -> str:
-    """A key as people read it, with what cannot be seen in the form that JSON takes."""
+    """A key for people to read, with invisible characters escaped as in JSON."""
     return visible(str(key))
 
 
 def visible(text: str) -> str:
-    """Text with what cannot be seen in the form that JSON takes."""
+    """Text with invisible characters escaped as in JSON."""
     return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
 
 
 def plain_key(key: ItemKey) -> dict[str, str]:
-    """A key as people copy it: {"PK": "USER#1", "SK": "00ff"}."""
+    """A key for people to copy: {"PK": "USER#1", "SK": "00ff"}."""
     return {name: value.hex() if isinstance(value, bytes) else value for name, _, value in key.values}
 
 
 # ---------------------------------------------------------------- read again
 @dataclass(frozen=True)
 class FailureRecord:
-    """A failure record as it was read: keys are plain, since what types them stands in the rules.
+    """A failure record as it was read: keys are plain, because only the rules know their types.
 
-    `first` and `last` are when it was seen first and last. `body` is all that stands there.
+    `first` and `last` are the times of the first and the last failure. `body` is the whole record.
     """
 
     rule: str
@@ -78,14 +79,14 @@ class FailureRecord:
     body: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def again(self, reason: str, at: datetime) -> dict[str, Any]:
-        """The record of the same failure, seen again: since when it fails stays, why it does is new. For JSON."""
+        """The record of the same failure after a failed retry, for JSON: the first time stays, the reason is new."""
         return {**self.body, "reason": reason, "last": time_text(at)}
 
     def failure(self, tables: Mapping[str, Table]) -> Failure:
-        """What it says, with keys that the rules' tables have typed.
+        """The failure, with keys typed by the tables of the rules.
 
         Raises:
-            RecordError: when the rules have no such table, or its key is another.
+            RecordError: when the rules have no such table, or the table has another key.
         """
         key = None if self.key is None or self.table is None else typed_key(self.table, self.key, tables)
         member = None if self.member is None else typed_key(*self.member, tables)
@@ -93,10 +94,10 @@ class FailureRecord:
 
 
 def read_failure_record(body: Mapping[str, Any]) -> FailureRecord:
-    """A failure record out of JSON.
+    """Read a failure record out of JSON.
 
     Raises:
-        RecordError: when it is none. Says which field, and not what stands there.
+        RecordError: when it is none. Names the field, and never its value.
     """
     rule, reason = _expect(body, "rule", str), _expect(body, "reason", str)
     table, key = _expect(body, "table", str, None), _expect(body, "key", dict, None)
@@ -151,7 +152,7 @@ def typed_key(table_name: str, plain: PlainKey, tables: Mapping[str, Table]) -> 
     """The key that `plain_key` wrote, typed by the key schema of its table.
 
     Raises:
-        RecordError: when there is no such table, or its key is another. Says no value.
+        RecordError: when there is no such table, or the table has another key. Names no value.
     """
     table = tables.get(table_name)
     if table is None:

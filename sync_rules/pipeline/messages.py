@@ -1,9 +1,9 @@
-"""Messages for later, as JSON: the rest of a push and chunks of its targets, a second look through an index, another
-pull of a target, a call that failed.
+"""Messages to the pipeline itself, as JSON: the rest of a push, chunks of its targets, a second look through an index,
+a retry of a pull, of a part or of a call.
 
-Law: a message names keys and rules, never a value. Whoever receives it reads everything afresh, so it may come late,
-twice, or not in order. The one exception is a call: what the function is told of may be gone, and what was there before
-is, so a `CallMessage` carries both images. Calls are made once per change, so it too may come late and twice.
+Invariant: a message names keys and rules, never a value. Its receiver reads everything afresh, so it may arrive late,
+twice, or out of order. The one exception is a call: the items that the function is given may have changed since, so a
+`CallMessage` carries both images. Calls are made once per change, so it too may arrive late and twice.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from sync_rules.model.values import Item
 
 @dataclass(frozen=True, slots=True)
 class PushMessage:
-    """Bring the targets of a source in line with it, from `cursor` on.
+    """Reconcile the targets of a source, from `cursor` on.
 
     `removed`: a REMOVE record of the source started this, so `on_delete: delete` applies. `delay_seconds` is 0 for the
-    first pass; a second look carries the delay it waited, and `found` says whether an earlier page of it had to write.
-    `spread`: whoever receives it looks at no target, but sends their keys on as chunks.
+    first pass, and for a second look the delay that it waited; `found`: an earlier page of it had to write. `spread`:
+    the receiver sends the keys of the targets on as chunks, and reconciles none.
     """
 
     rules: tuple[str, ...]
@@ -39,7 +39,7 @@ class PushMessage:
 
 @dataclass(frozen=True, slots=True)
 class ChunkMessage:
-    """Look at these targets of a source, for these rules. `removed` as in a `PushMessage`."""
+    """Reconcile these targets of a source, for these rules. `removed` as in a `PushMessage`."""
 
     rules: tuple[str, ...]
     source: ItemKey
@@ -60,7 +60,7 @@ class PullMessage:
 
 @dataclass(frozen=True, slots=True)
 class PartMessage:
-    """Look at one part again. `attempt` counts how often it was parked."""
+    """Reconcile one part again. `attempt` counts how often it was parked."""
 
     rule: str
     target: ItemKey
@@ -95,12 +95,12 @@ def encode(message: Message) -> str:
     if isinstance(message, ChunkMessage):
         body["targets"] = _folded(message.targets)
     elif isinstance(message, PushMessage) and not message.spread:
-        del body["spread"]  # a worker of before there was such a thing can read it
+        del body["spread"]  # so that an older version can read it
     return _text(body)
 
 
 def key_bytes(key: ItemKey) -> int:
-    """How much one more target adds to the text of a chunk."""
+    """The characters that one more target adds to the text of a chunk."""
     return len(_text(_folded([key])[0]["values"])) - 1
 
 
@@ -109,14 +109,14 @@ def _text(body: object) -> str:
 
 
 def _spelt(body: Any) -> Any:
-    """Keys as JSON has them, which would take them for lists."""
+    """Keys as maps: JSON would write a named tuple as a list."""
     if isinstance(body, ItemKey):
         return body._asdict()
     return {name: _spelt(value) for name, value in body.items()} if isinstance(body, dict) else body
 
 
 def _folded(keys: Iterable[ItemKey]) -> list[dict[str, Any]]:
-    """Keys, what they have in common said once."""
+    """Group keys by table and attribute names, which are then written once."""
     groups: dict[tuple[object, ...], list[list[str | bytes]]] = {}
     for key in keys:
         attributes = tuple((name, kind) for name, kind, _ in key.values)
@@ -180,12 +180,12 @@ def _well_formed(message: Message) -> bool:
 
 def _is_change(change: Change) -> bool:
     created = change.created_ms is None or _count(change.created_ms)
-    told = isinstance(change.position, str) and isinstance(change.in_order, bool) and isinstance(change.expired, bool)
-    return created and told and _is_item(change.old) and _is_item(change.new)
+    flags = isinstance(change.in_order, bool) and isinstance(change.expired, bool)
+    return created and flags and isinstance(change.position, str) and _is_item(change.old) and _is_item(change.new)
 
 
 def _is_item(item: object) -> bool:
-    """Whether it is an item, or none."""
+    """True for an item, and for None."""
     return item is None or (isinstance(item, dict) and all(isinstance(value, dict) for value in item.values()))
 
 
