@@ -16,7 +16,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import Find, Link
 from sync_rules.model.numbers import EXPONENT_MIN, digits_of, holdable, number_of, spelt, text_of
 from sync_rules.model.templates import Fields, Template, parse_template
-from sync_rules.model.values import AttributeValue, Item, Path, get
+from sync_rules.model.values import AttributeValue, Item
 
 AMOUNT: Final = "n"  # the number of an entry, a total or a rank item
 INTO: Final = "into"  # an entry's total: partition key and sort key
@@ -72,12 +72,6 @@ def contribution_of(table: Table, entry: Item) -> Contribution | None:
         return None
     key = ItemKey(table.name, tuple((a.name, a.type, value) for a, value in zip(table.key, into, strict=True)))
     return Contribution(key, at, amount)
-
-
-# ---------------------------------------------------------------- children, as the rules of a ledger read them
-def read(child: Entity, item: Item, path: Path) -> AttributeValue | None:
-    """A child's value at a path, be it an attribute or bound by its key."""
-    return get(child.view(item, (path,)), path)
 
 
 # ---------------------------------------------------------------- keys

@@ -1,1 +1,1 @@
-"""A kind of rule for tests, as anybody would add one: its rule, its form, and a line in the registry."""
+"""Kinds of rules that only tests know: `latest` in two files, as the product has them; `stamp`, which says least, in one."""

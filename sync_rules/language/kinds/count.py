@@ -35,8 +35,9 @@ from sync_rules.model.numbers import holdable
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import Path
 from sync_rules.model.where import Where
+from sync_rules.rules.kinds.counted import Function, Weights
 from sync_rules.rules.kinds.rank import RankRule
-from sync_rules.rules.kinds.recount import Function, RecountRule, Weights
+from sync_rules.rules.kinds.recount import RecountRule
 from sync_rules.rules.kinds.tally import TallyRule, TotalRule
 from sync_rules.rules.ledger import AMOUNT, Ledger, ledger_of, suitable, supported
 from sync_rules.rules.rule import Rule

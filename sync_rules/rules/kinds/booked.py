@@ -13,11 +13,12 @@ from sync_rules.model.lookups import Link, Pointer
 from sync_rules.model.values import Item, Path, changed
 from sync_rules.model.where import Where
 from sync_rules.rules import ledger
+from sync_rules.rules.kinds.counted import CountedRule
 from sync_rules.rules.rule import Drawing, Part, PartRule
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class BookedRule(PartRule):
+class BookedRule(CountedRule, PartRule):
     """`source` is the child, `target` its item in the ledger. `link` pairs each identity field of the parent with the
     place on the child where it is read.
     """
@@ -30,11 +31,6 @@ class BookedRule(PartRule):
     def pointer(self) -> Pointer:
         """From a child to its parent."""
         return Pointer(self.link, self.parent)
-
-    @property
-    @abstractmethod
-    def reads(self) -> tuple[Path, ...]:
-        """The fields of a child that make its amount and its place."""
 
     @cached_property
     def source_paths(self) -> tuple[Path, ...]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Literal
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.numbers import number_of, spelt
-from sync_rules.model.values import Item, Path, same
+from sync_rules.model.numbers import spelt
+from sync_rules.model.values import Item, same
 from sync_rules.model.writes import Check, Delete, Put, Transaction, unchanged
 from sync_rules.rules import ledger
 from sync_rules.rules.kinds.booked import BookedRule
@@ -33,18 +32,7 @@ class Place:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RankRule(BookedRule):
-    """`target` is the rank item of a child, `of` the field by which children are compared."""
-
-    function: Literal["min", "max"]
-    of: Path
-
-    @property
-    def kind(self) -> str:
-        return self.function
-
-    @property
-    def reads(self) -> tuple[Path, ...]:
-        return (self.of,)
+    """`target` is the rank item of a child."""
 
     def nodes(self) -> tuple[Node, ...]:
         return (Node(self, (self.target, (AMOUNT,)), tuple((self.source, path) for path in self.source_paths)),)
@@ -99,13 +87,11 @@ class RankRule(BookedRule):
         """Where a child belongs; None when it belongs nowhere."""
         if child is None or not self._speaks_of(child):
             return None
-        parent = self.pointer(child)
-        value = ledger.read(self.source, child, self.of)
-        if parent is None or value is None:
+        parent, amount = self.pointer(child), self.amount_of(child)
+        if parent is None or amount is None:
             return None
-        amount = number_of(value)
-        if amount is None:
-            return Blocked("NotANumber")
+        if isinstance(amount, Blocked):
+            return amount
         fields = ledger.naming("parent", self.parent, parent) | ledger.naming("child", self.source, key)
         place = self.target.key_of({**fields, RANK: {"S": ledger.rank_text(amount)}})
         return Blocked("KeyTooLong") if place is None else Place(place, amount)

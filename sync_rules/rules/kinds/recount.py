@@ -6,42 +6,23 @@ kept by a ledger, from whose sorted items `ends` reads the first or the last.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Literal
 
 from sync_rules.model.items import ItemKey
-from sync_rules.model.numbers import holdable, number_of, spelt, text_of, total_of
-from sync_rules.model.values import Item, Path
-from sync_rules.rules import ledger
+from sync_rules.model.numbers import holdable, spelt, total_of
+from sync_rules.model.values import Item
+from sync_rules.rules.kinds.counted import CountedRule
 from sync_rules.rules.kinds.gathered import GatheredRule
 from sync_rules.rules.rule import Blocked, Desired, Drawing, Members
 
-Function = Literal["count", "sum", "min", "max"]
-Weights = tuple[Path, Mapping[str, str]]  # a field, and what a member counts for each of its values
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RecountRule(GatheredRule):
-    """`of` is the field that is added up or compared; `per` the one by whose values the members are grouped. `ends`:
-    the listing is sorted by the amount, so that its first or last member is enough.
-    """
+class RecountRule(CountedRule, GatheredRule):
+    """`ends`: the listing is sorted by the amount, so that its first or last member is enough."""
 
-    function: Function
-    of: Path | None = None
-    weights: Weights | None = None
-    per: Path | None = None
     ends: bool = False
-
-    @property
-    def kind(self) -> str:
-        return self.function
-
-    @property
-    def reads(self) -> Iterable[Path]:
-        named = (self.of, self.weights and self.weights[0], self.per)
-        return tuple(path for path in named if path is not None)
 
     def body(self) -> Mapping[str, object]:
         return {
@@ -60,14 +41,14 @@ class RecountRule(GatheredRule):
         return replace(listing, max_items=1, enough=True, backward=self.function == "max")
 
     def drawn(self) -> Drawing | None:
-        return None if self.ends else Drawing(self.target, tuple(self.reads), self.copies)
+        return None if self.ends else Drawing(self.target, self.reads, self.copies)
 
     # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:  # noqa: ARG002
         """What the members come to, in all or per group. As with a ledger, groups of nothing are left out."""
         groups: dict[str, list[Decimal]] = {}
         for key, member in self.in_key_order(sources):
-            amount, group = self._amount(member), self._group(member)
+            amount, group = self.amount_of(member), self.group_of(member)
             if isinstance(amount, Blocked):
                 return replace(amount, member=key)
             if isinstance(group, Blocked):
@@ -86,31 +67,6 @@ class RecountRule(GatheredRule):
     def _adds(self) -> bool:
         """Whether nothing comes to 0; it has no least and no greatest."""
         return self.function in ("count", "sum")
-
-    def _amount(self, member: Item) -> Decimal | Blocked | None:
-        """What a member adds, or is compared by; None when it has no say."""
-        if self.function == "count":
-            return Decimal(1) if self.weights is None else self._weight(member, *self.weights)
-        assert self.of is not None, "what is added up or compared has a name"
-        value = ledger.read(self.source, member, self.of)
-        if value is None:
-            return None
-        number = number_of(value)
-        return Blocked("NotANumber") if number is None else number
-
-    def _weight(self, member: Item, path: Path, weights: Mapping[str, str]) -> Decimal | None:
-        weight = weights.get(text_of(ledger.read(self.source, member, path)) or "")
-        return None if weight is None else Decimal(weight)
-
-    def _group(self, member: Item) -> str | Blocked | None:
-        """The group a member counts in: without `per` all are in one, and with it none is that names none."""
-        if self.per is None:
-            return ""
-        value = ledger.read(self.source, member, self.per)
-        group = text_of(value)
-        if group is None and value is not None:
-            return Blocked("NotAGroup")
-        return group or None  # a map has no empty key
 
     def _number(self, amounts: Sequence[Decimal]) -> Decimal:
         match self.function:

@@ -15,7 +15,7 @@ from typing import Literal
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.numbers import holdable, number_of, spelt, text_of, total_of
+from sync_rules.model.numbers import holdable, number_of, spelt, total_of
 from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.model.writes import Condition, Delete, Increment, Put, Transaction, unchanged
 from sync_rules.rules import ledger
@@ -24,28 +24,13 @@ from sync_rules.rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSIO
 from sync_rules.rules.rule import Blocked, Desired, Hint, Node, Part, TargetRule
 from sync_rules.rules.uses import Moment, Operation, Use
 
-Function = Literal["count", "sum"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TallyRule(BookedRule):
-    """`target` is the entry of a child; `weights` is a field of the child and how much each of its values counts."""
+    """`target` is the entry of a child, `totals` the entity of the totals, of which a parent has `shards`."""
 
     totals: Entity
-    function: Function
-    of: Path | None = None
-    weights: tuple[Path, Mapping[str, str]] | None = None
-    per: Path | None = None
     shards: int = 1
-
-    @property
-    def kind(self) -> str:
-        return self.function
-
-    @property
-    def reads(self) -> tuple[Path, ...]:
-        paths = (self.of, self.weights and self.weights[0], self.per)
-        return tuple(path for path in paths if path is not None)
 
     def nodes(self) -> tuple[Node, ...]:
         reads = tuple((self.source, path) for path in self.source_paths)
@@ -126,42 +111,22 @@ class TallyRule(BookedRule):
         parent = self.pointer(child)
         if parent is None or not self._speaks_of(child):
             return None
-        amount, at = self._amount(child), self._at(child)
+        amount, group = self.amount_of(child), self.group_of(child)
         if isinstance(amount, Blocked):
             return amount
-        if isinstance(at, Blocked):
-            return at
-        if not amount or at is None:
+        if isinstance(group, Blocked):
+            return group
+        if not amount or group is None:
             return None
         if entry is None:
             return Blocked("KeyTooLong")
         fields = ledger.naming("parent", self.parent, parent) | {SHARD: {"S": str(shard_of(entry, self.shards))}}
         total = self.totals.key_of(fields)
-        return Blocked("KeyTooLong") if total is None else Contribution(total, at, amount)
-
-    def _amount(self, child: Item) -> Decimal | Blocked | None:
-        """How much a child counts."""
-        if self.weights is not None:
-            path, weights = self.weights
-            text = text_of(ledger.read(self.source, child, path))
-            return None if text is None or text not in weights else Decimal(weights[text])
-        if self.of is None:
-            return Decimal(1)
-        value = ledger.read(self.source, child, self.of)
-        if value is None:
-            return None
-        amount = number_of(value)
-        return Blocked("NotANumber") if amount is None else amount
-
-    def _at(self, child: Item) -> str | Blocked | None:
-        """The attribute of the total that a child belongs to."""
-        if self.per is None:
-            return AMOUNT
-        value = ledger.read(self.source, child, self.per)
-        group = text_of(value)
-        if group is None and value is not None:
-            return Blocked("NotAGroup")
-        return GROUP + group if group else None  # a map has no empty key
+        return (
+            Blocked("KeyTooLong")
+            if total is None
+            else Contribution(total, f"{GROUP}{group}" if self.per else AMOUNT, amount)
+        )
 
 
 def shard_of(entry: ItemKey, shards: int) -> int:

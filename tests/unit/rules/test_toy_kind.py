@@ -29,10 +29,12 @@ from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.items import Change
 from sync_rules.rules import compiled_file
 from sync_rules.rules.ruleset import Rules
+from sync_rules.rules.uses import Operation
 from tests.builders import n, s
 from tests.every_kind import order, user
 from tests.tapes import Tape, recorded
 from tests.test_house import ROOT
+from tests.toy_kind import stamp
 from tests.toy_kind.language import KIND
 from tests.toy_kind.rule import LatestRule
 from tests.worlds import Parked, Scene
@@ -218,3 +220,20 @@ def test_toy_kind_said_little(rules):
     assert not rule.fills_index_keys
     assert not rule.snapshot
     assert rule.swept == (rule.target,)
+
+
+def test_toy_kind_that_says_least_is_handled_verified_and_allowed(monkeypatch):
+    """A kind that overrides no answer works, and its functions may do all that its family asks for."""
+    monkeypatch.setitem(registry.KINDS, stamp.KIND.name, stamp.KIND)
+    rules = parse_rules(stamp.RULES)
+    scene = Scene(rules)
+    scene.put("shop", {"PK": s("ORDER#1"), "SK": s("ORDER")})
+    scene.rest()
+    at = scene.at("shop", "ORDER#1", "ORDER")
+    assert (scene.item(at)["source"], scene.item(at)["version"]) == (s("sync-rules"), s("v2"))
+    scene.there("shop", {"PK": s("ORDER#2"), "SK": s("ORDER"), "version": s("v1")})
+    found = Verifier(rules, scene.world, names_of(rules), grace_seconds=0).sweep()
+    assert sorted(str(one.difference.drift.value) for one in found) == ["missing", "wrong"]
+    assert {use.operation for use in rules.rules["stamped"].uses()} == {
+        Operation.READ, Operation.UPDATES, Operation.SCAN, Operation.DESCRIBE
+    }  # fmt: skip

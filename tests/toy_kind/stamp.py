@@ -1,4 +1,4 @@
-"""A kind of rule that only tests know: `stamp` keeps one text on an attribute of every item of an entity.
+"""stamp: one text on an attribute of every item of an entity. The whole kind in one file, and silent where it may be.
 
 `monkeypatch.setitem(registry.KINDS, KIND.name, KIND)` is all that makes it known.
 """
