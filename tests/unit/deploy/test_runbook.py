@@ -92,7 +92,7 @@ def nested(monkeypatch, capsys):
 def test_runbook_explains_each_log_line():
     """The table of lines has every message of the handlers' log."""
     said = set(re.findall(r"^\| `([a-z, ]+)` \|", PAGE, re.MULTILINE))
-    logged = set(re.findall(r'(?:logger\.(?:info|warning|error)[,(]|\btell\()\s*"([^"]+)"', SOURCE))
+    logged = set(re.findall(r'(?:logger\.(?:info|warning|error)[,(]|\blog\()\s*"([^"]+)"', SOURCE))
     assert said == logged
 
 
