@@ -58,7 +58,7 @@ class RuleCompiler:
     name: str
     sound: bool = field(default=True, init=False)
 
-    # ------------------------------------------------------------ saying what is wrong
+    # ------------------------------------------------------------ problems
     def at(self, *key_path: str | int) -> Location:
         """The location of a value of the rule."""
         return self.known.document.value("rules", self.name, *key_path)

@@ -56,8 +56,8 @@ class MirrorForm(Model):
 
 def _compile(compiler: RuleCompiler, form: MirrorForm) -> tuple[MirrorRule, ...]:
     source, target = compiler.entity(form.mirror, "mirror"), compiler.entity(form.into, "into")
-    given = [] if form.attributes is None or form.attributes == "all" else form.attributes
-    attributes = compiler.renamed(given, "attributes") if not isinstance(given, str) else ()
+    chosen = form.attributes
+    attributes = compiler.renamed(chosen, "attributes") if isinstance(chosen, list | dict) else ()
     if source is None or target is None:
         return ()
     if source is target:
@@ -75,26 +75,26 @@ def _compile(compiler: RuleCompiler, form: MirrorForm) -> tuple[MirrorRule, ...]
         source=source,
         target=target,
         fields=fields,
-        attributes=None if form.attributes == "all" else attributes,
+        attributes=None if chosen == "all" else attributes,
         each=each,
         where=where,
     )
-    _keeps_its_own(compiler, rule)
+    _check_attributes(compiler, rule)
     return (rule,) if compiler.sound else ()
 
 
-def _keeps_its_own(compiler: RuleCompiler, rule: MirrorRule) -> None:
+def _check_attributes(compiler: RuleCompiler, rule: MirrorRule) -> None:
     """Report attributes that would overwrite the fields that name the source, or an index key."""
     owner = {ref.path: field for field, ref in rule.names}
     for path, to in rule.attributes or ():
-        what, location = f"{rule.target.name}.{show_path(to)}", compiler.at("attributes")
         if any(overlaps(to, place) and (to, path) != (place, (field,)) for place, field in owner.items()):
-            compiler.add(
-                "SR301", location, f"{what} says already whose mirror it is", "give the attribute another name"
-            )
+            taken = "says already whose mirror it is"
         elif to[0] in rule.index_keys:
-            built = rule.index_keys[to[0]][0].text
-            compiler.add("SR301", location, f"{what} is made of {built!r} already", "give the attribute another name")
+            taken = f"is made of {rule.index_keys[to[0]][0].text!r} already"
+        else:
+            continue
+        message = f"{rule.target.name}.{show_path(to)} {taken}"
+        compiler.add("SR301", "attributes", message, "give the attribute another name")
 
 
 def _each(compiler: RuleCompiler, form: MirrorForm, target: Entity) -> tuple[str, Path] | None:
