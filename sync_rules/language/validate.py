@@ -117,22 +117,24 @@ class _Validator:
         """Report one finding of pydantic, and note the entry as broken."""
         on_key = detail["loc"][-1:] == ("[key]",)
         path = _key_path(detail["loc"][:-1] if on_key else detail["loc"])
-        kind, value, name = detail["type"], detail["input"], str(path[-1]) if path else ""
+        error, value, name = detail["type"], detail["input"], str(path[-1]) if path else ""
         if path and path[0] in SECTIONS:
             self.broken[str(path[0])].add(str(path[1]) if len(path) > 1 else "*")
         elif path:
             self.broken[""].add(str(path[0]))
         at_value, at_key, add = self.document.value(*path), self.document.key(*path), self.problems.add
-        if kind == "missing":
-            add("SR103", self.document.key(*path[:-1]), f"{name!r} is missing", self._missing_cure(path))
-        elif kind == "extra_forbidden":
+        if error == "missing":
+            kind = self._kind(path)
+            cures = {**MISSING, **(kind.missing if kind else {})}
+            add("SR103", self.document.key(*path[:-1]), f"{name!r} is missing", cures.get(name))
+        elif error == "extra_forbidden":
             add("SR101", at_key, *self._unknown_key(path))
         elif on_key:
-            add("SR105", at_key, _bad_name(kind, name, path))
-        elif kind in EXPECTED:
-            cure = self._meant(EXPECTED[kind], value, path)
-            add("SR104", at_value, f"expected {EXPECTED[kind]}, found {type_name(value)}", cure)
-        elif kind == NO_FORM:
+            add("SR105", at_key, _bad_name(error, name, path))
+        elif error in EXPECTED:
+            cure = self._meant(EXPECTED[error], value, path)
+            add("SR104", at_value, f"expected {EXPECTED[error]}, found {type_name(value)}", cure)
+        elif error == NO_FORM:
             add("SR104", at_value, f"expected {detail['msg']}; found {type_name(value)}")
         else:
             add("SR106", at_value, self._out_of_range(detail, path))
@@ -169,10 +171,6 @@ class _Validator:
             if owners:
                 return f"no key {name!r} in {kind.name}, but in {', '.join(owners)}. Known: {', '.join(keys)}.", None
         return unknown("key", name, keys), None
-
-    def _missing_cure(self, path: KeyPath) -> str | None:
-        kind = self._kind(path)
-        return {**MISSING, **(kind.missing if kind else {})}.get(str(path[-1]))
 
     def _meant(self, expected: str, value: Any, path: KeyPath) -> str | None:
         """The form that was most likely meant by a value of another type."""
@@ -232,10 +230,10 @@ def _is_model(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-def _bad_name(kind: str, name: str, path: KeyPath) -> str:
-    if kind == "string_pattern_mismatch" and "indexes" in path:
+def _bad_name(error: str, name: str, path: KeyPath) -> str:
+    if error == "string_pattern_mismatch" and "indexes" in path:
         return f"{name!r} is not an index name: DynamoDB takes 3 to 255 letters, digits, _ - and ."
-    if kind == "string_pattern_mismatch":
+    if error == "string_pattern_mismatch":
         return f"{name!r} is not a name: expected a letter, then letters, digits, _ or -, at most 64"
     return f"{name!r} is not an attribute name: expected 1 to 255 letters"
 

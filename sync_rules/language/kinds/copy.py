@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, Tag
 
 from sync_rules.language import links
-from sync_rules.language.compiler import AttributeRef, RuleCompiler
+from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import LinkOption, Model, Names, Renames, Settle, by_type
 from sync_rules.language.problems import Location
@@ -99,7 +99,7 @@ def _mapping(compiler: RuleCompiler, form: CopyForm) -> tuple[Entity, Entity, tu
     first = next((ref.entity for ref in refs if ref is not None), None)
     pairs: list[tuple[Path, Path]] = []
     for ref, (text, location, rename) in zip(refs, given, strict=True):
-        last = _last_name(compiler, ref, rename, location)
+        last = compiler.path(rename, location) if rename is not None else ref and ref.path[-1:]
         if ref is None or last is None or into is None or first is None:
             continue
         pairs.append((ref.path, into.path if isinstance(form.copied, str) else into.path + last))
@@ -123,12 +123,6 @@ def _sources(compiler: RuleCompiler, form: CopyForm) -> list[tuple[str, Location
             return [(text, compiler.at("copy", index), None) for index, text in enumerate(texts)]
         case renames:
             return [(text, compiler.at_key("copy", text), new) for text, new in renames.items()]
-
-
-def _last_name(compiler: RuleCompiler, ref: AttributeRef | None, rename: str | None, location: Location) -> Path | None:
-    if rename is None:
-        return ref.path[-1:] if ref is not None else None
-    return compiler.path(rename, location)
 
 
 def _where(compiler: RuleCompiler, form: CopyForm, source: Entity, target: Entity) -> Where | None:
