@@ -99,7 +99,8 @@ def _mapping(compiler: RuleCompiler, form: CopyForm) -> tuple[Entity, Entity, tu
     first = next((ref.entity for ref in refs if ref is not None), None)
     pairs: list[tuple[Path, Path]] = []
     for ref, (text, location, rename) in zip(refs, given, strict=True):
-        last = compiler.path(rename, location) if rename is not None else ref and ref.path[-1:]
+        own = None if ref is None else ref.path[-1:]
+        last = own if rename is None else compiler.path(rename, location)
         if ref is None or last is None or into is None or first is None:
             continue
         pairs.append((ref.path, into.path if isinstance(form.copied, str) else into.path + last))
