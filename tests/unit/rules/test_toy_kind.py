@@ -194,7 +194,7 @@ def test_toy_kind_is_deployed(registered, shown):
     assert {(STREAM, "Query"), (STREAM, "UpdateItem"), (BACKFILL, "Scan")} <= allowed
     assert (STREAM, "DeleteItem") not in allowed
     shutil.copy(ROOT / "template.yaml", registered)
-    assert "is now that of rules.yaml" in shown("infra", "--rules", "rules.yaml")
+    assert "updated template.yaml from rules.yaml" in shown("infra", "--rules", "rules.yaml")
     assert main.main(["infra", "--check"]) == 0
 
 
@@ -209,7 +209,7 @@ def test_toy_kind_is_replayed(registered, rules, shown):
     tape = Tape(rules)
     tape.put("shop", user("1"), order("1", "a", 10), order("1", "b", 20))
     recorded(registered / "tape.jsonl", rules, tape.bodies)
-    assert "every end is right" in shown("replay", "tape.jsonl", "--seeds", "1")
+    assert "every copy is right at the end" in shown("replay", "tape.jsonl", "--seeds", "1")
 
 
 def test_toy_kind_said_little(rules):
