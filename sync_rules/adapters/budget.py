@@ -1,8 +1,8 @@
-"""What may be written on a table in a second: `max_write_units_per_second` of the rules file, shared out.
+"""Limits on write units: a rate, and `max_write_units_per_second` of tables, shared between processes.
 
-Law: each of the processes that write at once takes an equal share, and they need not know of each other. Of any stretch
-of t seconds no more is let through than the share * t and one second's burst, or one request, if that is larger; no
-partition key gets more than its share of what one partition takes. A table without the option is not looked at.
+Invariant: each of the processes that write at once takes an equal share, without knowing of the others. In any t
+seconds at most share * t and a burst of one second pass, or one request if that is larger; and for a partition key no
+more than the share of what one partition takes. A table without the option has no limit.
 """
 
 from __future__ import annotations
@@ -17,28 +17,29 @@ from typing import Final
 from sync_rules.adapters.metered import Costs, MeteredStore, Partition
 from sync_rules.model.entities import Table
 from sync_rules.model.limits import Limits
-from sync_rules.model.values import Item
-from sync_rules.model.writes import Result
-from sync_rules.pipeline.requests import Apply, List, Page, Read, Remembering, Scan, Store
+from sync_rules.pipeline.requests import Store
 
-BURST_SECONDS: Final = 1.0  # of the ceiling: what may be let through at once
-SLOWER: Final = 0.7
-SLOWER_AGAIN_SECONDS: Final = 1.0
-RECOVERY_SECONDS: Final = 60.0  # from nothing to the ceiling
-LEAST: Final = 0.01  # of the ceiling: it never stands still
+BURST_SECONDS: Final = 1.0  # of the ceiling, at once
+SLOWER: Final = 0.7  # times the rate, after a throttle
+SLOWER_AGAIN_SECONDS: Final = 1.0  # until a throttle slows the rate down again
+RECOVERY_SECONDS: Final = 60.0  # from zero to the ceiling
+LEAST: Final = 0.01  # of the ceiling: the rate never is zero
 WRITES_AT_ONCE_SECONDS: Final = 0.1  # of the rate
 WAIT_MAX_SECONDS: Final = 0.5  # in one piece, as the rate may change meanwhile
-ENOUGH: Final = 1e-9  # sums of floats
+ENOUGH: Final = 1e-9  # relative error of sums of floats
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
+PARTITION_MAX_UNITS_PER_SECOND: Final = 1_000
+PARTITIONS_MAX: Final = 1_000  # known at a time; a partition that was dropped starts with a new burst
 
 
 def writes_at_once(rate: float) -> int:
-    """How many writes go out together: so few that the rate is kept from moment to moment, and stopping is quick."""
+    """How many writes are sent together: so few that the rate holds at every moment, and stopping is quick."""
     most = Limits().apply_max_writes
     return max(1, min(most, int(rate * WRITES_AT_ONCE_SECONDS))) if rate else most
 
 
 class Rate:
-    """`ceiling` is in write units per second; 0 lets everything through. May be used by several threads."""
+    """A limit of `ceiling` write units per second; 0 is no limit. May be used by several threads."""
 
     def __init__(
         self,
@@ -54,18 +55,18 @@ class Rate:
         self._rate = self._cap = ceiling
         self._seen = clock()
         self._slowed = self._seen - SLOWER_AGAIN_SECONDS
-        self._asked = 0.0  # units, all in all
-        self._credit = ceiling * BURST_SECONDS  # of them, so many may have been let through by now
+        self._asked = 0.0  # units so far
+        self._credit = ceiling * BURST_SECONDS  # units that may have passed by now
 
     @property
     def units_per_second(self) -> float:
-        """The rate at this moment."""
+        """The current rate."""
         with self._lock:
             self._go_on()
             return self._rate
 
     def take(self, units: float, within_seconds: float = math.inf) -> bool:
-        """Returns once these units may be written; False, at once, when that would take longer than there is time."""
+        """Wait until these units may be written. Returns False at once if that takes longer than `within_seconds`."""
         if not self.ceiling:
             return True
         with self._lock:
@@ -84,7 +85,7 @@ class Rate:
             self._sleep(min(wait, WAIT_MAX_SECONDS))
 
     def slow_down(self) -> None:
-        """Somebody was throttled."""
+        """Lower the rate after a throttle."""
         with self._lock:
             self._go_on()
             if self._seen - self._slowed >= SLOWER_AGAIN_SECONDS:
@@ -92,7 +93,7 @@ class Rate:
                 self._rate = max(self._rate * SLOWER, self._least)
 
     def cap(self, units_per_second: float) -> None:
-        """Not faster than this, until told otherwise; no more than the ceiling, no less than the least."""
+        """Limit the rate until the next call, between the ceiling and one hundredth of it."""
         with self._lock:
             self._go_on()
             self._cap = min(max(units_per_second, self._least), self.ceiling)
@@ -103,27 +104,17 @@ class Rate:
         return self.ceiling * LEAST
 
     def _go_on(self) -> None:
-        """What came in since the last look: at the rate as it was then, for it may not have recovered at once."""
+        """Add the credit since the last call at the rate of that time, then let the rate recover."""
         now = self._clock()
         passed, self._seen = max(0.0, now - self._seen), now
         self._credit = min(self._credit + self._rate * passed, self._asked + self.ceiling * BURST_SECONDS)
         self._rate = min(self._cap, self._rate + passed * self.ceiling / RECOVERY_SECONDS)
 
 
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
-PARTITION_MAX_UNITS_PER_SECOND: Final = 1_000
-PARTITIONS_MAX: Final = 1_000  # watched at a time; of one that is forgotten and comes back, a burst is let through anew
-
-
-def endless() -> float:
-    """Seconds where nobody waits."""
-    return math.inf
-
-
 class Budget:
-    """What this process may write, as one of so many `writers`. May be used by several threads.
+    """The write units of this process, as one of several `writers`. May be used by several threads.
 
-    `within_seconds` says how long may be waited for it.
+    `within_seconds` returns the longest wait.
     """
 
     def __init__(
@@ -131,7 +122,7 @@ class Budget:
         tables: Mapping[str, Table],
         writers: int = 1,
         *,
-        within_seconds: Callable[[], float] = endless,
+        within_seconds: Callable[[], float] = lambda: math.inf,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -147,21 +138,21 @@ class Budget:
 
     @property
     def limits(self) -> bool:
-        """Whether any table has a limit."""
+        """True if any table has a limit."""
         return bool(self._shares)
 
     def watches(self, table: str) -> bool:
-        """Whether a table has a limit."""
+        """True if this table has a limit."""
         return table in self._shares
 
     @property
     def at_once_max_units(self) -> float:
-        """So few that the lowest of the limits is kept from moment to moment."""
+        """The most units to send together: so few that the lowest limit holds at every moment."""
         return float(writes_at_once(min(self._shares.values(), default=0.0)))
 
     def take(self, costs: Costs) -> bool:
-        """Returns once so much may be written; False, at once, when there is no time for it. What was let through for
-        one table is spent then, also where another one has no time.
+        """Wait until these costs may be written. Returns False at once if there is no time; what other tables let pass
+        until then is spent.
         """
         rates = [(self._tables[name], units) for name, units in costs.tables.items() if name in self._tables]
         for partition, units in costs.partitions.items():
@@ -182,43 +173,11 @@ class Budget:
         return Rate(units_per_second, clock=self._clock, sleep=self._sleep)
 
 
-class BudgetedStore(Remembering):
-    """A store that spends no more than a budget. May be used by several threads: each has its own memory of what was
-    read, by which writes are judged.
-    """
-
-    def __init__(self, inner: Store, tables: Mapping[str, Table], budget: Budget) -> None:
-        self._inner = inner
-        self._tables = tables
-        self._budget = budget
-        self._mine = local()
-
-    def forget(self) -> None:
-        """This thread begins something new."""
-        self._store().forget()
-
-    def read(self, request: Read) -> tuple[Item | None, ...]:
-        return self._store().read(request)
-
-    def list(self, request: List) -> Page:
-        return self._store().list(request)
-
-    def scan(self, request: Scan) -> Page:
-        return self._store().scan(request)
-
-    def apply(self, request: Apply) -> tuple[Result, ...]:
-        return self._store().apply(request)
-
-    def _store(self) -> MeteredStore:
-        if not hasattr(self._mine, "store"):
-            self._mine.store = MeteredStore(self._inner, self._tables, budget=self._budget)
-        store: MeteredStore = self._mine.store
-        return store
+class BudgetedStore(local, MeteredStore):
+    """A MeteredStore that several threads may use: each has its own, and its own memory of what it read."""
 
 
 def within_budget(store: Store, tables: Mapping[str, Table], budget: Budget | None = None) -> Store:
-    """The store, or where a table has a limit, one in front of it that keeps to that; without a `budget` as the only
-    one that writes.
-    """
+    """Put a store with this budget before a store, if a table has a limit; without a `budget`, as the only writer."""
     budget = budget or Budget(tables)
-    return BudgetedStore(store, tables, budget) if budget.limits else store
+    return BudgetedStore(store, tables, budget=budget) if budget.limits else store

@@ -1,7 +1,7 @@
-"""What guards and writes mean: evaluated on an item in memory, and rendered as DynamoDB expressions.
+"""Guards and writes, evaluated on an item in memory and rendered as DynamoDB expressions.
 
-Law: both read the same data, so the memory store and the service cannot drift apart unnoticed (a differential test
-compares them). Names and values only ever travel as placeholders, whatever characters they hold.
+Invariant: both read the same data, so the memory store and the service cannot differ unnoticed (a differential test
+compares them). Names and values are sent as placeholders only, whatever characters they hold.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class InvalidUpdateError(Exception):
 
 # ---------------------------------------------------------------- evaluated
 def holds(guard: Iterable[Condition], item: Item | None) -> bool:
-    """Whether every condition holds of the item; of a missing item only ABSENT can."""
+    """True if every condition holds; for a missing item only ABSENT can."""
     return all(_holds(condition, item) for condition in guard)
 
 
@@ -44,9 +44,7 @@ def _holds(condition: Condition, item: Item | None) -> bool:
 
 
 def well_formed(action: Action) -> bool:
-    """Whether DynamoDB takes an action before it looks at any item: no paths that touch, none of the key, no value that
-    cannot be.
-    """
+    """Check what DynamoDB does before it reads the item: no paths that overlap or name the key, no invalid values."""
     if isinstance(action, Put):
         return all(map(storable, whole(action).values()))
     if not isinstance(action, Update | Increment):
@@ -61,14 +59,14 @@ def well_formed(action: Action) -> bool:
 
 
 def whole(put: Put) -> Item:
-    """The item of a put, which holds its own key."""
+    """The item of a put, which contains its key."""
     assert all(same(put.item.get(name), value) for name, value in put.key.attributes().items()), "a put of its own key"
     return put.item
 
 
 def as_update(action: Update | Increment) -> Update:
-    """An increment as the update it is, one that adds numbers. In any other update that would count twice when it is
-    called twice, because the first answer was lost.
+    """An increment as an update that adds numbers. No other update may: it would count twice if it is sent again
+    because the first answer was lost.
     """
     if isinstance(action, Increment):
         amounts = tuple(((name,), {"N": amount}) for name, amount in action.amounts)
@@ -79,7 +77,7 @@ def as_update(action: Update | Increment) -> Update:
 
 
 def updated(item: Item, change: Update) -> Item:
-    """The item changed, as a new value that shares what stayed.
+    """The changed item, as a new value that shares the unchanged parts.
 
     Raises:
         InvalidUpdateError: when the parent of a nested path is not a map, something is added to or discarded from a
@@ -97,8 +95,15 @@ def updated(item: Item, change: Update) -> Item:
     return attributes
 
 
+def same_item(old: Item | None, new: Item | None) -> bool:
+    """True if two items are equal, their values as DynamoDB compares them."""
+    if old is None or new is None:
+        return old is new
+    return old.keys() == new.keys() and all(same(value, new[name]) for name, value in old.items())
+
+
 def _added(seen: AttributeValue | None, more: AttributeValue) -> AttributeValue:
-    """ADD: the sum of two numbers, where none is 0; the union of two sets."""
+    """ADD: the sum of two numbers, a missing one being 0; the union of two sets."""
     ((kind, content),) = more.items()
     if kind == "N":
         return {"N": _sum(_content(seen or {"N": "0"}, kind), content)}
@@ -110,7 +115,7 @@ def _added(seen: AttributeValue | None, more: AttributeValue) -> AttributeValue:
 
 
 def _discarded(seen: AttributeValue | None, elements: AttributeValue) -> AttributeValue | None:
-    """DELETE: what is left of a set; nothing when that would be the empty set, which cannot be."""
+    """DELETE: the rest of a set; None instead of the empty set, which DynamoDB cannot hold."""
     if seen is None:
         return None
     ((kind, content),) = elements.items()
@@ -126,7 +131,7 @@ def _content(value: AttributeValue, kind: str) -> Any:
 
 
 def _sum(left: str, right: str) -> str:
-    """Exact, as DynamoDB writes it."""
+    """The exact sum, spelled as DynamoDB does."""
     total = total_of((Decimal(left), Decimal(right)))
     if not holdable(total):
         raise InvalidUpdateError("a sum of too many digits")
@@ -134,7 +139,7 @@ def _sum(left: str, right: str) -> str:
 
 
 def storable(value: AttributeValue) -> bool:
-    """Whether DynamoDB takes a value: no empty set, nothing in a set twice, no number it cannot hold."""
+    """True if DynamoDB accepts a value: no empty set, no element twice, no number out of range."""
     ((kind, content),) = value.items()
     match kind:
         case "N":
@@ -172,12 +177,12 @@ def comparable(kind: str, value: str | bytes) -> str | bytes | Decimal:
 
 
 def identity(key: ItemKey) -> tuple[str | bytes | Decimal, ...]:
-    """The key's values such that two keys of one table are of the same item if, and only if, these are equal."""
+    """The key's values in a form that is equal for two keys of a table if and only if they name the same item."""
     return tuple([comparable(kind, value) for _, kind, value in key.values])
 
 
 def key_values(item: Item, attributes: Iterable[KeyAttribute]) -> tuple[str | bytes | Decimal, ...] | None:
-    """The values of key attributes as they sort; None when one is missing or of another type."""
+    """The values of key attributes in sortable form; None when one is missing or of another type."""
     values = []
     for attribute in attributes:
         value = item.get(attribute.name)
@@ -199,7 +204,7 @@ MAP_TYPE: AttributeValue = {"S": "M"}
 
 @dataclass
 class Expressions:
-    """The placeholders of one request, handed out while its expressions are rendered."""
+    """The placeholders of one request, assigned while its expressions are rendered."""
 
     names: dict[str, str] = field(default_factory=dict)
     values: dict[str, AttributeValue] = field(default_factory=dict)
@@ -213,7 +218,7 @@ class Expressions:
         return placeholder
 
     def guard(self, guard: Sequence[Condition]) -> str:
-        """A ConditionExpression. A write without a guard is our own mistake: it could create an item."""
+        """A ConditionExpression. Every write has a guard: without one it could create an item."""
         assert guard, "every write has a guard"
         return " AND ".join(self._condition(condition) for condition in guard)
 

@@ -1,9 +1,9 @@
 """A store in dictionaries, with DynamoDB's semantics: for the simulator, for tests, for users' own scenarios.
 
-Law: what it answers is what DynamoDB would (one contract suite runs on both), the same every time, and at once. Items
-are values: a write replaces an item and never changes it, so an image handed out stays what it was. One thing it does
-not do: numbers stay as they were written ("1.0"), where DynamoDB drops their zeros. They compare, sort and name keys by
-value all the same; only a key template that makes text of a number attribute shows the difference.
+Invariant: it answers as DynamoDB does (one contract suite runs on both), deterministically and at once. Items are
+values: a write replaces an item and never changes it, so an image stays as it was. One difference remains: numbers keep
+their spelling ("1.0"), where DynamoDB drops the zeros. They are compared and sorted by value; only a key template that
+makes text of a number attribute shows the difference.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from sync_rules.adapters.expressions import (
     holds,
     identity,
     key_values,
+    same_item,
     storable,
     updated,
     well_formed,
@@ -50,6 +51,9 @@ from sync_rules.model.writes import (
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan
 
 Values = tuple[str | bytes | Decimal, ...]
+Pairs = Iterable[tuple[Path, AttributeValue]]
+OnChange = Callable[[ItemKey, Item | None, Item | None], None]
+TRANSACTION_MAX_ACTIONS = 100  # quota of TransactWriteItems
 
 
 @dataclass
@@ -63,7 +67,7 @@ class Rows:
     partitions: dict[Values, list[Values]] = field(default_factory=dict)
 
     def put(self, key: Values, item: Item | None) -> None:
-        """The item that now belongs to a primary key; one that lacks an attribute of these keys has no row."""
+        """Replace the item of a primary key. An item that lacks an attribute of these keys has no row."""
         place = None if item is None else self._place(key, item)
         before = self.places.get(key)
         if place != before:
@@ -89,7 +93,7 @@ class Rows:
             self.places[key] = after
 
     def query(self, conditions: KeyConditions, cursor: Values | None, *, backward: bool = False) -> Iterator[Item]:
-        """The rows that meet the conditions, in order or from the last to the first, from behind the cursor on."""
+        """The rows that meet the conditions, in order or backward, after the cursor."""
         given = {name: comparable(*next(iter(value.items()))) for name, value in conditions.equals}
         ranks = self.partitions.get(tuple(given.pop(attribute.name) for attribute in self.partition), [])
         prefix: Values = tuple(given[attribute.name] for attribute in self.sort[: len(given)])
@@ -109,18 +113,13 @@ class Rows:
         return (self.items[ranks[place][len(self.sort) :]] for place in places)
 
 
-Pairs = Iterable[tuple[Path, AttributeValue]]
-OnChange = Callable[[ItemKey, Item | None, Item | None], None]
-TRANSACTION_MAX_ACTIONS = 100  # quota of TransactWriteItems
-
-
 class RejectedError(Exception):
-    """A write that can never succeed as it stands; its only argument is the reason."""
+    """A write that cannot succeed; its only argument is the reason."""
 
 
 @dataclass
 class Stored:
-    """One table: its items by primary key, its indexes, and the order of a scan, made when one is asked for."""
+    """One table: its items by primary key, its indexes, and the order of a scan, made for the first one."""
 
     table: Table
     rows: Rows
@@ -142,11 +141,13 @@ class MemoryStore:
             for name, table in tables.items()
         }
 
-    # ------------------------------------------------------------ what the pipeline asks
+    # ------------------------------------------------------------ requests of the pipeline
     def read(self, request: Read) -> tuple[Item | None, ...]:
         if not all(map(possible_key, request.keys)):
             raise StoreError("ValidationException", "a key that no item can have")
-        return tuple(self._seen(self.item(key), key.table, request.attributes.get(key.table)) for key in request.keys)
+        return tuple(
+            self._projected(self.item(key), key.table, request.attributes.get(key.table)) for key in request.keys
+        )
 
     def list(self, request: List) -> Page:
         stored = self._stored(request.table)
@@ -159,11 +160,11 @@ class MemoryStore:
         place = None if request.cursor is None else rows.sort + stored.table.key
         cursor = None if place is None else key_values(request.cursor or {}, place)
         page = self._page(rows.query(request.conditions, cursor, backward=request.backward), request, names)
-        items = (self._seen(item, request.table, request.attributes) for item in page.items)
+        items = (self._projected(item, request.table, request.attributes) for item in page.items)
         return Page(tuple(item for item in items if item is not None), page.cursor)
 
-    def _seen(self, item: Item | None, table: str, attributes: Names) -> Item | None:
-        """The item as whoever asks for some attributes is shown it."""
+    def _projected(self, item: Item | None, table: str, attributes: Names) -> Item | None:
+        """The item with the key and the requested attributes only."""
         if item is None or attributes is None:
             return item
         names = attributes.union(attribute.name for attribute in self._stored(table).table.key)
@@ -185,14 +186,14 @@ class MemoryStore:
         return self._page(found, request, stored.table.key)
 
     def page_items(self, limit: int) -> int:
-        """How many items the next page of a List or Scan may hold: as many as asked for.
+        """The most items on the next page of a List or Scan: the limit of the request.
 
-        Override it to end pages early, as DynamoDB does after 1 MB: fewer, or none at all, with a cursor.
+        Override it to end pages early, as DynamoDB does after 1 MB: with fewer items or none, and a cursor.
         """
         return limit
 
     def _page(self, found: Iterator[Item], request: List | Scan, names: Iterable[KeyAttribute]) -> Page:
-        """A full page always has a cursor, even when nothing follows: so does DynamoDB's."""
+        """A full page has a cursor even when nothing follows, as in DynamoDB."""
         room = max(self.page_items(request.limit), 1 if request.cursor is None else 0)
         items = tuple(islice(found, room))
         if len(items) < room:
@@ -203,17 +204,17 @@ class MemoryStore:
     def apply(self, request: Apply) -> tuple[Result, ...]:
         return tuple(self._write(write) for write in request.writes)
 
-    # ------------------------------------------------------------ what an application does
+    # ------------------------------------------------------------ writes of an application
     def item(self, key: ItemKey) -> Item | None:
-        """One item as it stands."""
+        """The current item."""
         return self._stored(key.table).rows.items.get(identity(key))
 
     def items(self, table: str) -> tuple[Item, ...]:
-        """Every item of a table, in the order in which their keys were first written."""
+        """All items of a table, in the order in which their keys were first written."""
         return tuple(self._stored(table).rows.items.values())
 
     def put(self, table: str, item: Item) -> ItemKey:
-        """Put a whole item, as an application would. Raises StoreError when DynamoDB would reject it."""
+        """Put a whole item. Raises StoreError when DynamoDB would reject it."""
         stored = self._stored(table)
         key = stored.table.key_of(item)
         if key is None:
@@ -226,7 +227,7 @@ class MemoryStore:
     def update(
         self, key: ItemKey, sets: Pairs = (), removes: Iterable[Path] = (), adds: Pairs = (), discards: Pairs = ()
     ) -> None:
-        """Update without a condition, which creates the item when there is none, as UpdateItem does."""
+        """Update without a condition; creates a missing item, as UpdateItem does."""
         change = Update(key, tuple(sets), tuple(removes), (), tuple(adds), tuple(discards))
         if not well_formed(change):
             raise StoreError("ValidationException", "two paths overlap, or a value cannot be stored")
@@ -241,17 +242,17 @@ class MemoryStore:
         self._store(key, None)
 
     def propagate(self, table: str, index: Index, key: Values, item: Item | None) -> None:
-        """Bring one row of an index up to date with its item (None: deleted). Called inside every write.
+        """Update one row of an index from its item (None: deleted). Called in every write.
 
         Override it to make indexes lag: keep the arguments and call this later, in order for each key.
         """
         stored = self._stored(table)
         stored.indexes[index.name].put(key, None if item is None else stored.table.row(index, item))
 
-    # ------------------------------------------------------------ writes
+    # ------------------------------------------------------------ guarded writes
     def _write(self, write: Write) -> Result:
         actions: tuple[Action, ...] = write.actions if isinstance(write, Transaction) else (write,)
-        if not _valid(actions):  # looked at before any guard is
+        if not _valid(actions):  # checked before any guard
             return Result(Status.REJECTED, reason="ValidationException")
         try:
             items = [self.item(action.key) for action in actions]
@@ -271,7 +272,7 @@ class MemoryStore:
         return WRITTEN
 
     def _new(self, action: Action, item: Item | None) -> Item | None:
-        """What an action makes of its item, checked as DynamoDB checks it."""
+        """The item after an action, checked as DynamoDB does."""
         match action:
             case Check():
                 return item
@@ -306,7 +307,7 @@ class MemoryStore:
     def _store(self, key: ItemKey, item: Item | None) -> None:
         stored, place = self._stored(key.table), identity(key)
         old = stored.rows.items.get(place)
-        if _same_item(old, item):
+        if same_item(old, item):
             return  # a write that changes nothing leaves no stream record
         if (old is None) != (item is None):
             stored.order = None
@@ -324,20 +325,14 @@ class MemoryStore:
 
 
 def _valid(actions: Sequence[Action]) -> bool:
-    """Whether there are not too many, each can be on its own, and no item is named twice."""
+    """Check that there are not too many actions, each is valid, and no item is named twice."""
     keys = [action.key for action in actions]
     places = {(key.table, identity(key)) for key in keys if possible_key(key)}
     return len(places) == len(keys) <= TRANSACTION_MAX_ACTIONS and all(map(well_formed, actions))
 
 
-def _same_item(old: Item | None, new: Item | None) -> bool:
-    if old is None or new is None:
-        return old is new
-    return old.keys() == new.keys() and all(same(value, new[name]) for name, value in old.items())
-
-
 def _spread(partition: str | bytes | Decimal) -> int:
-    """Where a partition lies in a scan; not `hash`, which differs from run to run."""
+    """The position of a partition in a scan; not `hash`, which differs from run to run."""
     if isinstance(partition, Decimal):
         partition = str(partition.normalize())
     return zlib.crc32(partition if isinstance(partition, bytes) else partition.encode())

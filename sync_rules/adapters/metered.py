@@ -1,10 +1,11 @@
-"""A store that counts what its requests cost, and asks before it writes. For backfill, plan, and tables with a budget.
+"""A store that counts the cost of its requests in read and write units, and asks before it writes.
 
-Law: what a write costs is judged by the item as it was seen last. Where nothing is limited, nothing is read to find
-that out, and an item that was not seen is taken to be new. Where writes are paid for, those of their items that were
-not seen, as the record of a stream brought them, are read before, whole and together, but for totals, which are small;
-what cannot be read is not written. What was seen is remembered until the next page, batch or message, and of that a
-bounded number: the first, which are the page itself, and the last.
+For backfill, plan, and tables with a limit. A write costs what its item as last seen, and its indexes, make it cost.
+Without a limit nothing is read to find that out, and an unseen item counts as new. With a limit, unseen items are read
+before they are written, whole and together, except totals, which are small; a write whose item cannot be read fails.
+
+Invariant: what was seen is forgotten with each page, batch or message, and within one the number of remembered items
+is bounded: the first ones, which are the page itself, and the last ones.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
-from sync_rules.adapters.expressions import InvalidUpdateError, as_update, updated, whole
+from sync_rules.adapters.expressions import InvalidUpdateError, as_update, same_item, updated, whole
 from sync_rules.model.entities import Index, Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
@@ -25,20 +26,29 @@ from sync_rules.pipeline.requests import Apply, List, Page, Read, Remembering, S
 
 READ_UNIT_BYTES: Final = 4096
 WRITE_UNIT_BYTES: Final = 1024
+FIRST_SEEN_MAX_ITEMS: Final = 1_000  # room for a page and a round of a push
+LAST_SEEN_MAX_ITEMS: Final = 4_000  # both sides of a round of parts, twice
+AT_ONCE_MAX_UNITS: Final = 100.0  # write units of the writes sent together
+OUT_OF_TIME: Final = Result(Status.FAILED, reason="OutOfTime")
+
+Partition = tuple[Any, ...]  # a table, and the name, type and value of its partition key
+
+
+# ---------------------------------------------------------------- units
 
 
 def read_units(size_bytes: int, *, consistent: bool) -> float:
-    """What is read in one piece: an item, or a page of a Query or Scan. Nothing found costs one unit, or half of it."""
+    """Units of one read: an item, or a page of a Query or Scan. Finding nothing costs one unit, or half of it."""
     return max(1, -(-size_bytes // READ_UNIT_BYTES)) * (1.0 if consistent else 0.5)
 
 
 def write_units(size_bytes: int) -> int:
-    """An item written, by the larger of its sizes before and after."""
+    """Units of one write, by the larger of the item's sizes before and after."""
     return max(1, -(-size_bytes // WRITE_UNIT_BYTES))
 
 
 def after(action: Action, before: Item | None) -> Item | None:
-    """What an action makes of an item. What the service would reject is taken to change nothing."""
+    """The item after an action. An action that the service would reject changes nothing."""
     if isinstance(action, Delete):
         return None
     if isinstance(action, Put):
@@ -51,24 +61,29 @@ def after(action: Action, before: Item | None) -> Item | None:
         return before
 
 
+def actions_of(write: Write) -> tuple[Action, ...]:
+    """The actions of a write, each on one item."""
+    return write.actions if isinstance(write, Transaction) else (write,)
+
+
 def action_units(table: Table, before: Item | None, now: Item | None) -> int:
-    """One item written, with what its indexes cost. Twice that in a transaction, but for the indexes."""
+    """Units of one changed item and its indexes. In a transaction the item costs twice that, the indexes do not."""
     return base_units(before, now) + sum(index_units(table, index, before, now) for index in table.indexes)
 
 
 def base_units(before: Item | None, now: Item | None) -> int:
-    """One item written, without its indexes."""
+    """Units of one changed item, without its indexes."""
     return write_units(max(item_bytes(before or {}), item_bytes(now or {})))
 
 
 def index_units(table: Table, index: Index, before: Item | None, now: Item | None) -> int:
-    """What one index costs when an item changes."""
+    """Units of one index when an item changes."""
     old, new = _row(table, index, before), _row(table, index, now)
     if old is None and new is None:
         return 0
     if old is None or new is None:
         return write_units(item_bytes(old or new or {}))
-    if _same(old, new):
+    if same_item(old, new):
         return 0
     moved = any(not same(old[a.name], new[a.name]) for a in index.attributes)
     return write_units(item_bytes(old)) * moved + write_units(item_bytes(new))
@@ -81,17 +96,7 @@ def _row(table: Table, index: Index, item: Item | None) -> Item | None:
     return table.row(index, item)
 
 
-def _same(old: Item, new: Item) -> bool:
-    return old.keys() == new.keys() and all(same(value, new[name]) for name, value in old.items())
-
-
-Partition = tuple[Any, ...]  # a table, and the name, type and value of its partition key
-FIRST_SEEN_MAX_ITEMS: Final = 1_000  # a page and a round of a push fit in
-AT_ONCE_MAX_UNITS: Final = 100.0  # write units of the writes sent together
-OUT_OF_TIME: Final = Result(Status.FAILED, reason="OutOfTime")
-LAST_SEEN_MAX_ITEMS: Final = 4_000  # both sides of a round of parts, twice
-
-
+# ---------------------------------------------------------------- the store
 @dataclass(frozen=True)
 class Costs:
     """Write units: by table, with those of its indexes; by partition key of the table, without them."""
@@ -109,33 +114,28 @@ class Costs:
 
 
 class Spending(Protocol):
-    """Says what may be spent."""
+    """A limit on write units."""
 
     @property
     def at_once_max_units(self) -> float:
-        """How much may go out together."""
+        """The most units to send together."""
         ...
 
     def watches(self, table: str) -> bool:
-        """Whether what is written on a table is paid for."""
+        """True if writes on this table are limited."""
         ...
 
     def take(self, costs: Costs) -> bool:
-        """Returns once so much may be spent; False where there is no time for it."""
+        """Wait until these costs may be spent. Returns False when there is no time."""
         ...
 
 
-def actions_of(write: Write) -> tuple[Action, ...]:
-    """What a write does, item by item."""
-    return write.actions if isinstance(write, Transaction) else (write,)
-
-
 class MeteredStore(Remembering):
-    """A store in front of another one. Not for several threads: each has its own.
+    """A store in front of another one, for one thread.
 
-    `before_write`, if there is a rate, is called with the write units of the writes about to be made together, and
-    `budget` asked for them: each may wait, and where one gives False there is no time for them. `reads` and `writes`
-    are the units spent so far, by table.
+    `before_write`, if there is a rate, is called with the write units of the writes that are sent together, and `budget`
+    with their costs. Each may wait; if one returns False, there is no time for these writes. `reads` and `writes` are
+    the units spent so far, by table.
     """
 
     def __init__(
@@ -156,12 +156,12 @@ class MeteredStore(Remembering):
         self._last: OrderedDict[ItemKey, Item | None] = OrderedDict()
 
     def forget(self) -> None:
-        """A new page or batch begins: nothing that was seen is needed any more. A scan does so by itself."""
+        """Forget what was seen, at the start of a batch or message. A scan does so by itself."""
         self._first.clear()
         self._last.clear()
 
     def read(self, request: Read) -> tuple[Item | None, ...]:
-        items = self._inner.read(Read(request.keys))  # whole items: what they cost goes by all that is in them
+        items = self._inner.read(Read(request.keys))  # whole items, whose sizes are the cost
         for key, item in dict(zip(request.keys, items, strict=True)).items():
             self._count(key.table, read_units(item_bytes(item or {}), consistent=True))
             self._note(key, item)
@@ -182,8 +182,8 @@ class MeteredStore(Remembering):
         return page
 
     def apply(self, request: Apply) -> tuple[Result, ...]:
-        """Writes go out as they are paid for, some at a time, so that many large ones are not made at one moment."""
-        unread = self._look(request.writes)
+        """Send the writes a few at a time, as the limits allow, so that many large ones are not sent at one moment."""
+        unread = self._read_unseen(request.writes)
         writes = [write for place, write in enumerate(request.writes) if place not in unread]
         results: list[Result] = []
         while len(results) < len(writes):
@@ -191,10 +191,10 @@ class MeteredStore(Remembering):
         rest = iter(results)
         return tuple(unread.get(place) or next(rest) for place in range(len(request.writes)))
 
-    def _look(self, writes: Sequence[Write]) -> dict[int, Result]:
-        """Read what was not seen of the items that are paid for. The writes, by place, that failed with this."""
+    def _read_unseen(self, writes: Sequence[Write]) -> dict[int, Result]:
+        """Read the unseen items of limited writes. Returns the results of those that this failed, by position."""
         unseen = {
-            place: [action.key for action in actions_of(write) if self._asks(action)]
+            place: [action.key for action in actions_of(write) if self._must_read(action)]
             for place, write in enumerate(writes)
         }
         keys = tuple(dict.fromkeys(key for some in unseen.values() for key in some))
@@ -205,15 +205,15 @@ class MeteredStore(Remembering):
             return {place: Result(Status.FAILED, reason=str(error)) for place, some in unseen.items() if some}
         return {}
 
-    def _asks(self, action: Action) -> bool:
-        """Whether an item must be read to know what this costs. A total is the pipeline's own, and a few numbers."""
+    def _must_read(self, action: Action) -> bool:
+        """True if the item must be read to know the cost. A total is only a few numbers, and the pipeline's own."""
         key = action.key
         if key in self._first or key in self._last or isinstance(action, Increment):
             return False
         return self._before_write is not None or (self._budget is not None and self._budget.watches(key.table))
 
     def _apply_some(self, writes: Sequence[Write]) -> tuple[Result, ...]:
-        """The first of these writes: as many as cost little enough, one at least."""
+        """Send the first of these writes, at least one, up to the units that may go out together."""
         spent = Costs()
         some: list[Write] = []
         for write in writes:
@@ -234,7 +234,7 @@ class MeteredStore(Remembering):
         return results
 
     def costs(self, write: Write) -> Costs:
-        """The write units of one write, judged by what was last seen of its items."""
+        """The write units of one write, by its items as last seen."""
         costs = Costs()
         for action in actions_of(write):
             before = self.seen(action.key)
@@ -246,7 +246,7 @@ class MeteredStore(Remembering):
         return costs
 
     def seen(self, key: ItemKey) -> Item | None:
-        """What was last seen of an item."""
+        """An item as last seen."""
         return self._first[key] if key in self._first else self._last.get(key)
 
     def _see(self, table: str, items: Iterable[Item]) -> None:

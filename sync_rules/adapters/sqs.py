@@ -1,8 +1,8 @@
-"""The queue for later and the sink for failure records, on SQS; and queues of what failed.
+"""Queues on SQS: messages for later, failure records, and entries that failed.
 
-Law: a message is keys and rules, a failure record is rule, key and reason; neither holds a value of an item, but for
-the message of a call that failed. What SQS would refuse for its size is refused here, by a name of its own. A message
-is deleted when what it asks for is done, or when one that stands for it is in the queue.
+Invariant: a message is keys and rules, a failure record is rule, key and reason; neither holds a value of an item,
+except the message of a failed call. A message is deleted when its work is done, or when one that replaces it is in the
+queue. A message too large for SQS is refused here, as MessageTooLarge.
 """
 
 from __future__ import annotations
@@ -32,34 +32,53 @@ if TYPE_CHECKING:
 MESSAGE_MAX_BYTES: Final = 1_048_576  # SendMessage; until August 2025 it was a quarter of that
 TOO_LARGE: Final = "MessageTooLarge"
 RECEIVE_MAX_MESSAGES: Final = 10  # ReceiveMessage
-RECEIVE_WAIT_SECONDS: Final = 1  # asked at once, SQS looks at some of its servers only
-PEEKED_MAX_MESSAGES: Final = 1_000  # by a look at a queue, which takes nothing out of it
-PEEK_SECONDS: Final = 30  # for so long a look hides a message from others
-AGAIN_FIRST_SECONDS: Final = 30  # before a message that failed comes again
+RECEIVE_WAIT_SECONDS: Final = 1  # without a wait, SQS asks only some of its servers
+PEEKED_MAX_MESSAGES: Final = 1_000  # by a look at a queue, which removes nothing
+PEEK_SECONDS: Final = 30  # how long a look hides a message from others
+AGAIN_FIRST_SECONDS: Final = 30  # before the first retry of a message
 TAKEN_MAX_MESSAGES: Final = 100_000  # of one redrive; SQS has at most 120,000 messages of a queue in flight
-TAKEN_SECONDS: Final = 3_600  # for so long a redrive that was killed hides its messages
-TRIED_LETTERS: Final = 10  # of a message's identifier, as a digest, in a mark
+TAKEN_SECONDS: Final = 3_600  # how long a redrive that was killed hides its messages
+TRIED_LETTERS: Final = 10  # of the digest of a message's identifier, in a mark
 
 
 def utc_now() -> datetime:
-    """The time that failure records bear."""
+    """The time in failure records."""
     return datetime.now(UTC)
 
 
-class SqsQueue:
-    """Messages for later on a standard queue. A delay longer than SQS allows is shortened: a look may come early."""
+class _Queue:
+    """A queue by its URL, and calls to it that are retried."""
 
     def __init__(self, client: SQSClient, queue_url: str, *, retrying: Retrying | None = None) -> None:
         self._client = client
         self._queue_url = queue_url
         self._retrying = retrying or aws.retrying()
 
+    @property
+    def name(self) -> str:
+        """The last part of the URL."""
+        return self._queue_url.rpartition("/")[2]
+
+    def _send(self, body: str, delay_seconds: int = 0) -> None:
+        size = len(body.encode())
+        if size > MESSAGE_MAX_BYTES:
+            raise StoreError(TOO_LARGE, f"{size} bytes, and SQS takes {MESSAGE_MAX_BYTES}")
+        call = self._client.send_message
+        try:
+            self._retrying(call, QueueUrl=self._queue_url, MessageBody=body, DelaySeconds=delay_seconds)
+        except aws.ERRORS as error:
+            raise aws.store_error(error, f"queue {self.name}") from error
+
+
+class SqsQueue(_Queue):
+    """Messages for later on a standard queue. A delay longer than SQS allows is shortened: a look may come early."""
+
     def send(self, message: Message, delay_seconds: int) -> None:
         """Returns once SQS has the message. Raises StoreError, MessageTooLarge among others."""
-        _send(self._client, self._retrying, self._queue_url, encode(message), min(delay_seconds, DELAY_MAX_SECONDS))
+        self._send(encode(message), min(delay_seconds, DELAY_MAX_SECONDS))
 
 
-class SqsFailures:
+class SqsFailures(_Queue):
     """Failure records on a standard queue, as JSON text."""
 
     def __init__(
@@ -70,30 +89,22 @@ class SqsFailures:
         retrying: Retrying | None = None,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
-        self._client = client
-        self._queue_url = queue_url
-        self._retrying = retrying or aws.retrying()
+        super().__init__(client, queue_url, retrying=retrying)
         self._now = now
 
     def park(self, failure: Failure) -> None:
         """Returns once SQS has the record. Raises StoreError."""
         from sync_rules.pipeline.failure_records import failure_record  # noqa: PLC0415 - most functions never have one
 
-        body = json.dumps(failure_record(failure, self._now()), separators=(",", ":"))
-        _send(self._client, self._retrying, self._queue_url, body, 0)
+        self._send(json.dumps(failure_record(failure, self._now()), separators=(",", ":")))
 
 
-class Receipts:
-    """Messages of a queue that a function was handed, and did not finish."""
-
-    def __init__(self, client: SQSClient, queue_url: str, *, retrying: Retrying | None = None) -> None:
-        self._client = client
-        self._queue_url = queue_url
-        self._retrying = retrying or aws.retrying()
+class Receipts(_Queue):
+    """Messages of a queue that a function received and did not finish."""
 
     def come_again(self, receipt: str, times_received: int) -> None:
-        """Have a message come again sooner than its visibility timeout says, which is made for calls that die: after
-        half a minute, and twice as long each time. Where SQS does not take that, it comes later.
+        """Shorten the visibility timeout of a message, which is made for calls that die: half a minute, doubled with
+        each receive. If SQS refuses, the message comes later.
         """
         seconds = min(AGAIN_FIRST_SECONDS << min(times_received - 1, 10), DELAY_MAX_SECONDS)
         with suppress(*aws.ERRORS):
@@ -105,30 +116,20 @@ class Receipts:
             )
 
 
-def _send(client: SQSClient, retrying: Retrying, queue_url: str, body: str, delay_seconds: int) -> None:
-    size = len(body.encode())
-    if size > MESSAGE_MAX_BYTES:
-        raise StoreError(TOO_LARGE, f"{size} bytes, and SQS takes {MESSAGE_MAX_BYTES}")
-    try:
-        retrying(client.send_message, QueueUrl=queue_url, MessageBody=body, DelaySeconds=delay_seconds)
-    except aws.ERRORS as error:
-        raise aws.store_error(error, f"queue {queue_url.rpartition('/')[2]}") from error
-
-
 def require_queue_url(url: str) -> str:
-    """The URL of a queue, as it is. Raises UserError when it is none."""
+    """Check and return the URL of a queue. Raises UserError."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc or not parts.path.strip("/"):
         raise UserError(f"{url!r} is no queue: expected its URL, such as https://sqs.REGION.amazonaws.com/ACCOUNT/NAME")
     return url
 
 
-class FailedMessages:
-    """The messages of a queue as a FailureStore. With `peek` they are only looked at, and are soon there for others again.
+class FailedMessages(_Queue):
+    """The messages of a queue as a FailureStore. With `peek` they are only read, and soon visible to others again.
 
-    `hidden_seconds` is how long one that was killed hides what it had. With `mark` it is one of several that go through
-    the queue one after another, each given the mark of the one before, "" for none: a message that one of them was
-    given is given to no other, and neither is what was sent since the first of them began.
+    `hidden_seconds` is how long a process that is killed hides its messages. With `mark`, several of these read the
+    queue one after another, each with the mark of the one before ("" for the first). None of them gives a message that
+    another gave, or one that was sent after the first of them began.
     """
 
     def __init__(
@@ -142,23 +143,24 @@ class FailedMessages:
         retrying: Retrying | None = None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        self._client = client
-        self._queue_url = queue_url
-        self._retrying = retrying or aws.retrying()
+        super().__init__(client, queue_url, retrying=retrying)
         self.hidden_seconds = hidden_seconds or (PEEK_SECONDS if peek else TAKEN_SECONDS)
         self._max_messages = PEEKED_MAX_MESSAGES if peek else TAKEN_MAX_MESSAGES
         since, _, tried = (mark or "").partition(":")
         self._since_ms = None if mark is None else int(since or now_ms())
         self._tried = {tried[at : at + TRIED_LETTERS] for at in range(0, len(tried), TRIED_LETTERS)}
-        self._taken: dict[str, str] = {}  # the receipt of each message that is still there
+        self._taken: dict[str, str] = {}  # the receipt of each message that is not deleted yet
         self._instead: dict[str, str] = {}
         self.count = 0
 
     def entries(self) -> Iterator[Entry]:
-        """Messages until none comes, or there were so many; with a mark those are too many. Raises StoreError, and
-        UserError for a missing queue.
+        """Receive messages until none comes, or the maximum is reached, which with a mark is an error.
+
+        Raises:
+            StoreError: OverLimit among others.
+            UserError: when the queue does not exist.
         """
-        from sync_rules.pipeline.failed_entries import Entry  # noqa: PLC0415 - functions that only send need not load it
+        from sync_rules.pipeline.failed_entries import Entry  # noqa: PLC0415 - senders never need it
 
         known: set[str] = set()
         while len(known) < self._max_messages:
@@ -175,7 +177,7 @@ class FailedMessages:
             known |= {message["MessageId"] for message in fresh}
             self.count = len(known)
             for message in fresh:
-                if self._is_to_try(message):
+                if self._first_try(message):
                     where = f"queue {self.name}, message {message['MessageId']}"
                     yield Entry(message["Body"].encode(), where, message["MessageId"])
             if not fresh:
@@ -183,8 +185,8 @@ class FailedMessages:
         if self._since_ms is not None:
             raise StoreError("OverLimit", f"queue {self.name} has more than {self._max_messages} messages")
 
-    def _is_to_try(self, message: Any) -> bool:
-        """Whether nobody was given it in this redrive. From now on somebody was."""
+    def _first_try(self, message: Any) -> bool:
+        """Returns True if this redrive has not given the message yet, and notes that it has."""
         if self._since_ms is None:
             return True
         name = _digest(message["MessageId"])
@@ -195,12 +197,12 @@ class FailedMessages:
 
     @property
     def mark(self) -> str:
-        """What the next one has to know, once this one is closed."""
+        """The mark for the next of these, once this one is closed."""
         return f"{self._since_ms}:{''.join(sorted(self._tried))}"
 
     @property
     def held(self) -> int:
-        """How many messages `close` has to let go; after it, how many it could not: they come back by themselves."""
+        """How many messages `close` has to release; after it, how many it could not: they return by themselves."""
         return len(self._taken)
 
     def remove(self, entry: Entry) -> None:
@@ -208,16 +210,16 @@ class FailedMessages:
         self._gone(entry.handle)
 
     def replace(self, entry: Entry, text: str) -> None:
-        """By `close`: a message that was sent now would be received, and fail, once more. With a mark it would not, so
-        it is done at once if it can be.
+        """Replace a message when closed: one sent now would be received, and fail, once more. With a mark it would not,
+        so it is replaced at once if possible.
         """
         self._instead[entry.handle] = text
         if self._since_ms is not None:
-            with suppress(StoreError, UserError):  # `close` tries again, and says so
+            with suppress(StoreError, UserError):  # `close` tries again, and raises
                 self._replaced(entry.handle)
 
     def _replaced(self, identifier: str) -> None:
-        _send(self._client, self._retrying, self._queue_url, self._instead[identifier], 0)
+        self._send(self._instead[identifier])
         self._ask(self._client.delete_message, ReceiptHandle=self._taken[identifier])
         del self._instead[identifier]
         self._gone(identifier)
@@ -227,8 +229,8 @@ class FailedMessages:
         self._tried.discard(_digest(identifier))
 
     def close(self) -> None:
-        """Each message by itself: one that cannot be replaced, as it is too large by now, is there again as it was.
-        Raises the first other error, after all of them.
+        """Replace and release each message; one whose replacement is too large stays as it was. Raises the first other
+        error, after all messages.
         """
         errors: list[StoreError | UserError] = []
         for identifier in [*self._instead]:
@@ -238,16 +240,11 @@ class FailedMessages:
                 errors += [] if isinstance(error, StoreError) and error.reason == TOO_LARGE else [error]
         self._instead = {}
         for identifier, receipt in [*self._taken.items()]:
-            with suppress(StoreError, UserError):  # it comes back by itself, only later
+            with suppress(StoreError, UserError):  # it returns by itself, only later
                 self._ask(self._client.change_message_visibility, ReceiptHandle=receipt, VisibilityTimeout=0)
                 del self._taken[identifier]
         if errors:
             raise errors[0]
-
-    @property
-    def name(self) -> str:
-        """The last part of its URL."""
-        return self._queue_url.rpartition("/")[2]
 
     def _ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
         try:
