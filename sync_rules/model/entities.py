@@ -1,7 +1,7 @@
-"""Tables and entities: what items there are, how their keys recognise them, and where they keep their fields.
+"""Tables and entities: the kinds of items, the key templates that recognise them, and where items keep their fields.
 
-Law: an item is of one entity by its key alone. A field that a key template binds is read from the key; any other is an
-attribute of the same name.
+Invariant: the key alone says of which entity an item is. A field that a key template binds is read from the key; any
+other is an attribute of the same name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PHYSICAL_NAME: Final = r"[A-Za-z0-9_.-]{3,255}|arn:[^\s:]+:dynamodb:[^\s]+"
 
 
 def misnamed(physical: str) -> str:
-    """What is wrong with the name of a table in DynamoDB, or its ARN; "" when nothing is."""
+    """The problem of a table's name or ARN in DynamoDB, "" if there is none."""
     if re.fullmatch(PHYSICAL_NAME, physical):
         return ""
     return f"{physical!r} is not a name of a DynamoDB table: expected 3 to 255 of A-Z a-z 0-9 _ - ."
@@ -40,7 +40,7 @@ class KeyAttribute:
 class Index:
     """A global secondary index; up to four attributes in its partition key and four in its sort key.
 
-    `projection` is "all", "keys", or the names of the attributes projected beside the keys; None: not said.
+    `projection` is "all", "keys", or the names of the attributes projected beside the keys; None: unknown.
     """
 
     name: str
@@ -55,8 +55,8 @@ class Index:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its name in the rules file, its name in DynamoDB, its key and its indexes, and how many write units we
-    may spend on it in a second; None: as many as it takes.
+    """A table: its name in the rules file, its name in DynamoDB, its key and its indexes, and the write units that the
+    pipeline may spend on it per second; None: no limit.
     """
 
     name: str
@@ -76,11 +76,11 @@ class Table:
         return tuple(dict.fromkeys((*self.key, *(a for index in self.indexes for a in index.attributes))))
 
     def index(self, name: str) -> Index:
-        """The index of this name, which the rules are known to have."""
+        """The index of this name, which must exist."""
         return next(index for index in self.indexes if index.name == name)
 
     def row(self, index: Index, item: Item) -> Item:
-        """What an index shows of an item that it has. One whose projection is not said shows everything."""
+        """The row of an item in an index: all attributes where the projection is unknown."""
         if index.projection is None or index.projection == "all":
             return item
         extra = () if index.projection == "keys" else index.projection
@@ -100,7 +100,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Ref:
-    """Where an entity's item carries a field: at a path, or inside a composite key attribute."""
+    """The place of a field on an entity's items: a path, or a part of a composite key attribute."""
 
     field: str
     path: Path
@@ -110,7 +110,7 @@ class Ref:
         return self.within(get(item, self.path))
 
     def within(self, value: AttributeValue | None) -> AttributeValue | None:
-        """The field in what an item holds at the path."""
+        """The field, given the value at the path."""
         if self.template is None:
             return value
         bound = self.template.parse(value)
@@ -121,8 +121,8 @@ class Ref:
 class Entity:
     """A kind of item, recognised by its key. `templates` covers the table's key and may cover an index's.
 
-    `first`: entities of the table that come before this one and whose keys would fit it too, as in a graph the nodes
-    among the edges. What is of one of them is not of this one.
+    `first`: entities of the table that take precedence and whose keys fit this one too, such as the nodes of a graph
+    among its edges. An item of one of them is not of this entity.
     """
 
     name: str
@@ -132,12 +132,12 @@ class Entity:
 
     @cached_property
     def identity(self) -> tuple[str, ...]:
-        """The fields that name one item of this entity: those its key templates bind, in order."""
+        """The fields that its key templates bind, in order: together they name one item."""
         names = [field for attribute in self.table.key for field in self.templates[attribute.name].fields]
         return tuple(dict.fromkeys(names))
 
     def has(self, key: ItemKey) -> bool:
-        """Whether an item of this key is one of this entity."""
+        """True if an item with this key is of this entity."""
         if self._simple is None or len(key.values) != len(self._simple):
             return self.fields(key) is not None
         for (expected, begins, open_end), (name, kind, text) in zip(self._simple, key.values, strict=True):
@@ -149,8 +149,8 @@ class Entity:
 
     @cached_property
     def _simple(self) -> tuple[tuple[str, str, bool], ...] | None:
-        """The key's attributes where each is text with at most one field, at its end, as most are: what it begins with,
-        and whether there is a field. None for other keys.
+        """For most keys, whose attributes are each text with at most one field, at the end: name, beginning, and True
+        if there is a field. None for other keys.
         """
         templates = [(attribute.name, self.templates[attribute.name]) for attribute in self.table.key]
         fields = [field for _, template in templates for field in template.fields]
@@ -161,7 +161,7 @@ class Entity:
         return tuple((name, template.literals[0], bool(template.fields)) for name, template in templates)
 
     def fields(self, key: ItemKey) -> dict[str, AttributeValue] | None:
-        """The identity fields bound by a key; None when the item is another entity's, or it is no key of the table."""
+        """The identity fields that a key binds; None for a key of another entity or table."""
         if len(key.values) != len(self.table.key):
             return None
         bound: dict[str, AttributeValue] = {}
@@ -183,7 +183,7 @@ class Entity:
         return {field: self.ref(field) for field in dict.fromkeys(fields)}
 
     def stored(self, path: Path) -> Path:
-        """Where an item keeps what a rule calls by this path: in its key, if that binds the field."""
+        """The path where an item stores the field of this path: a key attribute, if the key binds the field."""
         return self.bound[path[0]].path if path[0] in self.bound else path
 
     def changing(self, paths: Iterable[Path]) -> tuple[Path, ...]:
@@ -192,7 +192,7 @@ class Entity:
         return tuple(dict.fromkeys(path for path in paths if path[0] not in keys))
 
     def view(self, item: Item, paths: Iterable[Path]) -> Item:
-        """The item with those of its bound fields that the paths begin with, as if they were attributes."""
+        """The item with the bound fields that these paths begin with, as if they were attributes."""
         names = {path[0] for path in paths} & self.bound.keys()
         if not names:
             return item
@@ -200,7 +200,7 @@ class Entity:
         return {**item, **{name: value for name, value in read.items() if value is not None}}
 
     def key_of(self, fields: Fields) -> ItemKey | None:
-        """The key of the item these fields name; None when a field is missing, or when no item of this entity can have
+        """The key of the item that these fields name; None when a field is missing, or no item of this entity can have
         such a key.
         """
         values = []
@@ -213,7 +213,7 @@ class Entity:
         return None if any(other.fields(key) is not None for other in self.first) else key
 
     def ref(self, field: str) -> Ref:
-        """Where items of this entity hold a field: base key templates, then index templates, else an attribute."""
+        """The place of a field: in the base key templates, else in the index templates, else an attribute."""
         base = [attribute.name for attribute in self.table.key]
         for name in (*base, *(name for name in self.templates if name not in base)):
             template = self.templates[name]

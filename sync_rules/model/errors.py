@@ -1,7 +1,7 @@
-"""What can go wrong, by whose fault it is.
+"""Errors, by their cause.
 
-UserError: the user's mistake; it carries the road to the place and a cure (exit code 2, or 1 from `check`).
-StoreError: the world's; the work is reported as failed and comes again. Our own mistakes are assertions (exit code 3).
+UserError: a mistake in what the user wrote or set up (exit code 2, or 1 from `check`). StoreError: a service failed;
+the work is reported as failed and delivered again. Bugs are assertions (exit code 3).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class UserError(SyncRulesError):
 class StoreError(SyncRulesError):
     """A read or a list could not be answered. `reason` is the service's error code, such as ThrottlingException.
 
-    Raised after the store's own retries; whoever asked reports the work as failed, so that it is delivered again.
+    Raised after the store's own retries; the caller reports the work as failed, so that it is delivered again.
     """
 
     def __init__(self, reason: str, message: str = "") -> None:
@@ -27,4 +27,4 @@ class StoreError(SyncRulesError):
 
 
 class RecordError(SyncRulesError):
-    """A stream record that cannot be understood. It never will be, so it is parked and not retried."""
+    """A stream record that cannot be read. A retry would not help, so it is parked."""

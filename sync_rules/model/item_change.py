@@ -1,6 +1,6 @@
-"""What a user's function is told of a change: plain Python values, and a name that is the same whenever it comes again.
+"""The argument of a user's function: a change as plain Python values, with an id.
 
-Law: one change has one identity, however often and by whatever road its record is delivered. Numbers stay exact.
+Invariant: one change has one id, however often and by whatever way its record is delivered. Numbers stay exact.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class ItemChange:
 
     `key`, `old` and `new` are plain dictionaries: numbers are Decimal, sets are sets, binaries are bytes. `old` is None
     when the item was created, `new` when it was deleted; `expired` says that Time to Live did that. `table` is its name
-    in the rules file. `id` is the same whenever the same change comes again, and another for any other change or rule:
-    whatever the function does elsewhere can be made to happen once by it.
+    in the rules file. `id` is the same whenever the same change is delivered again, and different for any other change
+    or rule: the function can use it to act once per change.
     """
 
     rule: str
@@ -38,12 +38,12 @@ class ItemChange:
 
     @property
     def when(self) -> When:
-        """What happened to the item, in the words of the rules file."""
+        """The kind of change, in the words of the rules file."""
         return "created" if self.old is None else "deleted" if self.new is None else "changed"
 
 
 def item_change(call: Call) -> ItemChange:
-    """What the function of a call is told."""
+    """The argument of the function of a call."""
     change = call.change
     return ItemChange(
         rule=call.rule,
@@ -61,10 +61,11 @@ def _plain(item: Item) -> dict[str, Any]:
 
 
 def identity(change: Change) -> str:
-    """What tells one change from all others of its table, as text that may stand in a file name.
+    """A text that names one change among all of its table, and may stand in a file name.
 
-    The sequence number of its record, with a digest of the item's key, since each shard gives out its own numbers.
-    Where there is none, or a record may come under two numbers (Kinesis Data Streams), it is what the record says.
+    It is the sequence number of the record, with a digest of the item's key, because each shard numbers its own
+    records. Without a number, or where a record may have two (Kinesis Data Streams), it is a hash of the record's
+    content.
     """
     if change.position and change.in_order:
         return f"{change.position}-{change.key.digest()}"

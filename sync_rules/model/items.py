@@ -1,7 +1,7 @@
-"""The frozen values that travel through the pipeline: keys, changes, conditions, writes, outcomes, failures.
+"""The frozen values that travel through the pipeline: keys, changes, outcomes, failures, effects.
 
-Law: a value here is never changed; progress is a new value. A `Change` is what a stream record says; a `Write` is what
-reconcile wants; a `Result` is what the store answered; an `Outcome` is what that means for one rule and one target.
+Invariant: a value is never changed; progress is a new value. A `Change` is a stream record as read, an `Outcome` the
+result of reconciling one rule on one target.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from sync_rules.model.values import AttributeValue, Item
 
 
-class ItemKey(NamedTuple):  # a tuple, because dictionaries of keys are looked into all the time
+class ItemKey(NamedTuple):  # a tuple, for fast dictionaries
     """The primary key of an item: its table in the rules, then (attribute, type, value), partition key first."""
 
     table: str
@@ -29,18 +29,18 @@ class ItemKey(NamedTuple):  # a tuple, because dictionaries of keys are looked i
         return f"{self.table}[{', '.join(parts)}]"
 
     def digest(self) -> str:
-        """Twelve hexadecimal digits that stand for the key in logs, where keys are not written unless asked for."""
+        """Twelve hexadecimal digits that stand for the key in logs, which have no keys by default."""
         return hashlib.sha256(str(self).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One stream record: an item as it was and as it is. The only thing taken from it is where to look.
+    """One stream record: an item before and after. It is only a hint about where to look.
 
     `position` is the sequence number by which a failure of this record is reported; `created_ms` is when DynamoDB
     says the change was made (milliseconds since the epoch; the service rounds it down to the second). `in_order` is
-    False where records of one item may overtake each other (Kinesis Data Streams): its image may not be the newest.
-    `expired`: DynamoDB itself deleted the item, by Time to Live.
+    False where records of one item may overtake each other (Kinesis Data Streams), so that the image may be an old one.
+    `expired`: DynamoDB deleted the item, by Time to Live.
     """
 
     key: ItemKey
@@ -53,19 +53,19 @@ class Change:
 
 
 class Outcome(Enum):
-    """What one reconcile of one rule on one target came to."""
+    """The result of reconciling one rule on one target."""
 
-    __hash__ = object.__hash__  # each is one object; Enum's own is asked for at every count
+    __hash__ = object.__hash__  # faster than Enum's own, and called at every count
 
     COPIED = "copied"
     DELETED = "deleted"  # on_delete: delete
     DONE = "done"  # archived, or called
-    RIGHT = "right"  # the copy already was what the rule says
+    RIGHT = "right"  # the copy was right already
     KEPT = "kept"  # the rule says nothing: no source, or `where` does not hold
-    SUPERSEDED = "superseded"  # the copy changed since it was seen
-    RELINKED = "relinked"  # the target points to another source now
+    SUPERSEDED = "superseded"  # the copy changed since it was read
+    RELINKED = "relinked"  # the target names another source now
     GONE = "gone"  # the target no longer exists
-    FAILED = "failed"  # comes again
+    FAILED = "failed"  # its record is delivered again
     PARKED = "parked"  # cannot succeed now; a failure record says why
 
 
@@ -74,11 +74,11 @@ REFUSALS: Final = frozenset({Outcome.SUPERSEDED, Outcome.RELINKED, Outcome.GONE}
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a failure record says: which rule, which item, why. Never a value of an item.
+    """The content of a failure record: rule, item and reason, and never a value of the item.
 
-    `member` is, where an item is made of several, the one that did not fit. `apart`: the failures of several members
-    are several, not one and the same failure of the item. `element` is given for a part, whose source is then `member`.
-    `source` is the one that a target names, for who follows it through the log; it is not kept.
+    `member` is the member that did not fit, of an item made of several. `apart`: failures of several members are
+    several failures of the item, not one. `element` is given for a part, whose source is then `member`. `source` is the
+    source that a target names; it is written to logs, and not kept.
     """
 
     rule: str
@@ -94,7 +94,7 @@ class Failure:
 # ---------------------------------------------------------------- effects: what leaves the tables
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Put an object into a bucket, under a name of its own, so that twice is once."""
+    """Put an object into a bucket, under a name of its own, so that a second put changes nothing."""
 
     rule: str
     bucket: str

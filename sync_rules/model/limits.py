@@ -13,7 +13,7 @@ DELAY_MAX_SECONDS: Final = 900  # the longest delay of an SQS message (DelaySeco
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is done at once and how often something is tried."""
+    """How much is processed at once, and how often something is retried."""
 
     fan_out_page_max_items: int = 1_000
     """Items listed by one Query page, which ends at 1 MB whatever the limit."""
@@ -22,74 +22,76 @@ class Limits:
     """Targets of all pushes of a batch held in memory at once; several rules for one of them become one update."""
 
     fan_out_inline_max_items: int = 1_000
-    """Targets looked at for one push while its record holds up the shard, before the rest is handed over to workers."""
+    """Targets that one push reconciles while its record holds up the shard, before the rest goes to workers."""
 
     fan_out_spread_max_items: int = 50_000
-    """Targets of a push that was handed over whose keys one invocation sends as chunks before another goes on."""
+    """Targets whose keys one invocation sends as chunks before the next invocation goes on."""
 
     fan_out_chunk_max_items: int = 200
-    """Targets of one chunk, which one worker looks at: all of them come again if one fails."""
+    """Targets of one chunk, for one worker: all of them are delivered again if one fails."""
 
     chunk_step_max_items: int = 50
-    """Targets of a chunk looked at together; if time is up after the first of them, the others go on as a message."""
+    """Targets of a chunk reconciled together; if time is up after the first step, the others go on as a message."""
 
     fan_out_chunk_max_bytes: int = 200_000
     """Keys of one chunk as JSON; SQS takes messages of 1 MiB, and before August 2025 a quarter of that."""
 
     fan_out_second_look_max_items: int = 10_000
-    """Targets one invocation looks at of a second look, which holds up nobody, before the rest goes on as a message."""
+    """Targets of a second look, which holds up no shard, before its rest goes on as a message."""
 
     apply_max_writes: int = 200
-    """Writes handed to the store at once, between two looks at the clock."""
+    """Writes applied at once, between two checks of the time left."""
 
     source_reads_max_tries: int = 4
-    """How often the source is read again when a transaction finds it changed, before the work is reported as failed."""
+    """Reads of a source that transactions find changed, before the work is reported as failed."""
 
     settle_max_seconds: int = DELAY_MAX_SECONDS
     """Longest wait for a second look: the largest delay of an SQS message."""
 
     parked_first_delay_seconds: int = 60
-    """First wait before a parked target is looked at again; doubles up to `settle_max_seconds`."""
+    """First wait before a parked target is retried; doubles up to `settle_max_seconds`."""
 
     parked_max_looks: int = 12
-    """Looks at a parked target (about two and a half hours); after that, its own next change or verify finds it."""
+    """Retries of a parked target (about two and a half hours); then only its next change or verify finds it."""
 
     fixes_per_target_max_writes: int = 600
-    """The same written on one target in one window before it is parked: something else keeps writing it back."""
+    """Writes of the same value on one target in one window before it is parked, because something writes it back."""
 
     fixes_window_seconds: int = 60
     """The window of `fixes_per_target_max_writes`."""
 
     fixes_counted_max_items: int = 5_000
-    """Writes counted at a time, about 2 MB; the one made longest ago is forgotten."""
+    """Writes counted at a time, about 2 MB; the oldest is forgotten."""
 
     failure_again_seconds: int = 900
-    """How long the same failure of the same rule and item is not recorded again."""
+    """Time in which the same failure of the same rule and item is recorded once."""
 
     failures_remembered_max_items: int = 10_000
     """Failures remembered for that, in one process."""
 
     call_max_tries: int = 8
-    """How often a user's function is called for one change before a failure record says that it failed each time."""
+    """Calls of a user's function for one change before a failure record is kept."""
 
     listed_rows_max_items: int = 10_000
-    """Rows listed for one look at a target that is made of several members, those that `where` leaves out included."""
+    """Rows listed for one target made of several members, including rows that `where` excludes."""
 
     gathered_round_max_items: int = 50
-    """Targets that are made of several members held at once, each with all of them."""
+    """Targets made of several members held at once, each with all its members."""
 
     def recorded_at(self, *, patient: bool) -> int:
-        """At which look at something stuck a failure record is kept: what may pass by itself gets one more, if any."""
+        """The attempt at which a failure record is kept: the second for a `patient` failure, which may pass by
+        itself.
+        """
         return int(patient and self.parked_max_looks > 0)
 
     def parked_delay_seconds(self, attempt: int) -> int:
-        """How long to wait before something is looked at that was parked so often before."""
+        """The delay before the next retry of an item that was parked `attempt` times before."""
         return min(self.parked_first_delay_seconds << min(attempt, 10), self.settle_max_seconds)
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """`may_write` is asked before each write, with the target and what is to be written on it."""
+    """The bounds of one piece of work. `may_write` is called before each write, with the target and the changes."""
 
     limits: Limits = field(default_factory=Limits)
     out_of_time: Callable[[], bool] = lambda: False

@@ -1,7 +1,7 @@
-"""How items point to each other, and by which Query those that point to one are found.
+"""Links between items, and the Query that finds the items that link to one.
 
-Law: an item points by the fields that make the other's key. Whoever lists has one Query; what a key cannot hold names
-nobody, and a Query for it is not asked.
+Invariant: an item links by the fields that make the other item's key. One Query lists all links to an item. A value
+that no key can hold names no item, and is never queried.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYT
 from sync_rules.model.values import AttributeValue, Item, get
 
 KEY_TYPES: Final = frozenset({"S", "N", "B"})
-LINKS_KEPT_MAX: Final = 1_024  # a page of targets and more; each is some hundred bytes
+LINKS_KEPT_MAX: Final = 1_024  # more than a page of targets; each is some hundred bytes
 
 KeyValue = tuple[str, Any]
 Link = tuple[tuple[str, Ref], ...]  # an identity field of the item pointed to, and where the pointing item carries it
@@ -23,10 +23,10 @@ Link = tuple[tuple[str, Ref], ...]  # an identity field of the item pointed to, 
 
 @dataclass(frozen=True)
 class Find:
-    """How a source finds the targets that point to it: one Query, of the base table or of an index.
+    """The Query by which a source finds the targets that name it, of the base table or of an index.
 
-    Each key attribute comes with the template that builds it from target fields; `sort` holds those sort key attributes
-    that can be narrowed, of which the last may be known by its beginning only.
+    Each key attribute has the template that builds it from target fields; `sort` has the sort key attributes that
+    narrow the Query, of which the last may be known by its beginning only.
     """
 
     index: str | None
@@ -34,7 +34,9 @@ class Find:
     sort: tuple[tuple[KeyAttribute, Template], ...] = ()
 
     def conditions(self, fields: Fields) -> KeyConditions | None:
-        """The Query's key conditions for a source with these fields (named as on the target); None: no such targets."""
+        """The key conditions for a source with these fields (named as on the target); None if there can be no
+        targets.
+        """
         equals: list[tuple[str, AttributeValue]] = []
         for attribute, template in self.partition:
             value = template.build(fields, attribute.type)
@@ -63,9 +65,9 @@ class KeyConditions:
 
 
 class Pointer:
-    """Gives the key of the item of `entity` that an item points to by `link`; None for one that points to none.
+    """Gives the key of the item of `entity` that an item names by `link`; None for an item that names none.
 
-    Some keys are remembered: the targets of one source point to it with the same values, and each is asked more often.
+    Keys are cached, because the targets of one source name it by the same values, and each is asked several times.
     """
 
     def __init__(self, link: Link, entity: Entity) -> None:
@@ -105,6 +107,6 @@ class Pointer:
 
 
 def named_fields(link: Link, entity: Entity, key: ItemKey) -> Fields:
-    """The identity of the item pointed to, in the names that those pointing to it use: what they are listed by."""
+    """The identity of the item that is named, under the field names of the items that name it."""
     fields = entity.fields(key) or {}
     return {ref.field: fields[field] for field, ref in link}

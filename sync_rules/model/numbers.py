@@ -1,6 +1,6 @@
 """Numbers as DynamoDB has them: decimal, exact to 38 digits, from 1E-130 to 9.9E+125, and one spelling for each.
 
-Law: nothing is rounded. What DynamoDB could not hold is no number here.
+Invariant: nothing is rounded, and a value that DynamoDB could not hold is not a number.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html
 """
 
@@ -20,36 +20,36 @@ SPELLING: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.
 
 
 def parsed(text: str) -> Decimal | None:
-    """The number that a text is; None when it is none, or none that DynamoDB can hold."""
+    """The number that a text spells; None for one that DynamoDB cannot hold."""
     number = Decimal(text) if SPELLING.fullmatch(text) else None
     return number if number is not None and holdable(number) else None
 
 
 def number_of(value: AttributeValue | None) -> Decimal | None:
-    """The number that an attribute is; text that looks like one is none."""
+    """The number in an attribute; None for other types, including text that looks like a number."""
     text = value.get("N") if value is not None else None
     return parsed(text) if isinstance(text, str) else None
 
 
 def holdable(number: Decimal) -> bool:
-    """Whether DynamoDB can hold it."""
+    """True if DynamoDB can hold the number."""
     if not number.is_finite():
         return False
     return not number or (EXPONENT_MIN <= number.adjusted() <= EXPONENT_MAX and len(digits_of(number)) <= DIGITS_MAX)
 
 
 def digits_of(number: Decimal) -> str:
-    """The digits that count."""
+    """The significant digits."""
     return "".join(map(str, number.as_tuple().digits)).strip("0")
 
 
 def spelt(number: Decimal) -> str:
-    """The one way to write a number: no exponent, no needless zero."""
+    """The canonical text of a number: no exponent, no needless zero."""
     return format(number.normalize(EXACT), "f") if number else "0"
 
 
 def respelt(text: str) -> str | None:
-    """A number in that one way, 1 for 1.0 and 1E0; None when it is none."""
+    """The canonical text of a number's text, 1 for 1.0 and 1E0; None if it spells no number."""
     number = parsed(text)
     return None if number is None else spelt(number)
 

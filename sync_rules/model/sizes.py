@@ -1,7 +1,7 @@
-"""How large DynamoDB holds an item to be, in bytes, and which keys it can hold.
+"""The size of an item in bytes, as DynamoDB counts it, and the keys that it can hold.
 
-Law: the arithmetic is that of the Developer Guide, "DynamoDB item sizes and formats": names and strings in UTF-8, a
-number by its significant digits, one byte per element and three per list or map. The service itself rounds numbers as
+Invariant: the arithmetic is that of the Developer Guide, "DynamoDB item sizes and formats": names and strings in UTF-8,
+a number by its significant digits, one byte per element and three per list or map. The service itself rounds numbers as
 it likes ("approximately"), so an answer near the limit may be a byte or two off.
 """
 
@@ -61,13 +61,15 @@ def _number_bytes(text: str) -> int:
 
 # ---------------------------------------------------------------- keys
 def possible_key(key: ItemKey) -> bool:
-    """Whether some item could have this primary key."""
+    """True if some item could have this primary key."""
     sizes = zip(key.values, KEY_MAX_BYTES, strict=False)
     return all(possible({kind: value}, size) for (_, kind, value), size in sizes)
 
 
 def possible_row(item: Item, partition: Iterable[KeyAttribute], sort: Iterable[KeyAttribute]) -> bool:
-    """Whether an index with these key attributes takes the item: each is missing, or of its type and a possible key."""
+    """True if an index with these key attributes takes the item: each is missing, or has its type and a possible
+    size.
+    """
     partition = tuple(partition)
     return all(
         attribute.type in value and possible(value, max_bytes(attribute.name, partition))
@@ -77,16 +79,16 @@ def possible_row(item: Item, partition: Iterable[KeyAttribute], sort: Iterable[K
 
 
 def max_bytes(name: str, partition: Iterable[KeyAttribute]) -> int:
-    """How long a key attribute may be, by the part of the key it stands in."""
+    """The size limit of a key attribute, by the part of the key that it is in."""
     return PARTITION_KEY_MAX_BYTES if name in {attribute.name for attribute in partition} else SORT_KEY_MAX_BYTES
 
 
-Asked = tuple[KeyType, int]  # a type, and how many bytes at most
+KeyLimit = tuple[KeyType, int]  # type, and bytes at most
 
 
-def asked_by_indexes(table: Table) -> Mapping[str, Asked]:
-    """What is asked of each attribute that is part of an index's key: of several uses the one that takes least."""
-    found: dict[str, Asked] = {}
+def index_key_limits(table: Table) -> Mapping[str, KeyLimit]:
+    """Type and smallest size limit of each attribute that is part of an index key."""
+    found: dict[str, KeyLimit] = {}
     for index in table.indexes:
         for part, max_bytes in zip((index.partition, index.sort), KEY_MAX_BYTES, strict=True):
             for attribute in part:
@@ -96,5 +98,5 @@ def asked_by_indexes(table: Table) -> Mapping[str, Asked]:
 
 
 def fitting(value: AttributeValue | None, max_bytes: int) -> AttributeValue | None:
-    """The value if an index can hold it, else nothing."""
+    """The value if an index can hold it, else None."""
     return value if value is not None and possible(value, max_bytes) else None

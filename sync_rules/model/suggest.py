@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 
 def unknown(what: str, name: str, known: Iterable[str], of: str = "") -> str:
-    """The message for a name that nothing bears: what is known, and the likeliest meant. `of`: what it should be in."""
+    """The message for an unknown name: the known names, and the closest one. `of`: the thing that should have it."""
     names = list(known)
     text = f"no {what} {name!r}{of and ' in '}{of}. Known: {', '.join(names) or 'none'}."
     folded = {one.lower(): one for one in names}

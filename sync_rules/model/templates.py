@@ -1,7 +1,7 @@
 """Key templates: how `USER#{user_id}` recognises a key, binds its fields, and is built again from them.
 
-Law: a template parses in one way only. A field may not contain the text that follows it, and a key that would not parse
-back into the same fields is not built. What does not parse is another entity's item, never a guess.
+Invariant: a template parses in one way only. A field may not contain the text that follows it, and a key that would not
+parse back into the same fields is not built. A key that does not parse is of another entity.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Template:
         return self.fields[0] if self.literals == ("", "") else None
 
     def parse(self, value: AttributeValue | None) -> dict[str, AttributeValue] | None:
-        """The fields bound by a key attribute's value, or None when it is not of this template."""
+        """The fields that the value of a key attribute binds; None if it does not match."""
         if value is None:
             return None
         if self.whole is not None:
@@ -112,7 +112,7 @@ def parse_template(text: str) -> Template:
 
 
 def as_text(value: AttributeValue | None) -> str | None:
-    """The text of a string or number, as it stands in a composite key."""
+    """The text of a string or number in a composite key."""
     if value is None:
         return None
     text = value.get("S", value.get("N"))
@@ -120,7 +120,7 @@ def as_text(value: AttributeValue | None) -> str | None:
 
 
 def as_key(value: AttributeValue, kind: str) -> AttributeValue | None:
-    """The value as a key attribute of the given type. Text that came out of a composite key may be a number."""
+    """The value as a key attribute of the given type. Text out of a composite key may be a number."""
     if kind in value:
         return value
     if kind == "N" and CANONICAL_NUMBER.fullmatch(value.get("S", "")):
@@ -135,7 +135,7 @@ SORT_KEY_MAX_BYTES = 1024
 
 
 def possible(value: AttributeValue, max_bytes: int) -> bool:
-    """Whether DynamoDB can hold this value in a key: not empty, not too long, a number that it has."""
+    """True if DynamoDB can hold this value in a key: not empty, not too long, a valid number."""
     ((kind, content),) = value.items()
     if kind == "N":
         return parsed(content) is not None
@@ -143,7 +143,7 @@ def possible(value: AttributeValue, max_bytes: int) -> bool:
 
 
 def may_overlap(left: Template, right: Template) -> bool:
-    """Whether some key could be of both templates. Errs on the side of yes."""
+    """True if some key may match both templates; also True in doubt."""
     if not left.fields and not right.fields:
         return left.text == right.text
     for one, other in ((left, right), (right, left)):
@@ -157,8 +157,8 @@ def may_overlap(left: Template, right: Template) -> bool:
 
 
 class Beginnings(Generic[T]):
-    """Values by what a key begins with, "" for any: a look into a dictionary for each length there is, however many
-    beginnings there are. The longest comes first.
+    """Values by the beginning of a key, "" for any key: one dictionary lookup per length, longest first, however many
+    beginnings there are.
     """
 
     def __init__(self, values: Mapping[str, T]) -> None:
@@ -166,7 +166,7 @@ class Beginnings(Generic[T]):
         self.lengths = tuple(sorted({len(begins) for begins in values}, reverse=True))
 
     def of(self, text: str) -> Iterator[T]:
-        """The values of all that a text begins with; what is shorter than a length may come more than once."""
+        """The values of all beginnings of a text; a beginning may repeat for a text that is shorter than a length."""
         for length in self.lengths:
             found = self.values.get(text[:length])
             if found is not None:

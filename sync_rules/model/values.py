@@ -1,7 +1,7 @@
 """Attribute values as DynamoDB's low-level API has them: {"S": "x"}, {"N": "1"}, {"M": {...}}, binary as bytes.
 
-Law: nothing here changes a value. Items travel through the whole pipeline in this raw form, so what is written to a
-copy is, type for type and digit for digit, what was read from its source.
+Invariant: no function changes a value. Items travel through the whole pipeline in this raw form, so a copy has, type
+for type and digit for digit, the value that was read from its source.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def get(item: Item | None, path: Path) -> AttributeValue | None:
 
 
 def same(left: AttributeValue | None, right: AttributeValue | None) -> bool:
-    """Whether DynamoDB holds two values for equal: numbers by value (1.0 is 1), sets without order."""
+    """True if DynamoDB regards two values as equal: numbers by value (1.0 is 1), sets without order."""
     if left == right:
         return True
     if left is None or right is None:
@@ -102,21 +102,21 @@ def _number(text: str) -> Decimal | str:
 
 
 def overlaps(left: Path, right: Path) -> bool:
-    """Whether writing one path touches the other: equal, or one inside the other."""
+    """True if writing one path touches the other: they are equal, or one is inside the other."""
     shorter = min(len(left), len(right))
     return left[:shorter] == right[:shorter]
 
 
 def changed(old: Item | None, new: Item | None, paths: Iterable[Path]) -> bool:
-    """Whether any of the paths holds another value in the new item than in the old one."""
-    for path in paths:  # noqa: SIM110 -- asked of every record, and a generator doubles the time
+    """True if any of the paths has another value in the new item than in the old one."""
+    for path in paths:  # noqa: SIM110 -- called for every record, and a generator doubles the time
         if not same(get(old, path), get(new, path)):
             return True
     return False
 
 
 def standing(item: Item, path: Path) -> str:
-    """What stands where a map is needed."""
+    """The kind of value where a map is needed."""
     value = get(item, path)
     return "nothing" if value is None else "a map" if "M" in value else "something else"
 

@@ -1,6 +1,6 @@
 """`where`: a JMESPath expression that decides whether a rule speaks of a source and its target.
 
-Law: an expression only sees what it names, so the paths it names are exactly what must be watched. Bare names are
+Invariant: an expression only sees the paths that it names, so exactly these must be watched. Bare names are
 attributes of the target (the item the copy is written on); the source is reached by its entity's name, `user.active`.
 """
 
@@ -24,8 +24,8 @@ STEPS = (
     "index_expression", "projection", "filter_projection", "value_projection", "flatten", "pipe", "slice",
 )  # fmt: skip
 
-# Of what goes wrong while rules are compiled: a function that has them compiled never needs these.
-OUTSIDE_QUOTES = r"'[^']*'|`[^`]*`|\"[^\"]*\""  # what is quoted, to be left out of account
+# For errors at compile time: a function loads compiled rules and never needs these.
+OUTSIDE_QUOTES = r"'[^']*'|`[^`]*`|\"[^\"]*\""
 SINGLE_EQUALS = r"(?<![=!<>])=(?!=)"
 BARE_NUMBER = r"(?:[=<>]\s*-?\d)|(?:(?<![\w.\[])\d+\s*[=<>!])"
 SQL_WORD = r"(?i)\b(and|or|not)\b"
@@ -50,12 +50,12 @@ class Where:
         return jmespath.compile(self.text)
 
     def holds_for(self, item: Item, entity: Entity) -> bool:
-        """Whether a condition over one item, of this entity, holds."""
+        """True if a condition over one item, of this entity, holds."""
         view = entity.view(item, self.paths)
         return self.holds(view, view)
 
     def holds(self, source: Item, target: Item) -> bool:
-        """Whether the rule speaks of this pair. What JMESPath holds for false (null, "", [], {}) is false."""
+        """True if the condition holds for this pair. The false values of JMESPath (null, "", [], {}) are false."""
         seen: dict[str, Any] = {name: jmespath_value(target[name]) for (name,) in self.target_paths if name in target}
         if self.source_paths:
             seen[self.source_name] = {
@@ -94,7 +94,7 @@ def compile_where(text: str, source_name: str) -> Where:
 
 
 def _cure(text: str) -> str:
-    """What those who do not know JMESPath write most often, and how to write it."""
+    """The cures of the most common mistakes in JMESPath."""
     bare = re.sub(OUTSIDE_QUOTES, " ", text)
     cures = []
     if re.search(SINGLE_EQUALS, bare):

@@ -1,7 +1,7 @@
-"""From what a target should hold to one guarded update of it.
+"""Writes and their guards, and the guarded update that makes a target hold desired values.
 
-Law: an update compares before it sets. Every path it touches is guarded by what the image showed there, every map it
-has to create by its absence, and the item itself by its existence, so nothing newer and nothing foreign is lost.
+Invariant: an update compares before it sets. Every path that it touches is guarded by the value of the image, every map
+that it creates by its absence, and the item by its existence, so no newer value and no other item's value is lost.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from sync_rules.model.values import TYPES, AttributeValue, Item, Path, get, nest
 
 # ---------------------------------------------------------------- conditions and writes
 class Test(Enum):
-    """How a condition looks at a path."""
+    """The test of a condition on a path."""
 
     EQUALS = "="
     EXISTS = "exists"
     ABSENT = "absent"
     IS_MAP = "is map"
 
-    __test__ = False  # not a test case, whatever pytest thinks of the name
+    __test__ = False  # pytest would take it for a test case
 
 
 class Condition(NamedTuple):
@@ -36,7 +36,7 @@ class Condition(NamedTuple):
 
 
 def equals_seen(path: Path, seen: AttributeValue | None) -> Condition:
-    """The path still holds what the image showed. A missing attribute never equals NULL, so absence is its own test."""
+    """The path still has the value of the image. A missing attribute never equals NULL, so absence has its own test."""
     return Condition(Test.ABSENT, path) if seen is None else Condition(Test.EQUALS, path, seen)
 
 
@@ -53,8 +53,8 @@ def unchanged(partition: str, item: Item | None, paths: Iterable[Path]) -> tuple
 class Update:
     """Set and remove paths of one item that exists, if the guard holds. Never creates the item.
 
-    `adds` and `discards` are elements to put into and to take out of sets (ADD and DELETE in DynamoDB's expressions),
-    each a top-level attribute and a set of the elements: the others in the set are neither read nor compared.
+    `adds` and `discards` put elements into sets and take them out (ADD and DELETE in DynamoDB's expressions): each is a
+    top-level attribute and a set of elements. Other elements of the set are neither read nor compared.
     """
 
     key: ItemKey
@@ -83,7 +83,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Write one whole item if the guard holds, be it there or not. Only for items that belong to the pipeline."""
+    """Write one whole item if the guard holds; it may be new. Only for items that belong to the pipeline."""
 
     key: ItemKey
     item: Item
@@ -92,8 +92,8 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Increment:
-    """In a transaction: add to numbers of an item, which begins with nothing. Only for items of the pipeline, and the
-    only write without a guard: what it must agree with is guarded beside it.
+    """In a transaction: add to numbers of an item, which may be new. Only for items that belong to the pipeline, and
+    the only write without a guard: another action of the transaction has the guard.
     """
 
     key: ItemKey
@@ -115,12 +115,12 @@ Write = Update | Put | Transaction
 
 
 class Status(Enum):
-    """What the store did with a write."""
+    """The store's answer to a write, in a word."""
 
     WRITTEN = "written"
     REFUSED = "refused"  # a guard did not hold: an answer, not an error
     REJECTED = "rejected"  # can never succeed as it stands: over 400 KB, wrong type
-    FAILED = "failed"  # throttled, conflicting, timed out: may have happened, must be tried again
+    FAILED = "failed"  # throttled, conflicting, timed out: may have happened, must be retried
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +144,12 @@ Desired = Mapping[Path, AttributeValue | None]
 
 
 def differences(image: Item, desired: Desired) -> dict[Path, AttributeValue | None]:
-    """The paths that do not hold what they should."""
+    """The paths whose value differs from the desired one, with the desired value."""
     return {path: value for path, value in desired.items() if not same(get(image, path), value)}
 
 
 def as_seen(image: Item, paths: Iterable[Path]) -> tuple[Condition, ...]:
-    """A newer write loses nothing to an older one: each copy is replaced only if it still is what was seen."""
+    """Each path still has the value of the image: so no newer write is lost to an older one."""
     return tuple(equals_seen(path, get(image, path)) for path in paths)
 
 
@@ -159,7 +159,7 @@ def target_exists(key: ItemKey) -> Condition:
 
 
 def misfit(image: Item, paths: Iterable[Path]) -> str | None:
-    """Why a copy cannot be placed, if so: something that is not a map stands on the way. The item must change first."""
+    """The reason why a copy has no place: something that is not a map is on its path. None if it has one."""
     for path in paths:
         for length in range(1, len(path)):
             value = get(image, path[:length])
@@ -172,9 +172,9 @@ def misfit(image: Item, paths: Iterable[Path]) -> str | None:
 def update_of(
     key: ItemKey, image: Item, changes: Mapping[Path, AttributeValue | None], guard: Iterable[Condition]
 ) -> Update:
-    """One update that makes the changes to an item seen as `image`, under `guard` and what the paths need beside it.
+    """One update that makes the changes to an item read as `image`, under `guard` and the guards of the paths.
 
-    None of the paths may be a `misfit`.
+    No path may be a `misfit`.
     """
     sets: dict[Path, AttributeValue] = {}
     removes: list[Path] = []
@@ -196,7 +196,7 @@ def update_of(
 
 
 def distinct(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
-    """Each condition once, in order: several rules may ask for the same."""
+    """Each condition once, in order: several rules may want the same."""
     once: list[Condition] = []
     for condition in conditions:
         if condition not in once:
@@ -205,7 +205,7 @@ def distinct(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
 
 
 def _missing_map(image: Item, path: Path) -> Path | None:
-    """The outermost map on the way to a path that does not exist yet."""
+    """The outermost map on the way to a path that does not exist."""
     return next((path[:length] for length in range(1, len(path)) if get(image, path[:length]) is None), None)
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from sync_rules.model.entities import Entity
 from sync_rules.model.numbers import respelt
-from sync_rules.model.sizes import Asked, asked_by_indexes, fitting
+from sync_rules.model.sizes import KeyLimit, fitting, index_key_limits
 from sync_rules.model.values import AttributeValue, Item, Path, get, parse_path
 from sync_rules.model.writes import Condition, as_seen
 from sync_rules.rules.formula import Formula
@@ -111,8 +111,8 @@ class DeriveRule(TargetRule):
         return None  # no text is binary
 
     @cached_property
-    def _asked(self) -> Asked | None:
-        return asked_by_indexes(self.target.table).get(self.path[0]) if len(self.path) == 1 else None
+    def _asked(self) -> KeyLimit | None:
+        return index_key_limits(self.target.table).get(self.path[0]) if len(self.path) == 1 else None
 
     # ---------------------------------------------------------------- guards
     def link_guard(self, image: Item) -> tuple[Condition, ...]:

@@ -16,7 +16,7 @@ from typing import Final
 from sync_rules.model.entities import Entity, KeyType, Ref
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Link, Pointer
-from sync_rules.model.sizes import asked_by_indexes, fitting
+from sync_rules.model.sizes import fitting, index_key_limits
 from sync_rules.model.templates import Fields, Template
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get
 from sync_rules.model.where import Where
@@ -93,7 +93,7 @@ class MirrorRule(PartRule):
         """
         bound = {field for field, _ in self.fields} | ({self.each[0]} if self.each else set())
         found: dict[str, tuple[Template, KeyType, int]] = {}
-        for name, asked in asked_by_indexes(self.target.table).items():
+        for name, asked in index_key_limits(self.target.table).items():
             itself = Template(f"{{{name}}}", ("", ""), (name,))
             template = self.target.templates.get(name, itself)
             if (template != itself or name in bound) and self.target.changing([(name,)]):

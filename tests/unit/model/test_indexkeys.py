@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.model.sizes import asked_by_indexes, fitting
+from sync_rules.model.sizes import fitting, index_key_limits
 from tests.builders import index, n, s, table
 
 
@@ -12,7 +12,7 @@ def test_indexkeys_of_several_uses_the_one_that_takes_least():
     """A partition key has 2048 bytes and a sort key 1024, wherever they stand; the table's own key is not asked."""
     some = index("a", {"x": "S", "y": "N"}, {"z": "S"}), index("b", {"z": "S"}, {"x": "S"}), index("c", {"w": "B"})
     asked = {"x": ("S", 1024), "y": ("N", 2048), "z": ("S", 1024), "w": ("B", 2048)}
-    assert asked_by_indexes(table("t", {"PK": "S"}, *some)) == asked
+    assert index_key_limits(table("t", {"PK": "S"}, *some)) == asked
 
 
 @pytest.mark.parametrize(
