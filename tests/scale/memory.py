@@ -28,7 +28,7 @@ SLOWER_MAX = 1.5  # at the full size, each item against one of a tenth of it: a 
 
 @dataclass(frozen=True)
 class Measured:
-    """One backfill: items gone over in all steps, copies written, seconds, those of them that the processor was at work
+    """One backfill: items scanned in all steps, copies written, seconds, those of them that the processor was at work
     for it, and by how much the process grew.
     """
 
@@ -46,7 +46,7 @@ class Measured:
 
     def __str__(self) -> str:
         return (
-            f"{self.items:,} items gone over, {self.wrote:,} copies written in {self.seconds:,.1f} s, "
+            f"{self.items:,} items scanned, {self.wrote:,} copies written in {self.seconds:,.1f} s, "
             f"{self.item_us:.1f} us of work each; {self.loaded_mb:,.0f} MB with the store, and {self.growth_mb:.1f} MB more"
         )
 

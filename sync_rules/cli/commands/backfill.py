@@ -26,29 +26,8 @@ from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.files import locked
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import FileState, MemoryState, State, TableState, applied, save_applied
+from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, account_of, left_alone, require_local, require_remote, typed
-from sync_rules.cli.options import (
-    RATE,
-    RULES_FILE,
-    SEGMENTS,
-    STACK,
-    STATE,
-    WORKERS,
-    WORKERS_MAX,
-    Changed,
-    Detach,
-    Endpoint,
-    Failures,
-    JsonLines,
-    Region,
-    Remote,
-    RuleNames,
-    RulesFile,
-    StackName,
-    StateFile,
-    StateTable,
-    Where,
-)
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.account.backfill import ASKED, STOP, asked_before, asked_of, watched
@@ -89,14 +68,14 @@ WRITERS: Final = 8  # with WORKERS_MAX workers, as many calls in flight as the c
 
 def backfill(
     context: typer.Context,
-    rules_file: RulesFile = RULES_FILE,
+    rules_file: opt.RulesFile = opt.RULES_FILE,
     *,
-    rule: RuleNames = None,
-    changed: Changed = False,
+    rule: opt.RuleNames = None,
+    changed: opt.Changed = False,
     table: Annotated[
         str | None, typer.Option(help="Only items of this table; with --key, the table of the key.")
     ] = None,
-    where: Where = None,
+    where: opt.Where = None,
     key: Annotated[
         str | None,
         typer.Option(metavar="JSON", help="Only the item with this key: its own copies, and all copies made of it."),
@@ -107,14 +86,14 @@ def backfill(
     ] = None,
     segments: Annotated[
         int, typer.Option(min=1, max=10_000, help="Segments that each table's scan is divided into.")
-    ] = SEGMENTS,
+    ] = opt.SEGMENTS,
     workers: Annotated[
         int,
         typer.Option(
-            min=1, max=REMOTE_MAX, help=f"Segments scanned in parallel; at most {WORKERS_MAX} without --remote."
+            min=1, max=REMOTE_MAX, help=f"Segments scanned in parallel; at most {opt.WORKERS_MAX} without --remote."
         ),
-    ] = WORKERS,
-    rate: Annotated[float, typer.Option(min=0, help="Most write units per second. 0: no limit.")] = RATE,
+    ] = opt.WORKERS,
+    rate: Annotated[float, typer.Option(min=0, help="Most write units per second. 0: no limit.")] = opt.RATE,
     max_lag: Annotated[
         float | None, typer.Option(min=0, help="Slow down while --function is more than this many seconds behind.")
     ] = None,
@@ -125,19 +104,19 @@ def backfill(
     restart: Annotated[
         bool, typer.Option("--restart", help="Discard the unfinished backfill and start from the beginning.")
     ] = False,
-    state: StateFile = STATE,
-    state_table: StateTable = None,
+    state: opt.StateFile = opt.STATE,
+    state_table: opt.StateTable = None,
     forget: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Drop a deleted rule from the saved state, and do nothing else."),
     ] = None,
-    failures: Failures = Files.failures,
-    endpoint_url: Endpoint = None,
-    region: Region = None,
-    as_json: JsonLines = False,
-    remote: Remote = False,
-    stack_name: StackName = STACK,
-    detach: Detach = False,
+    failures: opt.Failures = Files.failures,
+    endpoint_url: opt.Endpoint = None,
+    region: opt.Region = None,
+    as_json: opt.JsonLines = False,
+    remote: opt.Remote = False,
+    stack_name: opt.StackName = opt.STACK,
+    detach: opt.Detach = False,
     stop: Annotated[bool, typer.Option("--stop", help="With --remote: stop the backfill that is running.")] = False,
 ) -> int:
     """Apply the rules to items that already exist. Start the stream handler first."""
@@ -150,7 +129,9 @@ def backfill(
     if remote:
         require_local({"--key": key, "--from-export": from_export, "--forget": forget})
         require_local({"--max-lag": max_lag is not None, "--function": function})
-        require_local({"--state": state != STATE, "--failures": failures != Files.failures}, "the stack has its own")
+        require_local(
+            {"--state": state != opt.STATE, "--failures": failures != Files.failures}, "the stack has its own"
+        )
         require_local({"--state-table": typed(context, "state_table")}, "the stack has its own")
         _require_sense("--stop", stop, of_items | of_state | {"--rule": rule, "--table": table, "--detach": detach})
         account = account_of(stack_name, "BackfillMachineArn", endpoint_url, region)
@@ -165,8 +146,8 @@ def backfill(
     require_remote({"--detach": detach, "--stop": stop, "--stack": typed(context, "stack_name")})
     if (max_lag is None) != (function is None) or (max_lag is not None and not rate):
         raise UserError("--max-lag and --function must be given together, and need a --rate above 0")
-    if workers > WORKERS_MAX:
-        raise UserError(f"--workers {workers}: expected at most {WORKERS_MAX} on one machine; --remote takes more")
+    if workers > opt.WORKERS_MAX:
+        raise UserError(f"--workers {workers}: expected at most {opt.WORKERS_MAX} on one machine; --remote takes more")
     rules = load_rules(rules_file)
     client = aws.dynamodb(endpoint_url, region)
     with ExitStack() as stack:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from sync_rules.cli.options import RULES_FILE
+from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import counted
 from sync_rules.language import lint
 from sync_rules.language.codes import CODES
@@ -23,7 +23,7 @@ from sync_rules.rules.ruleset import Rules
 
 
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The rules file.")] = RULES_FILE,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The rules file.")] = opt.RULES_FILE,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the problems as a JSON array.")] = False,
     strict_warnings: Annotated[

@@ -18,7 +18,7 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.explain import Consequence, Standing, changed_names, consequences, standings
 from sync_rules.audit.where_used import Use, archives_of, where_used
-from sync_rules.cli.options import RULES_FILE, Endpoint, JsonLines, Region, RulesFile
+from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import counted
 from sync_rules.lab.recording import read
 from sync_rules.language.load import load_rules
@@ -33,7 +33,7 @@ from sync_rules.rules.ruleset import Rules
 
 
 def explain(
-    rules_file: RulesFile = RULES_FILE,
+    rules_file: opt.RulesFile = opt.RULES_FILE,
     *,
     key: Annotated[
         str | None, typer.Option(metavar="JSON", help="Key of an item: shows where its derived values came from.")
@@ -49,9 +49,9 @@ def explain(
     table: Annotated[
         str | None, typer.Option(help="Table of the key, if several tables have the same key attributes.")
     ] = None,
-    endpoint_url: Endpoint = None,
-    region: Region = None,
-    as_json: JsonLines = False,
+    endpoint_url: opt.Endpoint = None,
+    region: opt.Region = None,
+    as_json: opt.JsonLines = False,
 ) -> int:
     """Explain an item's values or copies, or what a record triggers. Reads only."""
     rules = load_rules(rules_file)

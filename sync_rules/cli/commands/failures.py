@@ -22,15 +22,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.failure_log import FailedLines
 from sync_rules.adapters.s3 import OnFailureObjects, parse_place
 from sync_rules.adapters.sqs import PEEKED_MAX_MESSAGES, FailedMessages, require_queue_url
-from sync_rules.cli.options import (
-    BatchFiles,
-    Buckets,
-    Endpoint,
-    FailureFiles,
-    JsonLines,
-    Region,
-    RuleNames,
-)
+from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import counted
 from sync_rules.jobs.consume.run import Files
 from sync_rules.jobs.redrive.work import titles_of
@@ -76,9 +68,9 @@ def failures(
         typer.Argument(metavar="[RULES]", help="The rules file, to mark failures of rules that no longer exist."),
     ] = None,
     *,
-    rule: RuleNames = None,
-    file: FailureFiles = None,
-    batches: BatchFiles = None,
+    rule: opt.RuleNames = None,
+    file: opt.FailureFiles = None,
+    batches: opt.BatchFiles = None,
     queue: Annotated[
         list[str] | None,
         typer.Option(
@@ -86,10 +78,10 @@ def failures(
             help="SQS queue of failure records, batches or messages (at most 1,000 are sampled). Repeatable.",
         ),
     ] = None,
-    bucket: Buckets = None,
-    endpoint_url: Endpoint = None,
-    region: Region = None,
-    as_json: JsonLines = False,
+    bucket: opt.Buckets = None,
+    endpoint_url: opt.Endpoint = None,
+    region: opt.Region = None,
+    as_json: opt.JsonLines = False,
 ) -> int:
     """Show recorded failures: what, why, how often, since when. Nothing is removed."""
     rules = None if rules_file is None else load_rules(rules_file)

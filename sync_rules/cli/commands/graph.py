@@ -12,7 +12,7 @@ from typing import Annotated, Final
 import typer
 
 from sync_rules.adapters.files import require_ending, require_own
-from sync_rules.cli.options import RULES_FILE, Out, RulesFile
+from sync_rules.cli import options as opt
 from sync_rules.cli.show.picture import svg
 from sync_rules.cli.show.rule_graph import RuleGraph, dot, graph_of, mermaid
 from sync_rules.cli.show.text import put_out
@@ -43,13 +43,13 @@ BY_ENDING: Final = {
 
 
 def graph(
-    rules_file: RulesFile = RULES_FILE,
+    rules_file: opt.RulesFile = opt.RULES_FILE,
     *,
     form: Annotated[
         Format | None,
         typer.Option("--format", help="Default: from the extension of --out, otherwise mermaid."),
     ] = None,
-    out: Out = None,
+    out: opt.Out = None,
 ) -> int:
     """Draw which attributes are derived from which."""
     if out is not None:

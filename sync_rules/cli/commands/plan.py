@@ -21,25 +21,7 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.files import as_mistake, require_own, require_place, writing_whole
 from sync_rules.adapters.state import FileState, TableState, applied
 from sync_rules.audit.findings import select_rules, share_of
-from sync_rules.cli.options import (
-    RATE,
-    RULES_FILE,
-    SEGMENTS,
-    STATE,
-    WORKERS,
-    WORKERS_MAX,
-    Changed,
-    Endpoint,
-    Json,
-    Region,
-    RuleNames,
-    RulesFile,
-    Sample,
-    Seed,
-    StateFile,
-    StateTable,
-    Where,
-)
+from sync_rules.cli import options as opt
 from sync_rules.cli.show.plan import Shown, as_row
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.backfill.job import BackfillRequest, job_of
@@ -55,35 +37,37 @@ WIDE: Final = 200  # columns where there is no terminal
 
 
 def plan(
-    rules_file: RulesFile = RULES_FILE,
+    rules_file: opt.RulesFile = opt.RULES_FILE,
     *,
-    rule: RuleNames = None,
-    changed: Changed = False,
+    rule: opt.RuleNames = None,
+    changed: opt.Changed = False,
     table: Annotated[str | None, typer.Option(help="Only items of this table.")] = None,
-    where: Where = None,
-    sample: Sample = None,
-    seed: Seed = None,
-    workers: Annotated[int, typer.Option(min=1, max=WORKERS_MAX, help="Segments read in parallel.")] = WORKERS,
-    rate: Annotated[float, typer.Option(min=0, help="Write units per second, for the duration. 0: no limit.")] = RATE,
+    where: opt.Where = None,
+    sample: opt.Sample = None,
+    seed: opt.Seed = None,
+    workers: Annotated[int, typer.Option(min=1, max=opt.WORKERS_MAX, help="Segments read in parallel.")] = opt.WORKERS,
+    rate: Annotated[
+        float, typer.Option(min=0, help="Write units per second, for the duration. 0: no limit.")
+    ] = opt.RATE,
     prices: Annotated[
         Path | None, typer.Option(help="Price file, for Regions that sync-rules has no prices of.")
     ] = None,
     writes: Annotated[
         Path | None, typer.Option(help="File to write the planned writes to: JSON lines of keys and paths.")
     ] = None,
-    state: StateFile = STATE,
-    state_table: StateTable = None,
+    state: opt.StateFile = opt.STATE,
+    state_table: opt.StateTable = None,
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with 1 when there is something to do.")
     ] = False,
-    endpoint_url: Endpoint = None,
-    region: Region = None,
-    as_json: Json = False,
+    endpoint_url: opt.Endpoint = None,
+    region: opt.Region = None,
+    as_json: opt.Json = False,
 ) -> int:
     """Show what a backfill would write, read, cost and take. Nothing is written."""
     require_own(writes, rules_file, prices, state)
     rules = load_rules(rules_file)
-    share, seed = share_of(sample, seed, SEGMENTS)
+    share, seed = share_of(sample, seed, opt.SEGMENTS)
     client = aws.dynamodb(endpoint_url, region)
     place = client.meta.region_name
     known = own_prices() if prices is None else read_prices(prices, place)
@@ -92,7 +76,7 @@ def plan(
     names = select_rules(rules, rule or [])
     if changed:
         names = frozenset(name for name in names if stands.word(rules.rules[name].title) != UNCHANGED)
-    job = job_of(client, rules, names, BackfillRequest(SEGMENTS, table, where)) if names else None
+    job = job_of(client, rules, names, BackfillRequest(opt.SEGMENTS, table, where)) if names else None
     for notice in job.notices() if job else ():
         print(notice, file=sys.stderr)
     with stop_signals() as stopping, noted_in(writes) as note:

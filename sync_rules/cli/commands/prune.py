@@ -19,7 +19,7 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.failure_log import FailureLog
 from sync_rules.adapters.preflight import require_answer
 from sync_rules.audit.prune import Leftover, Past, prune_page, remove
-from sync_rules.cli.options import RULES_FILE, Endpoint, Region
+from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import FirstPerRule, counted
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
@@ -34,12 +34,12 @@ from sync_rules.rules.ruleset import Rules
 
 def prune(
     before: Annotated[Path, typer.Argument(metavar="BEFORE", help="The rules file before the change.")],
-    rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The current rules file.")] = RULES_FILE,
+    rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The current rules file.")] = opt.RULES_FILE,
     *,
     rule: Annotated[list[str] | None, typer.Option(help="Only what this rule of BEFORE left. Repeatable.")] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Remove what is found. Default: only show it.")] = False,
-    endpoint_url: Endpoint = None,
-    region: Region = None,
+    endpoint_url: opt.Endpoint = None,
+    region: opt.Region = None,
 ) -> int:
     """Find what deleted rules left in the tables; --apply removes it. A renamed rule counts as deleted."""
     old, now = _before(before, rule or ()), load_rules(rules_file)

@@ -24,7 +24,7 @@ from rich.console import Console
 from sync_rules.adapters import aws
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams, StreamReader
-from sync_rules.cli.options import RULES_FILE, Endpoint, Json, Once, Region, RulesFile
+from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import counted
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume.attempts import MappingSettings
@@ -43,7 +43,7 @@ SALT_BYTES: Final = 32
 
 
 def record(
-    rules_file: RulesFile = RULES_FILE,
+    rules_file: opt.RulesFile = opt.RULES_FILE,
     *,
     out: Annotated[Path, typer.Option(metavar="FILE", help="File to write. Only its owner can read it.")],
     append: Annotated[bool, typer.Option("--append", help="Append to the file if it exists.")] = False,
@@ -53,7 +53,7 @@ def record(
     from_now: Annotated[
         bool, typer.Option("--from-now", help="Only records from now on, not those of the last 24 hours.")
     ] = False,
-    once: Once = False,
+    once: opt.Once = False,
     seconds: Annotated[
         float | None, typer.Option("--for", min=0, metavar="SECONDS", help="Stop after this time.")
     ] = None,
@@ -71,9 +71,9 @@ def record(
             help="With --redact: salt of the hashes, for several recordings that must match. Default: random.",
         ),
     ] = None,
-    endpoint_url: Endpoint = None,
-    region: Region = None,
-    as_json: Json = False,
+    endpoint_url: opt.Endpoint = None,
+    region: opt.Region = None,
+    as_json: opt.Json = False,
 ) -> int:
     """Write the stream records of all tables to a file, until stopped."""
     rules = load_rules(rules_file)

@@ -27,25 +27,9 @@ from sync_rules.adapters.failure_log import FailureLog, require_writable
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.sqs import SqsQueue, require_queue_url
 from sync_rules.adapters.streams import DynamoDBStreams
+from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, account_of, left_alone, require_local, require_remote, typed
 from sync_rules.cli.commands.failures import Given, asked_titles
-from sync_rules.cli.options import (
-    RULES_FILE,
-    STACK,
-    BatchFiles,
-    Buckets,
-    CallsTable,
-    Detach,
-    Endpoint,
-    FailureFiles,
-    Failures,
-    JsonLines,
-    Region,
-    Remote,
-    RuleNames,
-    RulesFile,
-    StackName,
-)
 from sync_rules.jobs.account.protocol import as_here
 from sync_rules.jobs.account.redrive import UNITS, total, unit_documents
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
@@ -63,16 +47,16 @@ VERB = "redrive"
 
 def redrive(
     context: typer.Context,
-    rules_file: RulesFile = RULES_FILE,
+    rules_file: opt.RulesFile = opt.RULES_FILE,
     *,
-    rule: RuleNames = None,
-    file: FailureFiles = None,
-    batches: BatchFiles = None,
+    rule: opt.RuleNames = None,
+    file: opt.FailureFiles = None,
+    batches: opt.BatchFiles = None,
     queue: Annotated[
         list[str] | None,
         typer.Option(metavar="URL", help="SQS queue of failure records, batches or dead letters. Repeatable."),
     ] = None,
-    bucket: Buckets = None,
+    bucket: opt.Buckets = None,
     stream: Annotated[
         str | None, typer.Option(metavar="ARN", help="Stream to read records from again, with the next three options.")
     ] = None,
@@ -87,14 +71,14 @@ def redrive(
         str | None,
         typer.Option(metavar="URL", help="SQS queue for second looks. Default: redrive waits and does them itself."),
     ] = None,
-    calls_table: CallsTable = None,
-    failures: Failures = Files.failures,
-    endpoint_url: Endpoint = None,
-    region: Region = None,
-    as_json: JsonLines = False,
-    remote: Remote = False,
-    stack_name: StackName = STACK,
-    detach: Detach = False,
+    calls_table: opt.CallsTable = None,
+    failures: opt.Failures = Files.failures,
+    endpoint_url: opt.Endpoint = None,
+    region: opt.Region = None,
+    as_json: opt.JsonLines = False,
+    remote: opt.Remote = False,
+    stack_name: opt.StackName = opt.STACK,
+    detach: opt.Detach = False,
 ) -> int:
     """Retry failed work; safe at any later time. Only current values are written."""
     rules = load_rules(rules_file)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
-from sync_rules.cli.options import RULES_FILE, Json, Variants
+from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import counted
 from sync_rules.cli.signals import stop_signals
 from sync_rules.lab.delivery import Delivery
@@ -66,7 +66,7 @@ def replay(
         typer.Argument(metavar="FILES", help="Recordings, Lambda events, or objects of an on-failure destination."),
     ],
     *,
-    rules: Annotated[Path, typer.Option(metavar="FILE", help="The rules file.")] = RULES_FILE,
+    rules: Annotated[Path, typer.Option(metavar="FILE", help="The rules file.")] = opt.RULES_FILE,
     data: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Items that existed without records, in the form of data.yaml."),
@@ -74,7 +74,7 @@ def replay(
     with_copies: Annotated[
         bool, typer.Option("--with-copies", help="Also replay records in which only copies changed.")
     ] = False,
-    variant: Variants = None,
+    variant: opt.Variants = None,
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Number of seeds to run each variant with.")] = 3,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Run with this seed only.")] = None,
     values: Annotated[
@@ -86,7 +86,7 @@ def replay(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="New file for the reduced recording of a failure.")
     ] = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> int:
     """Replay a recording in memory, under every delivery order. A failure is reduced to few records."""
     if out is not None and out.exists():

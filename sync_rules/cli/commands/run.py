@@ -26,16 +26,7 @@ from sync_rules.adapters.files import locked, require_own
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams
-from sync_rules.cli.options import (
-    RULES_FILE,
-    CallsTable,
-    Endpoint,
-    Failures,
-    JsonLines,
-    Once,
-    Region,
-    RulesFile,
-)
+from sync_rules.cli import options as opt
 from sync_rules.cli.show.run import Display, display_on
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume.attempts import MappingSettings
@@ -50,19 +41,19 @@ B = TypeVar("B")
 
 
 def run(
-    rules_file: RulesFile = RULES_FILE,
+    rules_file: opt.RulesFile = opt.RULES_FILE,
     *,
-    endpoint_url: Endpoint = None,
-    region: Region = None,
+    endpoint_url: opt.Endpoint = None,
+    region: opt.Region = None,
     checkpoint: Annotated[Path, typer.Option(help="File with the position in each stream.")] = Files.checkpoint,
-    failures: Failures = Files.failures,
+    failures: opt.Failures = Files.failures,
     batch_size: Annotated[int, typer.Option(min=1, max=10_000, help="Most records per batch.")] = 100,
     parallelization: Annotated[
         int, typer.Option(min=1, max=10, help="Batches of one shard that are processed in parallel.")
     ] = 1,
-    calls_table: CallsTable = None,
-    once: Once = False,
-    as_json: JsonLines = False,
+    calls_table: opt.CallsTable = None,
+    once: opt.Once = False,
+    as_json: opt.JsonLines = False,
 ) -> int:
     """Consume the tables' streams and keep copies correct. Runs until stopped; start it again to resume."""
     require_own(checkpoint, rules_file, failures)

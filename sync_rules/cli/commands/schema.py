@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 from sync_rules.adapters.files import require_ending
-from sync_rules.cli.options import Out
+from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import put_out
 from sync_rules.language.schema import json_schema
 
 
-def schema(out: Out = None) -> int:
+def schema(out: opt.Out = None) -> int:
     """Write the JSON Schema of rules files, for editors."""
     if out is not None:
         require_ending(out, [".json"])  # above all, not the rules file itself

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sync_rules.cli.options import JsonLines, Variants
+from sync_rules.cli import options as opt
 from sync_rules.cli.show.text import counted
 from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.scenario import Scenario
@@ -28,12 +28,12 @@ def test(
         typer.Argument(metavar="FILES", help="Scenario files, or folders that contain some at any depth."),
     ] = None,
     *,
-    variant: Variants = None,
+    variant: opt.Variants = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed for the delivery variants.")] = 0,
     list_variants: Annotated[
         bool, typer.Option("--list-variants", help="List the delivery variants and exit.")
     ] = False,
-    as_json: JsonLines = False,
+    as_json: opt.JsonLines = False,
 ) -> int:
     """Play scenarios in memory, under every delivery order. The rules are your own."""
     deliveries = variants(variant or (), seed)

@@ -27,21 +27,8 @@ from sync_rules.adapters.s3 import BucketReports
 from sync_rules.audit.drift_report import DriftReport, finding_of, header, open_report, report
 from sync_rules.audit.findings import Finding, Tally, select_rules, share_of
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
+from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, account_of, left_alone, require_local, require_remote, typed
-from sync_rules.cli.options import (
-    RULES_FILE,
-    STACK,
-    Detach,
-    Endpoint,
-    Failures,
-    Region,
-    Remote,
-    RuleNames,
-    RulesFile,
-    Sample,
-    Seed,
-    StackName,
-)
 from sync_rules.cli.show.drift import as_line, grid, sampled, summary, unseen
 from sync_rules.cli.show.drift_page import Verified, as_typed, host_of, noting, page
 from sync_rules.cli.show.text import FirstPerRule
@@ -67,9 +54,9 @@ PAGE_ENDINGS: Final = (".html", ".htm")
 
 def verify(
     context: typer.Context,
-    rules_file: RulesFile = RULES_FILE,
+    rules_file: opt.RulesFile = opt.RULES_FILE,
     *,
-    rule: RuleNames = None,
+    rule: opt.RuleNames = None,
     key: Annotated[
         str | None, typer.Option(metavar="JSON", help='Only the item with this key: \'{"PK": "USER#1", "SK": "..."}\'.')
     ] = None,
@@ -80,8 +67,8 @@ def verify(
     from_report: Annotated[
         Path | None, typer.Option("--from", help="Only the drift listed in this report of an earlier verify --json.")
     ] = None,
-    sample: Sample = None,
-    seed: Seed = None,
+    sample: opt.Sample = None,
+    seed: opt.Seed = None,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -101,18 +88,18 @@ def verify(
     grace_seconds: Annotated[
         float, typer.Option(min=0, help="Time between two checks of a difference: less than that is lag, not drift.")
     ] = GRACE_SECONDS,
-    endpoint_url: Endpoint = None,
-    region: Region = None,
-    failures: Failures = Files.failures,
+    endpoint_url: opt.Endpoint = None,
+    region: opt.Region = None,
+    failures: opt.Failures = Files.failures,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a report for --from: JSON lines, one per drift, the totals last.")
     ] = False,
     page_file: Annotated[
         Path | None, typer.Option("--report", metavar="FILE.html", help="Also write a report as one HTML page.")
     ] = None,
-    remote: Remote = False,
-    stack_name: StackName = STACK,
-    detach: Detach = False,
+    remote: opt.Remote = False,
+    stack_name: opt.StackName = opt.STACK,
+    detach: opt.Detach = False,
 ) -> int:
     """Compare every copy with its source; --repair corrects drift."""
     if remote:

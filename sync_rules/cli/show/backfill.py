@@ -1,7 +1,7 @@
-"""How a backfill shows itself: a bar on a terminal, a line now and then in a log, JSON lines for machines.
+"""The display of a backfill: a bar on a terminal, a line now and then in a log, JSON lines for machines.
 
-Law: it shows counts, names of rules and error codes, never a key or a value. What machines read goes to standard
-output, and so does what remains for people: a table and the last word. Progress goes to standard error.
+Invariant: it shows counts, names of rules and error codes, never a key or a value. Progress goes to standard error;
+JSON, and the table and last lines for people, go to standard output.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Table as Grid
 
+from sync_rules.cli.show.text import grid as columns
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.model.items import REFUSALS, Outcome
@@ -31,16 +32,16 @@ GROUPS: Final = {
 }
 MINUTE: Final = 60
 
-Estimate = Callable[[frozenset[str]], int]  # how many items there are to go over, for the rules of these names
+Estimate = Callable[[frozenset[str]], int]  # the number of items to scan for these rules
 
 
 def counts(totals: Totals, rules: frozenset[str] | None = None) -> dict[str, int]:
-    """What came of it, over all rules or over some."""
+    """The outcomes by group, over all rules or some."""
     return {name: totals.count(*outcomes, rules=rules) for name, outcomes in GROUPS.items()}
 
 
 class Meter:
-    """Where a run is, in figures. `estimate` goes by DynamoDB's own count, which may be six hours old."""
+    """The figures of a run. `estimate` uses DynamoDB's own item count, which may be six hours old."""
 
     def __init__(self, estimate: Estimate, clock: Callable[[], float] = time.monotonic) -> None:
         self._estimate = estimate
@@ -50,18 +51,18 @@ class Meter:
 
     @property
     def seconds(self) -> float:
-        """Since it began."""
+        """Seconds since the run began."""
         return self._clock() - self._began
 
     def begin(self, totals: Totals, seconds_ago: float = 0.0) -> None:
-        """What a run that is gone on with had done already, and how long before this meter it was gone on with; later
-        calls change nothing.
+        """Set the starting point of a resumed run: its totals so far, and how long ago it was resumed. Only the first
+        call counts.
         """
         if self._first is None:
             self._first, self._began = totals, self._began - seconds_ago
 
     def figures(self, run: BackfillRun, totals: Totals) -> dict[str, Any]:
-        """Everything there is to show. `of_items` and `seconds_left` are estimates, None when there is none."""
+        """The figures to show. `of_items` and `seconds_left` are estimates, or None."""
         first = self._first or Totals()
         of_items = self._of_items(run, totals)
         seconds = max(self.seconds, 1e-3)
@@ -86,15 +87,15 @@ class Meter:
     def _of_items(self, run: BackfillRun, totals: Totals) -> int | None:
         left = [self._estimate(step.names) for step in run.steps[run.position.step :]]
         if left and totals.items - run.before.items > left[0]:
-            return None  # a table that grew since it was counted
+            return None  # the table has grown since DynamoDB counted its items
         return (run.before.items + sum(left)) or None
 
 
 class Display(Protocol):
-    """Where progress goes. Called by one thread at a time."""
+    """Shows progress. Called by one thread at a time."""
 
     def say(self, text: str) -> None:
-        """One sentence, now."""
+        """Show a sentence at once."""
         ...
 
     def update(self, figures: Callable[[], dict[str, Any]]) -> None:
@@ -104,7 +105,7 @@ class Display(Protocol):
 
 @contextmanager
 def display_on(console: Console, *, as_json: bool) -> Iterator[Display]:
-    """JSON lines when asked for; a bar on a terminal; plain lines elsewhere. `console` is that of standard error."""
+    """JSON lines on request; a bar on a terminal; plain lines elsewhere. `console` is that of standard error."""
     if as_json or not console.is_terminal:
         yield Lines(console, as_json=as_json)
         return
@@ -142,7 +143,7 @@ class Lines:
 
 
 class Bar:
-    """A bar that is written over."""
+    """A progress bar."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -159,8 +160,8 @@ class Bar:
 
 
 def conclude(run: BackfillRun, meter: Meter, *, done: bool, as_json: bool, advice: tuple[str, str]) -> None:
-    """What it came to by rule, what was left and why, the last word. `advice` says how to go on with what is not done,
-    and where to look for what could not be.
+    """Show the result: figures by rule, segments left, a last line. `advice`: how to continue an incomplete run,
+    and where the failures are.
     """
     totals = run.totals
     now = meter.figures(run, totals)
@@ -177,13 +178,13 @@ def conclude(run: BackfillRun, meter: Meter, *, done: bool, as_json: bool, advic
     if not done:
         print(advice[0])
     elif not totals.asked:
-        print("No item that was looked at is one that a rule keeps something of, or --where held for none.")
+        print("No item matched: no rule concerns the scanned items, or --where held for none of them.")
     if now["parked"] or now["failed"]:
         print(advice[1])
 
 
 def where(now: dict[str, Any]) -> str:
-    """Which step, and which round if it is not the first."""
+    """The step, and the round if it is not the first."""
     return f"step {now['step']} of {now['steps']}" + (f", round {now['round']}" if now["round"] > 1 else "")
 
 
@@ -204,33 +205,30 @@ def line(now: dict[str, Any]) -> str:
 
 
 def summary(now: dict[str, Any], *, done: bool) -> str:
-    """The last word."""
+    """The last line."""
     return (
-        f"{'Done' if done else 'Not done'}: {now['items']:,} looks at items in {_steps(now['steps'])}, "
-        f"{now['copied']:,} copies written, {now['right']:,} right already, {now['kept']:,} kept, "
+        f"{'Done' if done else 'Not done'}: {now['items']:,} items checked in {_steps(now['steps'])}, "
+        f"{now['copied']:,} copies written, {now['right']:,} already right, {now['kept']:,} kept, "
         f"{now['refused']:,} refused, {now['parked']:,} parked, {now['failed']:,} failed. "
         f"{now['writes']:,} write units, {now['reads']:,.0f} read units, {now['seconds']:,.1f} s{_before(now)}."
     )
 
 
 def _steps(steps: int) -> str:
-    """Why an item may be looked at more than once."""
-    return "one step" if steps == 1 else f"{steps} steps, each over its own tables"
+    """The number of steps, which explains why an item may count more than once."""
+    return "one step" if steps == 1 else f"{steps} steps, each with its own tables"
 
 
 def _before(now: dict[str, Any]) -> str:
-    """What the counts include and the seconds do not."""
+    """The work of earlier runs, which the counts include and the seconds do not."""
     if not now["items_before"]:
         return ""
-    return f" this time; {now['items_before']:,} looks and {now['writes_before']:,} write units were spent before"
+    return f" in this run; {now['items_before']:,} items and {now['writes_before']:,} write units are from earlier runs"
 
 
 def grid(totals: Totals, names: frozenset[str]) -> Grid:
-    """The figures of all rules, for people."""
-    table = Grid(box=None, header_style="bold", pad_edge=False)
-    table.add_column("rule", no_wrap=True)
-    for name in GROUPS:
-        table.add_column(name, justify="right")
+    """The figures of all rules."""
+    table = columns(["rule"], GROUPS)
     for rule in sorted(names):
         figures = counts(totals, frozenset([rule]))
         style = "red" if figures["parked"] or figures["failed"] else None

@@ -1,6 +1,6 @@
-"""A verify for people: each drift as a line, the figures as a table, the last word with what to do about what is left.
+"""A verify for people: each drift as a line, the figures as a table, and a last line that says what to do.
 
-Law: keys and paths are shown, never a value.
+Invariant: keys and paths are shown, never a value.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from sync_rules.audit.compare import Drift
 from sync_rules.audit.drift_report import totals
 from sync_rules.audit.findings import Finding, Share, Tally
 from sync_rules.audit.ledger_balance import ledgers
+from sync_rules.cli.show.text import grid as columns
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import printable
 from sync_rules.rules.rule import PartRule
@@ -20,54 +21,51 @@ from sync_rules.rules.ruleset import Rules
 
 
 def summary(tally: Tally, *, repair: bool, kept: str = "the failures file") -> str:
-    """The last word, for people: how much is left of what kind, and what to do about each. `kept` says why."""
+    """The last line: the remaining drift by kind, and what to do about it. `kept`: the place with the reasons."""
     checked = f"{tally.items} items checked, "
     if not tally.left:
         return f"{checked}no drift left" if tally.drift.total() else f"{checked}no drift"
     kinds = {drift: sum(tally.unmended[rule, drift] for rule in tally.drift) for drift in Drift}
     lost = sum(tally.hopeless[rule, Drift.ORPHAN] for rule in tally.drift)
-    mendable = kinds | {Drift.ORPHAN: kinds[Drift.ORPHAN] - lost, Drift.STUCK: 0}
+    repairable = kinds | {Drift.ORPHAN: kinds[Drift.ORPHAN] - lost, Drift.STUCK: 0}
     advice = []
-    if names := ", ".join(drift.value for drift, count in mendable.items() if count):
-        again = f"could not be mended now: run it again, and see {kept} for why"
-        advice.append(f"What is {names} {again}." if repair else f"--repair mends what is {names}.")
+    if names := ", ".join(drift.value for drift, count in repairable.items() if count):
+        failed = f"Not repaired: {names}. Run it again; {kept} has the reasons."
+        advice.append(failed if repair else f"--repair corrects: {names}.")
     if kinds[Drift.STUCK]:
-        advice.append("What is stuck says why: nothing mends it but you.")
+        advice.append("No repair corrects what is stuck: see its reason.")
     if lost:
-        which = "An orphan has no source" if lost == kinds[Drift.ORPHAN] else f"{lost} of the orphans the rules leave"
-        advice.append(f"{which}: bring that back, or remove the orphan.")
+        which = "orphans" if lost == kinds[Drift.ORPHAN] else f"{lost} of the orphans"
+        advice.append(f"No repair removes {which}: restore the source, or delete the orphan.")
     counts = ", ".join(f"{count} {drift.value}" for drift, count in kinds.items() if count)
     return " ".join([f"{checked}{tally.left} drift left: {counts}.", *advice])
 
 
 def sampled(share: Share, seed: int | None, rules: Rules, only: frozenset[str]) -> Iterator[str]:
-    """What a sample looked at, and what it did not."""
+    """Lines about the coverage of a sample; none for a full verify."""
     if share.sampled:
         of = f"{len(share.numbers)} of {share.segments} segments, --seed {seed}"
-        yield f"a sample: {share.percent:g} % of each table was looked at ({of})"
+        yield f"a sample: {share.percent:g} % of each table was checked ({of})"
         if any(True for _ in ledgers(rules, only)):
-            yield "totals of ledgers were not added up: that takes all entries, not a sample"
+            yield "totals of ledgers were not checked: they are sums of all entries, not of a sample"
 
 
 def unseen(rules: Rules, tally: Tally, only: frozenset[str], share: Share) -> Iterator[str]:
-    """A line for each rule that had nothing to look at: no drift there proves nothing."""
+    """A line for each rule that had no item to check: no drift there proves nothing."""
     lines: dict[str, None] = {}
     for name in sorted(only):
         if not tally.seen(name):
             rule = rules.rules[name]
             what, entity = ("sources", rule.source) if isinstance(rule, PartRule) else ("targets", rule.target)
-            where = f"no key in table {entity.table.physical_name} is of entity {entity.name}"
-            lines[f"rule {rule.title} saw no {what}: {'none is in the sample' if share.sampled else where}"] = None
+            where = f"no key in table {entity.table.physical_name} matches entity {entity.name}"
+            lines[f"rule {rule.title} found no {what}: {'none is in the sample' if share.sampled else where}"] = None
     yield from lines
 
 
 def grid(tally: Tally, only: frozenset[str]) -> Grid:
-    """The figures of all rules for people."""
-    table = Grid(box=None, header_style="bold", pad_edge=False)
-    table.add_column("rule", no_wrap=True)
+    """The figures of all rules."""
     names = ("right", "kept", "orphaned", "lag", "drift", "repaired")
-    for name in names:
-        table.add_column(name, justify="right")
+    table = columns(["rule"], names)
     for rule in sorted(only):
         figures = totals(tally, rule)
         style = "red" if figures["drift"] > figures["repaired"] else None
@@ -76,7 +74,7 @@ def grid(tally: Tally, only: frozenset[str]) -> Grid:
 
 
 def as_line(finding: Finding) -> str:
-    """A drift for people."""
+    """A drift as a line."""
     found = finding.difference
     paths = "".join(f"{', ' if number else ' '}{show_path(path)}" for number, path in enumerate(found.paths))
     source = f" from {printable(found.source)}" if found.source else ""

@@ -1,7 +1,7 @@
-"""The report of a verify as one HTML page, which opens from disk and asks for nothing: no network, no script.
+"""The report of a verify as one HTML page that opens from disk and loads nothing: no network, no script.
 
-Law: the page names rules, keys and paths and never holds a value of an item. Whatever stands in it is text: what a key
-or a name holds is escaped here and nowhere else. It says nothing by colour alone.
+Invariant: the page names rules, keys and paths, and holds no value of an item. Every text is escaped here and nowhere
+else. Nothing is shown by colour alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
+from importlib.resources import files
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -28,63 +29,31 @@ from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import plain_key
 from sync_rules.rules.ruleset import Rules
 
-STYLE: Final = """
-:root{color-scheme:light dark;--ground:#fff;--ink:#1b1f24;--dim:#57606a;--line:#d0d7de;--shade:#f6f8fa;
---well:#1a7f37;--bad:#b42318;--link:#0a5bc4}
-@media screen and (prefers-color-scheme:dark){:root{--ground:#14171c;--ink:#e6e9ee;--dim:#9aa4b2;--line:#363c46;
---shade:#1d2229;--well:#56d364;--bad:#ff8f85;--link:#79b8ff}}
-*{box-sizing:border-box}
-body{margin:0 auto;max-width:72rem;padding:1rem;background:var(--ground);color:var(--ink);
-font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,Helvetica,Arial,sans-serif;overflow-wrap:anywhere}
-h1,h2,h3{line-height:1.25;margin:1.75rem 0 .5rem}
-h1{font-size:1.6rem;margin-top:0}h2{font-size:1.25rem;border-bottom:1px solid var(--line);padding-bottom:.25rem}
-h3{font-size:1rem}p{margin:.25rem 0}a{color:var(--link)}
-a:focus-visible,summary:focus-visible,[tabindex]:focus-visible{outline:2px solid var(--link);outline-offset:2px}
-code,pre{font:.875em/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
-header{border-left:.4rem solid var(--dim);background:var(--shade);padding:1rem;border-radius:.25rem}
-header.well{border-color:var(--well)}header.bad{border-color:var(--bad)}
-.well>.sign,.well>h1>.sign{color:var(--well)}.bad>.sign,.bad>h1>.sign{color:var(--bad)}
-.kind{font-weight:400;color:var(--dim)}.dim{color:var(--dim)}
-.wide{overflow-x:auto;max-width:100%}
-table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.5rem 0}
-th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
-thead th{color:var(--dim);font-weight:600;white-space:nowrap}
-tbody th{font-weight:600;min-width:9.5rem}td.number,th.number{text-align:right}
-.examples td{min-width:6rem;max-width:30rem}.examples td code{display:block;min-width:10rem}
-figure{margin:.5rem 0;border:1px solid var(--line);border-radius:.25rem}figure>svg{display:block;margin:0 auto}
-details{margin:.5rem 0}summary{cursor:pointer;padding:.25rem 0}
-dl{display:grid;grid-template-columns:minmax(6rem,max-content) 1fr;gap:.25rem 1rem;margin:.5rem 0}
-dt{color:var(--dim)}dd{margin:0}ul{padding-left:1.25rem;margin:.5rem 0}
-pre{margin:0;padding:.75rem;background:var(--shade)}
-@media print{body{max-width:none;padding:0}.wide{overflow:visible}section{break-inside:avoid-page}
-details::details-content{content-visibility:visible;block-size:auto}}
-"""
-
-
+STYLE: Final = files("sync_rules.cli.show").joinpath("drift_page.css").read_text()
 EXAMPLES_MAX_ITEMS: Final = 20  # of each rule
 ADDRESS: Final = re.compile(r"^(?P<plain>(?:--[\w-]+=)?[A-Za-z][\w+.-]*://)(?:[^/?#]*@)?(?P<rest>[^?#]*).*$", re.DOTALL)
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 MEANINGS: Final[Mapping[str, str]] = {
-    "checked": "pairs of a rule and a target (of a rule that keeps parts: a part) that were looked at",
-    "right": "the copy is what its rule says",
-    "kept": "the rule says nothing here: there is no source, or where does not hold",
-    "orphaned": "of the kept, the copies whose source is gone and that the rule lets stay",
-    "lag": "it differed at the first look and was right, or another one, at the second: the change was on its way",
-    "drift": "it differed twice, and nobody had touched it in between",
-    "repaired": "drift that was mended, without writing over anything newer",
-    "left": "drift that is still there",
-    Drift.WRONG.value: "the copy holds another value than its source says",
-    Drift.MISSING.value: "the copy is not there, what it is made from is",
-    Drift.EXTRA.value: "the copy is there, what it would be made of is not",
-    Drift.ORPHAN.value: "it is there, its source does not exist: bring that back, or remove the orphan",
-    Drift.STUCK.value: "it cannot be made right; the reason says why, and nothing mends it but you",
+    "checked": "pairs of a rule and a target that were checked (or of a rule and an element, mirror or ledger entry)",
+    "right": "the copy is as its rule says",
+    "kept": "the rule does not apply: there is no source, or its where does not hold",
+    "orphaned": "the part of kept whose source was deleted, where the rule keeps such copies",
+    "lag": "it differed at the first check and not, or otherwise, at the second: the change was on its way",
+    "drift": "it differed at both checks, and nothing changed it in between",
+    "repaired": "drift that was corrected, without overwriting anything newer",
+    "left": "drift that remains",
+    Drift.WRONG.value: "the copy has another value than its source says",
+    Drift.MISSING.value: "the source has a value, and the copy does not exist",
+    Drift.EXTRA.value: "the copy exists, and the source has no such value",
+    Drift.ORPHAN.value: "the copy exists and its source does not: restore the source, or remove the copy",
+    Drift.STUCK.value: "no write can make it right; the reason is shown, and needs a change by you",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verified:
-    """A verify that came to its end. `names` are the compiled rules that were looked with, `how` the command line
-    without secrets. `share` and `seed` say which part of the tables was looked at, `only` where not even that.
+    """A complete verify. `names`: the rules it checked; `how`: its command line, without secrets; `share` and `seed`:
+    the part of the tables it read; `only`: a smaller part, if it was asked for one.
     """
 
     rules: Rules
@@ -104,7 +73,7 @@ class Verified:
 
 
 def noting(findings: Iterable[Finding], examples: dict[str, list[Finding]]) -> Iterator[Finding]:
-    """The findings as they come, the first of each rule noted as its examples."""
+    """Pass the findings on, and note the first of each rule as examples."""
     for finding in findings:
         noted = examples.setdefault(finding.difference.rule, [])
         if len(noted) < EXAMPLES_MAX_ITEMS:
@@ -113,18 +82,18 @@ def noting(findings: Iterable[Finding], examples: dict[str, list[Finding]]) -> I
 
 
 def as_typed(arguments: Iterable[str]) -> str:
-    """The command line for the report. Of an address all but scheme, host and path is left out: it may be a secret."""
+    """The command line for the report. Addresses keep scheme, host and path only: the rest may be a secret."""
     return shlex.join(["sync-rules", *(ADDRESS.sub(r"\g<plain>\g<rest>", argument) for argument in arguments)])
 
 
 def host_of(address: str) -> str:
-    """Host and port of an address, without who asks."""
+    """Host and port of an address, without user name and password."""
     return urlsplit(address).netloc.rpartition("@")[2]
 
 
 # ---------------------------------------------------------------- the page
 def page(verified: Verified) -> str:
-    """The whole page."""
+    """The page as HTML."""
     graph = graph_of(verified.rules)
     titles = _titles(verified)
     word, headline = _headline(verified)
@@ -163,32 +132,32 @@ SIGNS: Final[Mapping[str, str]] = {
 
 
 def _headline(verified: Verified) -> tuple[str, str]:
-    """The word of the verdict, and the verdict."""
+    """The class of the headline, and the headline."""
     tally = verified.tally
     if tally.left:
         return "bad", f"Drift left: {tally.left}"
     if not any(tally.seen(name) for name in verified.names):
-        return "dim", "There was nothing to look at"
-    return "well", f"Well: {tally.drift.total()} drift, all repaired" if tally.drift.total() else "Well: no drift"
+        return "dim", "No items were found to check"
+    return "well", f"OK: {tally.drift.total()} drift, all repaired" if tally.drift.total() else "OK: no drift"
 
 
 def _coverage(verified: Verified) -> Iterator[str]:
-    """What the verdict is about, where that is not the whole."""
+    """The part of the tables that was checked, if not everything."""
     if verified.only:
-        yield f"Only {verified.only} was looked at."
+        yield f"Only {verified.only} was checked."
     for line in sampled(verified.share, verified.seed, verified.rules, verified.names):
         yield f"{line[0].upper()}{line[1:]}."
 
 
 def _titles(verified: Verified) -> list[str]:
-    """The rules of the file that were looked with, those with drift left first."""
+    """The checked rules of the file, those with remaining drift first."""
     rules, left = verified.rules.rules, {name for name in verified.names if _left(name, verified.tally)}
     bad = {rules[name].title for name in left}
     return sorted({rules[name].title for name in verified.names}, key=lambda title: (title not in bad, title))
 
 
 def _named(title: str, verified: Verified) -> list[str]:
-    """The compiled rules that a rule of the file was looked with."""
+    """The compiled rules of one rule of the file."""
     return sorted(name for name in verified.names if verified.rules.rules[name].title == title)
 
 
@@ -197,7 +166,7 @@ def _left(name: str, tally: Tally) -> int:
 
 
 def _figures(titles: Sequence[str], verified: Verified) -> str:
-    """The figures of all rules, in pairs of rule and target."""
+    """The table of figures, a line per compiled rule."""
     tally = verified.tally
     heads = ("left", "drift", "checked", *(name for name in totals(tally, "") if name != "drift"))  # worst first
     rows = []
@@ -214,30 +183,30 @@ def _figures(titles: Sequence[str], verified: Verified) -> str:
 
 
 def _verdict(names: Sequence[str], tally: Tally) -> tuple[str, str]:
-    """The word and the verdict for some compiled rules."""
+    """The class and the verdict for some compiled rules."""
     if any(_left(name, tally) for name in names):
         return "bad", "drift"
-    return ("well", "well") if any(tally.seen(name) for name in names) else ("dim", "saw nothing")
+    return ("well", "OK") if any(tally.seen(name) for name in names) else ("dim", "no items")
 
 
 # ---------------------------------------------------------------- rule by rule
 def _of_rule(number: int, title: str, arrows: Iterable[Arrow], verified: Verified) -> str:
-    """One rule of the file: what it keeps, how that stands, and examples of what drifted."""
+    """The section of one rule of the file: its arrows, its verdict, and examples of drift."""
     tally, names = verified.tally, _named(title, verified)
     word, said = _verdict(names, tally)
     kinds = {drift: sum(tally.unmended[name, drift] for name in names) for drift in Drift}
     counts = [f"{count:,} {drift.value}" for drift, count in kinds.items() if count]
     repaired = sum(tally.repaired[name] for name in names)
-    told = [f"{said}: {', '.join(counts)}" if counts else said, f"{repaired:,} repaired" if repaired else ""]
+    result = [f"{said}: {', '.join(counts)}" if counts else said, f"{repaired:,} repaired" if repaired else ""]
     mine = [arrow for arrow in arrows if arrow.rule == title]
     kind = mine[0].kind if mine else verified.rules.rules[names[0]].kind
     keeps = "".join(f"<p><code>{_text(arrow.keeps)}</code></p>" for arrow in mine)
     empty = unseen(verified.rules, tally, frozenset(names), verified.share)
-    unlooked = "".join(f'<p class="dim">{_text(line)}. No drift there proves nothing.</p>' for line in empty)
+    unlooked = "".join(f'<p class="dim">{_text(line)}. So no drift there proves nothing.</p>' for line in empty)
     examples = [finding for name in names for finding in verified.examples.get(name, ())]
     return (
         f'<section id="rule-{number}"><h3>{_text(title)} <span class="kind">{_text(kind)}</span></h3>{keeps}'
-        f'<p class="{word}">{SIGNS[word]} {_text(", ".join(filter(None, told)))}</p>{unlooked}'
+        f'<p class="{word}">{SIGNS[word]} {_text(", ".join(filter(None, result)))}</p>{unlooked}'
         f"{_examples(title, examples, sum(tally.drift[name] for name in names))}</section>"
     )
 
@@ -249,7 +218,7 @@ def _examples(title: str, findings: Sequence[Finding], drift: int) -> str:
     rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in _cells(finding))}</tr>" for finding in findings)
     table = f'<table class="examples"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     shown = f"{len(findings):,} of {drift:,}" if len(findings) < drift else f"{len(findings):,}"
-    return f"<details><summary>What drifted ({shown})</summary>{_wide(f'What drifted of {title}', table)}</details>"
+    return f"<details><summary>Drift ({shown})</summary>{_wide(f'Drift of {title}', table)}</details>"
 
 
 def _cells(finding: Finding) -> Iterator[str]:
@@ -264,7 +233,7 @@ def _cells(finding: Finding) -> Iterator[str]:
 
 # ---------------------------------------------------------------- the graph
 def _drawn(rules: Rules) -> str:
-    """The graph as a picture where there can be one, and always as a list."""
+    """The graph as a list, and as a picture if Graphviz is installed."""
     graph = graph_of(rules)
     rows = (
         f"<li>{_text(arrow.rule)} ({_text(arrow.kind)}): <code>{_text(arrow.keeps)}</code></li>"
@@ -283,16 +252,15 @@ def _drawn(rules: Rules) -> str:
 
 # ---------------------------------------------------------------- when and how
 def _when_and_how(verified: Verified) -> Iterator[tuple[str, str]]:
-    grace = f"{verified.grace_seconds:g} s between the looks at what differs"
     yield "Started", f"{verified.started.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     yield "Took", f"{verified.seconds:,.1f} s"
     yield "Command", verified.how
     yield "DynamoDB at", verified.endpoint
-    yield "Region", verified.region or "not said"
-    yield "Looked at", " ".join(_coverage(verified)) or "every item of the tables"
-    yield "Grace", grace
-    yield "Repair", "yes: what could be mended was" if verified.repair else "no: nothing was written"
-    yield "Rules", verified.rules.fingerprint or "not known"
+    yield "Region", verified.region or "unknown"
+    yield "Checked", " ".join(_coverage(verified)) or "every item of the tables"
+    yield "Grace", f"{verified.grace_seconds:g} s between the two checks of a difference"
+    yield "Repair", "yes" if verified.repair else "no: nothing was written"
+    yield "Rules", verified.rules.fingerprint or "unknown"
     yield "Version", f"sync-rules {__version__}"
 
 
@@ -301,7 +269,7 @@ NEW_LINE: Final = "\n"
 
 
 def _text(text: str, keep: str = "") -> str:
-    """Any text as HTML, with what cannot be seen, or turns the direction of what follows, in the form of JSON."""
+    """Any text as HTML. Characters that are invisible or change the text direction are written as in JSON."""
     seen = (one if one.isprintable() or one in keep else json.dumps(one)[1:-1] for one in text)
     return escape("".join(seen))
 
@@ -312,7 +280,7 @@ def _key(key: ItemKey) -> str:
 
 
 def _wide(label: str, inside: str) -> str:
-    """What may be wider than the screen: it scrolls inside itself, by keyboard too."""
+    """A box for content wider than the screen: it scrolls, by keyboard too."""
     return f'<div class="wide" role="region" aria-label="{_text(label)}" tabindex="0">{inside}</div>'
 
 

@@ -1,7 +1,7 @@
-"""The rule graph drawn as SVG, by the Graphviz that PyGraphviz brings along. It is optional: `sync-rules[report]`.
+"""The rule graph as SVG, drawn by the Graphviz that PyGraphviz contains. It is optional: `sync-rules[report]`.
 
-Law: the picture stands for itself. It has no script and names nothing outside; its colours are its own, for light and
-for dark; and it is only as good as the list of rules, which says the same to whoever cannot see it.
+Invariant: the picture needs nothing else. It has no script and refers to nothing outside; it brings its own colours,
+for light and for dark. The list of rules says the same to those who cannot see it.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
-from xml.etree import ElementTree as ET  # ours to read: Graphviz has just written it
+from xml.etree import ElementTree as ET  # trusted: Graphviz has just written it
 
 from sync_rules.cli.show.rule_graph import RuleGraph, dot
 from sync_rules.model.errors import UserError
 
-ARROWS_MAX_ITEMS: Final = 150  # Graphviz takes seconds for 250, minutes for 500, and nobody reads so many
-SHRINKS_TO: Final = 0.7  # of its size: its text can still be read, and what is wider is for its place to scroll
+ARROWS_MAX_ITEMS: Final = 150  # Graphviz takes seconds for 250, minutes for 500
+SHRINKS_TO: Final = 0.7  # of its size: the text stays legible, and a wider picture scrolls
 STDERR: Final = 2
 LABEL: Final = "The rules as a picture; the list of rules says the same."
 SVG: Final = "http://www.w3.org/2000/svg"  # a name, not an address
 HOW: Final = (
-    "install sync-rules[report] for it; it has Graphviz for Linux on x86-64 and macOS on Apple silicon. Elsewhere give "
-    "the text of `sync-rules graph --format dot` to Graphviz, or that of --format mermaid to what draws Mermaid"
+    "install sync-rules[report], which has Graphviz for Linux on x86-64 and macOS on Apple silicon. Elsewhere give the "
+    "output of `sync-rules graph --format dot` to Graphviz, or that of --format mermaid to a Mermaid viewer"
 )
 STYLE: Final = (
     ".rule-graph{color:#1b1f24;background:#fff;font-family:Helvetica,Arial,sans-serif}"
     "@media screen and (prefers-color-scheme:dark){.rule-graph{color:#e6e9ee;background:#14171c}}"
 )
-# Of what Graphviz writes, what is wanted; colours become the picture's own.
+# The attributes kept of Graphviz's output.
 ATTRIBUTES: Final = frozenset({
     "class", "cx", "cy", "d", "fill", "font-size", "font-weight", "height", "points", "rx", "ry", "stroke",
     "stroke-dasharray", "stroke-width", "text-anchor", "transform", "viewBox", "width", "x", "y",
@@ -37,19 +37,17 @@ ATTRIBUTES: Final = frozenset({
 
 
 class PictureError(UserError):
-    """There is no Graphviz here, or the graph is too large for a picture. The message says what to do."""
+    """Graphviz is not installed, or the graph is too large. The message says what to do."""
 
 
 def svg(graph: RuleGraph) -> str:
-    """The graph as an SVG element that can stand in a file of its own or in a page.
+    """The graph as an SVG element, for a file of its own or a page.
 
     Raises:
         PictureError: when PyGraphviz is not installed, or there are more arrows than `ARROWS_MAX_ITEMS`.
     """
     if len(graph.arrows) > ARROWS_MAX_ITEMS:
-        raise PictureError(
-            f"{len(graph.arrows)} rules are too many for a picture: at most {ARROWS_MAX_ITEMS} are drawn"
-        )
+        raise PictureError(f"{len(graph.arrows)} rules are too many for a picture: the maximum is {ARROWS_MAX_ITEMS}")
     try:
         from pygraphviz import AGraph  # noqa: PLC0415 - optional, and slow to load
     except ImportError as error:
@@ -61,10 +59,10 @@ def svg(graph: RuleGraph) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without standard error: where no fonts are configured the libraries of Graphviz say so there, and draw."""
+    """Discard standard error: Graphviz's libraries complain there about missing fonts, and draw all the same."""
     try:
         kept = os.dup(STDERR)
-    except OSError:  # there is none
+    except OSError:  # standard error is closed
         yield
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -78,9 +76,9 @@ def _quiet() -> Iterator[None]:
 
 
 def tidy(text: str) -> str:
-    """What Graphviz wrote, without everything that is not the picture itself."""
+    """Graphviz's SVG, reduced to the picture itself."""
     ET.register_namespace("", SVG)
-    root = ET.fromstring(text)  # noqa: S314 - not from outside
+    root = ET.fromstring(text)  # noqa: S314 - trusted, see above
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag == f"{{{SVG}}}title":

@@ -1,7 +1,7 @@
-"""A plan as people and machines read it: what each rule would do, units, money, time, and where it will be hot.
+"""A plan for people and machines: the work of each rule, units, money, time, and hot keys.
 
-Law: counts, names, keys and paths, never a value. An estimate is marked as one wherever it stands; money is said with
-the Region and the date of its prices, or is left out and said to be.
+Invariant: it shows counts, names, keys and paths, never a value. Every estimate is marked as one. Money is shown with
+the Region and the date of its prices, or not at all, with the reason.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table as Grid
 
+from sync_rules.cli.show.text import grid
 from sync_rules.jobs.dryrun.figures import PARTITION_MAX_UNITS, Plan, PlannedWrite, Since
 from sync_rules.jobs.dryrun.prices import Prices, on_demand, provisioned
 from sync_rules.model.values import show_path
@@ -25,15 +26,15 @@ COLUMNS: Final = {
 }  # fmt: skip
 MINUTE: Final = 60
 HOUR: Final = 60 * MINUTE
-WHOLE_RATE: Final = 10  # from here on a rate is shown without decimals
+WHOLE_RATE: Final = 10  # rates from here on are shown without decimals
 CENT: Final = Decimal("0.01")
 SHOWN_MONEY: Final = Decimal("0.000001")
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A plan with what it is shown with. `titles` are the names in the rules file, by those of the rules. `prices` has
-    the Region or is None; `seed` is that of a sample.
+    """A plan with everything that its display needs. `titles`: the names in the rules file, by names of rules. `prices`
+    has the Region, or is None. `seed`: that of a sample.
     """
 
     plan: Plan
@@ -46,7 +47,7 @@ class Shown:
 
     # ------------------------------------------------------------ for machines
     def as_json(self) -> dict[str, Any]:
-        """Everything. Figures of a sample are scaled up, but for fan-outs and hottest keys, which are the sample's."""
+        """The whole plan. Figures of a sample are scaled up, except fan-outs and hottest keys."""
         plan, share = self.plan, self.plan.share
         written = plan.seconds(self.rate)
         sample = {"percent": share.percent, "segments": share.segments, "drawn": len(share.numbers), "seed": self.seed}
@@ -66,11 +67,8 @@ class Shown:
             "items": _rounded(plan.items),
             "writes": _rounded(plan.writes),
             "tables": {
-                name: {
-                    "read_units": _rounded(plan.read_units.get(name, 0)),
-                    "write_units": _rounded(plan.write_units.get(name, 0)),
-                }
-                for name in sorted({*plan.read_units, *plan.write_units})
+                name: {"read_units": _rounded(reads), "write_units": _rounded(writes)}
+                for name, reads, writes in self._units_of_tables()
             },
             "money": self._money(),
             "time": {"rate": self.rate, "seconds": _rounded(written), "hottest_key_seconds": plan.hottest_seconds},
@@ -119,15 +117,11 @@ class Shown:
             print(line)
 
     def _grid(self) -> Grid:
-        grid = Grid(box=None, header_style="bold", pad_edge=False)
-        grid.add_column("rule", no_wrap=True)
-        grid.add_column("is")
-        for name in COLUMNS:
-            grid.add_column(name, justify="right")
+        table = grid(["rule", "is"], COLUMNS)
         for name, figures in self.plan.rules.items():
             cells = (self._about(getattr(figures, key)) for key in COLUMNS.values())
-            grid.add_row(name, self.since.word(self.titles[name]), *cells, style="red" if figures.parked else None)
-        return grid
+            table.add_row(name, self.since.word(self.titles[name]), *cells, style="red" if figures.parked else None)
+        return table
 
     def _parked(self) -> Iterator[str]:
         for name, figures in self.plan.rules.items():
@@ -136,22 +130,24 @@ class Shown:
                 yield f"parked by {name}: {why}"
 
     def _units(self) -> Grid:
-        grid = Grid(box=None, header_style="bold", pad_edge=False)
-        grid.add_column("table", no_wrap=True)
+        table = grid(["table"], ["read units", "write units"])
+        for name, reads, writes in self._units_of_tables():
+            table.add_row(name, self._about(reads), self._about(writes))
+        table.add_row("all", self._about(self.plan.reads), self._about(self.plan.written))
+        return table
+
+    def _units_of_tables(self) -> Iterator[tuple[str, float, float]]:
+        """Name, read units and write units of each table."""
         reads, writes = self.plan.read_units, self.plan.write_units
-        for name in ("read units", "write units"):
-            grid.add_column(name, justify="right")
         for name in sorted({*reads, *writes}):
-            grid.add_row(name, self._about(reads.get(name, 0)), self._about(writes.get(name, 0)))
-        grid.add_row("all", self._about(self.plan.reads), self._about(self.plan.written))
-        return grid
+            yield name, reads.get(name, 0), writes.get(name, 0)
 
     def _costs(self) -> Iterator[str]:
         money, estimate = self._money(), "~" if self.plan.share.sampled else ""
         if money is None:
             yield (
-                f"money: no price of region {self.region} is known; give a file that has it with --prices "
-                "(docs/plan.md says how it looks)"
+                f"money: the prices of Region {self.region} are unknown; name a price file with --prices "
+                "(docs/plan.md describes it)"
             )
         else:
             capacity, currency = money["provisioned"], money["currency"]
@@ -159,13 +155,13 @@ class Shown:
             yield (
                 f"provisioned: {_coins(capacity['money'], estimate)} {currency} for {capacity['hours']} h of "
                 f"{capacity['write_units_second']:,} write and {capacity['read_units_second']:,} read units a second "
-                "beyond what there is"
+                "beyond the present capacity"
             )
             yield f"prices of {self.region}, {money['date']}: {money['source']}"
         digits = f"{self.rate:,.0f}" if self.rate >= WHOLE_RATE else f"{self.rate:g}"
-        rate = f"{digits} write units a second" if self.rate else "any rate"
-        bound = f", which the hottest key needs at {PARTITION_MAX_UNITS:,} units a second" if self._bound else ""
-        yield f"time: {estimate}{duration(self.plan.seconds(self.rate))} at {rate}{bound}"
+        rate = f"{digits} write units a second" if self.rate else "no rate limit"
+        bound = f", which the hottest key takes at {PARTITION_MAX_UNITS:,} units a second" if self._bound else ""
+        yield f"time: {estimate}{duration(self.plan.seconds(self.rate))} {'at' if self.rate else 'with'} {rate}{bound}"
 
     def _heat(self) -> Iterator[str]:
         of_sample = " in the sample" if self.plan.share.sampled else ""
@@ -181,15 +177,15 @@ class Shown:
     def _gone(self) -> Iterator[str]:
         for name in sorted(self.since.gone):
             yield (
-                f"\nrule {name} is gone: if it kept copies, `sync-rules prune BEFORE RULES` removes them; then, or "
-                f"if it was a call or an archive, `sync-rules backfill --forget {name}`"
+                f"\nrule {name} was deleted: if it made copies, remove them with `sync-rules prune BEFORE RULES`; "
+                f"then, or for a call or an archive, run `sync-rules backfill --forget {name}`"
             )
 
     def _last(self) -> str:
         plan = self.plan
         if not plan.rules:
-            return "no rule is new or changed"
-        over = f"\n{self._about(plan.items)} items gone over"
+            return "no rule was added or changed"
+        over = f"\n{self._about(plan.items)} items scanned"
         if plan.share.sampled:
             over += f" (estimated from {plan.share.percent:g} % of each table, --seed {self.seed})"
         if not plan.writes:
@@ -202,12 +198,12 @@ class Shown:
         return bool(self.plan.hottest_seconds) and self.plan.seconds(self.rate) == self.plan.hottest_seconds
 
     def _about(self, figure: float) -> str:
-        """A figure; with a mark if it is an estimate."""
+        """A figure, marked if it is an estimate."""
         return f"{'~' if self.plan.share.sampled and figure else ''}{figure:,.0f}"
 
 
 def as_row(write: PlannedWrite) -> dict[str, Any]:
-    """A write for machines: keys and paths, never a value. Lines of one `write` are written in one."""
+    """A write for machines: keys and paths, never a value. Lines with the same `write` are one request."""
     return {
         "write": write.number,
         "rule": write.rule,
@@ -219,7 +215,7 @@ def as_row(write: PlannedWrite) -> dict[str, Any]:
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it."""
+    """A time for people."""
     if seconds < MINUTE:
         return f"{max(1, round(seconds))} s" if seconds else "0 s"
     if seconds < HOUR:
@@ -229,12 +225,12 @@ def duration(seconds: float) -> str:
 
 
 def _coins(money: str, estimate: str) -> str:
-    """Money in hundredths; what is less is said to be."""
+    """Money in hundredths, or less than one."""
     amount = Decimal(money)
     return f"{estimate}{amount:,.2f}" if amount >= CENT or not amount else f"less than {CENT}"
 
 
 def _rounded(figure: float) -> float:
-    """A figure without a tail of digits that mean nothing."""
+    """A figure with at most one decimal."""
     rounded = round(figure, 1)
     return int(rounded) if rounded == int(rounded) else rounded

@@ -1,7 +1,7 @@
-"""The rules as a picture: a box for each entity, an arrow for each rule from what it reads to what it keeps.
+"""The rules as a graph: a box for each entity, an arrow for each rule, from the data it reads to the data it writes.
 
-Law: it follows from the rules alone. What a rule is compiled into beside itself, such as the books of a count, is drawn
-as the one arrow that stands in the rules file. The texts are Mermaid and DOT; no name can end the place it stands in.
+Invariant: the graph follows from the rules alone. A rule that compiles into several, such as a count with its ledger,
+is the one arrow of the rules file. The texts are Mermaid and DOT; no name can end the string it stands in.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ALL: Final = "*"  # every attribute
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """What stands at the ends of arrows: an entity and the table it is in, or a place outside the tables."""
+    """An end of arrows: an entity with its table, or a place outside the tables."""
 
     name: str
     within: str
@@ -29,7 +29,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """What one rule keeps: which paths of the source make which paths of the target. `note` is what no path says."""
+    """A rule: the paths of the source, the paths of the target made from them, and a note."""
 
     rule: str
     kind: str
@@ -41,7 +41,7 @@ class Arrow:
 
     @property
     def keeps(self) -> str:
-        """A line that says what the rule keeps: user.name → order.user_name."""
+        """The arrow as a line: user.name → order.user_name."""
         ends = f"{_listed(self.source, self.reads)} → {_listed(self.target, self.writes)}"
         return f"{ends} ({self.note})" if self.note else ends
 
@@ -55,9 +55,9 @@ class RuleGraph:
 
 
 def graph_of(rules: Rules) -> RuleGraph:
-    """The graph of all rules. Entities that no rule reads or writes have a box of their own all the same."""
+    """The graph of all rules. Entities that no rule reads or writes have a box too."""
     arrows = tuple(_arrows(rules))
-    declared = (_box(entity) for entity in rules.entities.values() if "." not in entity.name)  # the others are books
+    declared = (_box(entity) for entity in rules.entities.values() if "." not in entity.name)  # the others are ledgers
     ends = (end for arrow in arrows for end in (arrow.source, arrow.target))
     return RuleGraph(tuple(dict.fromkeys((*declared, *ends))), arrows)
 
@@ -89,7 +89,7 @@ def _listed(box: Box, paths: tuple[str, ...]) -> str:
 
 # ---------------------------------------------------------------- texts
 def mermaid(graph: RuleGraph) -> str:
-    """The graph as a Mermaid flowchart, which many places that show Markdown draw."""
+    """The graph as a Mermaid flowchart, which many Markdown viewers draw."""
     ids = {box: f"e{number}" for number, box in enumerate(graph.boxes)}
     lines = ["flowchart LR"]
     lines += [f'  {ids[box]}["{_joined(_box_lines(box), _for_mermaid, "<br>")}"]' for box in graph.boxes]

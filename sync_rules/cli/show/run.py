@@ -1,6 +1,6 @@
-"""How a run shows itself: one live line on a terminal, plain lines elsewhere, JSON lines for machines.
+"""The display of a run: one live line on a terminal, plain lines elsewhere, JSON lines for machines.
 
-Law: it shows counts and names of errors, never a key or a value.
+Invariant: it shows counts and names of errors, never a key or a value.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ COUNTED: Final = ("copied", "done", "right", "refused", "failed", "again", "park
 
 
 class Display(Protocol):
-    """Where the status goes."""
+    """Shows the status."""
 
     def say(self, text: str) -> None:
-        """One sentence, now."""
+        """Show a sentence at once."""
         ...
 
     def update(self, status: Callable[[], Status]) -> None:
-        """The status, if it is time to show it again."""
+        """Show the status, if it is time to."""
         ...
 
     def summary(self, status: Status, files: Files) -> None:
-        """The last word: the status as it is at the end, then what it comes to."""
+        """Show the last status, then a summary."""
         ...
 
 
 @contextmanager
 def display_on(console: Console, *, as_json: bool) -> Iterator[Display]:
-    """JSON lines when asked for; one live line on a terminal; plain lines elsewhere."""
+    """JSON lines on request; one live line on a terminal; plain lines elsewhere."""
     if as_json:
         yield JsonDisplay()
     elif not console.is_terminal:
@@ -86,7 +86,7 @@ class LineDisplay:
 
 
 class LiveDisplay(LineDisplay):
-    """One line that is written over."""
+    """One line that is rewritten."""
 
     every_ms = LIVE_EVERY_MS
 
@@ -137,32 +137,32 @@ def line(status: Status, records_per_second: float) -> str:
 
 
 def warnings(status: Status) -> list[str]:
-    """What nobody wants to see, said only when it is there."""
-    said = []
+    """Texts about lost records, given-up records and errors; empty when all is well."""
+    found = []
     if status.trimmed:
-        said.append(f"RECORDS LOST BEFORE THEY WERE READ ({status.trimmed} times): run `sync-rules verify --repair`")
+        found.append(f"RECORDS LOST BEFORE THEY WERE READ ({status.trimmed} times): run `sync-rules verify --repair`")
     if status.given_up:
-        said.append(f"{status.given_up:,} records given up")
+        found.append(f"{status.given_up:,} records given up")
     if status.read_errors:
-        said.append(f"{status.read_errors:,} reads of a stream failed")
+        found.append(f"{status.read_errors:,} reads of a stream failed")
     if status.errors:
-        said.append("errors: " + ", ".join(f"{name} {count:,}" for name, count in status.errors.items()))
-    return said
+        found.append("errors: " + ", ".join(f"{name} {count:,}" for name, count in status.errors.items()))
+    return found
 
 
 def summary_lines(status: Status, files: Files) -> list[str]:
-    """What was done, what was not, and where it stands."""
+    """The summary: counts, the checkpoint, and the files of failures."""
     done = (
         f"{status.records:,} records in {status.seconds:,.1f} s: {status.copied:,} copied, "
-        f"{status.right:,} right already, {status.refused:,} refused by a guard, "
-        f"{status.failed:,} to come again, {status.parked:,} parked."
+        f"{status.right:,} already right, {status.refused:,} refused by a guard, "
+        f"{status.failed:,} to be delivered again, {status.parked:,} parked."
         + (f" {status.done:,} archived or called." if status.done else "")
-        + (f" {status.again:,} put off to be tried again." if status.again else "")
+        + (f" {status.again:,} to be retried." if status.again else "")
     )
     later = status.messages_due + status.messages_waiting
-    lines = [done, f"Checkpoint: {files.checkpoint}. Messages for later, kept there: {later:,}."]
+    lines = [done, f"Checkpoint: {files.checkpoint}, with {later:,} messages for later."]
     if status.parked:
-        lines.append(f"What cannot succeed now: {files.failures}.")
+        lines.append(f"Failure records: {files.failures}.")
     if status.given_up:
         lines.append(f"Batches given up: {files.batches}.")
     return [*lines, *warnings(status)]

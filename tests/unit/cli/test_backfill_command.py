@@ -150,8 +150,8 @@ def test_backfill_tells_people_the_same(command):
     code, out, err = command()
     assert code == 0
     assert [line.split()[:2] for line in out.splitlines() if line.startswith("names")] == [["names", "2"]]
-    assert "Done: 2 looks at items in one step" in out
-    assert "2 copies written, 0 right already, 0 kept, 0 refused, 0 parked, 0 failed. 4 write units" in out
+    assert "Done: 2 items checked in one step" in out
+    assert "2 copies written, 0 already right, 0 kept, 0 refused, 0 parked, 0 failed. 4 write units" in out
     assert err == ""
 
 
@@ -159,7 +159,7 @@ def test_backfill_says_when_there_was_nothing(command):
     """No item that a rule keeps something of is worth a sentence: it may be the wrong table."""
     code, out, _ = command("--rule", "houses")
     assert code == 0
-    assert "No item that was looked at is one that a rule keeps something of" in out
+    assert "No item matched: no rule concerns the scanned items" in out
 
 
 def test_backfill_warns_where_changes_are_not_seen(command):
@@ -334,7 +334,7 @@ def test_backfill_from_an_export(command, tmp_path):
     code, out, err = command("--from-export", place)
     assert code == 0
     assert command.copied() == {"x-0", "x-1"}
-    assert "3 looks at items" in out
+    assert "3 items checked" in out
     assert "only items of table books are gone over, and not all that these keep is there: houses" in err
     assert command.scene.tap.seen(Scan) == []
     assert command.applied == {"names", "kept"}

@@ -111,15 +111,15 @@ def test_htmlreport_shows_the_first_examples_of_each_rule():
     data = verified()
     assert {len(data.examples[name]) for name in ("names", "tags")} == {EXAMPLES_MAX_ITEMS}
     outline = Outline(page(data))
-    assert f"What drifted ({EXAMPLES_MAX_ITEMS} of {ORDERS})" in outline.words
-    assert "What drifted (1)" in outline.words
+    assert f"Drift ({EXAMPLES_MAX_ITEMS} of {ORDERS})" in outline.words
+    assert "Drift (1)" in outline.words
 
 
 def test_htmlreport_says_that_all_is_well_or_repaired():
     """Without drift it is well, and says of which rules that proves nothing; what was repaired is still told."""
     clean = Outline(page(verified(clean=True))).words
-    assert "✓ Well: no drift" in clean
-    assert "○ saw nothing rule names saw no targets: no key in table shop is of entity order." in clean
+    assert "✓ OK: no drift" in clean
+    assert "○ no items rule names found no targets: no key in table shop matches entity order." in clean
     repaired = page(verified(repair=True))
     assert "2" in re.search(r"<h1>.*?Drift left: (\d+)", repaired)[1]  # the two that are stuck
     assert f"well, {ORDERS} repaired" in repaired
@@ -128,15 +128,15 @@ def test_htmlreport_says_that_all_is_well_or_repaired():
 def test_htmlreport_says_that_nothing_was_looked_at():
     """No item is no proof: that is not called well."""
     outline = Outline(page(verified(clean=True, names=frozenset({"names"}))))
-    assert "○ There was nothing to look at" in outline.words
+    assert "○ No items were found to check" in outline.words
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({}, "Looked at every item of the tables"),
-        ({"share": Share(1000, tuple(range(50))), "seed": 7}, "A sample: 5 % of each table was looked at"),
-        ({"only": "one item"}, "Only one item was looked at."),
+        ({}, "Checked every item of the tables"),
+        ({"share": Share(1000, tuple(range(50))), "seed": 7}, "A sample: 5 % of each table was checked"),
+        ({"only": "one item"}, "Only one item was checked."),
     ],
     ids=["all", "sample", "one"],
 )

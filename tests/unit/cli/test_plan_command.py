@@ -140,20 +140,20 @@ def test_plan_tells_new_changed_unchanged_and_gone_rules(command):
     }
     assert body["gone"] == ["old"]
     out = command()[1]
-    assert "rule old is gone" in out
+    assert "rule old was deleted" in out
     assert "`sync-rules prune BEFORE RULES`" in out
     assert "`sync-rules backfill --forget old`" in out
-    assert "if it kept copies" in out  # nobody knows: the state has names and fingerprints
-    assert "if it was a call or an archive" in out
+    assert "if it made copies" in out  # nobody knows: the state has names and fingerprints
+    assert "for a call or an archive" in out
     before = command.state.read_text()
     assert command.body("--changed")["rules"].keys() == {"bios"}
     assert command.state.read_text() == before
 
 
 def test_plan_of_nothing_changed_reads_no_table(command):
-    """Where no rule is new or changed, --changed says so, and that is all."""
+    """Where no rule was added or changed, --changed says so, and that is all."""
     command.applied()
-    assert command("--changed") == (0, "no rule is new or changed\n", "")
+    assert command("--changed") == (0, "no rule was added or changed\n", "")
     assert command.scene.tap.requests == []
 
 
@@ -243,7 +243,7 @@ def test_plan_without_a_price_leaves_money_out(command):
     command.books(2)
     code, out, _ = command()
     assert code == 0
-    assert "no price of region mars-1 is known; give a file that has it with --prices" in out
+    assert "the prices of Region mars-1 are unknown; name a price file with --prices" in out
     assert "time: " in out
     assert "USD" not in out
     assert command.body()["money"] is None

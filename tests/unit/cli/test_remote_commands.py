@@ -341,5 +341,5 @@ def test_repair_in_the_account_names_its_queue(command):
     command.machine.watch = lambda name, _look: Execution(name, "SUCCEEDED")
     code, out, err = command("verify", "--remote", "--repair")
     assert code == 1, err
-    line = "see the failures queue (sync-rules failures --queue https://queue) for why"
+    line = "the failures queue (sync-rules failures --queue https://queue) has the reasons"
     assert line in out

@@ -211,7 +211,7 @@ def test_verify_says_which_rules_saw_no_targets(command):
     """A rule that had nothing to look at is named to people: that it found no drift proves nothing."""
     command.scene.there("books", RIGHT)
     _, out, _ = command()
-    assert "rule houses saw no targets: no key in table houses is of entity house" in out
+    assert "rule houses found no targets: no key in table houses matches entity house" in out
     assert "rule names saw no targets" not in out
     assert "saw no targets" not in command("--key", '{"book_id": "b1"}', "--table", "books")[1]
 
@@ -315,7 +315,7 @@ def test_verify_says_which_rules_saw_no_sources(shop):
     shop.scene.memory.delete(shop.scene.at("shop", "USER#1", "ORDER#a"))
     shop.scene.rest()
     _, out, _ = shop()
-    assert "rule spent saw no sources: no key in table shop is of entity order" in out
+    assert "rule spent found no sources: no key in table shop matches entity order" in out
     assert "rule posts saw" not in out
     assert "spent.ledger saw" not in out
 
@@ -331,13 +331,13 @@ def test_verify_says_why_something_is_stuck(shop):
 def test_verify_says_what_repair_can_mend_and_what_not(shop):
     """The last line counts what is left by kind: --repair is named only where it helps and was not asked for."""
     shop.scene.there("parts", every_kind.part("loop", "loop"))
-    stuck = "1 drift left: 1 stuck. What is stuck says why: nothing mends it but you."
+    stuck = "1 drift left: 1 stuck. No repair corrects what is stuck: see its reason."
     assert shop("--rule", "paths")[1].rstrip().endswith(stuck)
     assert shop("--rule", "paths", "--repair")[1].rstrip().endswith(stuck)
     at = shop.scene.at("shop", "EMAIL#a@x", "EMAIL")
     shop.scene.there("shop", {**shop.scene.item(at), "name": s("B")})
     last = shop("--rule", "mails", "--rule", "paths")[1].rstrip().splitlines()[-1]
-    assert "2 drift left: 1 wrong, 1 stuck. --repair mends what is wrong. What is stuck" in last
+    assert "2 drift left: 1 wrong, 1 stuck. --repair corrects: wrong. No repair corrects what is stuck" in last
 
 
 def test_verify_says_of_orphans_that_nothing_brings_them_back(command):
@@ -352,7 +352,7 @@ def test_verify_says_of_orphans_that_nothing_brings_them_back(command):
     for options in ((), ("--repair",)):
         code, out, _ = command("--rule", "names", *options)
         assert code == 1
-        assert "1 drift left: 1 orphan. An orphan has no source" in out
+        assert "1 drift left: 1 orphan. No repair removes orphans" in out
         assert "--repair" not in out
         assert "failures file" not in out
 
@@ -389,8 +389,8 @@ def test_verify_of_a_sample_says_what_was_looked_at(shop):
     assert 0 < rows[-1]["items"] < 150
     assert "spent.ledger" not in {row["rule"] for row in rows[:-1]}
     _, out, _ = shop("--sample", "20", "--seed", "7")
-    assert "a sample: 20 % of each table was looked at (200 of 1000 segments, --seed 7)" in out
-    assert "totals of ledgers were not added up" in out
+    assert "a sample: 20 % of each table was checked (200 of 1000 segments, --seed 7)" in out
+    assert "totals of ledgers were not checked" in out
     _, out, _ = shop("--sample", "100")
     assert "a sample" not in out
     assert shop.rows()[1][-1]["rules"]["spent.ledger"]["drift"] == 1
@@ -399,7 +399,7 @@ def test_verify_of_a_sample_says_what_was_looked_at(shop):
 def test_verify_of_a_sample_tells_no_rule_that_its_table_is_empty(shop):
     """A rule that saw nothing in a sample is told so, and not that there is nothing."""
     _, out, _ = shop("--sample", "0.1", "--seed", "1", "--rule", "paths")
-    assert "rule paths saw no targets: none is in the sample" in out
+    assert "rule paths found no targets: none is in the sample" in out
 
 
 def test_verify_of_a_sample_mends_what_it_finds(shop):

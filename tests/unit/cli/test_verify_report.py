@@ -49,7 +49,7 @@ def test_verify_report_goes_with_json(command, tmp_path):
     file = tmp_path / "out.html"
     code, rows = command.rows("--report", str(file))
     assert (code, rows[-1]["items"]) == (0, 1)
-    assert "Well: no drift" in file.read_text()
+    assert "OK: no drift" in file.read_text()
 
 
 def test_verify_report_of_one_item_says_so(command, tmp_path):
@@ -58,7 +58,7 @@ def test_verify_report_of_one_item_says_so(command, tmp_path):
     file = tmp_path / "out.html"
     assert command("--key", '{"book_id": "b1"}', "--table", "books", "--report", str(file))[0] == 0
     page = file.read_text()
-    assert "Only one item was looked at." in page
+    assert "Only one item was checked." in page
     assert 'id="rule-1"' in page
     assert 'id="rule-2"' not in page
 

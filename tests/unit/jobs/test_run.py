@@ -346,7 +346,7 @@ def test_run_counts_effects_and_what_is_tried_again_apart(tmp_path):
     status = local.status
     assert (status.copied, status.done, status.again, status.parked) == (1, 3, 2, 0)
     assert "copied 1 · done 3 · right 0 · refused 0 · failed 0 · again 2 · parked 0" in line(status, 0)
-    assert "3 archived or called. 2 put off to be tried again." in summary_lines(status, Files())[0]
+    assert "3 archived or called. 2 to be retried." in summary_lines(status, Files())[0]
 
 
 def test_run_shows_the_status_in_one_line():
