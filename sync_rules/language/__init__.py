@@ -1,1 +1,1 @@
-"""From a rules file to `Rules`, or to every problem in the file with its place and its cure."""
+"""From a rules file to `Rules`, or to every problem in the file with its location and its cure."""

@@ -39,7 +39,7 @@ def infer_link(source: Entity, target: Entity, given: Mapping[str, str]) -> Link
 
 
 def ref_to(entity: Entity, text: str, field: str) -> Ref:
-    """Where items of an entity hold what the rules file calls `text`, or `field` if the text is empty.
+    """The attribute of an entity that the rules file calls `text`; that of `field` if the text is empty.
 
     Raises UserError when the text is not a path.
     """

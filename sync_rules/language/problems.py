@@ -1,4 +1,4 @@
-"""What is wrong with a rules file, as values: a problem has a code, a location in the file, and a cure.
+"""The problems of a rules file as values: each has a code, a location in the file, and a cure.
 
 Invariant: a check never stops at the first problem: each is added to `Problems`, and what is sound is checked further.
 """

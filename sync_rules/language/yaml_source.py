@@ -86,7 +86,7 @@ def plain_list(_tag: str, values: list[Any]) -> Any:
 
 @dataclass(frozen=True)
 class Tags:
-    """How scalars and lists are converted, given the last word of their tag (`int` of !!int, but `!set` of !set).
+    """Conversions of scalars and of lists, by the last word of their tag (`int` of !!int, but `!set` of !set).
 
     Both raise ValueError or KeyError for a text that does not fit its tag. `words` are unquoted words that stand for
     other values.

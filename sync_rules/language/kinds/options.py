@@ -1,4 +1,4 @@
-"""What several kinds share: types of options, with the descriptions that editors show, and steps of compilers."""
+"""Options and compiler steps that several kinds share; editors show the descriptions."""
 
 from __future__ import annotations
 
