@@ -122,7 +122,7 @@ def test_htmlreport_says_that_all_is_well_or_repaired():
     assert "○ no items rule names found no targets: no key in table shop matches entity order." in clean
     repaired = page(verified(repair=True))
     assert "2" in re.search(r"<h1>.*?Drift left: (\d+)", repaired)[1]  # the two that are stuck
-    assert f"well, {ORDERS} repaired" in repaired
+    assert f"OK, {ORDERS} repaired" in repaired
 
 
 def test_htmlreport_says_that_nothing_was_looked_at():
