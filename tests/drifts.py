@@ -41,13 +41,13 @@ ITEMS: tuple[tuple[str, Item], ...] = (
 
 @dataclass(frozen=True)
 class Drifted:
-    """`told` is the thing itself; `beside` is what else must be found. `mendable`: --repair leaves nothing."""
+    """`told` is the thing itself; `beside` is what else must be found. `repairable`: --repair leaves nothing."""
 
     name: str
     edits: tuple[Edit, ...]
     told: Told
     beside: tuple[Told, ...] = ()
-    mendable: bool = True
+    repairable: bool = True
 
     @property
     def found(self) -> set[Told]:
@@ -89,11 +89,11 @@ def one(
     drift: Drift,
     place: Place,
     *edits: Edit,
-    mendable: bool = True,
+    repairable: bool = True,
     beside: tuple[Told, ...] = (),
     of: str = "",
 ) -> Drifted:
-    return Drifted(f"{rule}-{drift.value}{of}", edits, (rule, drift, place), beside, mendable)
+    return Drifted(f"{rule}-{drift.value}{of}", edits, (rule, drift, place), beside, repairable)
 
 
 def attribute(rule: str, name: str, **holds: tuple[Place, AttributeValue | None]) -> Iterator[Drifted]:
@@ -116,17 +116,17 @@ X = s("x")
 DRIFTS: tuple[Drifted, ...] = (
     *attribute("names", "user_name", wrong=(ORDER, X), missing=(ORDER, None), extra=(QUIET, X)),
     *attribute("cleared", "mail", wrong=(ORDER, X), missing=(ORDER, None), extra=(QUIET, X), orphan=(LONELY, X)),
-    one("policed", Drift.ORPHAN, LONELY, (LONELY, {"status": s("LIVE")}), mendable=False),
+    one("policed", Drift.ORPHAN, LONELY, (LONELY, {"status": s("LIVE")}), repairable=False),
     *attribute("told", "counted", wrong=(ORDER, n(9)), missing=(ORDER, None)),
     *attribute("heads", "head", wrong=(USER, X), missing=(USER, None), extra=(SILENT, X)),
     *attribute("posts", "posts", wrong=(USER, m(p=m(title=X))), missing=(USER, m()), extra=(SILENT, m(p=m(), q=m(title=s("There"))))),
     one("posts", Drift.ORPHAN, IDLE, (IDLE, {"posts": m(gone=m())})),
     *attribute("tags", "orders", missing=(USER, None), extra=(USER, {"SS": ["a", "b"]}), orphan=(USER, {"SS": ["a", "x"]})),
-    one("tags", Drift.STUCK, SILENT, (SILENT, {"orders": X}), mendable=False),
+    one("tags", Drift.STUCK, SILENT, (SILENT, {"orders": X}), repairable=False),
     *attribute("paths", "path", wrong=(CHILD, X)),
     one("paths", Drift.MISSING, CHILD, (CHILD, {"path": None, "depth": None})),
-    one("paths", Drift.ORPHAN, ("parts", "d"), (("parts", "d"), {"parent_id": s("gone"), "path": X}), mendable=False),
-    one("paths", Drift.STUCK, ("parts", "o"), (("parts", "o"), {"parent_id": s("o")}), mendable=False),
+    one("paths", Drift.ORPHAN, ("parts", "d"), (("parts", "d"), {"parent_id": s("gone"), "path": X}), repairable=False),
+    one("paths", Drift.STUCK, ("parts", "o"), (("parts", "o"), {"parent_id": s("o")}), repairable=False),
     *attribute("mails", "name", wrong=(MIRROR, X)),
     one("mails", Drift.MISSING, MIRROR, (MIRROR, None)),
     one("mails", Drift.EXTRA, OLD_MIRROR, (OLD_MIRROR, {"user_id": s("1"), "name": s("Ada")})),

@@ -1,14 +1,13 @@
-"""The other end of the road: look at targets as reconcile does, but say what differs instead of writing it.
+"""Compare targets with their rules: reconcile's read-only counterpart.
 
-Law: nothing is called drift on one look. A scan may show an old image and a record may still be on its way, so what
-differs is looked at again, strongly consistent, after a grace period. What is right by then was lag; so is a copy that
-is another wrong one by then, because somebody is keeping it up with a source that changes all the time. Drift is a copy
-that is still wrong and that nobody has touched, although what it must be has not changed either. The price: a wrong
-copy that a foreign writer keeps changing passes for lag in one run, and a source that keeps going back and forth
-between the same values may pass for drift.
+Invariant: nothing is called drift on one look. A scan may show an old image, and a record may still be on its way, so a
+difference is looked at again, strongly consistent, after a grace period. A copy that is right by then was lag; so is
+one that is wrong in another way, because it follows a source that changes all the time. Drift is a copy that is still
+wrong while neither the copy nor its source has changed. The price: a wrong copy that another writer keeps changing
+passes for lag in one run, and a source that goes back and forth between the same values may pass for drift.
 
-What has no source is an orphan. Where the rule says that there is nothing without one, a repair removes it; where the
-rule says that somebody should hear of it, it is left; and a copy that is kept (`on_delete: keep`) is only counted.
+A copy without a source is an orphan. Where the rule says that nothing stands there without one (`on_delete: clear`), a
+repair removes it; with `delete` or `restrict` it is reported and left to the user; with `keep` it is only counted.
 """
 
 from __future__ import annotations
@@ -33,64 +32,26 @@ from sync_rules.pipeline.sources import Found, Sources, Target, read_sources, ro
 from sync_rules.rules.rule import Blocked, Desired, Part, TargetRule
 from sync_rules.rules.ruleset import Rules
 
-
-def digest(*seen: object) -> str:
-    """Sixteen hexadecimal digits that stand for what was seen."""
-    return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
-
-
-def at_stake(item: Item | StoreError | None, write: object, copies: Iterable[Path]) -> object:
-    """What an item holds where a write would change it: whatever else happens to it keeps nothing up. Of one that goes
-    as a whole it is what a rule keeps on it, `copies`, or all of it.
-    """
-    if item is None or isinstance(item, StoreError):
-        return None
-    paths = [*(path for path, _ in write.sets), *write.removes] if isinstance(write, Update) else list(copies)
-    return [ordered(get(item, path)) for path in paths] if paths else whole(item)
-
-
-def whole(item: Item | StoreError | None) -> object:
-    """An item as a value."""
-    return ordered({"M": item}) if item is not None and not isinstance(item, StoreError) else None
-
-
-def ordered(value: AttributeValue | None) -> object:
-    """A value without the order of its sets and maps, which may differ from one read to the next."""
-    if value is None:
-        return None
-    ((kind, content),) = value.items()
-    match kind:
-        case "SS" | "NS" | "BS":
-            return kind, sorted(content)
-        case "M":
-            return kind, [(name, ordered(content[name])) for name in sorted(content)]
-        case "L":
-            return kind, [*map(ordered, content)]
-    return kind, content
-
-
-PACE: Final = Bounds()
+BOUNDS: Final = Bounds()
 
 
 class Drift(Enum):
-    """In which way a copy differs from what its rule says."""
+    """The way in which a copy differs from what its rule says."""
 
     WRONG = "wrong"  # it holds another value than its source
     MISSING = "missing"  # it is not there, its source is
-    EXTRA = "extra"  # it is there, what it is made of has no such value
+    EXTRA = "extra"  # it is there, its source has no such value
     ORPHAN = "orphan"  # it is there, its source does not exist
     STUCK = "stuck"  # it cannot be made right: a cycle, too many members, a key that is taken
 
 
-Subject = tuple[str, ItemKey, Part | None]  # a rule and what it is about: the same for every look at it
+Subject = tuple[str, ItemKey, Part | None]  # a rule and its target: the same for every look
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One rule's copies on one target, or one part, that are not as they should be. Keys and paths, never a value.
-
-    `held` stands for what the target held and `truth` for which source says it must hold what: digests, to tell whether
-    the next look finds the same. They are not for output.
+    """Copies of one rule on one target, or one part, that are not right: keys and paths, never a value. `held` and
+    `truth` are digests of what the target held and of what its source says, to compare with the next look.
     """
 
     rule: str
@@ -102,7 +63,7 @@ class Difference:
     truth: str = field(repr=False)
     reason: str = ""  # why it is stuck
     part: Part | None = None
-    mendable: bool = True  # not what is stuck, nor an orphan of which the rule does not say what to do
+    repairable: bool = True  # not what is stuck, nor an orphan that the rule leaves
 
     @property
     def subject(self) -> Subject:
@@ -110,10 +71,10 @@ class Difference:
 
 
 class Verdict(Enum):
-    """What two looks that both find a copy wrong, a grace period apart, come to."""
+    """The verdict of two looks, a grace period apart, that both find a copy wrong."""
 
-    LAG = "lag"  # another copy than before: it is being kept up
-    DRIFT = "drift"  # wrong both times, and nothing has happened in between
+    LAG = "lag"  # another copy than before: it follows its source
+    DRIFT = "drift"  # the same wrong copy, and its source has not changed
     UNSURE = "unsure"  # the same wrong copy, but its source changed since: that record may be on its way
 
 
@@ -126,9 +87,7 @@ def second_verdict(before: Difference, now: Difference) -> Verdict:
 
 @dataclass
 class Comparison:
-    """What a look at some targets came to, in (rule, target) pairs. `orphaned`: of the kept, the copies whose source
-    is gone.
-    """
+    """The result of a look at some targets, in (rule, target) pairs. `orphaned`: the kept copies without a source."""
 
     right: Counter[str] = field(default_factory=Counter)
     kept: Counter[str] = field(default_factory=Counter)
@@ -138,7 +97,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One page of a sweep over a table: what it came to, how many items it had, and where the scan goes on."""
+    """One page of a sweep over a table: its comparison, its number of items, the cursor of the next page."""
 
     comparison: Comparison
     items: int
@@ -147,8 +106,8 @@ class Sweep:
 
 @dataclass
 class ToCompare:
-    """What is to be compared. Most parts are met twice, with what they are made from and with what they are written on:
-    for each, whether it counts when it is right.
+    """Targets and parts to compare. Most parts are met twice, with their source and with their target: the flag says
+    whether the part counts when it is right.
     """
 
     targets: list[Target] = field(default_factory=list)
@@ -156,7 +115,7 @@ class ToCompare:
 
 
 def sweep_page(scan: Scan, rules: Rules, only: frozenset[str]) -> Work[Sweep]:
-    """Scan a page and compare the targets and parts on it for the rules in `only`, whose sources are read after it."""
+    """Scan a page, then read the sources of the rules in `only`, and compare the targets and parts on the page."""
     page = yield scan
     to_compare = ToCompare()
     for item in page.items:
@@ -167,10 +126,9 @@ def sweep_page(scan: Scan, rules: Rules, only: frozenset[str]) -> Work[Sweep]:
 def add_item(
     item: Item, table: Table, rules: Rules, only: frozenset[str], to_compare: ToCompare, *, alone: bool = False
 ) -> bool:
-    """Add what the rules in `only` say of an item: as a target, and as one side of parts. Says whether any is there.
+    """Add what the rules in `only` say of an item: as a target, and as one side of parts. Says whether there is any.
 
-    What is right is known from both sides; it counts from that of its source, or, where an item is looked at `alone`,
-    from either.
+    A part that is right counts from the side of its source, or from either where an item is looked at `alone`.
     """
     key = table.key_of(item)
     entity = rules.entity_of(key) if key is not None else None
@@ -206,16 +164,16 @@ def look_again(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
 
 
 def compare(to_compare: ToCompare) -> Work[Comparison]:
-    """Compare targets, whose images are at hand, and parts, which are read, with their sources."""
+    """Compare targets, with their images as given, and parts, which are read, with their sources."""
     comparison = Comparison()
-    for targets in rounds_of(to_compare.targets, PACE.limits):
-        sources = yield from read_sources(targets, PACE)
+    for targets in rounds_of(to_compare.targets, BOUNDS.limits):
+        sources = yield from read_sources(targets, BOUNDS)
         for target in targets:
             for rule in target.rules:
                 _compare_one(rule, target, sources, comparison)
     parts = tuple(to_compare.parts)
-    for start in range(0, len(parts), PACE.limits.fan_out_round_max_items):
-        some = parts[start : start + PACE.limits.fan_out_round_max_items]
+    for start in range(0, len(parts), BOUNDS.limits.fan_out_round_max_items):
+        some = parts[start : start + BOUNDS.limits.fan_out_round_max_items]
         for part, written_on, made_from in (yield from read_parts(some)):
             _compare_part(part, written_on, made_from, to_compare.parts[part], comparison)
     return comparison
@@ -238,12 +196,12 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
         raise found
     desired = found if isinstance(found, Blocked) else rule.desired(found, target.image)
     paths: Desired = {}
-    reason, mendable = "", True
+    reason, repairable = "", True
     lost = lost_source(rule, target, sources) is not None
     if lost and rule.orphans(target.image):
-        drift, mendable = Drift.ORPHAN, False
+        drift, repairable = Drift.ORPHAN, False
     elif isinstance(desired, Blocked):
-        drift, reason, mendable = Drift.STUCK, desired.reason, False
+        drift, reason, repairable = Drift.STUCK, desired.reason, False
     elif desired is None:
         comparison.kept[rule.name] += 1
         comparison.orphaned[rule.name] += lost and rule.outlives(target.image)
@@ -253,19 +211,21 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
     else:
         comparison.right[rule.name] += 1
         return
-    left = drift is Drift.ORPHAN and not mendable  # and not kept up by writing its copies
+    left = drift is Drift.ORPHAN and not repairable  # and not kept up by writing its copies
     held = () if left else tuple(get(target.image, path) for path in rule.copies)
     says = desired.values() if isinstance(desired, Mapping) else ()
     source = next(iter(rule.source_keys(target.image)), None)
     there = found.reason if isinstance(found, Blocked) else not any(found)
     truth, held_digest = digest(str(source), there, *map(ordered, says)), digest(*map(ordered, held))
     comparison.different.append(
-        Difference(rule.name, drift, target.key, source, tuple(paths), held_digest, truth, reason, mendable=mendable)
+        Difference(
+            rule.name, drift, target.key, source, tuple(paths), held_digest, truth, reason, repairable=repairable
+        )
     )
 
 
 def _differing_part(part: Part, verdict: Write | Blocked | StoreError, target: Found, source: Found) -> Difference:
-    """A part that is not as it should be. Of a set only the one element counts: the others come and go."""
+    """A part that is not right. Of a set only the one element counts: the others come and go."""
     reason: str = ""
     held: object = None
     unasked = Drift.ORPHAN if source is None else Drift.EXTRA
@@ -279,8 +239,10 @@ def _differing_part(part: Part, verdict: Write | Blocked | StoreError, target: F
     else:
         drift = Drift.MISSING if target is None else Drift.WRONG
         held = at_stake(target, last, part.rule.copies)
-    truth, mendable = digest(whole(source)), drift is not Drift.STUCK
-    return Difference(part.rule.name, drift, part.target, part.source, (), digest(held), truth, reason, part, mendable)
+    truth, repairable = digest(whole(source)), drift is not Drift.STUCK
+    return Difference(
+        part.rule.name, drift, part.target, part.source, (), digest(held), truth, reason, part, repairable
+    )
 
 
 def _drift(rule: TargetRule, target: Target, paths: Desired, sources: Sources) -> Drift:
@@ -295,3 +257,37 @@ def _has_source(rule: TargetRule, target: Target, paths: Desired, sources: Sourc
     """Whether values that are too much on a target stand for an item that exists, or for none that could be gone."""
     named = rule.stands_for(target.key, target.image, paths)
     return named is None or any(sources.items.get(key) is not None for key in named)
+
+
+# ---------------------------------------------------------------- digests
+def digest(*seen: object) -> str:
+    """Sixteen hexadecimal digits of a hash."""
+    return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
+
+
+def at_stake(item: Item | StoreError | None, write: object, copies: Iterable[Path]) -> object:
+    """The values that a write would change. Of an item that is deleted: what a rule keeps on it, `copies`, or all."""
+    if item is None or isinstance(item, StoreError):
+        return None
+    paths = [*(path for path, _ in write.sets), *write.removes] if isinstance(write, Update) else list(copies)
+    return [ordered(get(item, path)) for path in paths] if paths else whole(item)
+
+
+def whole(item: Item | StoreError | None) -> object:
+    """An item as a value."""
+    return ordered({"M": item}) if item is not None and not isinstance(item, StoreError) else None
+
+
+def ordered(value: AttributeValue | None) -> object:
+    """A value without the order of its sets and maps, which may differ from one read to the next."""
+    if value is None:
+        return None
+    ((kind, content),) = value.items()
+    match kind:
+        case "SS" | "NS" | "BS":
+            return kind, sorted(content)
+        case "M":
+            return kind, [(name, ordered(content[name])) for name in sorted(content)]
+        case "L":
+            return kind, [*map(ordered, content)]
+    return kind, content

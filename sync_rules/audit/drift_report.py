@@ -1,7 +1,7 @@
 """The report of a verify, as JSON lines: a header, a row for each drift, the totals. Written, and read for a repair.
 
-Law: a row says where to look and never what to write: rule, keys, element, paths, no value of an attribute. A report is
-read as a whole before anything is done by it: one of other rules or tables, or one that does not end, is refused.
+Invariant: a row says where to look and never what to write: rule, keys, element, paths, no value of an attribute. A
+report is read to its end before it is used: one of other rules or tables, or one that was cut off, is refused.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from sync_rules.rules.ruleset import Rules
 NAME: Final = "sync-rules verify"
 VERSION: Final = 1
 CURE: Final = "Run verify --json again"
-LEFT_ALONE: Final = ("repaired", "came_right")  # rows of which nothing is left to do
+LEFT_ALONE: Final = ("repaired", "came_right")  # rows with nothing left to do
 
 
 # ---------------------------------------------------------------- written
 def header(rules: Rules, only: Collection[str], at: datetime, share: Share) -> dict[str, Any]:
-    """The first line: of which rules and tables the report is. `sampled` is a percentage, null for everything."""
+    """The first line: the rules and tables of the report. `sampled` is a percentage, null for everything."""
     about = [rule for name, rule in rules.rules.items() if name in only]
     titles = {rule.title for rule in about}
     tables = {side.table.name: side.table.physical_name for rule in about for side in (rule.source, rule.target)}
@@ -49,7 +49,7 @@ def header(rules: Rules, only: Collection[str], at: datetime, share: Share) -> d
 
 
 def row(finding: Finding) -> dict[str, Any]:
-    """A drift: what is needed to look at it again. `element` is null where the rule keeps no parts."""
+    """The row of a drift: all that another look needs. `element` is null where the rule keeps no parts."""
     found = finding.difference
     return {
         "rule": found.rule,
@@ -65,7 +65,7 @@ def row(finding: Finding) -> dict[str, Any]:
 
 
 def ending(tally: Tally, names: Iterable[str], at: datetime) -> dict[str, Any]:
-    """The last line: the totals. Without it a report is not whole."""
+    """The last line: the totals."""
     return {"items": tally.items, "rules": {name: totals(tally, name) for name in sorted(names)}, "at": time_text(at)}
 
 
@@ -76,8 +76,8 @@ def report(
     shown: Callable[[], Iterable[str]],
     clock: Callable[[], datetime],
 ) -> Iterator[Mapping[str, Any]]:
-    """The lines of a report, each as soon as it is known: the first with the first finding, so that a mistake that is
-    found only then has none. `shown` gives, in the end, the rules whose totals are told.
+    """The lines of a report, each as soon as it is known; the header comes with the first finding, so that a mistake
+    found before it leaves no report. `shown` gives the rules whose totals the last line has.
     """
     begun = False
     for finding in findings:
@@ -105,7 +105,7 @@ def _shown(key: ItemKey) -> dict[str, Any]:
 # ---------------------------------------------------------------- read
 @dataclass(frozen=True)
 class DriftReport:
-    """A report that was read to its end and is of these rules. `names` are the rules it is of, `at` when it ended."""
+    """A report of these rules that was read to its end. `names` are its rules, `at` is when it ended."""
 
     path: Path
     rules: Rules
@@ -113,13 +113,13 @@ class DriftReport:
     at: datetime
 
     def listed(self, names: frozenset[str]) -> Iterator[Difference]:
-        """What it lists of some rules and nobody has mended, line by line: it may be longer than memory holds."""
+        """The differences of some rules that are not repaired, line by line: a report may be larger than memory."""
         for number, body in _lines(self.path):
             if "drift" in body and not any(body.get(word) for word in LEFT_ALONE) and body.get("rule") in names:
                 yield _difference(body, f"{self.path}:{number}", self.rules)
 
     def age_seconds(self, now: datetime) -> float:
-        """How old its youngest row may be; 0 for one from the future."""
+        """The age of its youngest row; 0 for one from the future."""
         return max(0.0, (now - self.at).total_seconds())
 
 
@@ -127,7 +127,7 @@ def open_report(path: Path, rules: Rules) -> DriftReport:
     """Read a report from end to end.
 
     Raises:
-        UserError: when it is no report, is of other rules or tables, or was cut off. Says the line.
+        UserError: when it is no report, is of other rules or tables, or was cut off; with the line.
     """
     titles: Mapping[str, Any] = {}
     at: datetime | None = None
@@ -154,7 +154,7 @@ def open_report(path: Path, rules: Rules) -> DriftReport:
 
 
 def finding_of(body: Mapping[str, Any], where: str, rules: Rules) -> Finding:
-    """A row, to be shown again. Raises UserError when it is none of these rules'."""
+    """The finding of a row. Raises UserError for a row of other rules."""
     found = _difference(body, where, rules)
     return Finding(found, repaired=bool(body.get("repaired")), came_right=bool(body.get("came_right")))
 
@@ -177,7 +177,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _check_header(body: Mapping[str, Any], where: str, rules: Rules) -> Mapping[str, Any]:
-    """The fingerprints of the rules that a report is of, if these are the rules and the tables."""
+    """The fingerprints of the rules of a report. Raises UserError if the rules or the tables are others."""
     titles, tables = body.get("rules"), body.get("tables")
     if body.get("report") != NAME or not isinstance(titles, dict) or not isinstance(tables, dict):
         raise UserError(f"{where}: expected a report of {NAME} --json, found something else")
@@ -205,7 +205,7 @@ def _time(text: object, where: str) -> datetime:
 
 
 def _difference(body: Mapping[str, Any], where: str, rules: Rules) -> Difference:
-    """What a row is about. It holds no digest, so it can be told from no other look."""
+    """The difference of a row. It has no digests, so it cannot be compared with another look."""
     try:
         rule, drift = rules.rules[body["rule"]], Drift(body["drift"])
         target, source = _key(body["target"], rules), None if body["source"] is None else _key(body["source"], rules)
@@ -217,7 +217,7 @@ def _difference(body: Mapping[str, Any], where: str, rules: Rules) -> Difference
 
 
 def _path(text: str) -> tuple[str, ...]:
-    """A path, to be shown again: one that cannot be taken apart is shown in one."""
+    """A path, to be shown again; one that cannot be parsed is shown as it is."""
     try:
         return parse_path(text)
     except UserError:
@@ -229,7 +229,7 @@ def _key(body: Mapping[str, Any], rules: Rules) -> ItemKey:
 
 
 def _part(rule: Rule, target: ItemKey, source: ItemKey | None, element: str | None, rules: Rules) -> Part | None:
-    """The part that a row is about, if its rule keeps parts. Raises ValueError for what the rule does not keep."""
+    """The part of a row, if its rule keeps parts. Raises ValueError for one that the rule does not keep."""
     if not isinstance(rule, PartRule):
         if rules.entity_of(target) is not rule.target or element is not None:
             raise ValueError

@@ -1,7 +1,7 @@
-"""Why: what one stream record asks for, and what stands on one item, from where, and whether it is right.
+"""Explain what one stream record triggers, and what rules keep on one item, from which sources, right or wrong.
 
-Law: it asks the rules the very questions that the pipeline asks them, and writes nothing. It tells keys, paths and the
-names of attributes, never a value.
+Invariant: the rules are asked what the pipeline asks them, and nothing is written. Keys, paths and names of attributes
+are shown, never a value.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """One thing that a record asks for by one rule: a look at everything that its item lists (`listing`, None when it
-    can list nothing), a look at a target, a look at a part, or an effect. `because` are the attributes whose change is
-    the reason; "it came" or "it went".
+    """One thing that a record triggers by one rule: a look at all targets that its item lists (`listing`, None when it
+    can list nothing), at one target, at a part, or an effect. `because` are the attributes whose change is the reason,
+    or "it came" or "it went".
     """
 
     rule: Rule
@@ -51,7 +51,7 @@ class Consequence:
 
 
 def consequences(change: Change, rules: Rules) -> list[Consequence]:
-    """What a record asks for; empty when nothing that any rule reads has changed."""
+    """What a record triggers; empty when nothing that any rule reads has changed."""
     return [
         Consequence(
             rule,
@@ -83,9 +83,7 @@ def _asked(change: Change, rules: Rules) -> Iterator[_Ask]:
 
 
 def _because(change: Change, rules: Rules, ask: tuple[str, str, ItemKey]) -> tuple[str, ...]:
-    """The attributes each of which, had it alone changed, would have asked for the same; all of them if only several
-    do together.
-    """
+    """The attributes that trigger the same if they alone change; all that changed if only several do so together."""
     if change.old is None or change.new is None:
         return ("it came" if change.new is not None else "it went",)
     different = changed_names(change.old, change.new)
@@ -122,8 +120,8 @@ def _listing(rule: Rule, anchor: ItemKey) -> Listing | None:
 # ---------------------------------------------------------------- an item
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What one rule keeps on an item: where, made of which items, and whether it is right. `paths` are those that
-    differ, or all of the rule's when none does. `sources` is empty where it is made of whatever a Query lists.
+    """What one rule keeps on an item: its paths, its sources, whether it is right. `paths` are those that differ, or
+    all of the rule when none does. `sources` is empty where a Query lists them.
     """
 
     rule: Rule

@@ -1,7 +1,7 @@
-"""What a verify looks at and what it comes to: the share of the tables, each drift, and the figures.
+"""The scope and the results of a verify: the rules, the share of the tables, each finding, and the figures.
 
-Law: what was mended stays counted as drift, what came right or was kept does not. Figures are of (rule, target) pairs;
-nothing here holds a value of an item.
+Invariant: repaired drift stays counted as drift; what came right or was kept does not. Figures are of (rule, target)
+pairs, and nothing here holds a value of an item.
 """
 
 from __future__ import annotations
@@ -19,31 +19,32 @@ from sync_rules.model.suggest import unknown
 from sync_rules.rules.ruleset import Rules
 
 SAMPLE_SEGMENTS: Final = 1_000  # of a scan that is sampled: a share is so many of these
+SEEDS: Final = 1_000_000
 BY_RULE: Final = ("right", "kept", "orphaned", "lag", "drift", "repaired")  # counters of a Tally
 BY_DRIFT: Final = ("unmended", "hopeless")
 
 
 @dataclass(frozen=True)
 class Share:
-    """The part of each table that is looked at: these segments of a parallel scan, of so many."""
+    """The part of each table that is looked at: `numbers` of the `segments` of a parallel scan."""
 
     segments: int = 1
     numbers: tuple[int, ...] = (0,)
 
     @property
     def sampled(self) -> bool:
-        """Whether it is not the whole."""
+        """Whether it is less than the whole."""
         return len(self.numbers) < self.segments
 
     @property
     def percent(self) -> float:
-        """How much of the whole it is, give or take how unequal segments are."""
+        """The percentage of the whole, as far as segments are equal."""
         return 100 * len(self.numbers) / self.segments
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One drift, and whether it was mended. `came_right`: a report listed it, and it is right by now, or gone."""
+    """One drift, and whether it was repaired. `came_right`: a report listed it, and it is right by now, or gone."""
 
     difference: Difference
     repaired: bool = False
@@ -52,8 +53,8 @@ class Finding:
 
 @dataclass
 class Tally:
-    """What a verify found, in (rule, target) pairs, per rule. `right`, `kept` and `lag` are of the last look at a rule;
-    what was mended stays counted as drift. `orphaned`: of the kept, the copies whose source is gone.
+    """The figures of a verify by rule, in (rule, target) pairs. `right`, `kept`, `lag` are of the last look at a rule;
+    repaired drift stays counted as drift. `orphaned`: the kept copies without a source.
     """
 
     right: Counter[str] = field(default_factory=Counter)
@@ -63,7 +64,7 @@ class Tally:
     drift: Counter[str] = field(default_factory=Counter)
     repaired: Counter[str] = field(default_factory=Counter)
     unmended: Counter[tuple[str, Drift]] = field(default_factory=Counter)  # what is left, by rule and kind
-    hopeless: Counter[tuple[str, Drift]] = field(default_factory=Counter)  # of that, what no repair mends
+    hopeless: Counter[tuple[str, Drift]] = field(default_factory=Counter)  # of that, what no repair can repair
     items: int = 0
 
     @property
@@ -106,21 +107,21 @@ class Tally:
         return sum(counter[rule] for counter in (self.right, self.kept, self.lag, self.drift))
 
     def add(self, comparison: Comparison) -> None:
-        """Count what one look found to be as it should be."""
+        """Count what one look found right or kept."""
         self.right.update(comparison.right)
         self.kept.update(comparison.kept)
         self.orphaned.update(comparison.orphaned)
 
     def found(self, one: Difference, *, repaired: bool) -> Finding:
-        """Count a drift, and whether it was mended."""
+        """Count a drift, and whether it was repaired."""
         self.drift[one.rule] += 1
         self.repaired[one.rule] += repaired
         self.unmended[one.rule, one.drift] += not repaired
-        self.hopeless[one.rule, one.drift] += not repaired and not one.mendable
+        self.hopeless[one.rule, one.drift] += not repaired and not one.repairable
         return Finding(one, repaired)
 
     def came_right(self, one: Difference) -> Finding:
-        """Count something that a report listed and that is right by now."""
+        """Count a row of a report that is right by now."""
         self.right[one.rule] += 1
         return Finding(one, came_right=True)
 
@@ -132,9 +133,6 @@ class Tally:
         for left in (self.unmended, self.hopeless):
             for key in [key for key in left if key[0] == rule]:
                 del left[key]
-
-
-SEEDS: Final = 1_000_000
 
 
 def share_of(percent: float | None, seed: int | None, workers: int) -> tuple[Share, int | None]:
@@ -155,9 +153,8 @@ def drawn(percent: float, random: Random) -> tuple[int, ...]:
 
 
 def select_rules(rules: Rules, names: list[str]) -> frozenset[str]:
-    """The rules to verify: all that keep something, or those named, each with its parts. The name of a part, as it is
-    shown with what drifted, stands for its rule. Raises UserError for a name that is no rule's, and for a rule whose
-    effects nobody can look at.
+    """The rules that keep something in a table: all, or those named, each with its parts. The name of a part, as shown
+    with a drift, stands for its rule. Raises UserError for a name that is no rule's, and for a rule with effects only.
     """
     kept = {name: rule.title for name, rule in rules.rules.items() if rule.swept}
     asked: set[str] = set()

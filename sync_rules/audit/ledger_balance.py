@@ -1,8 +1,8 @@
-"""Whether each total of a ledger is what its entries add up to: nothing else would tell that somebody changed one.
+"""Compare each total of a ledger with the sum of its entries: nothing else detects a total that somebody changed.
 
-Law: a scan is no snapshot. A total is called wrong only if two scans, a grace period apart, find the total the same,
-the sum of its entries the same, and the two unequal; it is put right only while it is what they found. Memory is
-bounded: the first scan only adds up by bucket, and what is in an even bucket is forgotten.
+Invariant: a total is called wrong only if two scans, a grace period apart, find the same total, the same sum of its
+entries, and the two unequal, because a scan is no snapshot; it is repaired only while it is as they found it. Memory is
+bounded: the first scan adds up by bucket, and forgets the slots of even buckets.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sync_rules.rules.ruleset import Rules
 
 PAGE_MAX_ITEMS: Final = 500
 BUCKETS: Final = 1 << 16
-UNEVEN_MAX_BUCKETS: Final = 4_096  # looked into at a time: a sixteenth of all totals; the next verify finds the others
+UNEVEN_MAX_BUCKETS: Final = 4_096  # in one verify: a sixteenth of all totals; the next finds the others
 ZERO: Final = Decimal(0)
 
 Slot = tuple[ItemKey, str]  # a total, and which of its attributes
@@ -36,8 +36,8 @@ Row = tuple[TallyRule, Slot, "Books"]
 
 @dataclass(frozen=True)
 class Books:
-    """What stands in a slot, what its entries add up to, and the version of the total: the same number under another
-    version is another one.
+    """The total in a slot, the sum of its entries, and the version of the total: with another version the same number
+    is another total.
     """
 
     rule: TallyRule
@@ -50,20 +50,19 @@ class Books:
         return total_of((self.stands, self.entered.copy_negate()))
 
     def plus(self, other: Books) -> Books:
-        """Both together."""
         stands, entered = total_of((self.stands, other.stands)), total_of((self.entered, other.entered))
         return Books(self.rule, stands, entered, self.version or other.version)
 
 
 def ledgers(rules: Rules, names: frozenset[str]) -> Iterator[tuple[Table, tuple[TallyRule, ...]]]:
-    """Each table that is a ledger, with those of these rules whose totals are in it."""
+    """The tables that are ledgers, each with the rules of these names whose totals it holds."""
     tallies = [rule for name, rule in rules.rules.items() if name in names and isinstance(rule, TallyRule)]
     for table in {rule.target.table.name: rule.target.table for rule in tallies}.values():
         yield table, tuple(rule for rule in tallies if rule.target.table is table)
 
 
 def unbalanced(table: Table, rules: Sequence[TallyRule]) -> Work[dict[Slot, Books]]:
-    """The slots that do not look like the sum of their entries."""
+    """The totals that differ from the sum of their ledger entries."""
     buckets: dict[int, Decimal] = {}
     cursor: Item | None = None
     while True:
@@ -77,13 +76,13 @@ def unbalanced(table: Table, rules: Sequence[TallyRule]) -> Work[dict[Slot, Book
 
 
 def still(table: Table, rules: Sequence[TallyRule], found: Mapping[Slot, Books]) -> Work[dict[Slot, Books]]:
-    """Those of the slots that look exactly as they did: nobody is at work on them."""
+    """The slots that are exactly as they were: nobody is changing them."""
     again = yield from _added_up(table, rules, lambda slot: slot in found)
     return {slot: books for slot, books in found.items() if again.get(slot) == books}
 
 
 def repair_total(slot: Slot, books: Books) -> Work[bool]:
-    """Put a total right, if it still is what it was. Says whether it was done."""
+    """Repair a total, if it still is what it was. Says whether it was repaired."""
     key, at = slot
     (item,) = yield Read((key,))
     seen = None if item is None else item.get(at)
@@ -103,14 +102,14 @@ def repair_total(slot: Slot, books: Books) -> Work[bool]:
 
 
 def as_difference(slot: Slot, books: Books) -> Difference:
-    """A total that is wrong, as verify tells it: a part without a source, whose element is the attribute."""
+    """The difference for a wrong total: a part without a source, whose element is the attribute."""
     key, at = slot
     part = Part(books.rule, key, None, at)
     return Difference(books.rule.name, Drift.WRONG, key, None, ((at,),), held="", truth="", part=part)
 
 
 def slot_of(difference: Difference) -> Slot | None:
-    """The total that a difference is about, if it is about one."""
+    """The slot of a difference, if it is one of a total."""
     part = difference.part
     if part is None or not isinstance(part.rule, TallyRule) or part.rule.totals.fields(part.target) is None:
         return None
@@ -118,7 +117,7 @@ def slot_of(difference: Difference) -> Slot | None:
 
 
 def of_slots(table: Table, rules: Sequence[TallyRule], slots: Collection[Slot]) -> Work[dict[Slot, Books]]:
-    """Those of these slots that do not look like the sum of their entries."""
+    """The given totals that differ from the sum of their ledger entries."""
     return (yield from _added_up(table, rules, slots.__contains__))
 
 
@@ -140,7 +139,7 @@ def _page(table: Table, rules: Sequence[TallyRule], cursor: Item | None) -> Work
 
 
 def _rows(table: Table, rules: Sequence[TallyRule], item: Item) -> Iterator[Row]:
-    """What an item says of slots: a total of each of its own, an entry of one. What is no number stands for nothing."""
+    """What an item adds to slots: a total to each of its own, an entry to one. What is no number counts as 0."""
     key = table.key_of(item)
     for rule in rules if key is not None else ():
         assert key is not None

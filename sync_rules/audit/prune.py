@@ -1,7 +1,7 @@
-"""Prune: what rules that are gone have left behind, found by what they wrote, and removed.
+"""Prune: find and remove what rules that are gone have written.
 
-Law: only what the rules as they were wrote and no rule of today writes is a leftover. Nothing is removed but as it was
-seen, item by item; whoever writes meanwhile wins. Snapshots are left alone unless asked for: they are meant to outlive.
+Invariant: a leftover is what a rule of the old file wrote and no rule of today writes. It is removed item by item, only
+as it was seen: a concurrent writer wins. Snapshots are left alone unless named: they are meant to outlive their source.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PAGE_MAX_ITEMS: Final = 500
 
 @dataclass(frozen=True)
 class Leftover:
-    """What one rule left on one item: some paths, or, without any, the whole item. `write` removes it."""
+    """What one rule left on one item: some paths, or, without paths, the whole item. `write` removes it."""
 
     rule: str
     key: ItemKey
@@ -33,7 +33,7 @@ class Leftover:
 
 @dataclass(frozen=True)
 class PrunePage:
-    """The leftovers on one page of a scan, and where it goes on."""
+    """The leftovers on one page of a scan, and the cursor of the next page."""
 
     leftovers: tuple[Leftover, ...]
     items: int
@@ -48,14 +48,14 @@ def prune_page(table: Table, past: Past, cursor: Item | None) -> Work[PrunePage]
 
 
 def remove(leftovers: tuple[Leftover, ...]) -> Work[tuple[Leftover, ...]]:
-    """Remove them. Returns those that somebody changed meanwhile, or that could not be written."""
+    """Remove leftovers. Returns those that changed meanwhile, or that could not be written."""
     results: tuple[Result, ...] = (yield Apply(tuple(one.write for one in leftovers))) if leftovers else ()
     pairs = zip(leftovers, results, strict=True)
     return tuple(one for one, result in pairs if result.status is not Status.WRITTEN)
 
 
 class Past:
-    """The rules as they were, seen from the rules of today. `only`: names of rules; empty: all but snapshots."""
+    """The old rules, compared with those of today. `only`: names of rules; empty: all but snapshots."""
 
     def __init__(self, before: Rules, now: Rules, only: frozenset[str] = frozenset()) -> None:
         self._before = before
@@ -71,7 +71,7 @@ class Past:
         return tuple(tables.values())
 
     def leftovers(self, table: Table, item: Item) -> tuple[Leftover, ...]:
-        """What is left on one item. If all of it is, that is all that is said."""
+        """The leftovers on one item: a single one if the whole item is."""
         found = tuple(self._found(table, item))
         return next(((one,) for one in found if not one.paths), found)
 
@@ -90,12 +90,12 @@ class Past:
                 yield from _paths(rule, key, item, self._kept(today))
 
     def _here(self, key: ItemKey) -> ItemKey:
-        """The key as the rules of today have it, who may know the table by another name, or not at all."""
+        """The key in the rules of today, which may have the table under another name, or not at all."""
         physical = self._before.tables[key.table].physical_name
         return key._replace(table=self._names.get(physical, ""))
 
     def _kept(self, today: Entity | None) -> tuple[Path, ...]:
-        """What rules of today write on items of an entity. The empty path is a whole mirror: all others lie in it."""
+        """The paths that rules of today write on an entity. The empty path is a whole mirror, and holds all others."""
         written = [node.writes for rule in self._now.rules.values() for node in rule.nodes()]
         return tuple(path for entity, path in written if entity is today)
 

@@ -1,9 +1,9 @@
-"""Verify: sweep the targets of some rules, look twice at what differs, and repair what is asked for.
+"""Verify: sweep the targets of some rules, look twice at what differs, and repair it if asked to.
 
-Law: a repair is the same guarded pull as any other, from fresh images, so it never writes over a newer value. It goes
-down the cascade: no copy is judged, let alone mended, before the copies it is made from have been. Nobody is accused
-before a grace period in which neither the copy nor its source has changed; where the source has, one more grace period
-decides, and there is no fourth look. A report of an earlier verify stands for the first looks of a repair. Memory is
+Invariant: a repair is a guarded pull like any other, from fresh images, so it never writes over a newer value. It goes
+down the cascade: a copy is compared and repaired only after the copies that it is made from. Drift is reported only
+after a grace period in which neither the copy nor its source has changed; if the source has, one more grace period
+decides, and there is no fourth look. The report of an earlier verify replaces the first looks of a repair. Memory is
 bounded: at most `CANDIDATES_MAX` differences, and a page for each worker, wait for their next look.
 """
 
@@ -43,36 +43,6 @@ from sync_rules.pipeline.tasks import pull_of
 from sync_rules.rules.order import Step, cascade, swept_tables
 from sync_rules.rules.ruleset import Rules
 
-
-def repair(drifted: Sequence[Difference], rules: Rules) -> Work[frozenset[Subject]]:
-    """Pull what drifted. Returns the subjects that are not right afterwards, those that no pull can mend among them.
-
-    What is another copy of another truth by then was mended, and its source has changed since: that is lag.
-    """
-    mendable = [one for one in drifted if one.mendable]
-    asked: dict[ItemKey, set[str]] = {}
-    for one in mendable:
-        if one.part is None:
-            asked.setdefault(one.target, set()).add(one.rule)
-    pulls = [
-        replace(again, rules=tuple(rule for rule in again.rules if rule.name in names))
-        for key, names in asked.items()
-        if (again := pull_of(key, rules)) is not None
-    ]
-    report = yield from pull(pulls, Bounds())
-    report.add((yield from reconcile_parts([PartLook(one.part) for one in mendable if one.part is not None], Bounds())))
-    after = yield from look_again(mendable, rules)
-    before = {one.subject: one for one in mendable}
-    left = {one.subject for one in drifted if not one.mendable}
-    still = (one for one in after.different if one.target in report.failed or not _moved(before[one.subject], one))
-    return frozenset(left | {one.subject for one in still})
-
-
-def _moved(before: Difference, now: Difference) -> bool:
-    """Whether both a copy and what it must be are others than they were."""
-    return now.held != before.held and now.truth != before.truth
-
-
 PAGE_MAX_ITEMS: Final = 500
 CANDIDATES_MAX: Final = 10_000
 LOOK_AGAIN_MAX_ITEMS: Final = 100
@@ -82,9 +52,40 @@ Look = Callable[[frozenset[str]], Iterator[Finding]]  # at all targets asked for
 Listed = Callable[[frozenset[str]], Iterator[Difference]]  # what a report lists of the rules of these names
 
 
+def repair(drifted: Sequence[Difference], rules: Rules) -> Work[frozenset[Subject]]:
+    """Pull what drifted. Returns the subjects that are not right afterwards, those that no pull can repair too.
+
+    A copy that is wrong in another way, while its source says something else, was repaired: that is lag.
+    """
+    repairable = [one for one in drifted if one.repairable]
+    asked: dict[ItemKey, set[str]] = {}
+    for one in repairable:
+        if one.part is None:
+            asked.setdefault(one.target, set()).add(one.rule)
+    pulls = [
+        replace(again, rules=tuple(rule for rule in again.rules if rule.name in names))
+        for key, names in asked.items()
+        if (again := pull_of(key, rules)) is not None
+    ]
+    report = yield from pull(pulls, Bounds())
+    report.add(
+        (yield from reconcile_parts([PartLook(one.part) for one in repairable if one.part is not None], Bounds()))
+    )
+    after = yield from look_again(repairable, rules)
+    before = {one.subject: one for one in repairable}
+    left = {one.subject for one in drifted if not one.repairable}
+    still = (one for one in after.different if one.target in report.failed or not _moved(before[one.subject], one))
+    return frozenset(left | {one.subject for one in still})
+
+
+def _moved(before: Difference, now: Difference) -> bool:
+    """Whether both a copy and what it must be have changed."""
+    return now.held != before.held and now.truth != before.truth
+
+
 @dataclass(frozen=True)
 class _Observed(World):
-    """A world, of any kind, that tells of each request before it answers."""
+    """World wrapper that calls `observe` before each request."""
 
     inner: World = field(kw_only=True)
     observe: Callable[[], object] = field(kw_only=True)
@@ -95,9 +96,9 @@ class _Observed(World):
 
 
 class Verifier:
-    """One verify run. `share` is the part of the tables that a sweep looks at, `workers` of its segments at a time.
-    `on_progress` is called at every page, those of ledgers too, and before every wait; what it raises ends the run.
-    Once there is `enough`, no further page is scanned: `cut_short` says whether one was left out.
+    """One verify run. A sweep looks at the `share` of the tables, `workers` segments at a time. `on_progress` is called
+    at every page, those of ledgers too, and before every wait; what it raises ends the run. Once `enough` says so,
+    no further page is scanned: `cut_short` says whether one was left out.
     """
 
     def __init__(
@@ -133,12 +134,12 @@ class Verifier:
         self._scanned: set[str] = set()
 
     def sweep(self) -> Iterator[Finding]:
-        """The target tables of the rules, or the share of each. Raises StoreError when a page cannot be read."""
+        """Verify the share of the tables of all rules. Raises StoreError when a page cannot be read."""
         return self._in_order(self._only, self._sweep)
 
     def look_over(self, names: frozenset[str], counted: Collection[str] = ()) -> Iterator[Finding]:
-        """The share of the tables, once, with the rules of one step of a cascade and without the totals of ledgers. The
-        items of the tables in `counted` were counted before. Raises StoreError.
+        """Verify the share of the tables once, with the rules of one step of a cascade, but no totals of ledgers. The
+        items of the tables in `counted` are not counted again. Raises StoreError.
         """
         self._scanned |= set(counted)
         tables = [table.name for table in swept_tables(self._rules, names)]
@@ -153,11 +154,11 @@ class Verifier:
         yield from self._second_look()
 
     def add_up(self, names: frozenset[str]) -> Iterator[Finding]:
-        """The totals of the ledgers that these rules keep. Raises StoreError."""
+        """Verify the totals of the ledgers of these rules. Raises StoreError."""
         return self._balance(names)
 
     def one(self, key: ItemKey) -> Iterator[Finding]:
-        """A single target. A repair mends it alone, whatever else is made from it.
+        """Verify a single target, and repair it alone, whatever else is made from it.
 
         Raises:
             UserError: when it does not exist, or none of the rules writes such items.
@@ -165,8 +166,8 @@ class Verifier:
         """
 
         def look(names: frozenset[str]) -> Iterator[Finding]:
-            mended = self.tally.repaired.total() > 0
-            self._note(run_work(_compare_item(key, self._rules, names, mended=mended), self._world))
+            repaired = self.tally.repaired.total() > 0
+            self._note(run_work(_compare_item(key, self._rules, names, repaired=repaired), self._world))
             yield from self._second_look()
 
         self.tally.items += 1
@@ -176,9 +177,8 @@ class Verifier:
         return self._in_order(asked or self._only, look)
 
     def listed(self, listed: Listed, age_seconds: float) -> Iterator[Finding]:
-        """What a report of this age lists, and nothing else: what is right by now, and what still drifts. A repair
-        takes the report for the looks that were taken before, once it is older than the grace period; without one
-        everything that differs is looked at twice, as ever.
+        """Verify only what a report lists: what is right by now, and what still drifts. For a repair a report that is
+        older than the grace period counts as the first look; otherwise each difference is looked at twice.
         """
 
         def look(names: frozenset[str]) -> Iterator[Finding]:
@@ -200,7 +200,7 @@ class Verifier:
         yield from self._in_order(self._only, look)
 
     def _look_at(self, some: Sequence[Difference], *, first: bool) -> Iterator[Finding]:
-        """Another look at what a report lists. Only at the `first` is what is right none of our doing."""
+        """Look at what a report lists. Only in the `first` round has something come right by itself."""
         comparison = run_work(look_again(some, self._rules), self._world)
         differing = {one.subject for one in comparison.different}
         right = [self.tally.came_right(one) for one in some if one.subject not in differing]
@@ -213,7 +213,7 @@ class Verifier:
                 yield from self._second_look()
 
     def _in_order(self, names: frozenset[str], look: Look) -> Iterator[Finding]:
-        """Look with these rules: all at once, or, when each look may mend something, step by step down the cascade."""
+        """Look with these rules: all at once, or, to repair, step by step down the cascade."""
         steps = cascade(self._rules, names) if self._repair else (Step(names),)
         for step in steps:
             for number in range(step.max_rounds):
@@ -231,9 +231,9 @@ class Verifier:
             yield from self._balance(names)
 
     def _pages(self, tables: Sequence[str], names: frozenset[str]) -> Iterator[list[tuple[Scan, Sweep]]]:
-        """The pages of the tables, a page of each of several segments at a time: none is read while others are mended.
-        A segment of every table comes before the next one of any, and each time another table is the first: where time
-        is up before the end, none is left out every time.
+        """The pages of the tables, one of each of several segments at a time; none is read while others are repaired. A
+        segment of every table comes before the next of any, each time with another table first: so a run that is cut
+        short does not always leave out the same table.
         """
         of, turns = self._share, range(len(tables))
         places = [(tables[(number + turn) % len(tables)], number) for number in of.numbers for turn in turns]
@@ -250,7 +250,7 @@ class Verifier:
     def _balance(
         self, names: frozenset[str], listed: dict[Slot, Difference] | None = None, *, first: bool = True
     ) -> Iterator[Finding]:
-        """The totals, or those listed, that are not what their entries add up to, twice in the same way."""
+        """The totals, or those listed, that differ from the sum of their entries, twice in the same way."""
         for table, tallies in ledgers(self._rules, names):
             asked = {slot: one for slot, one in (listed or {}).items() if slot[0].table == table.name}
             if listed is not None and not asked:
@@ -264,8 +264,8 @@ class Verifier:
             if found:
                 self._wait(self._grace_seconds, f"{len(found)} differ")
             for slot, books in run_work(still(table, tallies, found), world).items() if found else ():
-                mended = self._repair and run_work(ledger_balance.repair_total(slot, books), self._world)
-                yield self.tally.found(as_difference(slot, books), repaired=mended)
+                repaired = self._repair and run_work(ledger_balance.repair_total(slot, books), self._world)
+                yield self.tally.found(as_difference(slot, books), repaired=repaired)
 
     def _note(self, comparison: Comparison) -> None:
         self.tally.add(comparison)
@@ -279,7 +279,7 @@ class Verifier:
             self._sleep(seconds)
 
     def _second_look(self) -> Iterator[Finding]:
-        """The second look at what differed, and the third at what that could not tell."""
+        """Look again at what differed, and a third time at what the second look left unsure."""
         found = list({one.subject: one for one in self._candidates}.values())  # a part is seen from both its sides
         self._candidates = []
         unsure = yield from self._look_again(found)
@@ -288,8 +288,8 @@ class Verifier:
     def _look_again(
         self, found: Sequence[Difference], *, last: bool = False
     ) -> Generator[Finding, None, list[Difference]]:
-        """Another look, once the last of these has had its time. Mends what drifted; gives what is still unsure. At the
-        last look nothing is: the same wrong copy three times is one that nobody is at work on.
+        """Look again once the grace period of the last of these is over. Repairs what drifted; returns what is still
+        unsure. The last look leaves nothing unsure: a copy that is wrong in the same way three times has drifted.
         """
         unsure: list[Difference] = []
         if found:
@@ -312,17 +312,17 @@ class Verifier:
         return unsure
 
     def _repair_drift(self, drifted: Sequence[Difference]) -> Iterator[Finding]:
-        """Mend what drifted, if asked for, and say of each whether it is right now."""
-        unmended: Collection[object] = {one.subject for one in drifted}
+        """Repair what drifted, if asked to, and report each with whether it is right now."""
+        unrepaired: Collection[object] = {one.subject for one in drifted}
         if self._repair and drifted:
-            unmended = run_work(repair(drifted, self._rules), self._world)
+            unrepaired = run_work(repair(drifted, self._rules), self._world)
         for one in drifted:
-            yield self.tally.found(one, repaired=one.subject not in unmended)
+            yield self.tally.found(one, repaired=one.subject not in unrepaired)
 
 
-def _compare_item(key: ItemKey, rules: Rules, only: frozenset[str], *, mended: bool) -> Work[Comparison]:
+def _compare_item(key: ItemKey, rules: Rules, only: frozenset[str], *, repaired: bool) -> Work[Comparison]:
     (item,) = yield Read((key,))
-    if item is None and mended:  # it should not have been there
+    if item is None and repaired:  # it should not have been there
         return Comparison()
     if item is None:
         raise UserError(f"there is no item {key}")

@@ -1,8 +1,8 @@
-"""Every place that holds something of one item, for a request to erase it: copies, elements, mirrors, entries, and what
-is made of those in turn.
+"""Find every place that holds something of one item, for a request to erase it: copies, elements, mirrors, entries, and
+what is made of those in turn.
 
-Law: it follows the rules as the pipeline does, by Query and by key, never by a scan; it tells what stands there now,
-right or wrong. What is merely listed is not kept in memory.
+Invariant: it follows the rules as the pipeline does, by Query and by key, never by a scan, and shows what stands there
+now, right or wrong. Listed items are not kept in memory.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ PAGE_MAX_ITEMS = 100
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A place that holds something of an item: paths of another one, an element of its set, or the whole of it (no
-    paths). `through` is the item that it was taken from: the one asked about, or a place named before.
+    """A place that holds something of an item: paths of another item, an element of its set, or the whole item (no
+    paths). `through` is the item that it was taken from: the one asked about, or an earlier place.
     """
 
     rule: Rule
@@ -44,10 +44,7 @@ class _Look:
 
 
 def where_used(key: ItemKey, rules: Rules, store: Store) -> Iterator[Use]:
-    """The places, each as it is found. The item itself may be gone: then what names it by its key is found.
-
-    Raises StoreError when something cannot be read.
-    """
+    """The places, each as it is found. Of an item that is gone, those that name its key. Raises StoreError."""
     item = _read(store, key) or key.attributes()
     entity = rules.entity_of(key)
     if entity is None:
@@ -91,7 +88,7 @@ def _fed_by(writer: Rule, rules: Rules) -> frozenset[str]:
 
 
 def _uses(look: _Look, entity: Entity, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
-    """What one item gives to others, by some rules, with the image of each other."""
+    """The direct uses of one item by some rules, each with the image of the other item."""
     change = Change(look.key, None, look.item)
     for rule in rules.rules.values():
         if rule.name not in look.rules or rule.source is not entity:
@@ -110,7 +107,7 @@ def _uses(look: _Look, entity: Entity, rules: Rules, store: Store) -> Iterator[t
 
 
 def _listed(rule: TargetRule, key: ItemKey, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
-    """The targets that a source lists, where something of the rule stands. Rows of an index are but keys."""
+    """The targets that a source lists and that hold something of the rule. Rows of an index are but keys."""
     conditions = rule.conditions(key)
     table, index = rule.listed.table, rule.find.index if rule.find is not None else None
     cursor: Item | None = None
@@ -127,7 +124,7 @@ def _listed(rule: TargetRule, key: ItemKey, rules: Rules, store: Store) -> Itera
 
 
 def _of_part(part: Part, rules: Rules, store: Store) -> Iterator[tuple[Use, Item]]:
-    """What a rule keeps of an item on another, or as another."""
+    """The use that a part makes of an item."""
     image = _read(store, part.target)
     entity = rules.entity_of(part.target)
     assert part.source is not None, "it was asked about its source"
@@ -154,7 +151,7 @@ def _of_total(total: ItemKey, entry: ItemKey, rules: Rules, store: Store) -> Ite
 
 
 def _there(rule: Rule, image: Item) -> tuple[Path, ...]:
-    """Where something of a rule stands on an item."""
+    """The paths of a rule that exist on an item."""
     return tuple(path for path in rule.copies if get(image, path) is not None)
 
 

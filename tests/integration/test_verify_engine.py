@@ -169,8 +169,10 @@ def test_verify_engine_finds_and_mends_injected_drift_of_every_kind(engine, tmp_
     shop = Shop(engine, tmp_path, capsys)
     assert shop.verify("--repair")[0] == 0
     assert shop.verify()[0] == 0
-    mendable = [one for one in drifts.DRIFTS if one.mendable]
-    injected = drifts.apart(mendable[::-1] if by_report else mendable)  # others first, so that both together have all
+    repairable = [one for one in drifts.DRIFTS if one.repairable]
+    injected = drifts.apart(
+        repairable[::-1] if by_report else repairable
+    )  # others first, so that both together have all
     assert {one.told[1].value for one in injected} >= {"extra", "orphan", "missing" if by_report else "wrong"}
     for drifted in injected:
         shop.inject(drifted)

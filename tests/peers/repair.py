@@ -61,7 +61,7 @@ def repair(bench: Bench, meter: Meter, rules: Sequence[Rule], keys: Collection[s
 
 def _waits_for_its_source(found: Difference) -> bool:
     """Whether it is an orphan that the rule leaves to people."""
-    return found.drift is Drift.ORPHAN and not found.mendable
+    return found.drift is Drift.ORPHAN and not found.repairable
 
 
 def _verify_keys(verifier: Verifier, rules: Rules, state: State, keys: Collection[str]) -> Iterator[Finding]:

@@ -169,7 +169,7 @@ class Verify(Errand):
     def drift(self) -> list[Difference]:
         """What it found that should not be there: all but orphans of which the rules do not say what to do."""
         found = (one.difference for one in self.findings)
-        return [one for one in found if one.mendable or one.drift is not Drift.ORPHAN]
+        return [one for one in found if one.repairable or one.drift is not Drift.ORPHAN]
 
 
 @dataclass

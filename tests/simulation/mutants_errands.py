@@ -148,7 +148,7 @@ def orphans_deleted() -> Iterator[None]:
 
     def repair(drifted: Any, rules: Any) -> Work:
         for one in drifted:
-            if one.drift is Drift.ORPHAN and not one.mendable:
+            if one.drift is Drift.ORPHAN and not one.repairable:
                 yield Apply((Transaction((Delete(one.target, (target_exists(one.target),)),)),))
         return (yield from original(drifted, rules))
 

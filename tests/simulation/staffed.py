@@ -189,7 +189,7 @@ class Staffed(History):
         """
         one = finding.difference
         self.tell(f"found {one.drift.value}: {one.rule} on {one.target}, {'repaired' if finding.repaired else 'left'}")
-        if self.configuration.truths or not one.mendable:
+        if self.configuration.truths or not one.repairable:
             return
         if not self.watch.wrong_since(began, place_of(one.target)):
             raise DivergenceError(f"{one.target}: called {one.drift.value}, but it was right all the while")

@@ -1,6 +1,6 @@
-"""What a plan is: how the rules stand to those applied before, what each would do, and what that takes.
+"""The figures of a plan: which rules are new or changed, what each would do, and what that costs.
 
-Law: figures, keys and paths, never a value. Those of a sample are scaled up to the whole, and are estimates.
+Invariant: a plan holds figures, keys and paths, never a value. Figures of a sample are estimates for the whole.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PARTITION_MAX_UNITS: Final = 1_000  # write units per second: Developer Guide, "
 # ---------------------------------------------------------------- since the last apply
 @dataclass(frozen=True)
 class Since:
-    """How the rules of a file stand to those that were last brought in line, by their names in the file."""
+    """The rules of a file compared with those last applied, by their names in the file."""
 
     new: frozenset[str]
     changed: frozenset[str]
@@ -29,12 +29,11 @@ class Since:
     gone: frozenset[str]
 
     def word(self, title: str) -> str:
-        """What a rule of the file is."""
         return "new" if title in self.new else "changed" if title in self.changed else UNCHANGED
 
 
 def since(rules: Rules, now: Mapping[str, str], applied: Mapping[str, str]) -> Since:
-    """Compare fingerprints of now with those applied. What only acts on changes is never brought in line."""
+    """Compare the fingerprints of now with those applied. Rules that act on changes only are never applied."""
     kept = {rule.title for rule in rules.rules.values() if rule.swept}
     known = kept & applied.keys()
     unchanged = frozenset(title for title in known if now[title] == applied[title])
@@ -45,7 +44,7 @@ def since(rules: Rules, now: Mapping[str, str], applied: Mapping[str, str]) -> S
 # ---------------------------------------------------------------- figures
 @dataclass(frozen=True)
 class RuleFigures:
-    """What a rule would do, in (rule, target) pairs or parts. `reasons`: why how many are parked."""
+    """The figures of one rule, in (rule, target) pairs or parts. `reasons` counts the parked ones by reason."""
 
     looked_at: float = 0
     to_write: float = 0
@@ -64,9 +63,7 @@ class RuleFigures:
 
 @dataclass(frozen=True, slots=True)
 class PlannedWrite:
-    """One item that a rule would write in the write of this number, which may have several: its key and paths, never a
-    value.
-    """
+    """One item that a rule would write, in the write of this number, which may have several items."""
 
     number: int
     rule: str
@@ -77,7 +74,7 @@ class PlannedWrite:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a backfill would do. Of a share, everything but `fan_outs` and `hottest` is scaled up to the whole."""
+    """The figures of a backfill. Those of a share are scaled up to the whole, but for `fan_outs` and `hottest`."""
 
     rules: Mapping[str, RuleFigures]
     items: float
@@ -100,9 +97,9 @@ class Plan:
 
     @property
     def hottest_seconds(self) -> float:
-        """How long the hottest partition key takes at least, whatever the rate."""
+        """The least time for the hottest partition key, whatever the rate."""
         return self.hottest[0][1] / PARTITION_MAX_UNITS if self.hottest else 0.0
 
     def seconds(self, rate: float) -> float:
-        """How long the writes take at so many units a second, 0 for no limit. Reads may take longer."""
+        """The time for the writes at a rate in units a second, 0 for no limit. Reads may take longer."""
         return max(self.written / rate if rate else 0.0, self.hottest_seconds)

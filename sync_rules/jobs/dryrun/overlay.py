@@ -1,7 +1,7 @@
-"""What a dry run has written so far, where it must be seen again: the newest image of each item, out of memory.
+"""The writes of a dry run so far, as the newest image of each item: a SQLite database, so not limited by memory.
 
-Law: it holds what an item is now, or that there is none any more, and numbers name keys by value. It is a database of
-SQLite without a name: what its small cache cannot hold is in a file that nobody else can open and that ends with it.
+Invariant: it holds each item as it is now, or that it is gone; numbers in keys are compared by value. The database has
+no name: what its small cache cannot hold is in a file that nobody else can open and that ends with it.
 https://www.sqlite.org/inmemorydb.html#temp_db
 """
 
@@ -48,15 +48,14 @@ class Overlay:
         self._database.executescript(SCHEMA)
 
     def __len__(self) -> int:
-        """How many items are held."""
+        """Number of items held."""
         return self._held.total()
 
     def close(self) -> None:
-        """Forget everything."""
         self._database.close()
 
     def find(self, keys: Iterable[ItemKey]) -> dict[ItemKey, Item | None]:
-        """Those of these items that are held, as they are now."""
+        """The items held of these keys, as they are now."""
         places = {key: _place(key) for key in keys if self._held[key.table]}
         asked = list(dict.fromkeys(places.values()))
         found: dict[str, Item | None] = {}
@@ -68,7 +67,7 @@ class Overlay:
         return {key: found[place] for key, place in places.items() if place in found}
 
     def put(self, key: ItemKey, item: Item | None, *, added: bool) -> None:
-        """An item as it is now; None: deleted. `added`: the store behind does not have it; the first word counts."""
+        """Hold an item as it is now; None: deleted. `added`: the store behind lacks it; the first call decides."""
         table, place, text = self._tables[key.table], _place(key), _text(item)
         with self._lock:
             held = self._database.execute("SELECT number FROM items WHERE place = ?", (place,)).fetchone()
@@ -85,7 +84,7 @@ class Overlay:
             self._database.executemany("INSERT INTO listed VALUES (?, ?)", [(one, number) for one in listings])
 
     def listed(self, table: str, index: str | None, equals: Iterable[tuple[str, AttributeValue]]) -> list[Item]:
-        """The items of a partition of a table or of an index, in no order. `equals` names at least its attributes."""
+        """The items of a partition of a table or index, in no order. `equals` names at least its attributes."""
         if not self._held[table]:
             return []
         of = self._tables[table]
@@ -95,7 +94,7 @@ class Overlay:
         return [item for (text,) in rows if (item := _item(text)) is not None]
 
     def added(self, table: str, after: int, limit: int) -> list[tuple[int, Item]]:
-        """Items that the store behind does not have, in the order in which they came, each with its number."""
+        """Items that the store behind lacks, in the order of their numbers."""
         if not self._held[table]:
             return []
         rows = self._ask(ADDED, table, after, limit)
@@ -111,7 +110,7 @@ def _place(key: ItemKey) -> str:
 
 
 def _listings(table: Table, item: Item) -> Iterator[str]:
-    """The partitions, of the table and of its indexes, that show an item."""
+    """The partitions of the table and of its indexes that show an item."""
     for index, partition, sort in (
         (None, (table.partition,), ()),
         *((index.name, index.partition, index.sort) for index in table.indexes),

@@ -1,8 +1,8 @@
-"""A plan: what a backfill would do now, found by doing it against a store that writes nothing.
+"""A plan: a BackfillRun against a store that writes nothing, and the figures of what it would do.
 
-Law: it is the very same run, so its writes are those of the backfill that follows at once; only the world may change in
-between. A sample runs over some segments of each table, and its figures are scaled up and called estimates. Memory is
-bounded: of sources and keys only the heaviest are remembered.
+Invariant: a plan is the same run as a backfill, so its writes are those of a backfill that follows at once. A sample
+runs over some segments of each table; its figures are scaled up and called estimates. Memory is bounded: of sources and
+keys only the heaviest are remembered.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from sync_rules.rules.ruleset import Rules
 
 T = TypeVar("T")
 ROOM: Final = 2_000  # things remembered after a cut; up to twice as many before
+TOP: Final = 5
+DOES: Final[Mapping[type[Action], str]] = {Update: "update", Put: "put", Delete: "delete", Increment: "add"}
 
 
 class Heaviest(Generic[T]):
@@ -43,7 +45,6 @@ class Heaviest(Generic[T]):
         self._weights: defaultdict[T, float] = defaultdict(float)
 
     def add(self, thing: T, weight: float = 1) -> None:
-        """Add to the weight of a thing."""
         self._weights[thing] += weight
         if len(self._weights) > 2 * self._room:
             least = heapq.nlargest(self._room + 1, self._weights.values())[-1]
@@ -52,17 +53,13 @@ class Heaviest(Generic[T]):
             self._weights = defaultdict(float, left)
 
     def top(self, count: int) -> list[tuple[T, float]]:
-        """The heaviest, with their weights; of equal ones those whose text is least, whichever came first."""
+        """The heaviest things, with their weights; of equal ones those whose text is least."""
         return heapq.nsmallest(count, self._weights.items(), key=lambda pair: (-pair[1], str(pair[0])))
 
 
-TOP: Final = 5
-DOES: Final[Mapping[type[Action], str]] = {Update: "update", Put: "put", Delete: "delete", Increment: "add"}
-
-
 class Planner:
-    """One plan, of the rules in `names`. `on_page` is told how many items were gone over; `on_write` each item that
-    would be written. `tables`, `wanted` and `share` limit what is looked at; `workers` segments are at a time.
+    """One plan, of the rules in `names`. `on_page` is called with the number of items processed, `on_write` with each
+    item that would be written. `tables`, `wanted` and `share` limit the items; `workers` segments run at a time.
     """
 
     def __init__(
@@ -111,7 +108,7 @@ class Planner:
         )
 
     def run(self) -> Plan:
-        """Go over everything. Raises StoreError when it was stopped, or cannot read something: half a plan is none."""
+        """Process everything. Raises StoreError when it was stopped, or cannot read something: half a plan is none."""
         done = self._run.run()
         self._dry.overlay.close()
         if not done:
@@ -144,15 +141,15 @@ class Planner:
             reasons=self._reasons[name],
         )
 
-    # ------------------------------------------------------------ as it goes
+    # ------------------------------------------------------------ called by the run
     def park(self, failure: Failure) -> None:
         """A Failures: only the reasons are counted."""
         with self._lock:
             self._reasons[failure.rule][failure.reason] += 1
 
     def _round(self, names: frozenset[str]) -> Sequence[Supply]:
-        """What the run is to go over next, for these rules: a new step, or another round of the same, whose last one
-        says what is parked and why.
+        """The supplies of the next round of these rules: of a new step, or of the same, whose last round counts what is
+        parked and why.
         """
         self._first = names != self._names
         self._names = names
@@ -171,7 +168,7 @@ class Planner:
         return wanted
 
     def _note(self, tried: Tried) -> None:
-        """Take down a write. The store tells them one by one."""
+        """Count a write. The store calls it for one write at a time."""
         number = self._writes
         self._writes += tried.status is Status.WRITTEN
         owners = [self._owners(cost.action) for cost in tried.costs]
@@ -203,7 +200,7 @@ class Planner:
 
 
 def _written(action: Action) -> tuple[Path, ...]:
-    """The paths that an action writes. The groups of a total are named by values, and are not."""
+    """The paths that an action writes; the groups of a total as one, because their names are values."""
     match action:
         case Update():
             pairs = (*action.sets, *action.adds, *action.discards)
@@ -217,7 +214,7 @@ def _written(action: Action) -> tuple[Path, ...]:
 
 
 def _writers(rules: Rules, names: frozenset[str]) -> dict[str, dict[str, set[Path]]]:
-    """Of each entity the rules that write such items, and where."""
+    """For each entity, the rules that write its items, and the paths."""
     found: defaultdict[str, dict[str, set[Path]]] = defaultdict(dict)
     for rule in (rules.rules[name] for name in sorted(names)):
         if isinstance(rule, TargetRule):

@@ -1,7 +1,7 @@
-"""What units cost in money: a price file, the one in the package or the user's own, and the arithmetic.
+"""Prices of units: a price file, that of the package or the user's own, and the arithmetic.
 
-Law: no price is guessed. It is of a Region and of a date, both said wherever money is; a Region without one has no
-price. The prices are of standard tables, for throughput alone, without a free tier, taxes or what is reserved.
+Invariant: no price is guessed. A price is of a Region and a date, and both are printed with it. Prices are of standard
+tables, for throughput alone, without free tier, taxes or reserved capacity.
 https://aws.amazon.com/dynamodb/pricing/on-demand/ and https://aws.amazon.com/dynamodb/pricing/provisioned/
 """
 
@@ -39,14 +39,14 @@ class OnDemand(_Form):
 
 
 class Provisioned(_Form):
-    """The price of one unit a second for an hour."""
+    """The price of one unit per second for an hour."""
 
     write_unit_hour: Price
     read_unit_hour: Price
 
 
 class Region(_Form):
-    """The prices of a Region."""
+    """The prices in a Region."""
 
     on_demand: OnDemand
     provisioned: Provisioned
@@ -88,7 +88,7 @@ def read_prices(path: Path, region: str) -> Prices:
 
 
 def _problems(error: ValidationError) -> Iterable[str]:
-    """Each thing that is wrong: the road to it, and what was expected there."""
+    """A line for each problem: its path in the file, and what was expected there."""
     for one in error.errors(include_url=False, include_input=False):
         road = "".join(f" · {part}" for part in one["loc"])
         message = "expected a day such as 2026-01-31" if one["type"].startswith("date") else one["msg"]
@@ -98,7 +98,7 @@ def _problems(error: ValidationError) -> Iterable[str]:
 # ---------------------------------------------------------------- arithmetic
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What must be provisioned, beyond what the tables need anyway, for how many hours, and what that costs."""
+    """The capacity to provision beyond what the tables need anyway, for how many hours, and its price."""
 
     write_units_second: int
     read_units_second: int
@@ -107,13 +107,13 @@ class Capacity:
 
 
 def on_demand(region: Region, reads: float, writes: float) -> Decimal:
-    """The money for read and write units on demand."""
+    """The price of read and write units on demand."""
     prices = region.on_demand
     return (Decimal(writes) * prices.write_units_million + Decimal(reads) * prices.read_units_million) / MILLION
 
 
 def provisioned(region: Region, reads: float, writes: float, seconds: float) -> Capacity:
-    """The capacity that does so much in a time, which is paid by whole hours."""
+    """The capacity for these units in a time, paid by whole hours."""
     hours = math.ceil(seconds / HOUR_SECONDS)
     per_second = [math.ceil(units / max(seconds, 1)) for units in (writes, reads)]
     prices = region.provisioned

@@ -1,9 +1,8 @@
-"""A store that writes nothing: it answers each write as the one behind it would, and tells what it would have been.
+"""A store that writes nothing: it answers each write as the store behind it would, and reports its cost.
 
-Law: the work done on it is that of the real store. Each write is tried on a copy of its items, so what is refused or
-rejected is refused or rejected here; what later work of the same plan looks at again is kept and shown, in reads, lists
-and scans, and everything else is forgotten with its page. The price: an index shows here at once what it would show in
-a while, and whoever else writes meanwhile is not there.
+Invariant: work on it is the work on the real store. Each write is tried on a copy of its items, so the same writes are
+refused or rejected. Items that later work of the plan looks at again are kept, and shown in reads, lists and scans; all
+others are forgotten with their page. The price: indexes show writes at once, and other writers are not seen.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ ADDED: Final = "sync-rules/added"  # in a cursor: the number of the last item th
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What an action costs in write units: of its item, doubled in a transaction, and of the indexes that show it."""
+    """The write units of an action: of its item, doubled in a transaction, and of the indexes that show it."""
 
     action: Action
     item: int
@@ -44,7 +43,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A write, the answer it was given, and its cost, which does not depend on the answer."""
+    """A write, its answer, and its cost, which does not depend on the answer."""
 
     write: Write
     status: Status
@@ -52,26 +51,23 @@ class Tried:
 
 
 class _Seen(threading.local):
-    """What a thread has seen since its scan came to the page it is at: what is on the page, and a bounded number of
-    other things, since what is forgotten is but read again. What was written is never forgotten before the page is.
+    """The items that a thread has seen since it began its page: those on the page, those written, and a bounded number
+    of others, which are read again if forgotten.
     """
 
     def __init__(self) -> None:
         self.turn_to(None)
 
     def turn_to(self, request: Scan | None) -> None:
-        """A new page."""
         self.request = request
         self.written: dict[object, Item | None] = {}
         self._page: dict[object, Item | None] = {}
         self._others: OrderedDict[object, Item | None] = OrderedDict()
 
     def on_page(self, place: object, item: Item) -> None:
-        """An item of the page."""
         self._page[place] = item
 
     def note(self, place: object, item: Item | None) -> None:
-        """An item that was read."""
         if place in self._page:
             self._page[place] = item
             return
@@ -81,7 +77,7 @@ class _Seen(threading.local):
             self._others.popitem(last=False)
 
     def find(self, place: object) -> tuple[Item | None, ...]:
-        """The item, if it is remembered, as it was seen last."""
+        """The item as it was seen last, in a tuple that is empty if it is not remembered."""
         for images in (self.written, self._page, self._others):
             if place in images:
                 return (images[place],)
@@ -91,9 +87,8 @@ class _Seen(threading.local):
 class DryStore:
     """A store in front of another one, for the rules in `names`. May be used by several threads.
 
-    `on_write` is told each write. `reads` are the units spent on answers, by table; of a scan over a share of a table
-    without what is lost by rounding up small pages. Items that only the dry run has are shown at the end of the first
-    segment.
+    `on_write` is called with each write. `reads` are the units spent on answers, by table; a scan over a share counts
+    bytes, since its small pages would be rounded up. Items that only the dry run has come last in the first segment.
     """
 
     def __init__(
@@ -114,7 +109,7 @@ class DryStore:
         self._seen = _Seen()
         self._lock = threading.Lock()
 
-    # ------------------------------------------------------------ what is read
+    # ------------------------------------------------------------ reads
     def read(self, request: Read) -> tuple[Item | None, ...]:
         known = self._known(request.keys)
         unknown = tuple(dict.fromkeys(key for key in request.keys if key not in known))
@@ -133,7 +128,7 @@ class DryStore:
         return page
 
     def _merged(self, request: List) -> Page:
-        """A page of the store behind with what is kept put in its place: as many rows of it as the answer may need."""
+        """A page of the store behind, with the items that are kept in place of its own."""
         page = self._inner.list(request)
         kept = self.overlay.listed(request.table, request.index, request.conditions.equals)
         rows = self._unkept(request.table, page.items)
@@ -155,7 +150,7 @@ class DryStore:
         return tuple(row for key, row in keyed if key not in kept)
 
     def scan(self, request: Scan) -> Page:
-        """A page that is asked for again is shown as the last look left it: nothing of it is written twice."""
+        """A page that is scanned again is shown as it was left, so nothing of it is written twice."""
         if request != self._seen.request:
             self._seen.turn_to(request)
         page = self._behind(request) if ADDED not in (request.cursor or {}) else Page(())
@@ -175,7 +170,7 @@ class DryStore:
         return Page(tuple(item for item in items if item is not None), page.cursor)
 
     def _with_added(self, request: Scan, items: tuple[Item, ...]) -> Page:
-        """What the store does not have, behind its last item."""
+        """A page with the items that the store lacks, after its last item."""
         last = int((request.cursor or {}).get(ADDED, {"N": "0"})["N"])
         room = request.limit - len(items)
         added = self.overlay.added(request.table, last, room + 1)
@@ -184,7 +179,7 @@ class DryStore:
         cursor = {ADDED: {"N": str(last)}} if len(added) > room else None
         return Page((*items, *(item for _, item in shown)), cursor)
 
-    # ------------------------------------------------------------ what would be written
+    # ------------------------------------------------------------ writes
     def apply(self, request: Apply) -> tuple[Result, ...]:
         try:
             seen = self._look(action.key for write in request.writes for action in _actions(write))
@@ -193,8 +188,8 @@ class DryStore:
         return tuple(self._try(write, seen) for write in request.writes)
 
     def _look(self, keys: Iterable[ItemKey]) -> dict[ItemKey, Item | None]:
-        """Items that are to be written. Some, such as totals, are written unread: they are read here, which is no unit
-        that a backfill spends.
+        """The items to be written. Some, such as totals, are written unread: reading them here is not counted, since a
+        backfill does not.
         """
         found = {key: self._seen.find(_place(key)) for key in dict.fromkeys(keys)}
         seen = {key: image[0] for key, image in found.items() if image}
@@ -220,7 +215,7 @@ class DryStore:
         return result
 
     def _take(self, key: ItemKey, before: Item | None, now: Item | None) -> None:
-        """What was written: until the end of the page, or for good where it will be looked at again."""
+        """Keep what was written: until the end of the page, or for good if it will be looked at again."""
         self._seen.written[_place(key)] = now
         entity = self._rules.entity_of(key)
         if entity is None or entity.name in self._kept:
@@ -231,15 +226,14 @@ class DryStore:
         item = base_units(before, now)
         return Cost(action, times * item, action_units(self._rules.tables[action.key.table], before, now) - item)
 
-    # ------------------------------------------------------------ what is known
+    # ------------------------------------------------------------ helpers
     def _known(self, keys: Iterable[ItemKey]) -> dict[ItemKey, Item | None]:
-        """Those of these items that were written: what the store behind has of them is old."""
+        """The items of these keys that were written: the store behind has old images of them."""
         keys = tuple(keys)
         written = {key: self._seen.written[_place(key)] for key in keys if _place(key) in self._seen.written}
         return written | self.overlay.find(keys)
 
     def _at(self, table: str, item: Item) -> object:
-        """The place of an item of a table, which has a key."""
         key = self._rules.tables[table].key_of(item)
         return key and _place(key)
 
@@ -251,8 +245,8 @@ class DryStore:
 
 
 def looked_at_again(rules: Rules, names: frozenset[str]) -> frozenset[str]:
-    """The entities whose items some rule in `names` looks at after another, or it itself in another round, may have
-    written them. An item that parts are written on is met from both sides of each part.
+    """The entities whose items a rule in `names` looks at after a rule, or itself in an earlier round, may have
+    written them. An item with parts is met from both sides of each part.
     """
     again: set[str] = set()
     later: set[str] = set()
@@ -268,7 +262,7 @@ def looked_at_again(rules: Rules, names: frozenset[str]) -> frozenset[str]:
 
 
 def _tried(scratch: MemoryStore, images: Mapping[ItemKey, Item | None], write: Write) -> Result:
-    """What a write comes to, among these items. One that even they cannot be put in can be written no more."""
+    """The answer to a write among these items; rejected if even the items do not fit."""
     try:
         for key, image in images.items():
             if image is not None:
@@ -283,5 +277,5 @@ def _actions(write: Write) -> tuple[Action, ...]:
 
 
 def _place(key: ItemKey) -> object:
-    """An item, however its numbers are spelt."""
+    """The identity of an item, however numbers in its key are spelt."""
     return key.table, identity(key)

@@ -255,7 +255,7 @@ def test_compare_says_why_something_is_stuck():
     scene.there("parts", part("a", "b") | {"path": s("b|a")}, part("b", "a") | {"path": s("b")})
     scene.there("shop", ADA, {"PK": s("EMAIL#a@x"), "SK": s("EMAIL"), "note": s("the application's")})
     assert {one.reason for one in swept(scene).different if one.drift is Drift.STUCK} == {"Cycle", "KeyTaken"}
-    assert not any(one.mendable for one in swept(scene).different if one.drift is Drift.STUCK)
+    assert not any(one.repairable for one in swept(scene).different if one.drift is Drift.STUCK)
 
 
 def test_compare_a_stuck_part_stays_stuck_whatever_else_happens():
@@ -287,24 +287,24 @@ def test_compare_judges_an_element_by_its_edge_alone(meanwhile, verdict):
 
 
 @pytest.mark.parametrize(
-    ("on_delete", "mendable"), [("keep", False), ("restrict", False), ("delete", False), ("clear", True)]
+    ("on_delete", "repairable"), [("keep", False), ("restrict", False), ("delete", False), ("clear", True)]
 )
-def test_compare_lists_parts_of_a_hierarchy_without_a_parent(on_delete, mendable):
+def test_compare_lists_parts_of_a_hierarchy_without_a_parent(on_delete, repairable):
     """An item whose parent does not exist is an orphan, for a repair only where the rule clears its path."""
     scene = kinds(paths=RULES["paths"].replace("depth:", f"on_delete: {on_delete}, via: by_parent, depth:"))
     scene.there("parts", part("a"), part("b", "gone") | {"path": s("gone|b")})
-    assert [(one.drift, one.mendable) for one in swept(scene).different if str(one.target) == "parts[b]"] == [
-        (Drift.ORPHAN, mendable)
+    assert [(one.drift, one.repairable) for one in swept(scene).different if str(one.target) == "parts[b]"] == [
+        (Drift.ORPHAN, repairable)
     ]
 
 
-@pytest.mark.parametrize(("on_delete", "mendable"), [("clear", True), ("delete", False), ("restrict", False)])
-def test_compare_says_which_orphans_a_repair_removes(on_delete, mendable):
+@pytest.mark.parametrize(("on_delete", "repairable"), [("clear", True), ("delete", False), ("restrict", False)])
+def test_compare_says_which_orphans_a_repair_removes(on_delete, repairable):
     """Where a copy of nothing is to be nothing it can be mended; where somebody is to hear of it, it cannot."""
     scene = with_author(on_delete=on_delete)
     scene.there("books", {**RIGHT, "author_id": s("gone")})
     (found,) = sweep(scene).different
-    assert (found.drift, found.mendable) == (Drift.ORPHAN, mendable)
+    assert (found.drift, found.repairable) == (Drift.ORPHAN, repairable)
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def test_compare_an_entry_is_an_orphan_when_its_child_is_gone(entries, drift, li
     assert scene.item(at)["posts"]["M"].keys() == {"p"}
     scene.there("shop", {**scene.item(at), "posts": {"M": {**scene.item(at)["posts"]["M"], **entries}}})
     (found,) = swept(scene).different
-    assert (found.drift, found.mendable) == (drift, True)
+    assert (found.drift, found.repairable) == (drift, True)
 
 
 def test_compare_an_element_whose_edge_goes_has_not_been_touched():

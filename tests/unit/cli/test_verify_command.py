@@ -465,7 +465,7 @@ def test_verify_finds_and_mends_injected_drift(all_right, drifted):
     assert (code, sorted(told(rows[:-1]), key=str)) == (1, sorted(drifted.found, key=str))
     code, rows = all_right.rows("--repair")
     assert drifted.told in told(rows[:-1])
-    assert (code, all_right.rows()[0]) == ((0, 0) if drifted.mendable else (1, 1))
+    assert (code, all_right.rows()[0]) == ((0, 0) if drifted.repairable else (1, 1))
 
 
 @pytest.mark.parametrize("drifted", drifts.DRIFTS, ids=lambda drifted: drifted.name)
@@ -477,7 +477,7 @@ def test_verify_mends_injected_drift_from_a_report(all_right, drifted, tmp_path)
     code, rows = all_right.rows("--repair", "--from", str(report))
     assert drifted.told in told(rows[:-1])
     assert {request.table for request in all_right.scene.tap.seen(Scan)} <= {"ledger"}
-    if drifted.mendable:
+    if drifted.repairable:
         assert all(row["repaired"] or row["came_right"] for row in rows[:-1])
         assert (code, all_right.rows()[0]) == (0, 0)
     else:

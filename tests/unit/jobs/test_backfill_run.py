@@ -154,7 +154,7 @@ def test_backfill_run_brings_every_kind_in_line(steps, page, total):
     assert run.run()
     assert run.left == []
     found = drift_of(scene)
-    assert [one for one in found if one.mendable] == []
+    assert [one for one in found if one.repairable] == []
     stuck = {one.rule for one in found if one.drift is Drift.STUCK}
     assert {rule for rule, _ in scene.parked.told} == stuck == run.totals.rules_with(Outcome.PARKED)
     before = contents(scene)

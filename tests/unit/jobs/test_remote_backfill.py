@@ -141,7 +141,7 @@ def test_remote_backfill_survives_workers_that_die_and_questions_that_come_twice
     assert said["error"] == ""
     left.clear()
     assert unfinished(account.state) is None
-    assert [one for one in drift_of(disturbed) if one.mendable] == []
+    assert [one for one in drift_of(disturbed) if one.repairable] == []
     after = run_of(disturbed)
     assert after.run()
     assert after.totals.wrote == 0

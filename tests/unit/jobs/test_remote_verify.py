@@ -133,7 +133,7 @@ def test_remote_verify_repairs_whatever_dies(steps, deaths, seed):
     else:
         pytest.fail("it is never done")
     left.clear()
-    assert [one for one in drift_of(scene) if one.mendable] == []
+    assert [one for one in drift_of(scene) if one.repairable] == []
 
 
 def wrong() -> Scene:
