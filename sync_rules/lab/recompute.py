@@ -27,8 +27,6 @@ from sync_rules.model.writes import misfit
 from sync_rules.pipeline.requests import NobodyLooksAgain, World
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
-from sync_rules.rules.kinds.rank import RankRule
-from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.rule import Blocked, Rule, TargetRule
 from sync_rules.rules.ruleset import Rules
 
@@ -42,9 +40,8 @@ class Derived:
 
     @cached_property
     def _ledgers(self) -> frozenset[str]:
-        booked = [rule for rule in self._rules.rules.values() if isinstance(rule, TallyRule | RankRule)]
-        totals = (rule.totals.name for rule in booked if isinstance(rule, TallyRule))
-        return frozenset([*(rule.target.name for rule in booked), *totals])
+        rules = (rule for rule in self._rules.rules.values() if not isinstance(rule, MirrorRule))
+        return frozenset(entity.name for rule in rules for entity in rule.owned)
 
     def in_ledger(self, key: ItemKey) -> bool:
         """Tell whether an item belongs to a ledger."""
@@ -87,16 +84,15 @@ class Derived:
         """Tell whether a record changes derived data alone, so the recorded pipeline wrote it."""
         old, new = change.old, change.new
         if old is not None and new is not None:
-            left = ({"M": self.of_application(change.key, item)} for item in (old, new))
-            return same(*left)
+            return same(*({"M": self.of_application(change.key, item)} for item in (old, new)))
         item = new if old is None else old
         return item is not None and self.mirrored_by(change.key, item) is not None
 
-    def deleting(self, key: ItemKey, item: Item) -> tuple[LinkedRule, ...]:
+    def deleting(self, key: ItemKey, item: Item) -> tuple[TargetRule, ...]:
         """The rules that delete an item with its source."""
         entity = self._rules.entity_of(key)
         into = self._rules.into_target(entity) if entity is not None else ()
-        return tuple(rule for rule in into if isinstance(rule, LinkedRule) and rule.deletes(item))
+        return tuple(rule for rule in into if rule.deletes(item))
 
 
 def bare(item: Item, paths: Iterable[Path], spare: Iterable[Path] = ()) -> Item:
@@ -199,13 +195,13 @@ def _impossible(ending: Ending, one: Difference) -> bool:
 def _should_be_gone(ending: Ending, one: Difference) -> bool:
     """Tell whether an orphan existed, under a rule that deletes it, before its source was deleted. Later ones stay."""
     rule = ending.rules.rules[one.rule]
-    assert isinstance(rule, LinkedRule), "only what points to a source is an orphan"
+    assert isinstance(rule, TargetRule), "only a target can be an orphan"
     went = max((n for n, c in enumerate(ending.changes) if c.key == one.source and c.new is None), default=-1)
     since = len(ending.changes)
     for number, change in reversed(list(enumerate(ending.changes))):
         if change.key != one.target:
             continue
-        if change.new is None or rule.source_key(change.new) != one.source or not rule.deletes(change.new):
+        if change.new is None or one.source not in rule.source_keys(change.new) or not rule.deletes(change.new):
             break
         since = number
     return since < went
@@ -215,17 +211,17 @@ def _should_be_gone(ending: Ending, one: Difference) -> bool:
 def _by_application(ending: Ending) -> Iterator[Wrong]:
     """Writes of the application that are missing, and data that nobody wrote."""
     derived = Derived(ending.rules)
-    for table in ending.rules.tables.values():
-        items: dict[ItemKey, Item] = {}
-        for item in (*ending.applied.items(table.name), *ending.store.items(table.name)):
-            key = table.key_of(item)
-            assert key is not None, "an item has a key"
-            items.setdefault(key, item)
-        for key in items:
-            entity = ending.rules.entity_of(key)
-            if derived.in_ledger(key) or (entity is not None and derived.mirrors(entity)):
-                continue
+    for key in _keys(ending.rules, ending.applied, ending.store):
+        entity = ending.rules.entity_of(key)
+        if not derived.in_ledger(key) and (entity is None or not derived.mirrors(entity)):
             yield from _not_applied(derived, key, ending.applied.item(key), ending.store.item(key))
+
+
+def _keys(rules: Rules, *stores: MemoryStore) -> Iterator[ItemKey]:
+    """The keys of all items in these stores, table by table, each once."""
+    for table in rules.tables.values():
+        keys = (table.key_of(item) for store in stores for item in store.items(table.name))
+        yield from (key for key in dict.fromkeys(keys) if key is not None)
 
 
 def _not_applied(derived: Derived, key: ItemKey, wrote: Item | None, found: Item | None) -> Iterator[Wrong]:
@@ -261,13 +257,10 @@ def _by_recompute(ending: Ending, found: Sequence[Difference]) -> Iterator[Wrong
     history = _history(ending, found)
     made = _recomputed(ending, history)
     derived = Derived(ending.rules)
-    for table in ending.rules.tables.values():
-        keys = (table.key_of(item) for item in (*ending.store.items(table.name), *made.items(table.name)))
-        for key in dict.fromkeys(keys):
-            assert key is not None, "an item has a key"
-            entity = ending.rules.entity_of(key)
-            if entity is not None and key not in history.items and not derived.in_ledger(key):
-                yield from _apart(derived, key, entity, (ending.store.item(key), made.item(key)), history)
+    for key in _keys(ending.rules, ending.store, made):
+        entity = ending.rules.entity_of(key)
+        if entity is not None and key not in history.items and not derived.in_ledger(key):
+            yield from _apart(derived, key, entity, (ending.store.item(key), made.item(key)), history)
 
 
 def _apart(
@@ -293,13 +286,12 @@ def _history(ending: Ending, found: Sequence[Difference]) -> _History:
             history.items.add(one.target)
         else:
             history.paths.setdefault(one.target, set()).update(rule.copies)
-    for table in ending.rules.tables.values():
-        for item in ending.store.items(table.name):
-            key = table.key_of(item)
-            entity = ending.rules.entity_of(key) if key is not None else None
-            for rule in ending.rules.into_target(entity) if entity is not None else ():
-                if key is not None and _leaves(ending.store, rule, item):
-                    history.paths.setdefault(key, set()).update(rule.copies)
+    for key in _keys(ending.rules, ending.store):
+        item, entity = ending.store.item(key), ending.rules.entity_of(key)
+        assert item is not None, "the key of an item in the store"
+        for rule in ending.rules.into_target(entity) if entity is not None else ():
+            if _leaves(ending.store, rule, item):
+                history.paths.setdefault(key, set()).update(rule.copies)
     return history
 
 
@@ -315,16 +307,14 @@ def _recomputed(ending: Ending, history: _History) -> MemoryStore:
     """The application's items and history, after a backfill."""
     derived = Derived(ending.rules)
     made = MemoryStore(ending.rules.tables)
-    for table in ending.rules.tables.values():
-        for item in ending.store.items(table.name):
-            key = table.key_of(item)
-            assert key is not None, "an item has a key"
-            entity = ending.rules.entity_of(key)
-            if key in history.items or entity is None:
-                made.put(table.name, item)
-            elif not derived.in_ledger(key) and derived.mirrored_by(key, item) is None:
-                whose = (path for rule in derived.mirrors(entity) for path in rule.identity_paths)
-                made.put(table.name, bare(item, derived.paths(entity), (*whose, *history.paths.get(key, ()))))
+    for key in _keys(ending.rules, ending.store):
+        item, entity = ending.store.item(key), ending.rules.entity_of(key)
+        assert item is not None, "the key of an item in the store"
+        if key in history.items or entity is None:
+            made.put(key.table, item)
+        elif not derived.in_ledger(key) and derived.mirrored_by(key, item) is None:
+            identity = (path for rule in derived.mirrors(entity) for path in rule.identity_paths)
+            made.put(key.table, bare(item, derived.paths(entity), (*identity, *history.paths.get(key, ()))))
     run = BackfillRun(
         Selection(ending.rules, ending.names),
         made,

@@ -90,19 +90,15 @@ class Rehearsal:
         return True
 
     def item(self, key: ItemKey) -> Item | None:
-        """An item as it is now."""
         return self.store.item(key)
 
     def objects(self, rule: str) -> Sequence[Item]:
-        """The items that an archive rule has kept."""
         return [item for keep in self._objects.values() if keep.rule == rule for item in archived(keep.body)]
 
     def reports(self) -> Sequence[Reported]:
-        """The failures so far."""
         return self._reports
 
     def calls(self, rule: str) -> int:
-        """The number of changes for which a call rule has called its function."""
         return self._calls.times(rule)
 
     # ------------------------------------------------------------ the world: Queue, Failures, Archive

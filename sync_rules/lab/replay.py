@@ -254,8 +254,8 @@ class Replay:
         """Tell whether a rule makes this delete: the target's source is gone."""
         if change.new is not None or present is None:
             return False
-        named = [rule.source_key(present) for rule in self._derived.deleting(change.key, present)]
-        return any(key is not None and self._stage.item(key) is None for key in named)
+        rules = self._derived.deleting(change.key, present)
+        return any(self._stage.item(key) is None for rule in rules for key in rule.source_keys(present))
 
     def _do(self, action: Action) -> bool:
         """Make a write of the application; False when the table rejects it."""

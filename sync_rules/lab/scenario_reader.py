@@ -5,7 +5,7 @@ Invariant: one mistake does not hide the next: it is noted with its location, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path as File
 from typing import Any, Final
 
@@ -92,14 +92,18 @@ class ScenarioReader:
         elif value is not None:
             yield keys, value
 
+    def names(self, keys: KeyPath, what: str, known: Collection[str]) -> Iterator[tuple[str, KeyPath]]:
+        """The names in a map, each with its key path. A name that is not known is a mistake."""
+        for name in self.at(keys) or ():
+            if name not in known:
+                self.say(self._document.key(*keys, name), unknown(what, name, known))
+            yield name, (*keys, name)
+
     def tables(self, keys: KeyPath) -> Iterator[tuple[Table, KeyPath, dict[str, Any]]]:
         """The items in a map from table to items."""
-        for name in self.at(keys) or ():
-            table = self.rules.tables.get(name)
-            if table is None:
-                self.say(self._document.key(*keys, name), unknown("table", name, self.rules.tables))
-                continue
-            yield from ((table, here, value) for here, value in self.each((*keys, name)))
+        for name, at in self.names(keys, "table", self.rules.tables):
+            if name in self.rules.tables:
+                yield from ((self.rules.tables[name], here, value) for here, value in self.each(at))
 
     # ------------------------------------------------------------ shape
     def shaped(self, form: TypeAdapter[Any]) -> bool:
@@ -221,26 +225,16 @@ class ScenarioReader:
 
     def kept(self, keys: KeyPath) -> Iterator[ExpectedObjects]:
         """The expected objects of archive rules."""
-        archives = self.rules.archives
-        for name in self.at(keys) or ():
-            here = (*keys, name)
-            if name not in archives:
-                self.say(self._document.key(*here), unknown("archive rule", name, archives))
-            yield ExpectedObjects(
-                self.location(*here), name, tuple(self.wanted(inner, given) for inner, given in self.each(here))
-            )
+        for name, here in self.names(keys, "archive rule", self.rules.archives):
+            wanted = tuple(self.wanted(inner, given) for inner, given in self.each(here))
+            yield ExpectedObjects(self.location(*here), name, wanted)
 
     def called(self, keys: KeyPath) -> Iterator[ExpectedCalls]:
         """The expected calls of call rules."""
-        calling = self.rules.functions
-        for name, times in (self.at(keys) or {}).items():
-            if name not in calling:
-                self.say(self._document.key(*keys, name), unknown("call rule", name, calling))
-            yield ExpectedCalls(self.location(*keys, name), name, times)
+        for name, here in self.names(keys, "call rule", self.rules.functions):
+            yield ExpectedCalls(self.location(*here), name, self.at(here))
 
     def reports(self, keys: KeyPath) -> Iterator[Reported]:
         """The expected failures."""
-        for name in self.at(keys) or ():
-            if name not in self.rules.rules:
-                self.say(self._document.key(*keys, name), unknown("rule", name, self.rules.rules))
-            yield from ((name, reason) for _, reason in self.each((*keys, name)))
+        for name, here in self.names(keys, "rule", self.rules.rules):
+            yield from ((name, reason) for _, reason in self.each(here))

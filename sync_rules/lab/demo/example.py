@@ -140,7 +140,6 @@ class EngineStage:
         )
 
     def do(self, action: Action) -> None:
-        """One write of the application."""
         table = self._rules.tables[action.key.table].physical_name
         key = action.key.attributes()
         match action:
@@ -162,7 +161,6 @@ class EngineStage:
                 self._retrying(self.client.delete_item, TableName=table, Key=key)
 
     def rest(self) -> bool:
-        """Run the pipeline until no work is left."""
         return self.pipeline.settle(STEP_MAX_MS)
 
     def item(self, key: ItemKey) -> Item | None:
@@ -171,7 +169,6 @@ class EngineStage:
         return item
 
     def objects(self, rule: str) -> Sequence[Item]:
-        """The items that an archive rule has kept."""
         bucket, prefix = self._archives[rule]
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         names = [entry["Key"] for page in pages for entry in page.get("Contents", ())]
@@ -179,9 +176,7 @@ class EngineStage:
         return [item for body in bodies for item in archived(body)]
 
     def calls(self, rule: str) -> int:
-        """The number of changes for which a call rule has called its function."""
         return self._calls.times(rule)
 
     def reports(self) -> Sequence[Reported]:
-        """Rule and reason of each failure record so far."""
         return self.pipeline.reports()
