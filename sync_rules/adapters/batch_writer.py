@@ -1,9 +1,9 @@
-"""Statements sent 25 to a request, by BatchExecuteStatement, and what of their answers counts.
+"""Statements sent 25 to a request by BatchExecuteStatement, and the backoff between requests.
 
-Law: of a batch only two answers are taken: written, and refused with the item as it stands. What was throttled is asked
-again, at the end of the line, so that what one partition does not take is in nobody else's way; all else is left out of
-the results, and tried alone by whoever asks. After a throttle, batches go out one at a time, and the rest waits with
-what was throttled: whoever asks on would only be told so again.
+Invariant: of a batch only two answers count: written, and refused with the current item. A throttled statement is sent
+again, after the others, so that one hot partition delays no other. All other statements have no result, and the caller
+sends each alone. After a throttle, batches are sent one at a time, and the rest waits with the throttled
+statement: further requests would be throttled too.
 """
 
 from __future__ import annotations
@@ -20,55 +20,17 @@ from sync_rules.model.writes import WRITTEN, Result, Status
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-
-BATCH_WAIT_SECONDS: Final = 0.1  # longest first pause after a throttle: 25 writes wait for one of them
-BATCH_WAIT_MAX_SECONDS: Final = 1.0  # longer, and the table would keep less than it could have taken
-# Fewer written from one throttle to the next, and the pause is too short; more than twice as many, and it is too long.
-BETWEEN_THROTTLES_STATEMENTS: Final = 50
-CALM_STATEMENTS: Final = 1_000  # so many written without a throttle: as before the first of them
-
-
-class Pressure:
-    """Of one writer. May be used by several threads."""
-
-    def __init__(self, spread: Callable[[float, float], float] = random.uniform) -> None:
-        self._lock = Lock()
-        self._spread = spread
-        self._pause = 0.0
-        self._written = 0  # since the last throttle
-
-    @property
-    def there(self) -> bool:
-        """Whether there was a throttle lately."""
-        return self._pause > 0
-
-    def pause(self) -> float:
-        """Seconds until the next try: between half of the pause and all of it."""
-        return self._spread(self._pause / 2, self._pause)
-
-    def took(self, written: int) -> None:
-        """So many were written."""
-        with self._lock:
-            self._written += written
-            if self._written >= CALM_STATEMENTS:
-                self._pause = 0.0
-
-    def refused(self) -> None:
-        """Requests that went out together met throttles."""
-        with self._lock:
-            if self._written < BETWEEN_THROTTLES_STATEMENTS:
-                self._pause = min(2 * self._pause, BATCH_WAIT_MAX_SECONDS)
-            elif self._written > 2 * BETWEEN_THROTTLES_STATEMENTS:
-                self._pause /= 2
-            self._pause = max(self._pause, BATCH_WAIT_SECONDS)
-            self._written = 0
-
-
-Places = tuple[int, ...]  # of writes among those handed over
+Positions = tuple[int, ...]  # of writes among those of the caller
 Throttles = Sequence[str]  # their kinds
+
 BATCH_MAX_STATEMENTS: Final = 25  # quota of BatchExecuteStatement
-REFUSED_MAX_SHARE: Final = 0.2  # of a batch, for the next to be sent without a pause: a few hot keys are not the table
-# What a statement in a batch may meet that passes, by BatchStatementError's code; the SDKs do not try these again.
+BATCH_WAIT_SECONDS: Final = 0.1  # longest first pause after a throttle: 25 writes wait for one of them
+BATCH_WAIT_MAX_SECONDS: Final = 1.0  # a longer pause would leave capacity of the table unused
+# Fewer writes between two throttles mean that the pause is too short; more than twice as many, that it is too long.
+BETWEEN_THROTTLES_STATEMENTS: Final = 50
+CALM_STATEMENTS: Final = 1_000  # after so many writes without a throttle there is no pause
+REFUSED_MAX_SHARE: Final = 0.2  # of a batch, to send the next without a pause: a few hot keys are not the table
+# Transient errors of a statement in a batch, by BatchStatementError's code; the SDKs do not retry these.
 PASSING: Final[Mapping[str, str]] = {
     "ProvisionedThroughputExceeded": "ProvisionedThroughputExceededException",
     "ThrottlingError": "ThrottlingException",
@@ -79,10 +41,46 @@ PASSING: Final[Mapping[str, str]] = {
 NOT_ALLOWED: Final = frozenset({"AccessDenied", "AccessDeniedException"})
 
 
-class Batches:
-    """Statements, called until none is left that may yet be written.
+class Pressure:
+    """The backoff of one writer. May be used by several threads."""
 
-    `results` are those to count on, by place; `denied` are the codes by which it was refused to send any in a batch.
+    def __init__(self, spread: Callable[[float, float], float] = random.uniform) -> None:
+        self._lock = Lock()
+        self._spread = spread
+        self._pause = 0.0
+        self._written = 0  # since the last throttle
+
+    @property
+    def there(self) -> bool:
+        """True after a recent throttle."""
+        return self._pause > 0
+
+    def pause(self) -> float:
+        """Seconds until the next try: between half of the pause and all of it."""
+        return self._spread(self._pause / 2, self._pause)
+
+    def took(self, written: int) -> None:
+        """Count writes."""
+        with self._lock:
+            self._written += written
+            if self._written >= CALM_STATEMENTS:
+                self._pause = 0.0
+
+    def refused(self) -> None:
+        """Adjust the pause after requests that were sent together met a throttle."""
+        with self._lock:
+            if self._written < BETWEEN_THROTTLES_STATEMENTS:
+                self._pause = min(2 * self._pause, BATCH_WAIT_MAX_SECONDS)
+            elif self._written > 2 * BETWEEN_THROTTLES_STATEMENTS:
+                self._pause /= 2
+            self._pause = max(self._pause, BATCH_WAIT_SECONDS)
+            self._written = 0
+
+
+class Batches:
+    """Statements to call in rounds, until none is left that can still be written.
+
+    `results` are the final ones, by position; `denied` are the error codes if batches are not permitted.
     """
 
     def __init__(
@@ -90,7 +88,7 @@ class Batches:
         client: DynamoDBClient,
         statements: Mapping[int, Statement],
         pressure: Pressure,
-        share: Callable[[Callable[[Places], Throttles], Sequence[Places]], Iterable[Throttles]],
+        share: Callable[[Callable[[Positions], Throttles], Sequence[Positions]], Iterable[Throttles]],
         fruitless_max: int,
     ) -> None:
         self._client = client
@@ -103,12 +101,12 @@ class Batches:
         self.denied: set[str] = set()
 
     def left(self) -> dict[int, Result]:
-        """Those that were not written, and why; one that was not sent waited for the last that was refused."""
+        """The results of unwritten statements; one that was never sent has the reason of the last refused one."""
         last = next(reversed(self._reasons.values()), "")
         return {place: Result(Status.FAILED, reason=self._reasons.get(place, last)) for place in self._pending}
 
     def __call__(self) -> None:
-        """A round. Raises UnprocessedError when some must be asked again, unless round after round came to nothing."""
+        """Send a round. Raises UnprocessedError for another one, until too many in a row wrote nothing."""
         places = tuple(self._pending)
         batches = [
             places[start : start + BATCH_MAX_STATEMENTS] for start in range(0, len(places), BATCH_MAX_STATEMENTS)
@@ -122,15 +120,15 @@ class Batches:
         if self._pending and self._fruitless < self._fruitless_max:
             raise aws.UnprocessedError(throttles)
 
-    def _one_by_one(self, batches: Sequence[Places]) -> Iterator[Throttles]:
-        """Until much of one must be asked again."""
+    def _one_by_one(self, batches: Sequence[Positions]) -> Iterator[Throttles]:
+        """Send batches until many statements of one must be sent again."""
         for batch in batches:
             yield self._send(batch)
             if sum(place in self._pending for place in batch) > REFUSED_MAX_SHARE * len(batch):
                 return
 
-    def _send(self, places: Places) -> Throttles:
-        """Send these, and take what is answered. The throttles that they met."""
+    def _send(self, places: Positions) -> Throttles:
+        """Send statements and take the answers. Returns their throttles."""
         requests: Any = [self._pending[place].request() for place in places]
         try:
             answers: Any = self._client.batch_execute_statement(Statements=requests).get("Responses", [])
@@ -141,14 +139,14 @@ class Batches:
             for place in places:
                 self._again(place, aws.reason(error))
             return aws.throttles(error)
-        if len(answers) != len(places):  # nobody knows whose they are
+        if len(answers) != len(places):  # unknown which answer is whose
             return self._leave(places)
         met = [kind for place, answer in zip(places, answers, strict=True) for kind in self._take(place, answer)]
         self._pressure.took(sum(self.results.get(place) is WRITTEN for place in places))
         return met
 
     def _take(self, place: int, answer: Mapping[str, Any]) -> Throttles:
-        """Take the answer to one statement. The throttle that it met, if so."""
+        """Take the answer to one statement. Returns its throttle."""
         found: Mapping[str, Any] = answer.get("Error") or {}
         code = found.get("Code", "")
         if code in PASSING:
@@ -166,8 +164,8 @@ class Batches:
         self._reasons[place] = reason
         self._pending[place] = self._pending.pop(place)
 
-    def _leave(self, places: Places) -> Throttles:
-        """What is not in the results either is tried alone."""
+    def _leave(self, places: Positions) -> Throttles:
+        """Drop these from the batch; the writer then sends each as its own UpdateItem."""
         for place in places:
             del self._pending[place]
         return ()

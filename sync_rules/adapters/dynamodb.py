@@ -1,7 +1,7 @@
 """The store on DynamoDB: consistent reads, queries, scans, and writes through the writer.
 
-Law: tables go by their rules-file names on this side and by their physical names on the other; names and values are
-only ever placeholders; every answer is raw, as the service gave it. An error names table and index, never a value.
+Invariant: callers name tables as the rules file does, requests by their physical names; names and values are sent as
+placeholders only; every item is returned as the service sent it. An error names table and index, never a value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 BATCH_GET_MAX_KEYS: Final = 100  # quota of BatchGetItem
-PROJECTED_MAX_ATTRIBUTES: Final = 100  # so that the expression stays far under the 4 KB that it may have
+PROJECTED_MAX_ATTRIBUTES: Final = 100  # keeps the expression far below its limit of 4 KB
 WORKERS: Final = 4
 INDEX_CURE: Final = "create the index, or correct it in the rules file"
 CURES: Final = {
@@ -39,9 +39,9 @@ Identity = tuple[str, tuple[Any, ...]]
 class DynamoStore:
     """A store on one DynamoDB client.
 
-    `remaining_seconds` tells how long retries may still wait; `workers` is how many requests that write go out at
-    once; `on_throttle` is told of each throttle, by kind. `write_mode` says whether updates may share a request: by
-    default on AWS alone, as many engines that answer like DynamoDB have another PartiQL.
+    `remaining_seconds` returns how long retries may still wait; `workers` is the number of parallel writing requests;
+    `on_throttle` is called with the kind of each throttle. `write_mode` "batch" lets updates share a request: the
+    default on AWS alone, because many emulators have another PartiQL.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class DynamoStore:
         names = {self._physical(key.table): self._tables[key.table] for key in keys}
         found: dict[Identity, Item] = {}
 
-        def ask_for_the_rest(**_: Any) -> None:
+        def get_pending(**_: Any) -> None:
             nonlocal pending
             answer = self._client.batch_get_item(RequestItems=pending)
             for physical_name, items in answer["Responses"].items():
@@ -107,7 +107,7 @@ class DynamoStore:
             if pending:
                 raise aws.UnprocessedError
 
-        self._ask(ask_for_the_rest, "tables " + ", ".join(names), {})
+        self._ask(get_pending, "tables " + ", ".join(names), {})
         return found
 
     # ------------------------------------------------------------ pages
@@ -134,15 +134,15 @@ class DynamoStore:
         return self._page(self._client.query, where, request, parameters)
 
     def _projection(self, table: str, attributes: Names, expressions: Expressions | None = None) -> dict[str, Any]:
-        """The parameters by which only these attributes and the key are answered. What is left out costs as much to
-        read, but is neither sent nor taken apart. Where there are `expressions`, they go out with theirs.
+        """The parameters that restrict an answer to these attributes and the key. A read costs the same, but less is
+        sent and parsed. With `expressions`, the placeholders are added to those.
         """
         if attributes is None or len(attributes) > PROJECTED_MAX_ATTRIBUTES:
             return {}
         names = sorted(attributes.union(attribute.name for attribute in self._tables[table].key))
-        places = Expressions() if expressions is None else expressions
-        projection = {"ProjectionExpression": ", ".join(places.path((name,)) for name in names)}
-        return projection if expressions is not None else {**projection, **places.parameters()}
+        own = Expressions() if expressions is None else expressions
+        projection = {"ProjectionExpression": ", ".join(own.path((name,)) for name in names)}
+        return projection if expressions is not None else {**projection, **own.parameters()}
 
     def scan(self, request: Scan) -> Page:
         """One page of one segment of a Scan."""

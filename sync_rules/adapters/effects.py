@@ -1,7 +1,7 @@
-"""What some rules need outside the tables: an archive, a caller. Made only where a rule asks for one.
+"""The S3 archive and the caller of functions, made only if some rule needs them.
 
-Law: what a rule needs is there before the first record is read, or the user is told at once what is missing. What no
-rule needs is not even imported: a process starts the sooner.
+Invariant: before the first record is read, everything that a rule needs is there, or the user is told what is missing.
+Modules that no rule needs are not imported, so that a process starts faster.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CALLS_KEY: Final = [{"AttributeName": "id", "KeyType": "HASH"}]
 NOT_ALLOWED: Final = ("AccessDenied", "AccessDeniedException", "Forbidden", "403")
-ELSEWHERE: Final = ("301", "PermanentRedirect")  # a bucket of another Region: it is there
+ELSEWHERE: Final = ("301", "PermanentRedirect")  # a bucket of another Region exists
 
 
 def archive_of(
@@ -46,12 +46,12 @@ def caller_of(
     retrying: Retrying | None = None,
     remaining_ms: Callable[[], int] | None = None,
 ) -> Caller:
-    """The caller of the rules' functions, if a rule calls one. Calls are remembered in `calls_table`, or else only in
-    this process. Modules are looked for wherever Python does, and then in `folder`.
+    """The caller of the rules' functions, if a rule calls one. `calls_table` remembers the calls, or else this process.
+    Modules are imported from Python's path, and then from `folder`.
 
     Raises:
-        UserError: when a function cannot be called, or the table is not one to remember calls in.
-        StoreError: when that cannot be found out.
+        UserError: when a function cannot be called, or the table cannot remember calls.
+        StoreError: when the table cannot be described.
     """
     functions = rules.functions
     if not functions:
@@ -69,8 +69,8 @@ def caller_of(
 
 
 def require_calls_table(client: DynamoDBClient, rules: Rules, name: str, retrying: Retrying) -> None:
-    """See to it that calls can be remembered in this table, and that no note of a call is itself a change to call for.
-    What may not be looked at is taken for right.
+    """Check that this table can remember calls, and that none of its items triggers a rule. A table that may not be
+    described counts as right.
 
     Raises:
         UserError: when it is a table of the rules, does not exist or has another key.
@@ -79,17 +79,16 @@ def require_calls_table(client: DynamoDBClient, rules: Rules, name: str, retryin
     try:
         found: Mapping[str, Any] = retrying(client.describe_table, TableName=name)["Table"]
     except aws.ERRORS as error:
-        reason = aws.reason(error)
-        if reason == "TableNotFound":
+        if aws.reason(error) == "TableNotFound":
             message = (
                 f"table {name}, which is to remember the calls, does not exist. Create it with the string key 'id'"
             )
             raise UserError(f"{message}, or correct its name, the region or the endpoint.") from error
-        if reason not in NOT_ALLOWED:
+        if aws.reason(error) not in NOT_ALLOWED:
             raise aws.store_error(error, f"DescribeTable of {name}") from error
         found = {"TableName": name}
     if short_name(found["TableName"]) in {short_name(table.physical_name) for table in rules.tables.values()}:
-        message = f"table {name} is a table of the rules: each note of a call in it would be a change of its own."
+        message = f"table {name} is a table of the rules: each call remembered in it would be a change itself."
         raise UserError(f"{message} Give the calls a table of their own, with the string key 'id'.")
     types = {one["AttributeName"]: one["AttributeType"] for one in found.get("AttributeDefinitions", ())}
     if "KeySchema" in found and (found["KeySchema"] != CALLS_KEY or types["id"] != "S"):
@@ -99,16 +98,16 @@ def require_calls_table(client: DynamoDBClient, rules: Rules, name: str, retryin
 
 
 def short_name(table: str) -> str:
-    """The name of a table that may be given by its ARN."""
+    """The name of a table, given by name or ARN."""
     return table.rpartition("/")[2]
 
 
 def require_buckets(rules: Rules, *, endpoint_url: str | None = None, region: str | None = None) -> None:
-    """See to it that the bucket of each archive is there. What may not be looked at is taken for right.
+    """Check that the bucket of each archive exists. A bucket that may not be read counts as existing.
 
     Raises:
         UserError: with each bucket that does not exist.
-        StoreError: when that cannot be found out.
+        StoreError: when S3 does not answer.
     """
     missing: dict[str, str] = {}
     archives = reversed([*rules.archives.items()])

@@ -1,9 +1,10 @@
 """Failure records and given-up batches as JSON lines in files, for runs without queues and buckets.
 
-Law: a line is on disk before the call returns, or none of it is there; one that a power cut tore does not spoil the
-next. A failure record names rule, table, key and reason and never a value.
-The file of batches is the exception made for redrive: as S3 would, it keeps whole records, so only its owner may read.
-A file is replaced as a whole and under its lock, so that a run that appends to it meanwhile loses nothing.
+A failure record names rule, table, key and reason, and never a value. The file of batches keeps whole records, as S3
+would, so that they can be redriven: only its owner may read it.
+
+Invariant: a line is on disk before the call returns, or no part of it is; a line that a power cut tore does not spoil
+the next. A file is replaced as a whole and under its lock, so that a run that appends to it meanwhile loses nothing.
 """
 
 from __future__ import annotations
@@ -29,25 +30,20 @@ from sync_rules.pipeline.failure_records import failure_record
 
 
 def require_writable(path: Path) -> None:
-    """See that a file can be appended to, before there is something to append.
-
-    Raises:
-        UserError: when it cannot.
-    """
+    """Check that a file can be appended to, before there is something to append. Raises UserError."""
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise UserError(f"{path}: expected a file that can be written; it cannot. Choose another place for it.")
 
 
 @contextmanager
 def locked_open(path: Path, flags: int) -> Iterator[int]:
-    """A descriptor of the file that is at this path while it is held, locked against others that open it so.
-
-    Whoever waited for the lock may hold a file that was replaced meanwhile: then it is opened anew. Raises OSError.
+    """Open and lock the file at this path. A file that was replaced while this waited for the lock is opened anew.
+    Raises OSError.
     """
     while True:
         file = open_for_owner(path, flags)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX)  # freed when it is closed
+            fcntl.flock(file, fcntl.LOCK_EX)  # released when it is closed
             if _is_at(path, file):
                 yield file
                 return
@@ -63,7 +59,7 @@ def _is_at(path: Path, file: int) -> bool:
 
 
 class JsonLines:
-    """A file that JSON objects are appended to, one per line. May be used from several threads and processes."""
+    """A file of JSON objects, one per line. Several threads and processes may append to it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -71,11 +67,7 @@ class JsonLines:
         self._lock = threading.Lock()
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Returns once the line is on disk.
-
-        Raises:
-            StoreError: when it cannot be written; whoever asked tries again later.
-        """
+        """Returns once the line is on disk. Raises StoreError when it cannot be written."""
         line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
         with self._lock:
             try:
@@ -87,7 +79,7 @@ class JsonLines:
 
 
 class FailureLog:
-    """The Failures of a pipeline that runs in one process: one line per failure in a file."""
+    """The Failures of a pipeline in one process: one line per failure in a file."""
 
     def __init__(self, path: Path, now_ms: Callable[[], int]) -> None:
         self._lines = JsonLines(path)
@@ -104,8 +96,8 @@ class FailureLog:
 
 
 class FailedLines:
-    """The lines of such a file as a FailureStore. What is removed and replaced is so at once for all of them, by `close`; if
-    the process dies before that, nothing is, and all is put through again.
+    """The lines of such a file as a FailureStore. `close` removes and replaces them all at once; if the process dies
+    before that, all are redriven again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -114,10 +106,10 @@ class FailedLines:
         self._replaced: dict[bytes, list[bytes]] = {}
 
     def entries(self) -> Iterator[Entry]:
-        """Each line that is there at the beginning. Raises UserError when the file cannot be read."""
+        """Each line that is in the file at the start. Raises UserError when the file cannot be read."""
         try:
             with self.path.open("rb") as file:
-                with locked_open(self.path, os.O_RDONLY):  # nobody is in the middle of a line
+                with locked_open(self.path, os.O_RDONLY):  # no process is in the middle of a line
                     end = os.fstat(file.fileno()).st_size
                 for number, line in enumerate(iter(file.readline, b""), start=1):
                     if file.tell() > end:
@@ -145,10 +137,10 @@ class FailedLines:
         self._replaced.clear()
 
     def _rewrite(self, lines: Iterator[bytes], before: os.stat_result) -> None:
-        """The file as it is by now, appended lines and all, without what is done; whose it was, it is."""
+        """Write the current file, lines appended meanwhile included, without what is done. The owner stays."""
         with replacing(self.path) as new:
             new.writelines(self._left_of(line) for line in lines)
-            _give(new.fileno(), before)
+            _keep_owner(new.fileno(), before)
 
     def _left_of(self, line: bytes) -> bytes:
         digest = _digest(line)
@@ -160,18 +152,18 @@ class FailedLines:
 
 
 def _digest(line: bytes) -> bytes:
-    """What stands for a line: batches are too large to be held."""
+    """The digest of a line: batches are too large to be kept in memory."""
     return hashlib.sha256(line).digest()
 
 
 def _append(file: int, line: bytes) -> None:
-    """All of a line at the end of a file that is locked, or nothing of it. Raises OSError."""
+    """Append a whole line to a locked file, or nothing. Raises OSError."""
     end = os.fstat(file).st_size
     try:
         _write(file, line if not end or os.pread(file, 1, end - 1) == b"\n" else b"\n" + line)
         os.fsync(file)
     except OSError:
-        with suppress(OSError):  # then it is torn, and the next one begins a line of its own
+        with suppress(OSError):  # the line is torn then, and the next append starts a new one
             os.ftruncate(file, end)
         raise
 
@@ -181,12 +173,12 @@ def _write(file: int, line: bytes) -> None:
         line = line[os.write(file, line) :]
 
 
-def _give(file: int, before: os.stat_result) -> None:
-    """Make a file that replaces another the same owner's, or else at least the same group's, as far as one may."""
+def _keep_owner(file: int, before: os.stat_result) -> None:
+    """Give a replacement the owner and group of the file before, or else its group, as far as permitted."""
     try:
         os.fchown(file, before.st_uid, before.st_gid)
     except PermissionError:
         with suppress(PermissionError):
             os.fchown(file, -1, before.st_gid)
-    if os.fstat(file).st_gid == before.st_gid:  # or what the group may would be another group's
+    if os.fstat(file).st_gid == before.st_gid:  # else another group would get these permissions
         os.fchmod(file, stat.S_IMODE(before.st_mode))

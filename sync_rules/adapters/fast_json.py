@@ -1,10 +1,10 @@
-"""Requests of many values written, and answers read, by json alone, where botocore would walk every value by its model:
-a tenth of the work.
+"""Fast JSON for large requests and answers: json alone, where botocore would walk every value by its model. A tenth of
+the work.
 
-Law: what goes out and what comes in is what botocore makes of it, or botocore makes it. Its events are asked to set an
-answer aside before it is parsed and to put it into the result after; where an event is missing, nothing is set aside.
-The first request of an operation is written in both ways; only if they agree are the next written by json alone.
-Answers with binary values, which have to be decoded, and errors are left to botocore.
+Invariant: requests and answers are as botocore makes them, or botocore makes them. Its events set an answer aside
+before it is parsed and put it into the result afterwards; where an event is missing, nothing is set aside. The first
+request of an operation is written both ways, and only if they agree, json alone writes the next ones. Answers with
+binary values, which must be decoded, and errors are left to botocore.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Any, Final
 
 from sync_rules.model.json_bytes import base64_of
 
-# The requests that may have many values in them, and the answers; in these there are no other shapes than attribute
-# values, numbers, text and booleans.
+# Requests and answers that may have many values. They have no other shapes than attribute values, numbers, text and
+# booleans.
 WRITTEN: Final = ("BatchGetItem", "BatchExecuteStatement")
 READ: Final = ("Query", "Scan", "GetItem", "BatchGetItem", "BatchExecuteStatement")
-BINARY: Final = (b'"B"', b'"BS"')  # as types; as names of attributes too, which then are read the slow way
+BINARY: Final = (b'"B"', b'"BS"')  # types; an attribute of that name is read the slow way too
 BODY: Final = "sync_rules_body"
 
-_aside = threading.local()  # a call is made and answered in one thread
+_aside = threading.local()  # one thread makes a call and gets its answer
 
 
 def use_json(client: Any) -> None:
-    """Have the requests of a DynamoDB client written so, and its answers read."""
+    """Use json for the requests and answers of a DynamoDB client."""
     events = client.meta.events
     for operation in WRITTEN:
         requests = _Requests()
@@ -39,18 +39,18 @@ def use_json(client: Any) -> None:
 
 
 class _Requests:
-    """Those of one operation. `proven`: botocore was seen to write one as json does."""
+    """The requests of one operation. `proven`: botocore wrote one as json does."""
 
     def __init__(self) -> None:
         self.proven = False
 
     def set_aside(self, params: dict[str, Any], context: dict[str, Any], **_: Any) -> dict[str, Any] | None:
-        """The parameters botocore is left to write: those given, for None, or their shapes, with nothing in them."""
+        """Write the body. Returns the parameters for botocore: None for those given, or empty ones of their shapes."""
         context[BODY] = json.dumps(params, separators=(",", ":"), default=base64_of).encode()
         return {name: type(value)() for name, value in params.items()} if self.proven else None
 
     def put_back(self, params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
-        """`params` is the request by now, with its body."""
+        """Put the body into the request, which `params` is at this event."""
         if self.proven:
             params["body"] = context[BODY]
         else:
@@ -61,7 +61,7 @@ def _set_aside(response_dict: dict[str, Any], **_: Any) -> None:
     body: bytes = response_dict["body"]
     _aside.answer = None
     if response_dict["status_code"] == 200 and not any(kind in body for kind in BINARY):  # noqa: PLR2004 -- OK
-        with suppress(ValueError):  # which botocore tells
+        with suppress(ValueError):  # botocore reports it
             _aside.answer = json.loads(body)
             response_dict["body"] = b"{}"
 

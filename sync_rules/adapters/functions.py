@@ -1,9 +1,9 @@
 """Calls users' functions: each once per change and rule, by the idempotency of Powertools.
 
-Law: a call is noted before it is made and when it is done. What is noted as done is never made again while it is
-remembered; what is noted as being made comes again, until whoever makes it is done or must be dead. Only if a process
-dies, or the table cannot be written, between the end of a function and its note is the function called twice for a
-change. What a function raises is a failure, told by the name of its class: its text may hold values of the item.
+Invariant: a call is recorded before it is made and when it is done. A call recorded as done is not made again while it
+is remembered; one recorded as in progress is retried once its caller is done or must be dead. Only if a process dies,
+or the table cannot be written, between the end of a function and its record, is the function called twice for a change.
+An exception of a function is a failure, reported by its class: its text may hold values of the item.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ CALL_MAX_MS: Final = 900_000  # as long as Lambda lets any function run
 KEY_PREFIX: Final = "sync-rules"
 
 
-# ---------------------------------------------------------------- where calls are remembered
+# ---------------------------------------------------------------- remembering calls
 class RememberedInTable(DynamoDBPersistenceLayer):
     """A table with the string key `id`, and Time to Live on the attribute `expiration`."""
 
@@ -74,7 +74,7 @@ class RememberedInTable(DynamoDBPersistenceLayer):
 
 
 class RememberedInMemory(BasePersistenceLayer):
-    """For one process, the last calls only: for demos and tests, and where a restart may call again."""
+    """The last calls of this process: for demos and tests, and where a restart may call again."""
 
     def __init__(self, max_items: int = CALLS_REMEMBERED_MAX_ITEMS) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -111,7 +111,7 @@ class RememberedInMemory(BasePersistenceLayer):
 
 
 def _is_over(record: DataRecord) -> bool:
-    """Whether the call may be made again: it was so long ago, or whoever made it must be dead."""
+    """True if the call may be made again: its record has expired, or its caller must be dead."""
     until_ms = record.in_progress_expiry_timestamp
     given_up = record.status == "INPROGRESS" and until_ms is not None and until_ms < time.time() * 1000
     return record.is_expired or given_up
@@ -119,12 +119,12 @@ def _is_over(record: DataRecord) -> bool:
 
 # ---------------------------------------------------------------- calling
 class RaisedError(Exception):
-    """A user's function raised. Carries the name of the class, and nothing of its text."""
+    """A user's function raised: the name of the exception's class, without its text."""
 
 
 @dataclass(frozen=True)
 class _Remaining:
-    """How long a call may take, in the shape of Lambda's context."""
+    """The time left to a call, in the shape of Lambda's context."""
 
     get_remaining_time_in_millis: RemainingMs
 
@@ -132,7 +132,7 @@ class _Remaining:
 class FunctionCaller:
     """A Caller of functions named module.function, in this process. May be used by several threads.
 
-    `remaining_ms` says how long a call that begins now can last at most: so long another attempt keeps away from it.
+    `remaining_ms` returns how long a call that starts now can last: no other attempt is made in that time.
     """
 
     def __init__(
@@ -148,15 +148,11 @@ class FunctionCaller:
             lambda_context=cast("LambdaContext", _Remaining(remaining_ms or (lambda: CALL_MAX_MS))),
         )
         self._once = idempotent_function(
-            _told, data_keyword_argument="call_id", persistence_store=memory, config=config, key_prefix=KEY_PREFIX
+            _call_once, data_keyword_argument="call_id", persistence_store=memory, config=config, key_prefix=KEY_PREFIX
         )
 
     def require(self, functions: Mapping[str, str]) -> None:
-        """See to it that the function of each rule can be called.
-
-        Raises:
-            UserError: when one cannot be imported, or is no function that can be called as it is.
-        """
+        """Check that the function of each rule can be imported and called. Raises UserError."""
         for rule, path in functions.items():
             try:
                 function_of(path)
@@ -164,11 +160,11 @@ class FunctionCaller:
                 raise UserError(f"rule {rule}: {error}") from error
 
     def call(self, call: Call) -> None:
-        """Returns once the function returned, now or before.
+        """Returns once the function has returned, now or before.
 
         Raises:
-            StoreError: CallFailed when the function raised, CallInProgress while another makes the same call,
-                FunctionNotFound, or why the calls made could not be looked up.
+            StoreError: CallFailed when the function raised, CallInProgress while another process makes the same call,
+                FunctionNotFound, or the reason why the table of calls did not answer.
         """
         try:
             function = function_of(call.function)
@@ -185,21 +181,17 @@ class FunctionCaller:
             raise aws.store_error(error.__cause__ or error, "the calls made") from error
 
 
-def _told(function: Function, change: ItemChange, *, call_id: str) -> None:  # noqa: ARG001 -- read by Powertools
-    """Tell the function. What it returns is not kept: it may hold values, or be no JSON."""
+def _call_once(function: Function, change: ItemChange, *, call_id: str) -> None:  # noqa: ARG001 -- read by Powertools
+    """Call the function. Its result is not remembered: it may hold values of the item, or not be JSON."""
     try:
         function(change)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 -- whatever it is, it is the function's failure
+    except (Exception, SystemExit) as error:  # noqa: BLE001 -- any of them is the function's failure
         raise RaisedError(type(error).__name__) from None
 
 
 @cache
 def function_of(path: str) -> Function:
-    """The function that module.function names, imported once.
-
-    Raises:
-        UserError: with the cure, when there is none.
-    """
+    """Import the function that module.function names, once. Raises UserError with the cure."""
     module_name, _, name = path.rpartition(".")
     if not module_name or not name:
         raise UserError(f"{path!r} is no function to call: expected module.function, such as mypkg.notify")

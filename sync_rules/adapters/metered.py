@@ -133,7 +133,7 @@ class Spending(Protocol):
 class MeteredStore(Remembering):
     """A store in front of another one, for one thread.
 
-    `before_write`, if there is a rate, is called with the write units of the writes that are sent together, and `budget`
+    `before_write`, if there is a rate, is called with the write units of writes that are sent together, and `budget`
     with their costs. Each may wait; if one returns False, there is no time for these writes. `reads` and `writes` are
     the units spent so far, by table.
     """

@@ -1,8 +1,8 @@
-"""Guarded updates as PartiQL statements, for BatchExecuteStatement. The one place where the statement's form is known.
+"""Guarded updates as PartiQL statements, for BatchExecuteStatement. The only place that knows their form.
 
-Law: a statement says exactly what the UpdateItem would, or there is none: what PartiQL cannot say, or is not known to
-say alike, is sent as an UpdateItem. Names are quoted, values are only ever parameters. UPDATE never creates an item, so
-the key in the WHERE is the guard that it exists.
+Invariant: a statement does exactly what the UpdateItem would. An update that PartiQL cannot express, or not for
+certain, is sent as an UpdateItem. Names are quoted, values are parameters only. UPDATE never creates an item, so the
+key in the WHERE is the guard that it exists.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.update.html
 """
 
@@ -19,7 +19,7 @@ from sync_rules.model.writes import Test, Update
 
 STATEMENT_MAX_CHARACTERS: Final = 8192  # of BatchStatementRequest
 BATCHED_MAX_BYTES: Final = 100_000  # of a statement's values: a request of 25 stays far under its 16 MB
-# `SET a = ?, b = ?`: the documentation shows the verb repeated instead, which not every engine reads.
+# `SET a = ?, b = ?`: the documentation repeats the verb instead, which not every engine parses.
 BETWEEN_PATHS: Final = ", "
 TEXTS_KEPT_MAX: Final = 1_024  # of at most 8 KB each
 
@@ -34,7 +34,7 @@ class Statement:
     parameters: tuple[AttributeValue, ...]
 
     def request(self) -> dict[str, Any]:
-        """As an entry of BatchExecuteStatement; a refusal gives back the item."""
+        """An entry of BatchExecuteStatement; a refusal returns the item."""
         return {
             "Statement": self.text,
             "Parameters": list(self.parameters),
@@ -47,7 +47,7 @@ def statement_of(update: Update, table: Table) -> Statement | None:
     if update.adds or update.discards:
         return None
     names = tuple([name for name, _, _ in update.key.values])
-    # that the item is there is said by a WHERE with its whole key
+    # the whole key in the WHERE says that the item exists
     guard = [
         one for one in update.guard if one.test is not Test.EXISTS or len(one.path) > 1 or one.path[0] not in names
     ]
@@ -73,7 +73,7 @@ def statement_of(update: Update, table: Table) -> Statement | None:
 def _text(
     table: str, key: tuple[str, ...], sets: tuple[Path, ...], removes: tuple[Path, ...], guard: tuple[Compared, ...]
 ) -> str | None:
-    """The text, which all updates of one rule share; None where there is none."""
+    """The text, which all updates of one rule share; None if there is none."""
     if ":" in table:  # an ARN, which no page says can be quoted
         return None
     if not all(map(_sayable, (*sets, *removes, *(path for _, path in guard)))):
@@ -90,12 +90,12 @@ def _text(
 
 
 def _sayable(path: Path) -> bool:
-    """Not every engine takes a dot in quotes for part of a name, and a path must not mean another one anywhere."""
+    """Refuse names that an engine may read as a path, because it ignores the quotes around a dot or bracket."""
     return not any("." in name or "[" in name for name in path)
 
 
 def _null(value: AttributeValue | None) -> bool:
-    """NULL, whose comparison is SQL's in PartiQL and a value's in an expression."""
+    """True for a value with NULL, which PartiQL compares as SQL does, and an expression as a value."""
     return value is not None and _holds_null(value)
 
 

@@ -1,6 +1,6 @@
-"""Whether the account is what the rules take it for: tables, keys, indexes, streams.
+"""Compare the account with the rules: tables, keys, indexes, streams.
 
-Law: it only describes, and it says everything that is wrong at once, each with its cure.
+Invariant: it only describes, and reports all problems at once, each with its cure.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IMAGES = "NEW_AND_OLD_IMAGES"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is not as the rules need it."""
+    """A difference between the account and the rules."""
 
     table: str
     found: str
@@ -36,9 +36,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What was found: everything that is wrong, and the streams to read, as they are now. A stream that was enabled
-    again has a new ARN.
-    """
+    """All problems, and the current ARNs of the streams. A stream that was enabled again has a new ARN."""
 
     problems: tuple[Problem, ...]
     stream_arns: tuple[str, ...]
@@ -47,18 +45,16 @@ class Survey:
 def preflight(
     client: DynamoDBClient, rules: Rules, *, streams: bool = True, retrying: Retrying | None = None
 ) -> tuple[Problem, ...]:
-    """Everything in the account that would keep these rules from working; empty when nothing would.
-
-    With `streams=False` the streams are not looked at: whoever only compares copies with sources reads none.
+    """The problems that would keep these rules from working. `streams=False` ignores their streams.
 
     Raises:
-        StoreError: when a table cannot be described for another reason than that it does not exist.
+        StoreError: when a table cannot be described, unless it does not exist.
     """
     return survey(client, rules, streams=streams, retrying=retrying).problems
 
 
 def survey(client: DynamoDBClient, rules: Rules, *, streams: bool = True, retrying: Retrying | None = None) -> Survey:
-    """Describe each table of the rules once: what `preflight` says of them, and their streams. Raises StoreError."""
+    """Describe each table of the rules once: its problems and its stream. Raises StoreError."""
     retrying = retrying or aws.retrying(first=True)
     problems: list[Problem] = []
     arns: list[str] = []
@@ -77,12 +73,7 @@ def survey(client: DynamoDBClient, rules: Rules, *, streams: bool = True, retryi
 
 
 def require(client: DynamoDBClient, rules: Rules, *, streams: bool = True) -> Survey:
-    """The survey of an account that is as the rules need it.
-
-    Raises:
-        UserError: with every table, index and stream that is not.
-        StoreError: when a table cannot be described.
-    """
+    """The survey of an account without problems. Raises UserError with all problems, StoreError like `preflight`."""
     found = survey(client, rules, streams=streams)
     if found.problems:
         lines = "\n".join(f"  {each}" for each in found.problems)
@@ -103,7 +94,7 @@ def describe(client: DynamoDBClient, table: Table, retrying: Retrying) -> Mappin
 
 
 def require_answer(client: DynamoDBClient, table: Table) -> None:
-    """See that DynamoDB answers at all, be it with a refusal. Raises StoreError when nothing does, within seconds."""
+    """Check that DynamoDB answers, even with a refusal. Raises StoreError within seconds when nothing answers."""
     try:
         aws.retrying(first=True)(client.describe_table, TableName=table.physical_name)
     except aws.ERRORS as error:

@@ -1,8 +1,8 @@
-"""The archive on S3, and the on-failure objects that Lambda left in a bucket.
+"""Objects on S3: the archive, the on-failure objects that Lambda left in a bucket, and reports of verify.
 
-Law: an object is put only where there is none. Its name and bytes follow from a record, so the one that is there
-already is the same; putting it again would be a second version, and a second event, of what happened once. An
-on-failure object is never written: to whoever listens it would be another batch that was given up.
+Invariant: the archive puts an object only where there is none. Its name and bytes follow from a record, so an object of
+that name is the same; putting it again would be a second version, and a second event, of one change. An on-failure
+object is never written: it would be another given-up batch to those who listen.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from sync_rules.model.items import Keep
 from sync_rules.pipeline.failed_entries import Entry
 
 THERE_ALREADY: Final = "PreconditionFailed"
+REPORTS: Final = "reports/"
 PLACE: Final = re.compile(r"s3://([a-z0-9][a-z0-9.\-]{1,61}[a-z0-9])(?:/(.*))?", re.DOTALL)
-OBJECT_MAX_BYTES: Final = 64 * 1024 * 1024  # a payload has at most 6 MB, and escaped a few times that
+OBJECT_MAX_BYTES: Final = 64 * 1024 * 1024  # a payload has at most 6 MB, and a few times that when escaped
 
 
 class PutsObjects(Protocol):
@@ -55,7 +56,7 @@ class S3Archive:
 
 
 def parse_place(text: str) -> tuple[str, str]:
-    """The bucket and the prefix in s3://bucket/prefix. Raises UserError when it is no such place."""
+    """The bucket and the prefix in s3://bucket/prefix. Raises UserError."""
     found = PLACE.fullmatch(text)
     if found is None:
         raise UserError(f"{text!r} is no place in S3: expected s3://BUCKET or s3://BUCKET/PREFIX")
@@ -63,10 +64,10 @@ def parse_place(text: str) -> tuple[str, str]:
 
 
 class OnFailureObjects:
-    """The objects under a prefix of a bucket as a FailureStore: each is a batch that an event source mapping gave up.
+    """The objects under a prefix of a bucket as a FailureStore: batches that an event source mapping gave up.
 
-    Lambda names them aws/lambda/<UUID of the mapping>/<shard>/<date>/...; any other name will do. They come in the
-    order of their names, and `mark` is the name of the last that was given: one that is given it begins behind.
+    Lambda names them aws/lambda/<UUID of the mapping>/<shard>/<date>/...; any other name is fine. They are read in the
+    order of their names. `mark` is the name of the last one that was given; an instance with a mark starts after it.
     """
 
     hidden_seconds = 0
@@ -82,7 +83,7 @@ class OnFailureObjects:
         self._retrying = retrying or aws.retrying()
 
     def entries(self) -> Iterator[Entry]:
-        """Each object, read when its turn comes. Raises StoreError, and UserError when there is no such bucket."""
+        """Each object, read when its turn comes. Raises StoreError, and UserError when the bucket does not exist."""
         place = {"Bucket": self._bucket, "Prefix": self._prefix}
         if self._after:
             place["StartAfter"] = self._after
@@ -101,15 +102,15 @@ class OnFailureObjects:
         self._ask(self._client.delete_object, Bucket=self._bucket, Key=entry.handle)
 
     def replace(self, entry: Entry, text: str) -> None:
-        """Nothing: see above."""
+        """Do nothing: objects are never written."""
 
     def close(self) -> None:
-        """Nothing: an object that was not removed is there."""
+        """Do nothing: an object that was not removed stays."""
 
     def _text(self, found: dict[str, Any]) -> bytes | None:
-        """What stands in an object; None when it is gone since it was listed."""
+        """The content of an object; None when it was deleted since it was listed."""
         if found["Size"] > OBJECT_MAX_BYTES:
-            return b""  # which is no record of a batch
+            return b""  # not the record of a batch
         try:
             text: bytes = self._ask(self._read, Bucket=self._bucket, Key=found["Key"])
         except StoreError as error:
@@ -132,11 +133,8 @@ class OnFailureObjects:
             raise aws.store_error(error, f"bucket {self._bucket}") from error
 
 
-PREFIX = "reports/"
-
-
 class BucketReports:
-    """Reports by name, as JSON lines. `client` is boto3's S3 client."""
+    """Reports of verify by name, as JSON lines. `client` is boto3's S3 client."""
 
     def __init__(self, client: Any, bucket: str, *, retrying: Retrying | None = None) -> None:
         self._client = client
@@ -144,8 +142,8 @@ class BucketReports:
         self._retrying = retrying or aws.retrying()
 
     def key(self, name: str) -> str:
-        """Of its object."""
-        return f"{PREFIX}{name}.jsonl"
+        """The key of a report's object."""
+        return f"{REPORTS}{name}.jsonl"
 
     def write(self, name: str, file: IO[bytes]) -> None:
         """Returns once S3 has it. Raises StoreError."""
@@ -157,7 +155,7 @@ class BucketReports:
         self._ask(put, name)
 
     def lines(self, name: str) -> Iterator[bytes]:
-        """A report's lines, without their ends. Raises StoreError."""
+        """The lines of a report, without line ends. Raises StoreError."""
         body = self._ask(lambda: self._client.get_object(Bucket=self._bucket, Key=self.key(name)), name)["Body"]
         try:
             yield from body.iter_lines()

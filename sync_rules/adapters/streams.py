@@ -1,8 +1,8 @@
-"""The seam to DynamoDB Streams: shards, iterators, pages of records; and records in the shape Lambda gives them.
+"""DynamoDB Streams: shards, iterators, pages of records in the shape of a Lambda event, and spans of a shard.
 
-Law: what a consumer sees is the Lambda event, whoever read the stream. The API and the event differ in four things:
-binary is bytes here and base64 text there, the creation time a datetime here and epoch seconds there, `userIdentity` is
-spelled PrincipalId and Type here and principalId and type there, and only the event names the stream it came from.
+Invariant: a consumer sees the Lambda event, whoever reads the stream. The API differs from the event in four things:
+binary is bytes (base64 text in the event), the creation time a datetime (epoch seconds), `userIdentity` has PrincipalId
+and Type (principalId and type), and a record does not name its stream.
 """
 
 from __future__ import annotations
@@ -23,18 +23,20 @@ if TYPE_CHECKING:
 
 
 PAGE_MAX_RECORDS: Final = 1_000  # GetRecords returns at most 1,000 records or 1 MB
+EMPTY_PAGES_MAX: Final = 20  # a page may be empty in the middle of a shard
+TRIMMED: Final = "its records are no longer in the stream: `sync-rules verify --repair` mends what they would have"
 
 
 class IteratorExpiredError(SyncRulesError):
-    """A shard iterator is good for 15 minutes. A new one is asked for, after the last record read."""
+    """A shard iterator is older than 15 minutes. The caller gets a new one, after the last record read."""
 
 
 class RecordsTrimmedError(SyncRulesError):
-    """The records asked for are older than 24 hours and gone. Reading goes on at the oldest that is left."""
+    """The records are older than 24 hours and gone. The caller continues at the oldest record."""
 
 
 class ShardGoneError(SyncRulesError):
-    """The shard is not found: gone with all its records, or not known everywhere yet. `shards` says which."""
+    """The shard is not found: gone with its records, or not known everywhere yet. `shards` tells which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class RecordsPage:
-    """Some records of a shard, in order, maybe none. `iterator` is None once a closed shard is read to its end."""
+    """Records of a shard in order, maybe none. `iterator` is None once a closed shard is read to its end."""
 
     records: tuple[Mapping[str, Any], ...]
     iterator: str | None
@@ -61,7 +63,7 @@ class StreamReader(Protocol):
         ...
 
     def iterator(self, stream_arn: str, shard_id: str, after: str | None) -> str:
-        """Where reading starts: after a sequence number, or at the oldest record.
+        """An iterator after a sequence number, or at the oldest record.
 
         Raises RecordsTrimmedError, ShardGoneError.
         """
@@ -101,22 +103,21 @@ class DynamoDBStreams:
             start = {"ExclusiveStartShardId": last}
 
     def iterator(self, stream_arn: str, shard_id: str, after: str | None) -> str:
-        place = {"ShardIteratorType": "TRIM_HORIZON"}
-        if after is not None:
-            place = {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": after}
-        answer = self._call("get_shard_iterator", StreamArn=stream_arn, ShardId=shard_id, **place)
-        return str(answer["ShardIterator"])
+        if after is None:
+            return self._iterator(stream_arn, shard_id, ShardIteratorType="TRIM_HORIZON")
+        return self._iterator(stream_arn, shard_id, ShardIteratorType="AFTER_SEQUENCE_NUMBER", SequenceNumber=after)
 
     def iterator_at(self, stream_arn: str, shard_id: str, position: str) -> str:
-        """Where the record of this sequence number is read. Raises RecordsTrimmedError, ShardGoneError."""
-        place = {"ShardIteratorType": "AT_SEQUENCE_NUMBER", "SequenceNumber": position}
-        answer = self._call("get_shard_iterator", StreamArn=stream_arn, ShardId=shard_id, **place)
-        return str(answer["ShardIterator"])
+        """An iterator at the record of a sequence number. Raises RecordsTrimmedError, ShardGoneError."""
+        return self._iterator(stream_arn, shard_id, ShardIteratorType="AT_SEQUENCE_NUMBER", SequenceNumber=position)
 
     def latest(self, stream_arn: str, shard_id: str) -> str:
-        """Where reading starts behind all records that are there. Raises RecordsTrimmedError, ShardGoneError."""
-        place = {"ShardIteratorType": "LATEST"}
-        return str(self._call("get_shard_iterator", StreamArn=stream_arn, ShardId=shard_id, **place)["ShardIterator"])
+        """An iterator after the newest record. Raises RecordsTrimmedError, ShardGoneError."""
+        return self._iterator(stream_arn, shard_id, ShardIteratorType="LATEST")
+
+    def _iterator(self, stream_arn: str, shard_id: str, **place: str) -> str:
+        answer = self._call("get_shard_iterator", StreamArn=stream_arn, ShardId=shard_id, **place)
+        return str(answer["ShardIterator"])
 
     def records(self, stream_arn: str, iterator: str, limit: int) -> RecordsPage:
         answer = self._call("get_records", ShardIterator=iterator, Limit=min(limit, PAGE_MAX_RECORDS))
@@ -134,7 +135,7 @@ class DynamoDBStreams:
 
 
 def as_event_record(record: Mapping[str, Any], stream_arn: str) -> dict[str, Any]:
-    """A record of GetRecords as it stands in a Lambda event, ready for JSON."""
+    """A record of GetRecords in the shape of a Lambda event, ready for JSON."""
     change = dict(record["dynamodb"])
     created = change.get("ApproximateCreationDateTime")
     if isinstance(created, datetime):
@@ -151,7 +152,7 @@ def as_event_record(record: Mapping[str, Any], stream_arn: str) -> dict[str, Any
 
 
 def as_json(value: Any) -> Any:
-    """Attribute values as JSON has them: bytes become base64 text, everything else stays."""
+    """Attribute values for JSON: bytes become base64 text."""
     if isinstance(value, bytes):
         return base64_of(value)
     if isinstance(value, Mapping):
@@ -168,19 +169,15 @@ def region_of(stream_arn: str) -> str:
 
 
 def table_of(stream_arn: str) -> str:
-    """The ARN of the table a stream belongs to: the stream's without its label."""
+    """The ARN of a stream's table: the stream's ARN without its label."""
     return stream_arn.partition("/stream/")[0]
 
 
-EMPTY_PAGES_MAX: Final = 20  # a page may be empty in the middle of a shard
-TRIMMED: Final = "its records are no longer in the stream: `sync-rules verify --repair` mends what they would have"
-
-
 class SpanReader(Protocol):
-    """The part of a stream reader that a span is read by. Each call may raise StoreError."""
+    """The part of a stream reader that reads a span. Each call may raise StoreError."""
 
     def iterator_at(self, stream_arn: str, shard_id: str, position: str) -> str:
-        """Where the record of this sequence number is read. Raises RecordsTrimmedError, ShardGoneError."""
+        """An iterator at the record of a sequence number. Raises RecordsTrimmedError, ShardGoneError."""
         ...
 
     def records(self, stream_arn: str, iterator: str, limit: int) -> RecordsPage:
@@ -189,10 +186,10 @@ class SpanReader(Protocol):
 
 
 def read_span(reader: SpanReader, span: Span) -> Iterator[list[Any]]:
-    """The records in pages, in order.
+    """The records of a span in pages, in order.
 
     Raises:
-        RecordError: at the end, when they are not all there any more.
+        RecordError: at the end, when some of them are gone.
         StoreError: when the stream does not answer.
     """
     try:

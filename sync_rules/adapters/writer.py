@@ -1,8 +1,8 @@
 """Guarded writes to DynamoDB: 25 updates at a time by BatchExecuteStatement, or each on its own by UpdateItem, PutItem,
-or TransactWriteItems where it takes several.
+or TransactWriteItems.
 
-Law: a refused guard is an answer and is never tried again; a write that fails, whatever the reason, stops no other.
-What a batch does not decide is tried alone, and that answer counts.
+Invariant: a refused guard is an answer and is never retried; a write that fails, whatever the reason, stops no other. A
+statement that a batch leaves undecided is sent alone, and that answer counts.
 """
 
 from __future__ import annotations
@@ -57,12 +57,11 @@ TOO_LARGE: Final = "exceeded the maximum allowed size"  # the end of each of the
 
 
 class Writer:
-    """Sends writes with a few workers. botocore clients may be shared by threads.
+    """Sends writes with a few workers. Threads may share a client of botocore.
 
     `mode`: "batch" sends several plain updates as statements, "update" sends each alone, as transactions and puts
-    always are. Not for engines whose PartiQL is not DynamoDB's: moto answers success to a write that it did not make.
-    `rounds` tries batches again for as long as there is time: they give up by themselves after `fruitless_max` rounds
-    in a row in which nothing was written.
+    always are. "batch" needs DynamoDB's PartiQL: moto reports success for a write that it did not make. `rounds`
+    retries batches while there is time; they end after `fruitless_max` rounds in a row that wrote nothing.
     """
 
     def __init__(
@@ -82,32 +81,32 @@ class Writer:
         self._pressure = Pressure()
         self._rounds = rounds.copy(wait=self._pause)
         self._fruitless_max = fruitless_max
-        self._told = False
+        self._warned = False
         self._workers = workers
         self._mode = mode
 
     def write_all(self, writes: Sequence[Write]) -> tuple[Result, ...]:
-        """One result per write, in order. Raises nothing of the world's."""
+        """One result per write, in order. An error of DynamoDB is a result, and not raised."""
         statements = self._statements(writes) if self._mode == "batch" else {}
         results = self._written(statements) if len(statements) >= BATCH_MIN_STATEMENTS else {}
         alone = [place for place in range(len(writes)) if place not in results]
         results |= zip(alone, self._share(lambda place: self._write(writes[place]), alone), strict=True)
         return tuple(results[place] for place in range(len(writes)))
 
-    def _tell(self, denied: Collection[str]) -> None:
-        """Once, that batches are in vain: nothing is lost, but each update then costs a request more."""
-        if denied and not self._told:
-            self._told = True
+    def _warn(self, denied: Collection[str]) -> None:
+        """Warn once that batches are refused: nothing is lost, but each update costs one more request."""
+        if denied and not self._warned:
+            self._warned = True
             log.warning("updates are refused in batches (%s) and sent one by one: %s", ", ".join(sorted(denied)), CURE)
 
     def _share(self, work: Callable[[T], S], things: Sequence[T]) -> Iterable[S]:
-        """Work on each thing, several at a time, in order."""
+        """Map `work` over things in order, several at a time."""
         if len(things) < 2 or self._workers < 2:  # noqa: PLR2004 -- nothing to share out
             return map(work, things)
         return self._pool.map(work, things)
 
     def _statements(self, writes: Sequence[Write]) -> dict[int, Statement]:
-        """The writes that are updates and can be said as statements, by their place."""
+        """The updates that can be statements, by their position."""
         found = {
             place: statement_of(write, self._tables[write.key.table])
             for place, write in enumerate(writes)
@@ -116,15 +115,15 @@ class Writer:
         return {place: statement for place, statement in found.items() if statement is not None}
 
     def _written(self, statements: dict[int, Statement]) -> dict[int, Result]:
-        """The results of statements that count; those of others are found by writing alone."""
+        """The results of statements that count; the others must be sent alone."""
         batches = Batches(self._client, statements, self._pressure, self._share, self._fruitless_max)
-        with suppress(*aws.ERRORS):  # told in what is left
+        with suppress(*aws.ERRORS):  # the reasons are in what is left
             self._rounds(batches)
-        self._tell(batches.denied)
+        self._warn(batches.denied)
         return batches.results | batches.left()
 
     def _pause(self, retry_state: RetryCallState) -> float:
-        """How long to wait before the next round."""
+        """Seconds before the next round."""
         error = retry_state.outcome.exception() if retry_state.outcome is not None else None
         throttled = error is not None and aws.throttles(error)
         return self._pressure.pause() if throttled else self._retrying.wait(retry_state)
@@ -163,8 +162,8 @@ class Writer:
 
 
 class _Transact:
-    """One transaction, called until it is decided. The token makes a second call harmless when only the answer to the
-    first was lost; after a cancellation, which wrote nothing, the next call is a new one.
+    """One transaction, called until it is decided. If the answer was lost, the same token makes a second call harmless.
+    A cancelled transaction wrote nothing, so the next call has a new token.
     """
 
     def __init__(self, client: DynamoDBClient, actions: list[dict[str, Any]]) -> None:
@@ -181,7 +180,7 @@ class _Transact:
 
 
 def result_of(error: BaseException) -> Result:
-    """What an error of a write means, after retries."""
+    """The result of a write that failed after retries."""
     if aws.code(error) == "ConditionalCheckFailedException":
         return Result(Status.REFUSED, _item(getattr(error, "response", {})))
     reasons = aws.cancellations(error)
