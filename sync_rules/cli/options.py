@@ -16,14 +16,19 @@ WORKERS: Final = 4
 WORKERS_MAX: Final = 8
 
 RulesFile = Annotated[Path, typer.Argument(metavar="RULES", help="The rules file.")]
-RuleNames = Annotated[list[str] | None, typer.Option("--rule", help="Only this rule. Repeatable.")]
+RuleNames = Annotated[list[str] | None, typer.Option("--rule", metavar="NAME", help="Only this rule. Repeatable.")]
 Endpoint = Annotated[
-    str | None, typer.Option("--endpoint-url", help="Endpoint to use instead of AWS, e.g. a local emulator.")
+    str | None,
+    typer.Option("--endpoint-url", metavar="URL", help="Endpoint to use instead of AWS, e.g. a local emulator."),
 ]
-Region = Annotated[str | None, typer.Option("--region", help="The AWS Region.")]
+Region = Annotated[str | None, typer.Option("--region", metavar="NAME", help="The AWS Region.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 JsonLines = Annotated[bool, typer.Option("--json", help="Print JSON lines instead of text.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="File to write, instead of standard output.")]
+KeyTable = Annotated[
+    str | None,
+    typer.Option("--table", metavar="TABLE", help="Table of the key, if several tables have the same key attributes."),
+]
 Once = Annotated[bool, typer.Option("--once", help="Stop when every record in the streams has been read.")]
 
 # Items to look at.
@@ -40,19 +45,22 @@ Sample = Annotated[
         "--sample", min=0.1, max=100, metavar="PERCENT", help="Read only this share of each table, at random."
     ),
 ]
-Seed = Annotated[int | None, typer.Option("--seed", help="Seed of an earlier --sample, to read the same share again.")]
+Seed = Annotated[
+    int | None, typer.Option("--seed", metavar="N", help="Seed of an earlier --sample, to read the same share again.")
+]
 Variants = Annotated[
     list[str] | None,
     typer.Option("--variant", metavar="NAME", help="Only this delivery variant (`test --list-variants`). Repeatable."),
 ]
 
 # Work that failed.
-Failures = Annotated[Path, typer.Option("--failures", help="File to append failure records to.")]
+Failures = Annotated[Path, typer.Option("--failures", metavar="FILE", help="File to append failure records to.")]
 FailureFiles = Annotated[
-    list[Path] | None, typer.Option("--file", help="File of failure records, as written by `run`. Repeatable.")
+    list[Path] | None,
+    typer.Option("--file", metavar="FILE", help="File of failure records, as written by `run`. Repeatable."),
 ]
 BatchFiles = Annotated[
-    list[Path] | None, typer.Option("--batches", help="File of batches given up by `run`. Repeatable.")
+    list[Path] | None, typer.Option("--batches", metavar="FILE", help="File of batches given up by `run`. Repeatable.")
 ]
 Buckets = Annotated[
     list[str] | None,
@@ -60,17 +68,24 @@ Buckets = Annotated[
 ]
 CallsTable = Annotated[
     str | None,
-    typer.Option("--calls-table", help="Table that records which calls were made.", envvar="SYNC_RULES_CALLS_TABLE"),
+    typer.Option(
+        "--calls-table",
+        metavar="TABLE",
+        help="Table (string key 'id') that records which calls were made.",
+        envvar="SYNC_RULES_CALLS_TABLE",
+    ),
 ]
 
 # State of a backfill.
 StateFile = Annotated[
-    Path, typer.Option("--state", help="File with the backfill's progress and the rules already applied.")
+    Path,
+    typer.Option("--state", metavar="FILE", help="File with the backfill's progress and the rules already applied."),
 ]
 StateTable = Annotated[
     str | None,
     typer.Option(
         "--state-table",
+        metavar="TABLE",
         help="Table (string key 'id') for this state, instead of the file --state.",
         envvar="SYNC_RULES_STATE_TABLE",
     ),

@@ -73,7 +73,7 @@ def backfill(
     rule: opt.RuleNames = None,
     changed: opt.Changed = False,
     table: Annotated[
-        str | None, typer.Option(help="Only items of this table; with --key, the table of the key.")
+        str | None, typer.Option(metavar="TABLE", help="Only items of this table; with --key, the table of the key.")
     ] = None,
     where: opt.Where = None,
     key: Annotated[
@@ -98,7 +98,7 @@ def backfill(
         float | None, typer.Option(min=0, help="Slow down while --function is more than this many seconds behind.")
     ] = None,
     function: Annotated[
-        str | None, typer.Option(help="Name of the Lambda function that handles the streams, for --max-lag.")
+        str | None, typer.Option(metavar="NAME", help="The Lambda function that handles the streams, for --max-lag.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the unfinished backfill.")] = False,
     restart: Annotated[

@@ -40,15 +40,15 @@ def explain(
     ] = None,
     record: Annotated[
         Path | None,
-        typer.Option(help="File with a stream record, an event, or JSON lines of them: shows what they trigger."),
+        typer.Option(
+            metavar="FILE", help="File with a stream record, an event, or JSON lines of them: shows what they trigger."
+        ),
     ] = None,
     where: Annotated[
         str | None,
         typer.Option("--where-used", metavar="JSON", help="Key of an item: shows every item that holds a value of it."),
     ] = None,
-    table: Annotated[
-        str | None, typer.Option(help="Table of the key, if several tables have the same key attributes.")
-    ] = None,
+    table: opt.KeyTable = None,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
     as_json: opt.JsonLines = False,

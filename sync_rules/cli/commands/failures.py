@@ -65,7 +65,7 @@ class Given:
 def failures(
     rules_file: Annotated[
         Path | None,
-        typer.Argument(metavar="[RULES]", help="The rules file, to mark failures of rules that no longer exist."),
+        typer.Argument(metavar="RULES", help="The rules file, to mark failures of rules that no longer exist."),
     ] = None,
     *,
     rule: opt.RuleNames = None,

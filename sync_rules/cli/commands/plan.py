@@ -41,19 +41,20 @@ def plan(
     *,
     rule: opt.RuleNames = None,
     changed: opt.Changed = False,
-    table: Annotated[str | None, typer.Option(help="Only items of this table.")] = None,
+    table: Annotated[str | None, typer.Option(metavar="TABLE", help="Only items of this table.")] = None,
     where: opt.Where = None,
     sample: opt.Sample = None,
     seed: opt.Seed = None,
     workers: Annotated[int, typer.Option(min=1, max=opt.WORKERS_MAX, help="Segments read in parallel.")] = opt.WORKERS,
     rate: Annotated[
-        float, typer.Option(min=0, help="Write units per second, for the duration. 0: no limit.")
+        float, typer.Option(min=0, help="Write units per second that the duration assumes. 0: no limit.")
     ] = opt.RATE,
     prices: Annotated[
-        Path | None, typer.Option(help="Price file, for Regions that sync-rules has no prices of.")
+        Path | None, typer.Option(metavar="FILE", help="Price file, for Regions that sync-rules has no prices of.")
     ] = None,
     writes: Annotated[
-        Path | None, typer.Option(help="File to write the planned writes to: JSON lines of keys and paths.")
+        Path | None,
+        typer.Option(metavar="FILE", help="File to write the planned writes to: JSON lines of keys and paths."),
     ] = None,
     state: opt.StateFile = opt.STATE,
     state_table: opt.StateTable = None,

@@ -36,7 +36,9 @@ def prune(
     before: Annotated[Path, typer.Argument(metavar="BEFORE", help="The rules file before the change.")],
     rules_file: Annotated[Path, typer.Argument(metavar="RULES", help="The current rules file.")] = opt.RULES_FILE,
     *,
-    rule: Annotated[list[str] | None, typer.Option(help="Only what this rule of BEFORE left. Repeatable.")] = None,
+    rule: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only what this rule of BEFORE left. Repeatable.")
+    ] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Remove what is found. Default: only show it.")] = False,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,

@@ -48,7 +48,8 @@ def record(
     out: Annotated[Path, typer.Option(metavar="FILE", help="File to write. Only its owner can read it.")],
     append: Annotated[bool, typer.Option("--append", help="Append to the file if it exists.")] = False,
     table: Annotated[
-        list[str] | None, typer.Option(help="Only this table, by its name in the rules file. Repeatable.")
+        list[str] | None,
+        typer.Option(metavar="TABLE", help="Only this table, by its name in the rules file. Repeatable."),
     ] = None,
     from_now: Annotated[
         bool, typer.Option("--from-now", help="Only records from now on, not those of the last 24 hours.")

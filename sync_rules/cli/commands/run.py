@@ -1,8 +1,8 @@
 """`sync-rules run`: consume the streams of all tables from a terminal or a container until stopped, and resume later.
 
 Exit code 0 when stopped or, with --once, when everything was read; 2 when a table, index, stream or bucket is missing,
-or the checkpoint belongs to other rules or tables. Ctrl-C or SIGTERM finishes the batches in flight and saves the
-checkpoint; a second one stops at once, and the batches in flight are processed again at the next start.
+or the checkpoint is of other tables or in use by another process. Ctrl-C or SIGTERM finishes the batches in flight and
+saves the checkpoint; a second one stops at once, and the next start processes the batches in flight again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def run(
     *,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
-    checkpoint: Annotated[Path, typer.Option(help="File with the position in each stream.")] = Files.checkpoint,
+    checkpoint: Annotated[
+        Path, typer.Option(metavar="FILE", help="File with the position in each stream.")
+    ] = Files.checkpoint,
     failures: opt.Failures = Files.failures,
     batch_size: Annotated[int, typer.Option(min=1, max=10_000, help="Most records per batch.")] = 100,
     parallelization: Annotated[

@@ -60,12 +60,13 @@ def verify(
     key: Annotated[
         str | None, typer.Option(metavar="JSON", help='Only the item with this key: \'{"PK": "USER#1", "SK": "..."}\'.')
     ] = None,
-    table: Annotated[
-        str | None, typer.Option(help="Table of --key, if several tables have the same key attributes.")
-    ] = None,
+    table: opt.KeyTable = None,
     repair: Annotated[bool, typer.Option("--repair", help="Correct drift. Never overwrites a newer value.")] = False,
     from_report: Annotated[
-        Path | None, typer.Option("--from", help="Only the drift listed in this report of an earlier verify --json.")
+        Path | None,
+        typer.Option(
+            "--from", metavar="FILE", help="Only the drift listed in this report of an earlier verify --json."
+        ),
     ] = None,
     sample: opt.Sample = None,
     seed: opt.Seed = None,
