@@ -254,7 +254,7 @@ def _drift(rule: TargetRule, target: Target, paths: Desired, sources: Sources) -
 
 
 def _has_source(rule: TargetRule, target: Target, paths: Desired, sources: Sources) -> bool:
-    """Whether values that are too much on a target stand for an item that exists, or for none that could be gone."""
+    """True if extra values on a target stand for an item that exists, or for none that could be gone."""
     named = rule.stands_for(target.key, target.image, paths)
     return named is None or any(sources.items.get(key) is not None for key in named)
 

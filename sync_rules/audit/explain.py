@@ -51,7 +51,7 @@ class Consequence:
 
 
 def consequences(change: Change, rules: Rules) -> list[Consequence]:
-    """What a record triggers; empty when nothing that any rule reads has changed."""
+    """The consequences of a record; none when nothing that any rule reads has changed."""
     return [
         Consequence(
             rule,
@@ -120,7 +120,7 @@ def _listing(rule: Rule, anchor: ItemKey) -> Listing | None:
 # ---------------------------------------------------------------- an item
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What one rule keeps on an item: its paths, its sources, whether it is right. `paths` are those that differ, or
+    """The copies of one rule on an item: paths, sources, right or not. `paths` are those that differ, or
     all of the rule when none does. `sources` is empty where a Query lists them.
     """
 
@@ -133,7 +133,7 @@ class Standing:
 
 
 def standings(key: ItemKey, item: Item, rules: Rules) -> Work[list[Standing]]:
-    """What each rule keeps on an item. Raises StoreError when a source cannot be read."""
+    """The copies of each rule on an item. Raises StoreError when a source cannot be read."""
     entity = rules.entity_of(key)
     found: list[Standing] = []
     for rule in rules.into_target(entity) if entity is not None else ():

@@ -33,7 +33,7 @@ class Share:
 
     @property
     def sampled(self) -> bool:
-        """Whether it is less than the whole."""
+        """True if it is less than the whole."""
         return len(self.numbers) < self.segments
 
     @property

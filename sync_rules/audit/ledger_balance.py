@@ -139,7 +139,7 @@ def _page(table: Table, rules: Sequence[TallyRule], cursor: Item | None) -> Work
 
 
 def _rows(table: Table, rules: Sequence[TallyRule], item: Item) -> Iterator[Row]:
-    """What an item adds to slots: a total to each of its own, an entry to one. What is no number counts as 0."""
+    """The amounts of an item: a total for each of its slots, an entry for one. What is no number counts as 0."""
     key = table.key_of(item)
     for rule in rules if key is not None else ():
         assert key is not None

@@ -23,7 +23,7 @@ PAGE_MAX_ITEMS: Final = 500
 
 @dataclass(frozen=True)
 class Leftover:
-    """What one rule left on one item: some paths, or, without paths, the whole item. `write` removes it."""
+    """The leftover of one rule on one item: some paths, or, without paths, the whole item. `write` removes it."""
 
     rule: str
     key: ItemKey

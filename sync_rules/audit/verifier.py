@@ -79,7 +79,7 @@ def repair(drifted: Sequence[Difference], rules: Rules) -> Work[frozenset[Subjec
 
 
 def _moved(before: Difference, now: Difference) -> bool:
-    """Whether both a copy and what it must be have changed."""
+    """True if both a copy and what it must be have changed."""
     return now.held != before.held and now.truth != before.truth
 
 

@@ -60,7 +60,7 @@ Jobs = Callable[[frozenset[str], BackfillRequest], Job]
 
 @dataclass
 class Stopping:
-    """Whether to stop: time is nearly up, or the user has said so (`asked_to`). Reads the state every few seconds."""
+    """True once time is nearly up, or the user stopped the run (`asked_to`). Reads the state every few seconds."""
 
     state: State
     execution: str
@@ -86,7 +86,7 @@ def asked_of(execution: str) -> str:
 
 
 def is_to_stop(state: State, execution: str) -> bool:
-    """Whether the user has stopped an execution. Raises StoreError."""
+    """True if the user has stopped an execution. Raises StoreError."""
     return (state.load(STOP) or {}).get("execution") == execution
 
 
@@ -231,7 +231,7 @@ class BackfillWork:
 
 
 def _at(head: Mapping[str, Any], run: Body) -> bool:
-    """Whether a backfill is in the round that a call is about."""
+    """True if a backfill is still in the round of a call."""
     return not head.get("done") and (head.get("run"), head.get("place")) == (run["run"], run["place"])
 
 

@@ -159,7 +159,7 @@ def load_units(state: SharedState, names: Mapping[str, str]) -> dict[str, dict[s
 
 
 def is_done(unit: Body | None) -> bool:
-    """Whether the document of a unit says that it is done."""
+    """True if the document of a unit says that it is done."""
     return bool(unit and unit.get("done"))
 
 

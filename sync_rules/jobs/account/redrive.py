@@ -39,7 +39,7 @@ class MarkedStore(FailureStore, Protocol):
 
     @property
     def hidden_seconds(self) -> int:
-        """How long its entries stay hidden if it is never closed; 0 for not at all."""
+        """Seconds for which its entries stay hidden if it is never closed; 0 for not at all."""
         ...
 
     @property

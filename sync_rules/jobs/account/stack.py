@@ -1,7 +1,4 @@
-"""The deployed stack, as who starts something in it sees it: its outputs, and its state machines.
-
-Law: whatever is missing is named, with what to do about it. Nothing of the stack is changed.
-"""
+"""The deployed stack, as its clients see it: its outputs, and its state machines. Whatever is missing is named."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ class Stack:
     outputs: Mapping[str, str]
 
     def output(self, name: str) -> str:
-        """One of them. Raises UserError where the stack is another one's."""
+        """An output. Raises UserError where the stack lacks it."""
         if name not in self.outputs:
             raise UserError(f"stack {self.name} in {self.region} has no output {name}: is it one of sync-rules?")
         return self.outputs[name]
@@ -55,7 +52,7 @@ def stack_of(client: Any, name: str) -> Stack:
 
 @dataclass(frozen=True)
 class Execution:
-    """How a run of a state machine stands; `error` and `cause` also of one that ended well with such an answer."""
+    """The status of a run of a state machine; `error` and `cause` of its answer too."""
 
     name: str
     status: str
@@ -67,10 +64,10 @@ class Execution:
         return self.status == RUNNING
 
     def well(self) -> bool:
-        """Whether it came to its end with nothing left; False when something was, or it was stopped.
+        """True if it ended with nothing left; False if something was left, or it was stopped.
 
         Raises:
-            UserError: when it could not begin, by the user's doing.
+            UserError: when it could not begin, by the user's mistake.
             StoreError: when it broke.
         """
         if self.error == REFUSED:
@@ -82,40 +79,38 @@ class Execution:
         raise StoreError(self.error or self.status, f"{self.name}: {_message(self.cause)}")
 
 
+@dataclass(frozen=True)
 class Machine:
     """One of the state machines of a stack. Each call raises StoreError."""
 
-    def __init__(self, client: Any, arn: str) -> None:
-        self._client = client
-        self._arn = arn
+    client: Any
+    arn: str
 
     def start(self, verb: str, asked: Body) -> str:
-        """Start it. Gives the name of the execution."""
+        """Start an execution. Returns its name."""
         name = f"{verb}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{token_hex(3)}"
-        self._ask("start_execution", stateMachineArn=self._arn, name=name, input=json.dumps(asked))
+        self._ask("start_execution", stateMachineArn=self.arn, name=name, input=json.dumps(asked))
         return name
 
     def running(self) -> list[str]:
-        """The executions that run."""
-        found = self._ask("list_executions", stateMachineArn=self._arn, statusFilter=RUNNING)
+        """The names of the executions that run."""
+        found = self._ask("list_executions", stateMachineArn=self.arn, statusFilter=RUNNING)
         return [one["name"] for one in found["executions"]]
 
     def execution(self, name: str) -> Execution:
-        """How an execution stands."""
+        """The status of an execution."""
         found = self._ask("describe_execution", executionArn=self._execution_arn(name))
         said = found if found["status"] != WELL else _answer(found.get("output", ""))
         return Execution(name, found["status"], said.get("error", ""), said.get("cause", ""))
 
     def stop(self, name: str) -> None:
-        """End an execution; what its functions are at they still finish."""
+        """End an execution; its functions still finish their calls."""
         self._ask("stop_execution", executionArn=self._execution_arn(name), error=STOPPED, cause="by the user")
 
     def begun(
         self, name: str, there: Callable[[], object], sleep: Callable[[float], None] = time.sleep
     ) -> Execution | None:
-        """Wait until `there` finds what is there once it has begun, or it has ended, for about a minute. None when
-        neither was seen.
-        """
+        """Wait about a minute until `there` finds that it began, or it has ended; None when neither was seen."""
         try:
             for _ in range(BEGUN_LOOKS):
                 found, now = there(), self.execution(name)
@@ -127,7 +122,7 @@ class Machine:
         return None
 
     def watch(self, name: str, look: Callable[[], object], sleep: Callable[[float], None] = time.sleep) -> Execution:
-        """Look again and again, until it has ended; and once more then. Ctrl-C leaves it running, and says so."""
+        """Call `look` until the execution has ended, and once more then. Ctrl-C leaves it running, and says so."""
         try:
             while (now := self.execution(name)).runs:
                 look()
@@ -138,22 +133,22 @@ class Machine:
         return now
 
     def _execution_arn(self, name: str) -> str:
-        return f"{self._arn.replace(':stateMachine:', ':execution:')}:{name}"
+        return f"{self.arn.replace(':stateMachine:', ':execution:')}:{name}"
 
     def _ask(self, call: str, **parameters: Any) -> Any:
         try:
-            return aws.retrying(first=True)(getattr(self._client, call), **parameters)
+            return aws.retrying(first=True)(getattr(self.client, call), **parameters)
         except aws.ERRORS as error:
-            raise aws.store_error(error, f"state machine {self._arn.rpartition(':')[2]}") from error
+            raise aws.store_error(error, f"state machine {self.arn.rpartition(':')[2]}") from error
 
 
 def _message(cause: str) -> str:
-    """What a function said; Step Functions gives it as JSON."""
+    """The message of a function's error; Step Functions gives it as JSON."""
     return str(_answer(cause).get("errorMessage", cause))
 
 
 def _answer(text: str) -> dict[str, Any]:
-    """What a function answered; nothing where that is not JSON."""
+    """The answer of a function; empty where it is not JSON."""
     try:
         body = json.loads(text)
     except ValueError:

@@ -17,7 +17,7 @@ from sync_rules.jobs.account.protocol import Body
 
 
 def is_new(row: Body, known: set[int]) -> bool:
-    """Whether no row before this one reported the same; `known` holds hashes of the parts reported so far."""
+    """True if no row before this one reported the same; `known` holds hashes of the parts reported so far."""
     about = hash(json.dumps([row["rule"], row["target"], row["element"], row["source"]]))
     new = row["element"] is None or about not in known  # what is no part is seen once
     known.add(about)

@@ -59,7 +59,7 @@ class Job:
 
     @property
     def resumable(self) -> bool:
-        """Whether it can be interrupted and resumed: one item is done at once."""
+        """True if it can be interrupted and resumed: one item is done at once."""
         return bool(self.scope.tables)
 
     @property
@@ -82,7 +82,7 @@ class Job:
             (table,) = self.items
             names = {self.selection.rules.rules[n].title for n in self.selection.names if not self._swept(n) <= {table}}
             if names:
-                yield f"only items of table {table} are gone over, and not all that these keep is there: {_and(names)}"
+                yield f"only items of table {table} are processed; these rules keep items elsewhere too: {_and(names)}"
 
 
 def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request: BackfillRequest) -> Job:

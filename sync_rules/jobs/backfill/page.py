@@ -145,7 +145,7 @@ class OneItem:
 
 
 def _levels(images: Iterable[Item], selection: Selection) -> int:
-    """How many levels the longest path has that stands on one of these items."""
+    """The number of levels of the longest path on these items."""
     some = [rule for rule in selection.rules.rules.values() if rule.name in selection.names and rule.hierarchical]
     return max((rule.levels(image) for rule in some for image in images), default=0)
 

@@ -107,7 +107,7 @@ class BackfillRun:
 
     @property
     def ended(self) -> bool:
-        """Whether the last step is done."""
+        """True once the last step is done."""
         return self.position.step == len(self.steps)
 
     def supplies(self) -> Sequence[Supply]:

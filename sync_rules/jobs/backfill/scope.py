@@ -28,7 +28,7 @@ OF: Final = {
 }
 
 
-NOTHING_THERE: Final = "There is nothing in the tables that it keeps, so nothing to bring in line."
+NOTHING_THERE: Final = "It keeps nothing in a table, so there is nothing to backfill."
 NOTHING_NEW: Final = "no rule that keeps something in a table is new or changed"
 
 

@@ -66,7 +66,7 @@ class Step:
 
     @property
     def progressed(self) -> bool:
-        """Whether another step at the same moment could do anything."""
+        """True if another step at the same moment could do anything."""
         return bool(self.read or self.batches or self.records_dropped or self.messages)
 
 
@@ -126,12 +126,12 @@ class EventSourceMapping:
 
     @property
     def progress(self) -> tuple[ShardProgress, ...]:
-        """How far every shard is finished: a mapping made with it goes on from there."""
+        """The finished part of every shard: a mapping made with it resumes there."""
         return tuple(shard.progress for shard in self._shards.values())
 
     @property
     def idle(self) -> bool:
-        """Whether every shard is finished up to the end of the stream as last seen."""
+        """True if every shard is finished up to the end of the stream as last seen."""
         return self._described and all(
             shard.done or (not shard.outstanding and self._is_at_end(shard)) for shard in self._shards.values()
         )
@@ -193,7 +193,7 @@ class EventSourceMapping:
         return (parent is None or parent.done) and shard.outstanding < self.settings.read_ahead_max_records
 
     def _is_at_end(self, shard: ShardQueue) -> bool:
-        """Whether several pages were empty: one alone may come from the middle of a shard."""
+        """True if several pages were empty: one alone may come from the middle of a shard."""
         return self._empty_reads[shard.shard_id] >= self.settings.idle_after_empty_reads
 
     def _read(self, shard: ShardQueue, now_ms: int) -> Step:

@@ -44,7 +44,7 @@ class Pump:
 
     @property
     def idle(self) -> bool:
-        """Whether all streams are finished to their end and no message is due; delayed messages may wait."""
+        """True if all streams are finished to their end and no message is due; delayed messages may wait."""
         return all(mapping.idle for mapping in self.mappings) and not self.queue.due
 
     def step(self) -> Step:
@@ -76,7 +76,7 @@ class Pump:
     def _handle(self, taken: Taken) -> bool:
         try:
             self.handle_message(taken.message)
-        except Exception as error:  # noqa: BLE001 - as with SQS, whatever a worker throws brings the message again
+        except Exception as error:  # noqa: BLE001 - as with SQS, any exception redelivers the message
             self.thrown[error.reason if isinstance(error, StoreError) else type(error).__name__] += 1
             return False
         return True

@@ -19,7 +19,7 @@ from sync_rules.jobs.consume.attempts import AttemptResult, Batch, MappingSettin
 
 @dataclass(frozen=True, slots=True)
 class ShardProgress:
-    """What a restart needs of a shard: everything up to `after` is finished; `done`: the whole shard is."""
+    """The progress of a shard, for a restart: all records up to `after` are finished; `done`: the whole shard is."""
 
     shard_id: str
     parent_id: str | None = None

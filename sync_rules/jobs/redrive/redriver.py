@@ -146,7 +146,7 @@ class Redriver:
         self._waiting: dict[str, Waiting] = {}
         self._current: Sequence[Open] = ()
         self._held_bytes = 0
-        self._looks = 0  # that what is at work comes after
+        self._looks = 0  # before the current entries
 
     def take(self, place: FailureStore) -> None:
         """Retry the entries of a place. Raises StoreError and UserError when the place does not answer."""
@@ -207,7 +207,7 @@ class Redriver:
                 opened.waiting += 1
 
     def rehearse(self, place: FailureStore) -> Iterator[str]:
-        """What would be retried, in words. Reads nothing but the place, and writes nothing."""
+        """A line for each entry that would be retried. Reads nothing but the place, and writes nothing."""
         for entry in place.entries():
             opened = self._open(entry, place)
             if opened is None:
@@ -280,7 +280,7 @@ class Redriver:
         if answer.get("batchItemFailures"):
             return failed[0].reason if failed else "Failed"
         if unreadable:
-            raise RecordError(f"{len(unreadable)} of its records cannot be put through, the first: {unreadable[0]}")
+            raise RecordError(f"{len(unreadable)} of its records cannot be retried, the first: {unreadable[0]}")
         return ""
 
     # ---------------------------------------------------------------- its end

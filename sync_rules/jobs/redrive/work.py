@@ -67,7 +67,7 @@ def work_of(body: FailureRecord | Message, rules: Rules, bounds: Bounds) -> Work
         return _of_message(body, rules, bounds)
     failure = body.failure(rules.tables)
     if failure.key is None:
-        raise RecordError("it is about a record that could not be read: only its batch can be put through again")
+        raise RecordError("it is about a record that could not be read: only its batch can be retried")
     if failure.position:
         return _of_record(failure, failure.key, rules, bounds)
     rule = rules.rules.get(failure.rule)
@@ -89,7 +89,7 @@ def work_of(body: FailureRecord | Message, rules: Rules, bounds: Bounds) -> Work
 def _too_little(rule: Rule) -> RecordError:
     return RecordError(
         f"rule {rule.title} acts outside the tables, and a failure record holds no values: "
-        "put its batch or its message through again"
+        "retry its batch or its message"
     )
 
 
@@ -228,7 +228,7 @@ def titles_of(body: Failed) -> frozenset[str] | None:
 
 
 def described(body: Failed) -> str:
-    """What a retry of an entry does, in a line: keys, never a value."""
+    """One line about the retry of an entry: keys, never a value."""
     match body:
         case GivenUp():
             span = body.span

@@ -216,7 +216,7 @@ def test_backfill_of_one_rule_leaves_the_others(command):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--rule", "kept"], ["rule kept is one of kind archive", "nothing to bring in line"]),
+        (["--rule", "kept"], ["rule kept is one of kind archive", "nothing to backfill"]),
         (["--rule", "name"], ["name", "names"]),
         (["--table", "book"], ["book", "books"]),
         (["--table", "authors"], ["keep nothing in table authors, but in books, houses"]),
@@ -249,7 +249,7 @@ def test_backfill_refuses_what_it_cannot_do(command, options, words):
 
 
 def test_backfill_of_rules_that_act_on_changes_only_is_refused(command):
-    """Where there is nothing but effects, it says that there is nothing to bring in line."""
+    """Where there is nothing but effects, it says that there is nothing to backfill."""
     command.file.write_text(EFFECT_ONLY)
     code, _, err = command()
     assert code == 2
@@ -335,7 +335,7 @@ def test_backfill_from_an_export(command, tmp_path):
     assert code == 0
     assert command.copied() == {"x-0", "x-1"}
     assert "3 items checked" in out
-    assert "only items of table books are gone over, and not all that these keep is there: houses" in err
+    assert "only items of table books are processed; these rules keep items elsewhere too: houses" in err
     assert command.scene.tap.seen(Scan) == []
     assert command.applied == {"names", "kept"}
 

@@ -597,7 +597,7 @@ def test_redrive_names_batches_of_other_tables_and_poison():
     before = shelf.bodies
     tally = bench.redrive(shelf).tally
     assert (tally.unreadable, tally.done, shelf.bodies) == (2, 0, before)
-    assert "1 of its records cannot be put through, the first: 5: a record has no dynamodb.Keys" in bench.left[0].reason
+    assert "1 of its records cannot be retried, the first: 5: a record has no dynamodb.Keys" in bench.left[0].reason
     assert "no rule speaks of the table" in bench.left[1].reason
     assert bench.recorded.failures == []
     assert bench.scene.item(bench.scene.at("shop", "USER#1", "ORDER#a"))["user_name"] == s("Ada")
