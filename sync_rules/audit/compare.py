@@ -26,9 +26,9 @@ from sync_rules.model.limits import Bounds
 from sync_rules.model.values import AttributeValue, Item, Path, get
 from sync_rules.model.writes import Delete, Transaction, Update, Write, differences
 from sync_rules.pipeline.decide import lost_source
-from sync_rules.pipeline.parts import judged, read_parts
+from sync_rules.pipeline.parts import read_parts
 from sync_rules.pipeline.requests import Read, Scan, Work
-from sync_rules.pipeline.sources import Found, Sources, Target, read_sources, rounds_of
+from sync_rules.pipeline.sources import Found, Sources, Target, read_sources, rounds_of, slices
 from sync_rules.rules.rule import Blocked, Desired, Part, TargetRule
 from sync_rules.rules.ruleset import Rules
 
@@ -172,18 +172,18 @@ def compare(to_compare: ToCompare) -> Work[Comparison]:
             for rule in target.rules:
                 _compare_one(rule, target, sources, comparison)
     parts = tuple(to_compare.parts)
-    for start in range(0, len(parts), BOUNDS.limits.fan_out_round_max_items):
-        some = parts[start : start + BOUNDS.limits.fan_out_round_max_items]
+    for some in slices(parts, BOUNDS.limits.fan_out_round_max_items):
         for part, written_on, made_from in (yield from read_parts(some)):
             _compare_part(part, written_on, made_from, to_compare.parts[part], comparison)
     return comparison
 
 
 def _compare_part(part: Part, written_on: Found, made_from: Found, sides: int, comparison: Comparison) -> None:
-    for found in (written_on, made_from):
-        if isinstance(found, StoreError):
-            raise found
-    verdict = judged(part, written_on, made_from)
+    if isinstance(written_on, StoreError):
+        raise written_on
+    if isinstance(made_from, StoreError):
+        raise made_from
+    verdict = part.rule.judge(part, written_on, made_from)
     if verdict is None:
         comparison.right.update([part.rule.name] * sides)
     else:
@@ -224,7 +224,7 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
     )
 
 
-def _differing_part(part: Part, verdict: Write | Blocked | StoreError, target: Found, source: Found) -> Difference:
+def _differing_part(part: Part, verdict: Write | Blocked, target: Found, source: Found) -> Difference:
     """A part that is not right. Of a set only the one element counts: the others come and go."""
     reason: str = ""
     held: object = None

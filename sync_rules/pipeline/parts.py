@@ -66,7 +66,7 @@ def _reconcile_round(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
             return report
         if bounds.out_of_time():
             break
-        wanted, stuck = yield from _judge(waiting, report)
+        wanted, stuck = yield from _decide(waiting, report)
         joints = joined(wanted) if attempt == 0 else [JointWrite((look,), write) for look, write in wanted]
         waiting, wrote = yield from _apply(joints, bounds, report)
         for look, blocked in stuck:
@@ -87,31 +87,23 @@ def read_parts(parts: Iterable[Part]) -> Work[list[tuple[Part, Found, Found]]]:
     return [(part, targets[part.target], None if part.source is None else sources[part.source]) for part in parts]
 
 
-def judged(part: Part, target: Found, source: Found) -> Write | Blocked | StoreError | None:
-    """The write that a part needs, given what was read; None when the part is right."""
-    if isinstance(target, StoreError):
-        return target
-    if isinstance(source, StoreError):
-        return source
-    return part.rule.judge(part, target, source)
-
-
-def _judge(
+def _decide(
     looks: Sequence[PartLook], report: Report
 ) -> Work[tuple[list[tuple[PartLook, Write]], list[tuple[PartLook, Blocked]]]]:
     found = yield from read_parts(look.part for look in looks)
     wanted: list[tuple[PartLook, Write]] = []
     stuck: list[tuple[PartLook, Blocked]] = []
     for look, (part, target, source) in zip(looks, found, strict=True):
-        verdict = judged(part, target, source)
-        if verdict is None:
+        if isinstance(target, StoreError) or isinstance(source, StoreError):
+            _fail(look, str(target if isinstance(target, StoreError) else source), report)
+            continue
+        write = part.rule.judge(part, target, source)
+        if write is None:
             report.tally([part.rule], Outcome.RIGHT)
-        elif isinstance(verdict, StoreError):
-            _fail(look, str(verdict), report)
-        elif isinstance(verdict, Blocked):
-            stuck.append((look, verdict))
+        elif isinstance(write, Blocked):
+            stuck.append((look, write))
         else:
-            wanted.append((look, verdict))
+            wanted.append((look, write))
     return wanted, stuck
 
 

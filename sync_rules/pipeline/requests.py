@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, Final, Protocol, TypeVar
 
 from sync_rules.model.errors import StoreError
@@ -165,7 +166,9 @@ class Lock(Protocol):
 
     def __enter__(self) -> Any: ...
 
-    def __exit__(self, kind: object, error: object, trace: object, /) -> Any: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
