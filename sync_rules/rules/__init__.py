@@ -1,1 +1,1 @@
-"""What must be true: the `Rule` protocol, the kinds of rules, the rule set, compiled rules."""
+"""The rules room: the `Rule` protocol, one file per kind of rule, the rule set, compiled rules."""

@@ -1,9 +1,10 @@
-"""Rules as the build leaves them to the functions: what reads a rules file is slow to load, and is not deployed.
+"""Compiled rules: the rules of a file as the build leaves them to the functions, which do not deploy the slow
+reader.
 
-Law: written by our own build and by nobody else, and read by the code it was built with: what differs is refused, never
-guessed at. What stands for a variable of the environment gets its value when it is read, as if the rules file were.
+Invariant: a compiled file is written by our own build and read by the code it was built with; any other is refused. A
+mark in it stands for an environment variable, whose value is put in when the file is read.
 
-A line of JSON says what the file is of; the rest is a pickle of `Rules`, without what they work out for themselves.
+The first line is JSON and says what the file is of; the rest is a pickle of `Rules`, without cached properties.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Marks = Mapping[str, tuple[str, str]]  # what stands in the rules for a variable
 
 
 def beside(rules_file: Path) -> Path:
-    """Where the compiled form of a rules file is, if there is one."""
+    """The path of the compiled form of a rules file."""
     return rules_file.with_suffix(SUFFIX)
 
 
@@ -46,7 +47,7 @@ def written(rules: Rules, marks: Marks, python: str = OF_THIS_PYTHON) -> bytes:
 
 
 class _Writer(pickle.Pickler):
-    """Notes the fields of each class. A text with a mark in it is set apart, to be filled."""
+    """A pickler that notes the fields of each class, and sets texts with a mark in them apart."""
 
     def __init__(self, file: BytesIO, marks: Marks) -> None:
         super().__init__(file, PROTOCOL)
@@ -101,7 +102,7 @@ AGAIN: Final = "Build again (`sam build`), and deploy all that it made."
 
 
 class _Reader(pickle.Unpickler):
-    """Fills the marks, and sees to it that each class is as it was."""
+    """An unpickler that fills the marks, and refuses a class whose fields differ."""
 
     def __init__(
         self, file: BytesIO, classes: Mapping[str, list[str]], marks: Marks, environ: Mapping[str, str]
@@ -133,10 +134,10 @@ def _name(kind: Any) -> str:
 
 
 def _settled(rules: Rules, name: str) -> Rules:
-    """Rules with values in place of marks: what follows from a value is seen to anew.
+    """The rules with values in place of marks, checked as if the rules file had them.
 
     Raises:
-        UserError: when one does not fit.
+        UserError: when a value does not fit.
     """
     from sync_rules.rules import fingerprints  # noqa: PLC0415 - only a place that a variable is in changes what rules say
 

@@ -1,7 +1,7 @@
-"""What a rules file says, as a digest: of the whole, and of each rule, to tell which have changed.
+"""Fingerprints: digests of a rules file and of each of its rules, to find the rules that changed.
 
-Law: it depends on what matters to the pipeline and on nothing else: not on the order of entries, on comments, or on
-names in DynamoDB.
+Invariant: a digest depends on all that matters to the pipeline and on nothing else: not on the order of entries, on
+comments, or on physical table names.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def of_all(tables: Mapping[str, Table], entities: Mapping[str, Entity], rules: M
 
 
 def of_each(rules: Rules) -> dict[str, str]:
-    """A SHA-256 over each rule of the file, by its name there: what it says, of which items, under which keys."""
+    """A SHA-256 over each rule of the file, by its title: its body, its items, and their keys."""
     bodies: dict[str, dict[str, Any]] = {}
     for name, rule in rules.rules.items():
         about = {

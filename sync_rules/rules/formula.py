@@ -1,7 +1,7 @@
 """Formulas: how `{state}#{city:upper}` makes one text out of fields of an item.
 
-Law: whole or absent. A text is made of all its fields or is not made at all, and the same fields make the same text
-everywhere and for ever: no locale, no time zone but UTC, no clock, and hashes that do not depend on the machine.
+Invariant: a text is made of all its fields or not at all, and equal fields make equal texts everywhere and for ever: no
+locale, no time zone but UTC, no clock, no hash that depends on the machine.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Place:
     formats: tuple[Format, ...] = ()
 
     def text(self, read: Read) -> str | None:
-        """What stands in this place, never the empty string."""
+        """The text that this place gets, never the empty string."""
         value = read(self.field)
         for form in self.formats:
             text = None if value is None else form(value)
@@ -81,7 +81,7 @@ class Formula:
         return "".join(there) if len(there) == len(texts) else None
 
     def body(self) -> Mapping[str, object]:
-        """What it says, as plain values: two formulas of equal bodies make the same texts."""
+        """The formula as plain values: two formulas of equal bodies make the same texts."""
         given = self.source if isinstance(self.source, str) else list(self.source)
         return {"formula": given, "tables": {n: dict(t) for n, t in self.tables.items()}, "separator": self.separator}
 
@@ -121,7 +121,7 @@ def parse_formula(text: str, tables: Tables) -> Formula:
 
 
 def _place(text: str, tables: Tables, used: dict[str, Mapping[str, str]]) -> Place:
-    """What stands between two braces. The tables it names are added to `used`."""
+    """Parse the text between two braces. The tables it names are added to `used`."""
     match = FIELD.match(text)
     name = match[1] if match else ""
     position = len(name)
@@ -138,11 +138,12 @@ def _place(text: str, tables: Tables, used: dict[str, Mapping[str, str]]) -> Pla
 
 
 def _format(name: str, argument: str | None, tables: Tables) -> Format:
-    if name in FORMATS:
-        return FORMATS[name](argument)
-    if name in tables:
-        _without_argument(name, argument)
-        return partial(_in_table, tables[name])
+    if name in WITH_ARGUMENT:
+        return WITH_ARGUMENT[name](argument)
+    if name in PLAIN or name in tables:
+        if argument is not None:
+            raise UserError(f"{name} takes no argument: expected {{field:{name}}}, found {name}({argument})")
+        return PLAIN[name] if name in PLAIN else partial(_in_table, tables[name])
     known = [*FORMATS, *tables]
     close = get_close_matches(name.lower(), known, n=1)
     meant = f" Did you mean {close[0]!r}?" if close else ""
@@ -151,30 +152,15 @@ def _format(name: str, argument: str | None, tables: Tables) -> Format:
 
 # ---------------------------------------------------------------- formats
 # Each is a function of the module, with its argument bound: rules that are compiled once are kept in a file.
-def _upper(argument: str | None) -> Format:
-    _without_argument("upper", argument)
-    return _uppered
-
-
-def _uppered(value: AttributeValue) -> str:
+def _upper(value: AttributeValue) -> str:
     return (text_of(value) or "").upper()
 
 
-def _lower(argument: str | None) -> Format:
-    _without_argument("lower", argument)
-    return _lowered
-
-
-def _lowered(value: AttributeValue) -> str:
+def _lower(value: AttributeValue) -> str:
     return (text_of(value) or "").lower()
 
 
-def _nospace(argument: str | None) -> Format:
-    _without_argument("nospace", argument)
-    return _unspaced
-
-
-def _unspaced(value: AttributeValue) -> str:
+def _nospace(value: AttributeValue) -> str:
     return "".join((text_of(value) or "").split())
 
 
@@ -217,7 +203,7 @@ def _date(argument: str | None) -> Format:
 
 
 def _dated(pieces: tuple[str, ...], value: AttributeValue) -> str | None:
-    """Of ISO 8601 text (without an offset: UTC) or of a number of seconds since 1970, in UTC."""
+    """Formats ISO 8601 text (without an offset: UTC) or a number of seconds since 1970, in UTC."""
     moment = _moment(value)
     if moment is None:
         return None
@@ -262,17 +248,14 @@ def _directives() -> str:
     return ", ".join(f"%{letter}" for letter in DIRECTIVES)
 
 
-def _without_argument(name: str, argument: str | None) -> None:
-    if argument is not None:
-        raise UserError(f"{name} takes no argument: expected {{field:{name}}}, found {name}({argument})")
-
-
 def _count(name: str, argument: str | None, most: int, unit: str, example: str) -> int:
     if argument is not None and re.fullmatch(r"[1-9]\d{0,5}", argument, re.ASCII) and int(argument) <= most:
         return int(argument)
     raise UserError(f"{name} needs a number of {unit} from 1 to {most}, such as {example}")
 
 
-FORMATS: Final[Mapping[str, Callable[[str | None], Format]]] = MappingProxyType(
-    {"upper": _upper, "lower": _lower, "nospace": _nospace, "pad": _pad, "date": _date, "shard": _shard}
+PLAIN: Final[Mapping[str, Format]] = MappingProxyType({"upper": _upper, "lower": _lower, "nospace": _nospace})
+WITH_ARGUMENT: Final[Mapping[str, Callable[[str | None], Format]]] = MappingProxyType(
+    {"pad": _pad, "date": _date, "shard": _shard}
 )
+FORMATS: Final = (*PLAIN, *WITH_ARGUMENT)

@@ -1,7 +1,7 @@
-"""The key of one item as a user gives it on the command line: JSON, with plain values.
+"""Reads the key of one item as a user gives it on the command line: JSON with plain values.
 
-Law: it is typed by the key schema of its table; numbers are exact. Where several tables have such a key, the entities
-decide.
+Invariant: a key is typed by the key schema of its table; numbers are exact. Where several tables have these key
+attributes, the entities decide.
 """
 
 from __future__ import annotations

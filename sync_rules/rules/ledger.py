@@ -1,8 +1,8 @@
-"""The ledger: the pipeline's own table, where counts, sums, least and greatest keep what each child contributes.
+"""The ledger: the pipeline's own table, in which count, sum, min and max keep what each child contributes.
 
-Law: a child's contribution stands in one entry, and the totals move in the transaction that writes it, so at every
-instant each total is the sum of the entries that name it. An entry names its total by the whole key, whatever the rule
-says by now. Numbers are exact: what DynamoDB could not hold is no number here.
+Invariant: a child's contribution stands in one entry, and the totals move in the transaction that writes the entry, so
+each total is the sum of the entries that name it at every instant. An entry names its total by the whole key, so that a
+changed rule still finds it. Numbers are exact: what DynamoDB could not hold is no number here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sync_rules.model.values import AttributeValue, Item
 AMOUNT: Final = "n"  # the number of an entry, a total or a rank item
 INTO: Final = "into"  # an entry's total: partition key and sort key
 AT: Final = "at"  # the attribute of the total that it is part of: AMOUNT, or one per group
-VERSION: Final = "v"  # of a total: how often it was added to, so that the same number twice can be told apart
+VERSION: Final = "v"  # of a total: how often it was added to, so that the same number twice is two states
 GROUP: Final = "="  # what a group's attribute begins with, so that no group can be named like another attribute
 ENTRY: Final = (INTO, AT, AMOUNT)
 
@@ -49,7 +49,7 @@ def rank_text(number: Decimal) -> str:
 # ---------------------------------------------------------------- entries
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What a child adds to which attribute of which total. Never zero."""
+    """A child's amount, never zero, for an attribute of a total."""
 
     total: ItemKey
     at: str
@@ -57,14 +57,14 @@ class Contribution:
 
 
 def entry_item(key: ItemKey, contribution: Contribution) -> Item:
-    """The entry that says so."""
+    """The ledger item that records a contribution."""
     into: AttributeValue = {"L": [{"S": value} for _, _, value in contribution.total.values]}
     amount = spelt(contribution.amount)
     return {**key.attributes(), INTO: into, AT: {"S": contribution.at}, AMOUNT: {"N": amount}}
 
 
 def contribution_of(table: Table, entry: Item) -> Contribution | None:
-    """What an entry says; None for one that the pipeline did not write."""
+    """The contribution in a ledger item; None for an item that the pipeline did not write."""
     amount = number_of(entry.get(AMOUNT))
     at = entry.get(AT, {}).get("S")
     into = [value.get("S") for value in entry.get(INTO, {}).get("L", ())]
@@ -91,7 +91,7 @@ class Ledger:
 
 
 def ledger_of(name: str, child: Entity, parent: Entity, table: Table, shards: int = 1) -> Ledger:
-    """What a rule of this name keeps in a table that is `suitable`, of entities that are `supported`."""
+    """The entities of a rule of this name, in a table that is `suitable`, for entities that are `supported`."""
     parents, children = _texts(parent, "parent"), _texts(child, "child")
     total = f"{name}/T{{{SHARD}}}/" if shards > 1 else f"{name}/T/"
     ranks = _entity(
@@ -107,12 +107,12 @@ def ledger_of(name: str, child: Entity, parent: Entity, table: Table, shards: in
 
 
 def supported(entity: Entity) -> bool:
-    """Whether the ledger's keys can name items of this entity: binary has no place in a text."""
+    """True if the ledger's keys can name items of this entity: binary has no place in a text."""
     return all(attribute.type != "B" for attribute in entity.table.key)
 
 
 def suitable(table: Table) -> bool:
-    """Whether a table can be a ledger: a key of two strings, under names that no item of a ledger uses."""
+    """True if a table can be a ledger: a key of two strings, under names that no item of a ledger uses."""
     return len(table.key) == 2 and all(  # noqa: PLR2004 - partition and sort
         attribute.type == "S" and attribute.name not in (*ENTRY, VERSION) and not attribute.name.startswith(GROUP)
         for attribute in table.key
@@ -134,7 +134,7 @@ def named(role: Role, entity: Entity, fields: Fields | None) -> ItemKey | None:
 
 
 def nowhere(rule: str, table: Table, key: ItemKey) -> ItemKey:
-    """A key under which nothing ever stands: where to look for what has no place, so that the trouble is told."""
+    """A key under which nothing ever stands: a look there reports why a child is blocked."""
     values = zip(table.key, (f"{rule}/?", key.digest()), strict=True)
     return ItemKey(table.name, tuple((attribute.name, attribute.type, value) for attribute, value in values))
 

@@ -1,6 +1,6 @@
-"""In which order rules are verified and brought in line, each after those that feed it, and in which tables.
+"""The order in which rules are verified and applied, each after those that feed it, and the tables to scan for them.
 
-Law: no copy is judged, let alone mended, before what it is made from has been.
+Invariant: no copy is judged or repaired before everything it is made from was.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from sync_rules.rules.ruleset import Rules
 
 @dataclass(frozen=True)
 class Step:
-    """Rules to be verified together. Where some feed each other, the look is repeated until it mends nothing."""
+    """Rules to process together. Where some feed each other, rounds are repeated until one writes nothing."""
 
     names: frozenset[str]
     max_rounds: int = 1
 
 
 def cascade(rules: Rules, names: frozenset[str]) -> Iterator[Step]:
-    """These rules, each after those that feed it.
+    """Order these rules, each after those that feed it.
 
-    No copy of sound rules feeds itself, but a rule, or two, may feed each other through different copies. Such rules
-    (where it is several, with what comes after them) are one step: each round makes the next copies of every chain
-    right, so as many rounds as there are copies are enough. A hierarchy takes a round per level.
+    No copy of sound rules feeds itself, but a rule, or two, may feed each other through different copies. Such rules,
+    with all that come after them, are one step: each round makes the next copies of every chain right, so as many
+    rounds as there are copies are enough. A hierarchy takes a round per level.
     """
     waiting = [rule for rule in rules.rules.values() if rule.name in names]
     while waiting:
@@ -44,7 +44,7 @@ def cascade(rules: Rules, names: frozenset[str]) -> Iterator[Step]:
 
 
 def swept_tables(rules: Rules, only: frozenset[str]) -> tuple[Table, ...]:
-    """The tables that are gone through to check all that the rules in `only` keep, each once."""
+    """The tables to scan for all that the rules in `only` keep, each once."""
     tables: dict[str, Table] = {}
     for rule in rules.rules.values():
         if rule.name in only:

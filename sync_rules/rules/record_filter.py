@@ -1,8 +1,8 @@
-"""Which stream records can concern no rule, told from raw attribute values before anything of them is read.
+"""Filters stream records that can concern no rule, by raw attribute values, before anything of them is read.
 
-Law: a record is left out only if its key is of no entity that a rule speaks of, or if both images are there and agree
-in every attribute that a rule watches. Whoever is in doubt lets it pass: it is read in full and judged by the rules.
-Our own writes come back on the stream, so this is what most records meet.
+Invariant: a record is left out only if its key is of no entity that a rule speaks of, or if both images are there and
+agree in every attribute that a rule watches; when in doubt it passes. Our own writes come back on the stream, so most
+records end here.
 """
 
 from __future__ import annotations
@@ -81,5 +81,5 @@ def _watched(entity: Entity, rules: Iterable[Rule]) -> Watched:
 
 
 def _begins(entity: Entity, attribute: str | None) -> str:
-    """What the values of a key attribute begin with, for the items of an entity."""
+    """The literal text that the values of a key attribute begin with, for the items of an entity."""
     return "" if attribute is None else entity.templates[attribute].literals[0]

@@ -40,7 +40,7 @@ class Blocked:
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """One attribute that a rule writes, and what decides it: cycles and the order of rules follow from nodes.
+    """An attribute that a rule writes, and what decides it: cycles and the order of rules follow from nodes.
 
     `reads` is what the value is made of; `goes_by` what, on the target, says from which source, and whether.
     """
@@ -52,7 +52,7 @@ class Node:
 
 
 def causes(writer: Node, node: Node) -> bool:
-    """Whether what one node writes decides what another node, of any rule, must be."""
+    """True if what one node writes decides what another node, of any rule, must be."""
     reads = node.reads if writer.rule is node.rule else (*node.reads, *node.goes_by)
     entity, path = writer.writes
     return any(entity is read_of and overlaps(path, read) for read_of, read in reads)
@@ -99,9 +99,9 @@ class Rule(ABC):
     find: Find | None = field(default=None, kw_only=True)
     settle_seconds: int = field(default=60, kw_only=True)
 
-    strict = False  # whether each write is a transaction with a check of its source
-    fills_index_keys = False  # whether it is there to fill the keys of indexes, so that a copy in one is no surprise
-    hierarchical = False  # whether each round over a table makes one more level of a hierarchy right
+    strict = False  # each write is a transaction with a check of its source
+    fills_index_keys = False  # it is there to fill the keys of indexes, so that a copy in one is no surprise
+    hierarchical = False  # each round over a table makes one more level of a hierarchy right
 
     @property
     def title(self) -> str:
@@ -138,7 +138,7 @@ class Rule(ABC):
         return ()
 
     def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:  # noqa: ARG002
-        """Those of its copies that the rule, and not the application, wrote on this target."""
+        """The copies on this target that the rule wrote, and not the application."""
         return self.copies
 
     def nodes(self) -> tuple[Node, ...]:
@@ -146,16 +146,16 @@ class Rule(ABC):
         return ()
 
     def feeds(self, other: Rule) -> bool:
-        """Whether something this rule writes decides what something of another, or of its own, must be."""
+        """True if something this rule writes decides what something of another, or of its own, must be."""
         return any(causes(written, node) for written in self.nodes() for node in other.nodes())
 
     @property
     def rounds_max(self) -> int:
-        """How many rounds over the tables make everything right that the rule feeds to itself."""
+        """The number of rounds over the tables that make right whatever the rule feeds to itself."""
         return len(self.nodes()) if self.feeds(self) else 1
 
     def levels(self, image: Item) -> int:  # noqa: ARG002
-        """How many levels of a hierarchy the path of an item has, for a hierarchical rule."""
+        """The number of levels in the path of an item, for a hierarchical rule."""
         return 0
 
     def watches(self, entity: Entity) -> tuple[Path, ...] | None:  # noqa: ARG002
@@ -180,16 +180,16 @@ class Rule(ABC):
         return ()
 
     def owns(self, item: Item) -> bool:  # noqa: ARG002
-        """Whether an item of an owned entity is one that the rule makes."""
+        """True if an item of an owned entity is one that the rule makes."""
         return True
 
     @property
     def snapshot(self) -> bool:
-        """Whether its copies are meant to outlive their source, and the rule itself."""
+        """True if its copies are meant to outlive their source, and the rule itself."""
         return False
 
     def known_by_key(self, entity: Entity) -> bool:
-        """Whether the key of an item of this entity, and the item as it is, say all that it ever meant to the rule.
+        """True if the key of an item of this entity, and the item as it is, say all that it ever meant to the rule.
         Else what the item was may have named something that nobody can find any more.
         """
         return entity is not self.source and entity is not self.target
@@ -201,7 +201,7 @@ class Rule(ABC):
 
     @property
     def archive(self) -> ArchivePlace | None:
-        """Where it keeps objects, if it does."""
+        """The place in S3 where it keeps objects, if it does."""
         return None
 
     def drawn(self) -> Drawing | None:
@@ -252,7 +252,7 @@ class Rule(ABC):
         raise NotImplementedError
 
     def pushes(self, change: Change) -> bool:  # noqa: ARG002
-        """Whether this record of the anchor is a reason to look at everything it lists."""
+        """True if this record of the anchor is a reason to look at everything it lists."""
         return False
 
 
@@ -312,7 +312,7 @@ class TargetRule(Rule):
     """A rule that keeps paths of a target equal to what its sources say: one guarded update per target."""
 
     strict: bool = False
-    gathers: bool = False  # whether targets are made of members, which are all in memory at once
+    gathers: bool = False  # targets are made of members, which are all in memory at once
 
     def hints(self, change: Change) -> Iterable[Hint]:  # noqa: ARG002
         """The targets that a record of a source names by itself, both as it was and as it is."""
@@ -334,7 +334,7 @@ class TargetRule(Rule):
         return None if of_source is None else (*of_target, *of_source)
 
     def pulls(self, change: Change) -> bool:
-        """Whether this record of a target, whoever wrote it, is a reason to look at the target: it came, or changed in
+        """True if this record of a target, whoever wrote it, is a reason to look at the target: it came, or changed in
         something relevant, or in the maps that its copies stand in.
         """
         if change.new is None or change.old is None:
@@ -359,30 +359,31 @@ class TargetRule(Rule):
         return None
 
     def belongs(self, key: ItemKey, member: Item) -> bool:  # noqa: ARG002
-        """Whether an item is one of those that the target of this key is made of."""
+        """True if an item is one of those that the target of this key is made of."""
         return True
 
     @abstractmethod
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked | None:
-        """What the target must hold at each path (None: nothing there); None in all when the rule says nothing.
+        """The value that the target must hold at each path (None: nothing there); None in all when the rule says
+        nothing.
 
         `sources` are the items of `source_keys`, in order, or the members that belong to the target.
         """
 
     def deletes(self, target: Item) -> bool:  # noqa: ARG002
-        """Whether this target is deleted when its source is."""
+        """True if this target is deleted when its source is."""
         return False
 
     def restricts(self, target: Item) -> bool:  # noqa: ARG002
-        """Whether it is to be reported that this target's source was deleted."""
+        """True if it is to be reported that this target's source was deleted."""
         return False
 
     def orphans(self, target: Item) -> bool:
-        """Whether a target whose source does not exist is reported by verify, which cannot repair it."""
+        """True if a target whose source does not exist is reported by verify, which cannot repair it."""
         return self.deletes(target) or self.restricts(target)
 
     def outlives(self, image: Item) -> bool:  # noqa: ARG002
-        """Whether a target holds copies of a source that is gone which the rule has it keep. Snapshots do not count."""
+        """True if a target holds copies of a source that is gone which the rule has it keep. Snapshots do not count."""
         return False
 
     def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...] | None:  # noqa: ARG002
@@ -439,7 +440,7 @@ class TargetRule(Rule):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing that a `PartRule` keeps true for itself: an element of a set, an entry of a ledger, a mirrored item.
+    """A thing that a `PartRule` keeps true for itself: an element of a set, an entry of a ledger, a mirrored item.
 
     `target` is the item it is written on, `source` the one it is made from, None when there cannot be one.
     """

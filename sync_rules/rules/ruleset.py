@@ -1,6 +1,6 @@
-"""The rules of one file, compiled and frozen, and which of them concern an item. `rulefile` makes them from YAML.
+"""The rules of one file, compiled and frozen, and an index of which of them concern an item.
 
-Law: an item is of one entity by its key, and what must be looked at follows from its entity alone.
+Invariant: an item is of one entity by its key, and its entity alone says which rules concern it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sync_rules.rules.rule import ArchivePlace, PartRule, Rule, TargetRule
 
 @dataclass(frozen=True)
 class Rules:
-    """One rules file, compiled. `fingerprint` changes when anything that matters to the pipeline does."""
+    """One compiled rules file. `fingerprint` changes when anything that matters to the pipeline does."""
 
     tables: Mapping[str, Table]
     entities: Mapping[str, Entity]
@@ -106,7 +106,7 @@ class Rules:
 
     @cached_property
     def record_filters(self) -> Mapping[str, RecordFilter]:
-        """Which records of each table may concern a rule, by the table's name in DynamoDB."""
+        """The filters of stream records, by their tables' names in DynamoDB."""
         return {name: RecordFilter(table, self._concerned(table)) for name, table in self.by_physical_name.items()}
 
     def _concerned(self, table: Table) -> Mapping[Entity, tuple[Rule, ...]]:

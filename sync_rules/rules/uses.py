@@ -33,7 +33,7 @@ class Moment(Enum):
     SCANNED = auto()  # everything that a rule keeps is looked at
     DESCRIBED = auto()  # keys and indexes are looked at before anything is done
     WRITTEN = auto()  # something is not as the rule says
-    DELETED = auto()  # a target goes with its source, which only the record of the source brings about
+    DELETED = auto()  # a target goes with its source, which only the record of the source asks for
 
 
 @dataclass(frozen=True, slots=True)

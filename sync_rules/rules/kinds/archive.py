@@ -1,8 +1,8 @@
-"""archive: what is deleted from a table, kept in S3 as it last was: one gzipped line of JSON per deleted item.
+"""archive: deleted items, kept in S3 as they last were, as one gzipped line of JSON each.
 
-Law: a record has one object, whose name and bytes follow from the record alone; delivered twice, it is written once. In
-it the item stands as DynamoDB has it, {"S": "x"}, with binaries as base64 text. Only in the Region in which an item
-expired does its record say so: from the other replicas of a global table it is deleted by the replication.
+Invariant: a record has one object, whose name and bytes follow from the record alone, so a repeated record changes
+nothing. The item has DynamoDB's form, {"S": "x"}, with binaries as base64 text. Only the Region in which an item
+expired sees the expiry; other replicas of a global table see a delete by the replication.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def parse_into(text: str) -> tuple[str, str]:
 
 
 def misnamed(bucket: str) -> str:
-    """What is wrong with the name of a bucket; "" when nothing is."""
+    """The mistake in the name of a bucket; "" when there is none."""
     return (
         "" if re.fullmatch(BUCKET, bucket) else f"{bucket!r} is not a name of a bucket: expected 3 to 63 of a-z 0-9 . -"
     )

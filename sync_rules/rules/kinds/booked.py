@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from sync_rules.model.where import Where
 from sync_rules.rules import ledger
 from sync_rules.rules.kinds.counted import CountedRule
 from sync_rules.rules.rule import Drawing, Part, PartRule
+from sync_rules.rules.uses import Moment, Operation, Use
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -34,7 +35,7 @@ class BookedRule(CountedRule, PartRule):
 
     @cached_property
     def source_paths(self) -> tuple[Path, ...]:
-        """Where a child keeps what decides its item, without the child's key, which cannot change."""
+        """The places where a child keeps what decides its ledger item, without the child's key, which cannot change."""
         read = (*self.reads, *(self.where.paths if self.where else ()))
         return self.source.changing((*(ref.path for _, ref in self.link), *map(self.source.stored, read)))
 
@@ -47,6 +48,10 @@ class BookedRule(CountedRule, PartRule):
 
     def drawn(self) -> Drawing | None:
         return Drawing(self.parent, self.reads, None)
+
+    def writing_uses(self) -> Iterator[Use]:
+        yield Use(Moment.WRITTEN, Operation.PUT, self.target.table, "the entry of a child")
+        yield Use(Moment.WRITTEN, Operation.DELETE, self.target.table, "the entry of a child that counts no more")
 
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
         """The items of a child that came, went or changed in what decides; and every item that was written."""

@@ -1,7 +1,7 @@
-"""call: a user's function, told of a change once.
+"""call: a user's function, called once per change.
 
-Law: which changes matter follows from the record alone. What the function does is its own affair: no rule reads it, and
-no copy waits for it.
+Invariant: which changes matter follows from the record alone. No rule reads what the function does, and no copy waits
+for it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class CallRule(EffectRule):
 
     @cached_property
     def watched(self) -> tuple[Path, ...]:
-        """Where an item keeps what `watch` names."""
+        """The places where an item keeps what `watch` names."""
         return tuple(self.source.stored(path) for path in self.watch)
 
     def body(self) -> Mapping[str, object]:
@@ -64,7 +64,7 @@ class CallRule(EffectRule):
         return Call(self.name, self.function, change, attempt)
 
     def _what_happened(self, change: Change) -> When | None:
-        """None for a change that is not watched."""
+        """The kind of change; None for one that is not watched."""
         if change.new is None:
             return "deleted"
         if change.old is None:

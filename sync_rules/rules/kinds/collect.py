@@ -1,8 +1,8 @@
 """collect: a set on a node with an element for each edge that points to it.
 
-Law: an element is in the set exactly if the edge that it names is there, points to this node and is let in. Each stands
-for itself and is put in or taken out without the others being read; the node is never created. Whatever came into a set
-or went from it is looked at again, whoever did it: so nothing is compared, and a late write does not last.
+Invariant: an element is in the set exactly if the edge that it names exists, points to this node and is let in. Each
+element is put in or taken out without the others being read; the node is never created. Whatever enters or leaves a set
+is checked again, whoever wrote it, so no guard is needed and a late write does not last.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def parse_element(text: str) -> Element:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What an edge asks for: that this element be in the set of this node. `fit`: the element, with the node's key,
-    names the edge again, without which nobody could tell whether it still belongs there.
+    """An edge's claim: this element in the set of this node. `fit`: the element, with the node's key, names the edge
+    again, without which nobody could tell whether it still belongs there.
     """
 
     node: ItemKey
@@ -166,12 +166,12 @@ class CollectRule(ListingRule, PartRule):
     # ---------------------------------------------------------------- what an edge asks for
     @cached_property
     def element_refs(self) -> Mapping[str, Ref]:
-        """Where an edge holds what its element is made of."""
+        """The places where an edge holds the fields of its element."""
         return {field: self.source.ref(field) for field in self.element.fields}
 
     @cached_property
     def source_paths(self) -> tuple[Path, ...]:
-        """What decides about an edge, without what lies in its key, which cannot change."""
+        """The paths that decide about an edge, without those in its key, which cannot change."""
         filters = [path for where in (self.where, self.omit) if where for path in where.paths]
         paths = [
             *(ref.path for _, ref in self.link),
@@ -197,7 +197,7 @@ class CollectRule(ListingRule, PartRule):
             yield self._checking_use("strict: ")
 
     def claim(self, key: ItemKey, edge: Item | None) -> Claim | None:
-        """What an edge asks for; None when it is not there, points nowhere, is left out, or has no element."""
+        """The claim of an edge; None when it is not there, points nowhere, is left out, or has no element."""
         node = None if edge is None else self.pointer(edge)
         if edge is None or node is None or _is_same(node, key) or not self._lets_in(edge):
             return None
@@ -252,7 +252,7 @@ class CollectRule(ListingRule, PartRule):
         return "NS" if self.numbers else "SS"
 
     def _misfit(self, node: Item) -> bool:
-        """Whether there is something in the set's place that is no such set."""
+        """True if there is something in the set's place that is no such set."""
         value = node.get(self.into)
         return value is not None and self._type not in value
 
@@ -266,7 +266,7 @@ class CollectRule(ListingRule, PartRule):
 
     # ---------------------------------------------------------------- parts
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """Of an edge: what it asked for and what it asks for. Of a node: every element that came or went."""
+        """Parts affected by a change: for an edge, what its images claim; for a node, elements added or removed."""
         found: list[Part] = []
         if entity is self.source:
             found += self._of_edge(change)
@@ -282,7 +282,7 @@ class CollectRule(ListingRule, PartRule):
                 yield Part(self, claim.node, change.key, claim.element)
 
     def judge(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
-        """One element in, or out; nothing when it is where it belongs."""
+        """Put one element in, or take it out; nothing when it is where it belongs."""
         if target is None:
             return None
         claim = None if part.source is None else self.claim(part.source, source)
@@ -321,7 +321,7 @@ def _canonical(text: str) -> str:
 
 
 def _is_same(left: ItemKey, right: ItemKey) -> bool:
-    """Whether two keys are of one item: numbers by value."""
+    """True if two keys are of one item: numbers by value."""
     return left == right or (left.table == right.table and same({"M": left.attributes()}, {"M": right.attributes()}))
 
 

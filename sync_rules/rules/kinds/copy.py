@@ -1,7 +1,7 @@
 """copy: attributes of a source, kept equal on every target that points to it.
 
-Law: the value of a copy is a function of the two items as they are now, never of how they came to be so. `mode:
-snapshot` is the same law with a guard more: it only ever fills what is not there.
+Invariant: a copy is a function of the two items as they are now, never of their history. `mode: snapshot` adds a guard:
+it only ever fills what is empty.
 """
 
 from __future__ import annotations
@@ -45,14 +45,11 @@ class CopyRule(LinkedRule):
 
     def body(self) -> Mapping[str, object]:
         return {
+            **super().body(),
             "mapping": sorted(self.mapping),
-            "link": sorted((field, ref.path) for field, ref in self.link),
-            "via": self.find and self.find.index,
             "where": self.where and self.where.text,
             "mode": self.mode,
-            "on_delete": self.on_delete,
             "strict": self.strict,
-            "settle_seconds": self.settle_seconds,
         }
 
     @cached_property
@@ -61,7 +58,7 @@ class CopyRule(LinkedRule):
 
     @cached_property
     def _binds(self) -> bool:
-        """Whether anything that is copied is a field in the source's key."""
+        """True if anything that is copied is a field in the source's key."""
         return any(path[0] in self.source.bound for path in self._read)
 
     @property
@@ -86,7 +83,7 @@ class CopyRule(LinkedRule):
         return changed(change.old, change.new, self.source_paths)
 
     def _may_fill(self, old: Item, new: Item) -> bool:
-        """Whether something appeared in the source that targets which came before it still lack."""
+        """True if something appeared in the source that targets which came before it still lack."""
         appeared = any(get(old, path) is None and get(new, path) is not None for path, _ in self.mapping)
         return appeared or (self.where is not None and changed(old, new, self.where.source_paths))
 
@@ -101,7 +98,7 @@ class CopyRule(LinkedRule):
         return self.values(source)
 
     def values(self, source: Item) -> dict[Path, AttributeValue | None]:
-        """What each copy must hold, given a source."""
+        """The value of each copy, given a source."""
         view = self.source.view(source, self._read) if self._binds else source
         return {to: get(view, path) for path, to in self.mapping}
 

@@ -37,7 +37,7 @@ class CountedRule(Rule):
         return tuple(path for path in paths if path is not None)
 
     def amount_of(self, child: Item) -> Decimal | Blocked | None:
-        """What a child adds, or is compared by; None for nothing."""
+        """The amount that a child adds, or is compared by; None for nothing."""
         if self.weights is not None:
             path, weights = self.weights
             text = text_of(self._read(child, path))

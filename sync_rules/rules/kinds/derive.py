@@ -1,7 +1,7 @@
 """derive: an attribute made from other attributes of the same item, such as `500-LEAD` or `STATE#CITY#ZIP`.
 
-Law: the item is its own truth, so nothing is read but its image, and nothing is written unless every input still is as
-it was seen. Whole or absent: a composite key with a hole is no key.
+Invariant: nothing is read but the item itself, and nothing is written unless every input is as it was read. A composite
+key is made whole or not at all.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DeriveRule(TargetRule):
 
     @cached_property
     def inputs(self) -> tuple[Path, ...]:
-        """Where an item stores what the formula reads."""
+        """The paths where an item stores the fields of the formula."""
         return tuple(dict.fromkeys(self._read_as.stored(path) for path in self._named.values()))
 
     @cached_property

@@ -1,8 +1,8 @@
 """embed: the children of a parent, kept as a map or a list inside it.
 
-Law: the copy is what its children say, within its limits, and an attribute of its own: no children are an empty map,
-never a missing one. Of a map only the entries that differ are written and guarded, so work on two children of one
-parent does not collide.
+Invariant: the copy is what its children say, within its limits; without children it is an empty map, never a missing
+one. In a map only the entries that differ are written and guarded, so work on two children of one parent does not
+collide.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ENTRIES_MAX_WRITES: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One child as it stands in its parent."""
+    """A child as it stands in its parent."""
 
     child: ItemKey
     name: str
@@ -150,7 +150,7 @@ class EmbedRule(GatheredRule):
 
     # ---------------------------------------------------------------- limits
     def _excess(self, entries: Sequence[Entry]) -> str:
-        """Which limit they pass, if any."""
+        """The limit that the entries exceed; "" for none."""
         if self.max_items is not None and len(entries) > self.max_items:
             return "TooManyItems"
         if self.max_bytes is not None and value_bytes(self._whole(entries)) > self.max_bytes:

@@ -1,7 +1,7 @@
 """Rules whose target is made of several members: what embeds and recounts have in common.
 
-Law: the value is a function of the members as they are now: the items that exist, point to this target, are where the
-listing would show them, and satisfy `where`. In what order they came, and what the target held before, changes nothing.
+Invariant: the value is a function of the members as they are now: the items that exist, point to this target, are where
+the listing would show them, and satisfy `where`. Their order and the target's old value change nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class GatheredRule(ListingRule, TargetRule):
 
     @property
     def reads(self) -> Iterable[Path]:
-        """What the value is made of, as a member's fields: WHOLE for every attribute."""
+        """The member's fields that the value is made of: WHOLE for every attribute."""
         raise NotImplementedError
 
     def body(self) -> Mapping[str, object]:
@@ -77,7 +77,7 @@ class GatheredRule(ListingRule, TargetRule):
         return ()
 
     def belongs(self, key: ItemKey, member: Item) -> bool:
-        """Whether an item is a member. One that the listing does not show is none, even if a record or the present
+        """True if an item is a member. One that the listing does not show is none, even if a record or the present
         value names it: else the value would depend on who was asked.
         """
         at = self.source.table.key_of(member)
@@ -113,7 +113,7 @@ class GatheredRule(ListingRule, TargetRule):
     # ---------------------------------------------------------------- what matters
     @cached_property
     def read_paths(self) -> tuple[Path, ...]:
-        """Where a member keeps all that decides: the value, `where`, the link, its place in the listing index."""
+        """The places where a member keeps all that decides: value, `where`, link, its key in the listing index."""
         stored = (
             self.source.stored(path) if path else WHOLE
             for path in (*self.reads, *(self.where.paths if self.where else ()))

@@ -1,7 +1,7 @@
 """Rules whose targets each point to one source: what copies and paths have in common.
 
-Law: never one source's value on another source's target. What names the source is in every guard, and a target that has
-come to point elsewhere is looked at by its own record.
+Invariant: no target gets another source's value. Every guard compares what names the source, and a target that points
+elsewhere by now is checked through its own record.
 """
 
 from __future__ import annotations
@@ -44,6 +44,14 @@ class LinkedRule(TargetRule):
     where: Where | None = None
     on_delete: OnDelete = "keep"
     strict: bool = False
+
+    def body(self) -> Mapping[str, object]:
+        return {
+            "link": sorted((field, ref.path) for field, ref in self.link),
+            "via": self.find and self.find.index,
+            "on_delete": self.on_delete,
+            "settle_seconds": self.settle_seconds,
+        }
 
     # ---------------------------------------------------------------- finding
     @property
@@ -94,7 +102,7 @@ class LinkedRule(TargetRule):
     @property
     @abstractmethod
     def source_paths(self) -> tuple[Path, ...]:
-        """What the rule reads of a source: a change of any of these pushes."""
+        """The source paths that the rule reads: a change of one pushes."""
 
     @property
     def watches_in_source(self) -> tuple[Path, ...]:
@@ -102,7 +110,7 @@ class LinkedRule(TargetRule):
 
     # ---------------------------------------------------------------- what is true
     def where_holds(self, source: Item, target: Item) -> bool:
-        """Whether the rule speaks of this pair."""
+        """True if the rule speaks of this pair."""
         if self.where is None:
             return True
         return self.where.holds(
@@ -110,11 +118,11 @@ class LinkedRule(TargetRule):
         )
 
     def without_source(self) -> Mapping[Path, None] | None:
-        """What a target must hold whose source does not exist: the delete policy says it."""
+        """The values that the delete policy wants on a target whose source does not exist; None: it says nothing."""
         return dict.fromkeys(self.copies) if CLEARS[self.on_delete] else None
 
     def deletes(self, target: Item) -> bool:
-        """Whether a target goes with its source. Where `where` does not hold, the rule says nothing of it; `check` sees
+        """True if a target goes with its source. Where `where` does not hold, the rule says nothing of it; `check` sees
         to it that it reads no attribute of a source that is gone.
         """
         return self.on_delete == "delete" and self.where_holds({}, target)

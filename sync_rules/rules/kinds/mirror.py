@@ -1,8 +1,8 @@
 """mirror: an item for an item, under another key.
 
-Law: a mirror is there exactly if the source that it names is there, is let in, and names it. Whatever is written to one
-is written in a transaction with a check of everything that was read of its source, or of very many attributes at least
-what names and lets in the mirror; and only to an item that names this source: a key that something else has taken is
+Invariant: a mirror exists exactly if the source that it names exists, is let in, and names it. Each write of a mirror
+is a transaction with a check of everything that was read of the source, or, of very many attributes, at least of those
+that name and let in the mirror. Only an item that names this source is written: a key that something else has taken is
 reported and left alone.
 """
 
@@ -36,7 +36,7 @@ from sync_rules.model.writes import (
     update_of,
 )
 from sync_rules.rules.rule import Blocked, Drawing, Node, Part, PartRule
-from sync_rules.rules.uses import Moment, Operation, Use, name_of
+from sync_rules.rules.uses import Operation, Use
 
 Values = dict[Path, AttributeValue | None]
 
@@ -76,7 +76,9 @@ class MirrorRule(PartRule):
 
     @cached_property
     def names(self) -> Link:
-        """Where a mirror holds the identity of its source: in its key, if that binds it, else in an attribute."""
+        """The places where a mirror holds the identity of its source: in its key, if that binds it, else an
+        attribute.
+        """
         mirrored = {ref: field for field, ref in reversed(self.fields)}
         here = [(field, mirrored.get(self.source.ref(field), field)) for field in self.source.identity]
         return tuple((f, self.target.ref(m) if m in self.target.identity else Ref(m, (m,))) for f, m in here)
@@ -102,12 +104,12 @@ class MirrorRule(PartRule):
 
     @cached_property
     def copies(self) -> tuple[Path, ...]:
-        """What is written on a mirror beside its key; with `all`, whatever else it holds is written too."""
+        """The paths written on a mirror beside its key; with `all`, whatever else it holds is written too."""
         given = (to for _, to in self.attributes or ())
         return self.target.changing([*self.identity_paths, *((name,) for name in self.index_keys), *given])
 
     def nodes(self) -> tuple[Node, ...]:
-        """What it writes, its key included: mirrors of mirrors must not come back to where they began."""
+        """A node for each path, the key included: mirrors of mirrors must not come back to where they began."""
         writes = [*((attribute.name,) for attribute in self.target.table.key), *self.copies]
         reads = tuple((self.source, path) for path in self._reads)
         if self.attributes is None:  # the empty path is the whole item
@@ -119,7 +121,7 @@ class MirrorRule(PartRule):
         return (self.target,)
 
     def owns(self, item: Item) -> bool:
-        """Whether an item names a source where a mirror has it."""
+        """True if an item names a source where a mirror has it."""
         return self.pointer(item) is not None
 
     def known_by_key(self, entity: Entity) -> bool:
@@ -133,12 +135,8 @@ class MirrorRule(PartRule):
         return Drawing(self.target, tuple(path for path, _ in pairs), tuple(path for _, path in pairs))
 
     def writing_uses(self) -> Iterator[Use]:
-        table, name = self.target.table, name_of(self.target)
-        yield Use(Moment.WRITTEN, Operation.PUT, table, f"{name}, where one is missing")
-        yield Use(Moment.WRITTEN, Operation.DELETE, table, f"{name}, where there should be none")
-        if self.attributes is None or self.copies:
-            yield Use(Moment.WRITTEN, Operation.UPDATE, table, f"what differs on {name}")
-        yield self._checking_use()
+        never = Operation.UPDATE if self.attributes is not None and not self.copies else None
+        return (use for use in super().writing_uses() if use.operation is not never)
 
     # ---------------------------------------------------------------- what is read of a source
     @cached_property
@@ -170,7 +168,7 @@ class MirrorRule(PartRule):
         return found
 
     def _unnamed(self, source: Item | None) -> bool:
-        """Whether a mirror is missing because its key cannot be, though the source has all that it is made of: it is
+        """True if a mirror is missing because its key cannot be, though the source has all that it is made of: it is
         too long, has a separator within a field, or a field that is no text or number. Nobody would notice.
         """
         return source is not None and any(
@@ -200,7 +198,7 @@ class MirrorRule(PartRule):
 
     # ---------------------------------------------------------------- parts
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """Of a source: every mirror that it named or names. Of a mirror: the source that it named or names."""
+        """For a source, every mirror that it named or names; for a mirror, the source that it named or names."""
         found: list[Part] = []
         came_or_went = change.old is None or change.new is None
         if entity is self.source and (
@@ -208,7 +206,7 @@ class MirrorRule(PartRule):
         ):
             found += (Part(self, key, change.key) for key in {**self.mirrors(change.old), **self.mirrors(change.new)})
             if self._unnamed(change.old) or self._unnamed(change.new):
-                found.append(Part(self, change.key, change.key))  # no mirror stands there: only the trouble is told
+                found.append(Part(self, change.key, change.key))  # no mirror stands there: a look reports why
         if entity is self.target and (
             came_or_went or changed(change.old, change.new, self._kept(change.old, change.new))
         ):
@@ -217,13 +215,13 @@ class MirrorRule(PartRule):
         return dict.fromkeys(found)
 
     def _kept(self, *mirrors: Item | None) -> tuple[Path, ...]:
-        """What the rule answers for on a mirror."""
+        """The paths on a mirror that the rule answers for."""
         if self.attributes is not None:
             return self.copies
         return self.target.changing((name,) for mirror in mirrors for name in mirror or ())
 
     def judge(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
-        """One mirror put, brought in line, or deleted; nothing when it is as it should be."""
+        """Put, update or delete one mirror; nothing when it is as it should be."""
         if part.source is None:
             return None
         named = self.mirrors(source) if source is not None and self._lets_in(source) else {}
@@ -252,7 +250,7 @@ class MirrorRule(PartRule):
 
     # ---------------------------------------------------------------- what is written
     def _desired(self, key: ItemKey, fields: Fields, source: Item) -> Values:
-        """What a mirror of this key must hold beside it."""
+        """The values that a mirror of this key must hold beside the key."""
         if self.attributes is None:
             held: Values = {path: source[path[0]] for path in self.source.changing((name,) for name in source)}
         else:
@@ -268,8 +266,8 @@ class MirrorRule(PartRule):
         return held
 
     def _change(self, key: ItemKey, mirror: Item, desired: Values, changes: Values) -> Update | Put:
-        """What differs, each as it was seen; where there is no room to compare so many, all anew: with all attributes
-        copied, nothing else may stay.
+        """The differences, each guarded as it was seen; a whole item where a condition has no room for so many and
+        nothing but the copied attributes may stay.
         """
         still = self._still_of(key, mirror)
         if self.attributes is None and len(changes) > CHECK_MAX_ATTRIBUTES:
@@ -277,7 +275,7 @@ class MirrorRule(PartRule):
         return update_of(key, mirror, changes, still)
 
     def _still_of(self, key: ItemKey, mirror: Item) -> tuple[Condition, ...]:
-        """It is there, and of the source that it was seen to be of."""
+        """Guard: the mirror exists and still names the source it named when read."""
         return (target_exists(key), *as_seen(mirror, self.identity_paths))
 
     def _with_check(self, key: ItemKey, source: Item | None, action: Put | Delete | Update) -> Transaction:
@@ -286,9 +284,9 @@ class MirrorRule(PartRule):
         return Transaction((Check(key, unchanged(self.source.table.partition.name, source, checked)), action))
 
     def _checked(self, source: Item) -> tuple[Path, ...]:
-        """What the check compares: all that was read; but of an item with more attributes than a condition has room for
-        what names and lets in the mirror. The price: a late write may show old attributes for a moment, until the
-        record of that write, or that of the source, has been seen; a mirror too many or too few it cannot leave.
+        """The paths that the check compares: all that was read; of an item with more attributes than a condition has
+        room for, those that name and let in the mirror. The price: a late write may show old attributes until the
+        record of that write, or of the source, was processed; it never leaves a mirror too many or too few.
         """
         paths = self.paths_of(source)
         return paths if len(paths) <= CHECK_MAX_ATTRIBUTES else self.source_paths
@@ -301,5 +299,5 @@ def _item(key: ItemKey, held: Values) -> Item:
 
 
 def _says(value: AttributeValue | None) -> bool:
-    """Whether a field is given. What is NULL or an empty text is not: a user without an email is no failure."""
+    """True if a field is given. What is NULL or an empty text is not: a user without an email is no failure."""
     return value is not None and "NULL" not in value and value.get("S") != ""

@@ -1,8 +1,8 @@
 """path: where an item stands in a hierarchy, as the path of ids from the root down to it.
 
-Law: a path is its parent's path and one segment more, written level by level, each level told by the record of the one
-above. An id that stands in the parent's path already is never appended, so paths stay simple and every walk ends, on a
-true cycle too. A segment is compared whole: CM1 is not in CM10.
+Invariant: a path is its parent's path and one segment more; the record of one level triggers the next. An id that is in
+the parent's path already is never appended, so paths stay simple and every walk ends, on a true cycle too. Segments are
+compared whole: CM1 is not in CM10.
 """
 
 from __future__ import annotations
@@ -68,16 +68,13 @@ class TreeRule(LinkedRule):
 
     def body(self) -> Mapping[str, object]:
         return {
+            **super().body(),
             "path": self.path,
             "separator": self.separator,
             "graph": self.graph,
             "depth": self.depth,
             "carry": sorted(self.carry),
             "shards": self.shards,
-            "link": sorted((field, ref.path) for field, ref in self.link),
-            "via": self.find and self.find.index,
-            "on_delete": self.on_delete,
-            "settle_seconds": self.settle_seconds,
         }
 
     def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
@@ -104,7 +101,7 @@ class TreeRule(LinkedRule):
         return change.old is None or changed(change.old, change.new, self.source_paths)
 
     def orphans(self, target: Item) -> bool:  # noqa: ARG002
-        """Whether it is reported that a parent does not exist, whatever the policy: the paths below lead nowhere. Where
+        """True if it is reported that a parent does not exist, whatever the policy: the paths below lead nowhere. Where
         they are cleared, it is what the rule says.
         """
         return self.on_delete != "clear"
@@ -136,7 +133,7 @@ class TreeRule(LinkedRule):
         return {**self._made((*segments, own), own), **{copy: get(source, copy) for copy in self.carry}}
 
     def _made(self, segments: tuple[str, ...], own: str) -> dict[Path, AttributeValue | None]:
-        """What follows from the segments of a path, the root's first and the own last."""
+        """The values that follow from the segments of a path, the root's first and the own last."""
         made: dict[Path, AttributeValue | None] = {self.path: {"S": self.separator.join(segments)}}
         if self.graph is not None:
             made[self.graph] = {"S": f"{segments[0]}#{1 + stable_hash(own) % self.shards}"}

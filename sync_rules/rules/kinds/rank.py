@@ -1,7 +1,7 @@
 """min and max: an item for each child in the ledger, under its parent, in the order of the amounts.
 
-Law: a rank item stands where its child's amount puts it, and nowhere else. What puts it there checks the child in the
-same transaction, and every record of a rank item is a reason to ask its child again.
+Invariant: a rank item stands where its child's amount puts it, and nowhere else. Each write of one checks the child in
+the same transaction, and every record of a rank item triggers a check against its child.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from sync_rules.rules import ledger
 from sync_rules.rules.kinds.booked import BookedRule
 from sync_rules.rules.ledger import AMOUNT, RANK
 from sync_rules.rules.rule import Blocked, Node, Part
-from sync_rules.rules.uses import Moment, Operation, Use
+from sync_rules.rules.uses import Use
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a child belongs, and its amount there."""
+    """The key of a child's rank item, and the child's amount."""
 
     key: ItemKey
     amount: Decimal
@@ -61,14 +61,13 @@ class RankRule(BookedRule):
         return entity is not self.source or not self.unconditional().source_paths
 
     def writing_uses(self) -> Iterator[Use]:
-        yield Use(Moment.WRITTEN, Operation.PUT, self.target.table, "the entry of a child")
-        yield Use(Moment.WRITTEN, Operation.DELETE, self.target.table, "the entry of a child that counts no more")
+        yield from super().writing_uses()
         yield self._checking_use()
 
     # ---------------------------------------------------------------- what is true
     def judge(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
-        """A rank item where the child belongs, none where it does not. Blocked is told once, where nothing ever stands:
-        the place that a child had before must be cleared all the same.
+        """A rank item where the child belongs, none where it does not. A blocked child is reported once, where
+        nothing ever stands: the place that the child had before must be cleared all the same.
         """
         place = None if part.source is None else self._place(part.source, source)
         if isinstance(place, Blocked):
@@ -84,7 +83,7 @@ class RankRule(BookedRule):
         return self._checked(part, source, Put(part.target, {**part.target.attributes(), AMOUNT: amount}, seen))
 
     def _place(self, key: ItemKey, child: Item | None) -> Place | Blocked | None:
-        """Where a child belongs; None when it belongs nowhere."""
+        """The place of a child; None when it belongs nowhere."""
         if child is None or not self._speaks_of(child):
             return None
         parent, amount = self.pointer(child), self.amount_of(child)

@@ -1,7 +1,7 @@
-"""count, sum, min and max by listing: the members are read each time, and what they come to is written.
+"""count, sum, min and max by listing: the members are read each time and counted anew.
 
-Law: the number is exact, and the same whichever order the members are found in. It is for small groups; large ones are
-kept by a ledger, from whose sorted items `ends` reads the first or the last.
+Invariant: the number is exact, whatever order the members are found in. This is for small groups; large ones are kept
+by a ledger, from whose sorted items `ends` reads the first or the last.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RecountRule(CountedRule, GatheredRule):
 
     # ---------------------------------------------------------------- what is true
     def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked:  # noqa: ARG002
-        """What the members come to, in all or per group. As with a ledger, groups of nothing are left out."""
+        """The result over the members, in all or per group. As with a ledger, empty groups are left out."""
         groups: dict[str, list[Decimal]] = {}
         for key, member in self.in_key_order(sources):
             amount, group = self.amount_of(member), self.group_of(member)
@@ -65,7 +65,7 @@ class RecountRule(CountedRule, GatheredRule):
 
     @property
     def _adds(self) -> bool:
-        """Whether nothing comes to 0; it has no least and no greatest."""
+        """True if nothing comes to 0; it has no least and no greatest."""
         return self.function in ("count", "sum")
 
     def _number(self, amounts: Sequence[Decimal]) -> Decimal:

@@ -1,7 +1,7 @@
 """count and sum: what each child contributes, entered in the ledger once and added to its parent's total with it.
 
-Law: an entry is a copy of what its child contributes, guarded by what was seen there, and every record of an entry is a
-reason to look at it again, whoever wrote it. Without either, a late write counts a child twice, or one that is gone.
+Invariant: an entry is guarded by what it was when read, and every record of an entry triggers a check against its
+child, whoever wrote it. Without either, a late write counts a child twice, or one that is gone.
 """
 
 from __future__ import annotations
@@ -65,10 +65,8 @@ class TallyRule(BookedRule):
         return None if held is None else held.total
 
     def writing_uses(self) -> Iterator[Use]:
-        table = self.target.table
-        yield Use(Moment.WRITTEN, Operation.PUT, table, "the entry of a child")
-        yield Use(Moment.WRITTEN, Operation.DELETE, table, "the entry of a child that counts no more")
-        yield Use(Moment.WRITTEN, Operation.UPDATE, table, "the total, in the same transaction")
+        yield from super().writing_uses()
+        yield Use(Moment.WRITTEN, Operation.UPDATE, self.target.table, "the total, in the same transaction")
 
     def _entry_of(self, child: ItemKey) -> ItemKey | None:
         return self.target.key_of(ledger.naming("child", self.source, child))
@@ -79,7 +77,7 @@ class TallyRule(BookedRule):
         reported once, where nothing ever stands: what the child counted before must be taken back all the same.
         """
         if self.target.fields(part.target) is None:
-            return self._told(part, source)
+            return self._blocked(part, source)
         held = None if target is None else ledger.contribution_of(self.target.table, target)
         if held is None and target is not None:
             return Blocked("EntryBroken", member=part.source)
@@ -99,7 +97,7 @@ class TallyRule(BookedRule):
         )
         return Transaction((*(_increment(total, nets) for total, nets in moves.items()), entry))
 
-    def _told(self, part: Part, source: Item | None) -> Blocked | None:
+    def _blocked(self, part: Part, source: Item | None) -> Blocked | None:
         """Why a child counts nothing, if it should."""
         if part.source is None or source is None:
             return None
@@ -107,7 +105,7 @@ class TallyRule(BookedRule):
         return replace(contribution, member=part.source) if isinstance(contribution, Blocked) else None
 
     def _contribution(self, entry: ItemKey | None, child: Item) -> Contribution | Blocked | None:
-        """What a child adds to its parent's total; None when it adds nothing."""
+        """The contribution of a child to its parent's total; None when it adds nothing."""
         parent = self.pointer(child)
         if parent is None or not self._speaks_of(child):
             return None
@@ -130,13 +128,13 @@ class TallyRule(BookedRule):
 
 
 def shard_of(entry: ItemKey, shards: int) -> int:
-    """Which of its parent's totals a child adds to: always the same one."""
+    """The shard of the parent's totals that a child adds to: always the same one."""
     text = BETWEEN.join(str(value) for _, _, value in entry.values)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % shards
 
 
 def _moves(held: Contribution | None, wanted: Contribution | None) -> dict[ItemKey, dict[str, Decimal]]:
-    """What each total must be given, in one go: an item may stand in a transaction once."""
+    """The net amounts for each total, in one go: a transaction takes an item once."""
     moves: dict[ItemKey, dict[str, Decimal]] = {}
     for contribution, taken in ((held, True), (wanted, False)):
         if contribution is not None:
@@ -233,7 +231,7 @@ class TotalRule(TargetRule):
         return {self.into: {"M": groups}}
 
     def link_guard(self, image: Item) -> tuple[Condition, ...]:  # noqa: ARG002
-        """None: a parent is named by its key alone, which cannot change."""
+        """Empty: a parent is named by its key alone, which cannot change."""
         return ()
 
 
