@@ -1,1 +1,1 @@
-"""The rules room: the `Rule` protocol, one file per kind of rule, the rule set, compiled rules."""
+"""The truth as rules: the `Rule` protocol, the kinds of rules, the rule set, compiled rules."""
