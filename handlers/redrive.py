@@ -23,7 +23,7 @@ from sync_rules.functions.runtime import (
 )
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.account.redrive import MarkedStore, RedriveWork
-from sync_rules.jobs.redrive.redriver import Left, Redriver
+from sync_rules.jobs.redrive.redriver import LeftEntry, Redriver
 
 BATCHES = "aws/lambda/"  # the names of Lambda's on-failure objects begin so
 HIDDEN_SECONDS = 960  # a minute more than a call can take: then the messages of one that died are visible
@@ -62,6 +62,6 @@ def _redriver(only: frozenset[str] | None, remaining_ms: Callable[[], int]) -> R
     )
 
 
-def _log_left(left: Left) -> None:
+def _log_left(left: LeftEntry) -> None:
     if notes.may_log():
         logger.warning("stays", place=left.where, reason=left.reason)

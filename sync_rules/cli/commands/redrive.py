@@ -33,7 +33,7 @@ from sync_rules.cli.commands.failures import Given, asked_titles
 from sync_rules.jobs.account.protocol import as_here
 from sync_rules.jobs.account.redrive import UNITS, total, unit_documents
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
-from sync_rules.jobs.redrive.redriver import Left, Redriver, Tally
+from sync_rules.jobs.redrive.redriver import LeftEntry, RedriveCounts, Redriver
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.failed_entries import Entry
@@ -230,18 +230,18 @@ def _span(stream: str | None, shard: str | None, first: str | None, last: str | 
 
 
 # ---------------------------------------------------------------- output
-def as_line(left: Left) -> str:
+def as_line(left: LeftEntry) -> str:
     """An entry that remains, for people."""
     again = "cannot be retried" if left.unreadable else "failed again"
     return visible(f"{left.where}: {again}: {left.reason} · {left.what}")
 
 
-def as_json_line(left: Left) -> str:
+def as_json_line(left: LeftEntry) -> str:
     """An entry that remains, for machines."""
     return json.dumps({"left": asdict(left)})
 
 
-def summary(tally: Tally, failures: Path | str, *, dry_run: bool = False) -> str:
+def summary(tally: RedriveCounts, failures: Path | str, *, dry_run: bool = False) -> str:
     """The last line."""
     if dry_run:
         parts = [f"{tally.done:,} would be retried"]

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from sync_rules.adapters.state import LeasedState, SharedState
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Answer, Body, left_of, load_units, not_done
-from sync_rules.jobs.redrive.redriver import Redriver, Tally
+from sync_rules.jobs.redrive.redriver import RedriveCounts, Redriver
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.failed_entries import Entry, FailureStore
 from sync_rules.rules.ruleset import Rules
@@ -94,7 +94,7 @@ class RedriveWork:
     def unit(self, unit: str, run: Body) -> bool:
         held = LeasedState(self.state)
         name = document_of(run["execution"], unit)
-        before = held.load(name) or {"done": False, "lost": False, "mark": "", "tally": asdict(Tally())}
+        before = held.load(name) or {"done": False, "lost": False, "mark": "", "tally": asdict(RedriveCounts())}
         if before["done"]:
             return True
         there = self.places[unit](before["mark"])
@@ -149,9 +149,9 @@ def unit_documents(state: SharedState, execution: str, units: Iterable[str]) -> 
     return load_units(state, {unit: document_of(execution, unit) for unit in units})
 
 
-def total(bodies: Iterable[Body]) -> Tally:
+def total(bodies: Iterable[Body]) -> RedriveCounts:
     """The totals of all places."""
-    tally = Tally()
+    tally = RedriveCounts()
     for body in bodies:
         for word, count in body["tally"].items():
             setattr(tally, word, getattr(tally, word) + count)

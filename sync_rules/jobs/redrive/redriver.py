@@ -36,7 +36,7 @@ WRITTEN: Final = (Outcome.COPIED, Outcome.DELETED, Outcome.DONE)
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class LeftEntry:
     """An entry that stays, and why. `unreadable`: a retry would not help."""
 
     where: str
@@ -46,7 +46,7 @@ class Left:
 
 
 @dataclass
-class Tally:
+class RedriveCounts:
     """Counts of entries. `kept` were retried for some of their rules only, and are not removed; `skipped` are of other
     rules. `records` are stream records, `parked` new failure records.
     """
@@ -62,7 +62,7 @@ class Tally:
 
 
 @dataclass(eq=False)
-class Open:
+class OpenEntry:
     """An entry that is being retried. `waiting` counts its messages for later."""
 
     entry: Entry
@@ -76,7 +76,7 @@ class Open:
 
 
 @dataclass
-class Waiting:
+class WaitingMessage:
     """A message for later, when it is due (seconds), and the entries that wait for it. `looks` counts the looks at the
     same item before it.
     """
@@ -84,20 +84,20 @@ class Waiting:
     message: Message
     due: float
     looks: int = 0
-    opens: list[Open] = field(default_factory=list)
+    opens: list[OpenEntry] = field(default_factory=list)
 
 
-class Strict:
+class FailsAgain:
     """Failures for an entry that is a failure itself: it fails again, and stays where it is recorded."""
 
     def park(self, failure: Failure) -> None:
         raise StoreError(failure.reason)
 
 
-class Recorder:
+class RecordsNew:
     """Failures that are new are recorded, except those of effects: only their entry holds the values, so it stays."""
 
-    def __init__(self, behind: Failures, rules: Rules, tally: Tally) -> None:
+    def __init__(self, behind: Failures, rules: Rules, tally: RedriveCounts) -> None:
         self._behind, self._rules, self._tally = behind, rules, tally
 
     def park(self, failure: Failure) -> None:
@@ -124,27 +124,27 @@ class Redriver:
         queue: Queue | None = None,
         only: frozenset[str] | None = None,
         function: str = "",
-        on_left: Callable[[Left], object] = lambda _left: None,
+        on_left: Callable[[LeftEntry], object] = lambda _left: None,
         on_entry: Callable[[str], object] = lambda _where: None,
         on_wait: Callable[[str], object] = lambda _words: None,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], object] = time.sleep,
         remaining_ms: Callable[[], int] = lambda: NO_DEADLINE_MS,
     ) -> None:
-        self.tally = Tally()
+        self.tally = RedriveCounts()
         self._all = self._rules = rules
         self._only, self._function = only, function
         if only is not None:
             self._rules = replace(rules, rules={n: rule for n, rule in rules.rules.items() if rule.title in only})
-        self._world = replace(world, queue=queue or self, failures=Recorder(world.failures, rules, self.tally))
-        self._strict = replace(self._world, failures=Strict())
+        self._world = replace(world, queue=queue or self, failures=RecordsNew(world.failures, rules, self.tally))
+        self._strict = replace(self._world, failures=FailsAgain())
         self._consumer = Consumer(self._rules, self._world, THIS_PROCESS, limits=None if queue else AT_ONCE)
         self._reader = reader
         self._on_left, self._on_entry, self._on_wait = on_left, on_entry, on_wait
         self._clock, self._sleep = clock, sleep
         self._remaining_ms = remaining_ms
-        self._waiting: dict[str, Waiting] = {}
-        self._current: Sequence[Open] = ()
+        self._waiting: dict[str, WaitingMessage] = {}
+        self._current: Sequence[OpenEntry] = ()
         self._held_bytes = 0
         self._looks = 0  # before the current entries
 
@@ -198,7 +198,7 @@ class Redriver:
         if body not in self._waiting and len(self._waiting) >= WAITING_MAX_MESSAGES:
             raise StoreError("QueueFull", f"{WAITING_MAX_MESSAGES} messages wait already")
         due = self._clock() + delay_seconds
-        one = self._waiting.setdefault(body, Waiting(message, due, looks))
+        one = self._waiting.setdefault(body, WaitingMessage(message, due, looks))
         one.looks = min(one.looks, looks)
         one.due = max(one.due, due)  # a look comes its whole delay after each that asked for it
         for opened in self._current:
@@ -224,24 +224,24 @@ class Redriver:
                 yield described(opened.body)
 
     # ---------------------------------------------------------------- one entry
-    def _open(self, entry: Entry, place: FailureStore) -> Open | None:
+    def _open(self, entry: Entry, place: FailureStore) -> OpenEntry | None:
         """The entry as read; None for one that is not asked for or cannot be read."""
         try:
             body = read_entry(entry.text)
         except RecordError as error:
             self.tally.unreadable += 1
-            self._on_left(Left(entry.where, "?", str(error), unreadable=True))
+            self._on_left(LeftEntry(entry.where, "?", str(error), unreadable=True))
             return None
         titles = titles_of(body)
         if self._function and isinstance(body, GivenUp) and not body.is_of(self._function):
             self.tally.skipped += 1
             return None
         if self._only is None:
-            return Open(entry, place, body)
+            return OpenEntry(entry, place, body)
         if titles is not None and titles.isdisjoint(self._only):
             self.tally.skipped += 1
             return None
-        return Open(entry, place, body, whole=titles is not None and titles <= self._only)
+        return OpenEntry(entry, place, body, whole=titles is not None and titles <= self._only)
 
     def _retry(self, body: Failed) -> str:
         """Retry an entry. Returns why it failed, "" if it did not. Raises RecordError when it cannot be retried."""
@@ -284,7 +284,7 @@ class Redriver:
         return ""
 
     # ---------------------------------------------------------------- its end
-    def _close(self, opened: Open) -> None:
+    def _close(self, opened: OpenEntry) -> None:
         """Remove an entry from its place, or leave it there, once none of its messages waits."""
         if opened.closed or (opened.waiting and not opened.reason):
             return
@@ -300,8 +300,8 @@ class Redriver:
         except StoreError as error:
             self._leave(opened, f"done, but not removed: {error}")
 
-    def _leave(self, opened: Open, reason: str, *, unreadable: bool = False) -> None:
-        self._on_left(Left(opened.entry.where, described(opened.body), reason, unreadable))
+    def _leave(self, opened: OpenEntry, reason: str, *, unreadable: bool = False) -> None:
+        self._on_left(LeftEntry(opened.entry.where, described(opened.body), reason, unreadable))
         if unreadable:
             self.tally.unreadable += 1
             return

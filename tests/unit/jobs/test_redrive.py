@@ -15,7 +15,7 @@ from sync_rules.adapters.streams import TRIMMED, IteratorExpiredError, RecordsTr
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.redrive import redriver as redrive
-from sync_rules.jobs.redrive.redriver import Left, Redriver
+from sync_rules.jobs.redrive.redriver import LeftEntry, Redriver
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, Failure
@@ -87,7 +87,7 @@ class Bench:
     def __init__(self, rules=None, **options) -> None:
         self.scene = Scene(rules or every_kind.rules_of(), limits=NO_LOOKS)
         self.days = Days()
-        self.left: list[Left] = []
+        self.left: list[LeftEntry] = []
         self.options = options
         self.recorded = Parked()
 
