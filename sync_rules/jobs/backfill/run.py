@@ -32,7 +32,7 @@ SAVE_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before 
 
 
 @dataclass(frozen=True)
-class Left:
+class LeftSupply:
     """A supply that could not be finished, and why: an error code, never a value."""
 
     supply: str
@@ -72,7 +72,7 @@ class BackfillRun:
         self.steps = tuple(cascade(in_order, selection.names))
         self.position = start_of(0, self.steps)
         self.before = Totals()
-        self.left: list[Left] = []
+        self.left: list[LeftSupply] = []
         self._run = name or uuid4().hex  # checkpoints of another run are none of this one
         self._resumed = False
         self._steps_done = Totals()
@@ -134,7 +134,7 @@ class BackfillRun:
     def survey(self) -> bool:
         """Read how far each supply of this round is. Says whether all are done; `left` names those that are not."""
         found = [(supply, self._load(supply)) for supply in self.supplies()]
-        self.left = [Left(supply.name, one.get("reason") or UNSAID) for supply, one in found if not one["done"]]
+        self.left = [LeftSupply(supply.name, one.get("reason") or UNSAID) for supply, one in found if not one["done"]]
         with self._lock:
             self._round = Totals()
             for _, one in found:
@@ -259,7 +259,7 @@ class BackfillRun:
 
     def _note_left(self, supply: Supply, reason: str) -> None:
         if not self._halted():
-            self.left.append(Left(supply.name, reason))
+            self.left.append(LeftSupply(supply.name, reason))
 
     # ------------------------------------------------------------ checkpoints
     def _load(self, supply: Supply) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.page import TRIES_MAX, Selection
 from sync_rules.jobs.backfill.progress import abandon, unfinished
-from sync_rules.jobs.backfill.run import BackfillRun, Left
+from sync_rules.jobs.backfill.run import BackfillRun, LeftSupply
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
@@ -443,7 +443,7 @@ def test_backfill_run_leaves_a_segment_that_does_not_answer_and_goes_on_with_the
     scene.tap.before = before
     run = run_of(scene, state, total=3)
     assert not run.run()
-    assert run.left == [Left("shop/0-of-3", "ThrottlingException: table shop")]
+    assert run.left == [LeftSupply("shop/0-of-3", "ThrottlingException: table shop")]
     assert tried[0] == TRIES_MAX
     assert 0 < run.totals.wrote < 30
     scene.tap.before = lambda _request: None
@@ -478,7 +478,7 @@ def test_backfill_run_sets_only_so_many_aside(monkeypatch):
     state = JsonState()
     run = run_of(scene, state, total=1)
     assert not run.run()
-    assert run.left == [Left("shop/0-of-1", "ThrottlingException: 9 items not finished")]
+    assert run.left == [LeftSupply("shop/0-of-1", "ThrottlingException: 9 items not finished")]
     assert scene.parked.failures == []
     scene.tap.result = lambda _write: None
     assert run_of(scene, state, total=1).run()
