@@ -46,7 +46,7 @@ def serially(function: Callable[[A], B], things: Sequence[A], /) -> Iterable[B]:
 
 
 @dataclass(frozen=True)
-class Step:
+class StepCounts:
     """Counts of one step. Steps add up."""
 
     read: int = 0  # records read from shards
@@ -61,8 +61,8 @@ class Step:
     messages: int = 0
     messages_failed: int = 0
 
-    def __add__(self, other: Step) -> Step:
-        return Step(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+    def __add__(self, other: StepCounts) -> StepCounts:
+        return StepCounts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     @property
     def progressed(self) -> bool:
@@ -80,7 +80,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Tried:
+class Response:
     """The answer of the function, or the name of what it threw."""
 
     request_id: str
@@ -150,7 +150,7 @@ class EventSourceMapping:
         self._empty_reads.clear()
         self._read_at_ms.clear()
 
-    def poll(self) -> Step:
+    def poll(self) -> StepCounts:
         """Do one bounded step: read a page of each shard that is due, send the batches that are ready."""
         now_ms = self._now_ms()
         step = self._describe(now_ms)
@@ -163,17 +163,17 @@ class EventSourceMapping:
         return step + expired
 
     # ---------------------------------------------------------------- shards
-    def _describe(self, now_ms: int) -> Step:
+    def _describe(self, now_ms: int) -> StepCounts:
         """List the shards now and then, and at once when one was closed: its children follow."""
         if now_ms < self._describe_at_ms:
-            return Step()
+            return StepCounts()
         self._describe_at_ms = now_ms + self.settings.shard_refresh_ms
         try:
             found = self._reader.shards(self.stream_arn)
         except StoreError as error:
             self.thrown[error.reason] += 1
             self._described = False
-            return Step(read_errors=1)
+            return StepCounts(read_errors=1)
         self._described = True
         names = {shard.shard_id for shard in found}
         gone = [name for name in self._not_found if name not in names and not self._shards[name].closed]
@@ -184,7 +184,7 @@ class EventSourceMapping:
         for shard in found:
             start = ShardProgress(shard.shard_id, shard.parent_id)
             self._shards.setdefault(shard.shard_id, ShardQueue(start, self.settings))
-        return Step(records_trimmed=len(gone))
+        return StepCounts(records_trimmed=len(gone))
 
     def _may_read(self, shard: ShardQueue, now_ms: int) -> bool:
         if shard.closed or now_ms < self._read_at_ms.get(shard.shard_id, 0):
@@ -196,7 +196,7 @@ class EventSourceMapping:
         """True if several pages were empty: one alone may come from the middle of a shard."""
         return self._empty_reads[shard.shard_id] >= self.settings.idle_after_empty_reads
 
-    def _read(self, shard: ShardQueue, now_ms: int) -> Step:
+    def _read(self, shard: ShardQueue, now_ms: int) -> StepCounts:
         name = shard.shard_id
         try:
             iterator = self._iterators.pop(name, None)
@@ -205,7 +205,7 @@ class EventSourceMapping:
             limit = self.settings.read_ahead_max_records - shard.outstanding
             page = self._reader.records(self.stream_arn, iterator, limit)
         except IteratorExpiredError:
-            return Step()  # the next poll asks for a new one, after the last record read
+            return StepCounts()  # the next poll asks for a new one, after the last record read
         except RecordsTrimmedError:
             return self._restart_at_horizon(shard, now_ms)
         except ShardGoneError:
@@ -213,7 +213,7 @@ class EventSourceMapping:
         except StoreError as error:
             self.thrown[error.reason] += 1
             self._read_at_ms[name] = now_ms + self.settings.retry_first_ms
-            return Step(read_errors=1)
+            return StepCounts(read_errors=1)
         self._not_found.pop(name, None)
         read = shard.add(page.records, now_ms)
         self._empty_reads[name] = 0 if page.records else self._empty_reads[name] + 1
@@ -222,26 +222,26 @@ class EventSourceMapping:
             self._close(shard)
         else:
             self._iterators[name] = page.iterator
-        return Step(read=read)
+        return StepCounts(read=read)
 
-    def _restart_at_horizon(self, shard: ShardQueue, now_ms: int) -> Step:
+    def _restart_at_horizon(self, shard: ShardQueue, now_ms: int) -> StepCounts:
         """Go on with the oldest records that are left, and count that records were missed."""
         self._read_at_ms[shard.shard_id] = now_ms + self.settings.poll_idle_ms
         try:
             self._iterators[shard.shard_id] = self._reader.iterator(self.stream_arn, shard.shard_id, None)
         except (StoreError, RecordsTrimmedError):
-            return Step(read_errors=1)
+            return StepCounts(read_errors=1)
         except ShardGoneError:
             return self._doubt(shard, now_ms)
-        return Step(records_trimmed=1)
+        return StepCounts(records_trimmed=1)
 
-    def _doubt(self, shard: ShardQueue, now_ms: int) -> Step:
+    def _doubt(self, shard: ShardQueue, now_ms: int) -> StepCounts:
         """List the shards again: this one is gone, or so new that it is not known everywhere."""
         self._not_found[shard.shard_id] += 1
         self._empty_reads[shard.shard_id] = 0
         self._read_at_ms[shard.shard_id] = now_ms + self.settings.backoff_ms(self._not_found[shard.shard_id])
         self._describe_at_ms = 0
-        return Step(read_errors=1)
+        return StepCounts(read_errors=1)
 
     def _close(self, shard: ShardQueue) -> None:
         shard.closed = True
@@ -249,45 +249,45 @@ class EventSourceMapping:
         self._describe_at_ms = 0
 
     # ---------------------------------------------------------------- batches
-    def _try(self, attempt: Attempt) -> Tried:
+    def _try(self, attempt: Attempt) -> Response:
         request_id = str(uuid.uuid4())
         try:
-            return Tried(request_id, self._invoke(attempt.batch.event()))
+            return Response(request_id, self._invoke(attempt.batch.event()))
         except Exception as error:  # noqa: BLE001 - whatever a function throws is a failure of its batch
-            return Tried(request_id, thrown=type(error).__name__)
+            return Response(request_id, thrown=type(error).__name__)
 
-    def _expire(self, attempts: Sequence[Attempt], now_ms: int) -> tuple[list[Attempt], Step]:
-        fresh, step = list[Attempt](), Step()
+    def _expire(self, attempts: Sequence[Attempt], now_ms: int) -> tuple[list[Attempt], StepCounts]:
+        fresh, step = list[Attempt](), StepCounts()
         for attempt in attempts:
             result = expire(attempt.batch, self.settings, now_ms)
             if result is None:
                 fresh.append(attempt)
             else:
-                step += self._file(attempt, result, Tried(str(uuid.uuid4())), now_ms)
+                step += self._file(attempt, result, Response(str(uuid.uuid4())), now_ms)
         return fresh, step
 
-    def _note(self, attempt: Attempt, tried: Tried) -> Step:
+    def _note(self, attempt: Attempt, tried: Response) -> StepCounts:
         now_ms = self._now_ms()
         result = evaluate(attempt.batch, tried.answer, thrown=bool(tried.thrown), settings=self.settings, now_ms=now_ms)
         if tried.thrown:
             self.thrown[tried.thrown] += 1
         failed = len(result.finished) < len(attempt.batch.records)
-        step = Step(batches=1, delivered=len(attempt.batch.records), batches_failed=int(failed))
+        step = StepCounts(batches=1, delivered=len(attempt.batch.records), batches_failed=int(failed))
         return step + self._file(attempt, result, tried, now_ms)
 
-    def _file(self, attempt: Attempt, result: AttemptResult, tried: Tried, now_ms: int) -> Step:
+    def _file(self, attempt: Attempt, result: AttemptResult, tried: Response, now_ms: int) -> StepCounts:
         """Hand over a batch that is given up, and only then move on: so nothing is lost between the two."""
         dropped = result.dropped
         if dropped is not None and not self._hand_over(attempt.shard, result, tried, now_ms):
             kept = replace(dropped, due_ms=now_ms + self.settings.retry_max_ms)
             attempt.lane.replace_tried(replace(result, again=(kept, *result.again), dropped=None))
-            return Step(destination_errors=1)
+            return StepCounts(destination_errors=1)
         attempt.lane.replace_tried(result)
         given_up = dropped.records if dropped else ()
         attempt.shard.finish((*result.finished, *given_up))
-        return Step(finished=len(result.finished), records_dropped=len(given_up))
+        return StepCounts(finished=len(result.finished), records_dropped=len(given_up))
 
-    def _hand_over(self, shard: ShardQueue, result: AttemptResult, tried: Tried, now_ms: int) -> bool:
+    def _hand_over(self, shard: ShardQueue, result: AttemptResult, tried: Response, now_ms: int) -> bool:
         record = invocation_record(
             result,
             shard_id=shard.shard_id,

@@ -18,7 +18,7 @@ from sync_rules.adapters.streams import StreamReader, table_of
 from sync_rules.jobs.consume import checkpoint as file
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.checkpoint import Checkpoint
-from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, Step, serially
+from sync_rules.jobs.consume.mapping import Concurrently, EventSourceMapping, StepCounts, serially
 from sync_rules.jobs.consume.queue import LocalQueue, Taken
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import REFUSALS, Outcome
@@ -47,9 +47,9 @@ class Pump:
         """True if all streams are finished to their end and no message is due; delayed messages may wait."""
         return all(mapping.idle for mapping in self.mappings) and not self.queue.due
 
-    def step(self) -> Step:
+    def step(self) -> StepCounts:
         """Do one step of every mapping, then handle some messages."""
-        step = Step()
+        step = StepCounts()
         for mapping in self.mappings:
             step += mapping.poll()
         taken = self.queue.take(MESSAGES_PER_STEP)
@@ -58,7 +58,7 @@ class Pump:
                 self.queue.acknowledge(message)
             else:
                 self.queue.give_back(message)
-            step += Step(messages=1, messages_failed=int(not handled))
+            step += StepCounts(messages=1, messages_failed=int(not handled))
         return step
 
     def drain(self, deadline_ms: int) -> bool:
@@ -166,7 +166,7 @@ class LocalRun:
         self._started_ms = now_ms()
         self._save_at_ms = 0
         self._dirty = False
-        self._total = Step()
+        self._total = StepCounts()
         found = file.load(files.checkpoint, stream_arns) or Checkpoint(rules_fingerprint, {}, [])
         self.notices = _notices(found, stream_arns, rules_fingerprint)
         self._parked_before = found.parked
@@ -190,7 +190,7 @@ class LocalRun:
         handle = self._handle_message
         self.pump = Pump(mappings, queue, handle, now_ms=now_ms, sleep=sleep, concurrently=concurrently)
 
-    def step(self) -> Step:
+    def step(self) -> StepCounts:
         """Do one step of the pump; save a checkpoint when one is due. Raises StoreError when it cannot be written."""
         step = self.pump.step()
         self._total += step

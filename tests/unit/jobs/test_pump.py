@@ -12,7 +12,7 @@ import pytest
 
 from sync_rules.adapters.streams import RecordsTrimmedError, ShardGoneError
 from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.mapping import EventSourceMapping, Step
+from sync_rules.jobs.consume.mapping import EventSourceMapping, StepCounts
 from sync_rules.jobs.consume.queue import LocalQueue
 from sync_rules.jobs.consume.run import Pump
 from sync_rules.jobs.consume.shards import ShardProgress
@@ -56,8 +56,8 @@ class Harness:
         """As after a crash: nothing is left but the progress that was kept."""
         self.mapping = self.make(self.mapping.progress)
 
-    def until_idle(self, limit: int = 500) -> Step:
-        total = Step()
+    def until_idle(self, limit: int = 500) -> StepCounts:
+        total = StepCounts()
         self.mapping.look_again()
         for _ in range(limit):
             total += self.mapping.poll()
