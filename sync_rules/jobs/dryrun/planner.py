@@ -20,7 +20,7 @@ from sync_rules.jobs.backfill.page import Selection, Supply, Wanted, everything
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.jobs.dryrun.figures import Plan, PlannedWrite, RuleFigures
-from sync_rules.jobs.dryrun.store import DryStore, Tried
+from sync_rules.jobs.dryrun.store import DryStore, TriedWrite
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import REFUSALS, Failure, ItemKey, Outcome
 from sync_rules.model.values import Item, Path, overlaps
@@ -167,7 +167,7 @@ class Planner:
                         self._fan_outs.add((rule.name, source))
         return wanted
 
-    def _note(self, tried: Tried) -> None:
+    def _note(self, tried: TriedWrite) -> None:
         """Count a write. The store calls it for one write at a time."""
         number = self._writes
         self._writes += tried.status is Status.WRITTEN

@@ -42,7 +42,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TriedWrite:
     """A write, its answer, and its cost, which does not depend on the answer."""
 
     write: Write
@@ -96,7 +96,7 @@ class DryStore:
         inner: Store,
         rules: Rules,
         names: frozenset[str],
-        on_write: Callable[[Tried], object] = lambda _tried: None,
+        on_write: Callable[[TriedWrite], object] = lambda _tried: None,
         share: Share | None = None,
     ) -> None:
         self.reads: defaultdict[str, float] = defaultdict(float)
@@ -211,7 +211,7 @@ class DryStore:
                         self._take(action.key, images[action.key], scratch.item(action.key))
             twice = 1 + isinstance(write, Transaction)
             costs = tuple(self._cost(action, images[action.key], twice) for action in actions)
-            self._on_write(Tried(write, result.status, costs))
+            self._on_write(TriedWrite(write, result.status, costs))
         return result
 
     def _take(self, key: ItemKey, before: Item | None, now: Item | None) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.audit.findings import Share
-from sync_rules.jobs.dryrun.store import SEEN_MAX_ITEMS, DryStore, Tried, looked_at_again
+from sync_rules.jobs.dryrun.store import SEEN_MAX_ITEMS, DryStore, TriedWrite, looked_at_again
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
@@ -188,7 +188,7 @@ def test_dry_store_tells_each_write_with_its_cost():
     store = MemoryStore(TABLES)
     here = at("a", "1")
     store.put("t", {"p": s("a"), "k": n("1"), "of": s("x"), "rank": n("1"), "color": s("r" * 2000)})
-    told: list[Tried] = []
+    told: list[TriedWrite] = []
     dry = DryStore(store, EVERYTHING_KEPT, frozenset(), told.append)
     recolor = Update(here, ((("color",), s("g")),), (), (there(here),))
     nothing = Update(at("a", "2"), ((("color",), s("g")),), (), (there(here),))
