@@ -42,19 +42,12 @@ class Survey:
     stream_arns: tuple[str, ...]
 
 
-def preflight(
-    client: DynamoDBClient, rules: Rules, *, streams: bool = True, retrying: Retrying | None = None
-) -> tuple[Problem, ...]:
-    """The problems that would keep these rules from working. `streams=False` ignores their streams.
+def survey(client: DynamoDBClient, rules: Rules, *, streams: bool = True, retrying: Retrying | None = None) -> Survey:
+    """Describe each table of the rules once. `streams=False` ignores their streams, for commands that read none.
 
     Raises:
         StoreError: when a table cannot be described, unless it does not exist.
     """
-    return survey(client, rules, streams=streams, retrying=retrying).problems
-
-
-def survey(client: DynamoDBClient, rules: Rules, *, streams: bool = True, retrying: Retrying | None = None) -> Survey:
-    """Describe each table of the rules once: its problems and its stream. Raises StoreError."""
     retrying = retrying or aws.retrying(first=True)
     problems: list[Problem] = []
     arns: list[str] = []
@@ -73,7 +66,7 @@ def survey(client: DynamoDBClient, rules: Rules, *, streams: bool = True, retryi
 
 
 def require(client: DynamoDBClient, rules: Rules, *, streams: bool = True) -> Survey:
-    """The survey of an account without problems. Raises UserError with all problems, StoreError like `preflight`."""
+    """The survey of an account without problems. Raises UserError with all problems, StoreError like `survey`."""
     found = survey(client, rules, streams=streams)
     if found.problems:
         lines = "\n".join(f"  {each}" for each in found.problems)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PAGE_MAX_RECORDS: Final = 1_000  # GetRecords returns at most 1,000 records or 1 MB
 EMPTY_PAGES_MAX: Final = 20  # a page may be empty in the middle of a shard
-TRIMMED: Final = "its records are no longer in the stream: `sync-rules verify --repair` mends what they would have"
+TRIMMED: Final = "its records are no longer in the stream: `sync-rules verify --repair` writes what they would have"
 
 
 class IteratorExpiredError(SyncRulesError):

@@ -29,7 +29,6 @@ from sync_rules.pipeline.messages import CallMessage, Message
 from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Failures, Queue, Store, World
 from sync_rules.pipeline.telemetry import Telemetry
 from sync_rules.rules import compiled_file
-from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ CALLS_TABLE: Final = "SYNC_RULES_CALLS_TABLE"  # for `call` rules: remembers the
 ENDPOINT_URL: Final = "SYNC_RULES_ENDPOINT_URL"  # an emulator's address; AWS when not set
 WRITE_UNITS: Final = "SYNC_RULES_WRITE_UNITS_PER_SECOND"  # of this process; no limit when not set or 0
 WRITERS: Final = "SYNC_RULES_WRITERS"  # processes that share a table's limit, such as 4, or 4+2; 1 when not set
-
 
 # Without a queue nothing is put off: a fan-out runs to its end, and a parked target gets its failure record at once.
 WITHOUT_QUEUE: Final = Limits(fan_out_inline_max_items=sys.maxsize, parked_max_looks=0)
@@ -260,16 +258,14 @@ def _queue() -> Queue:
 def receipts() -> Receipts | None:
     """The receipts of the queue's messages; None without a queue."""
     url = os.environ.get(QUEUE_URL)
-    if not url:
-        return None
-    return Receipts(sqs(), url, retrying=aws.retrying(deadline.remaining_seconds))
+    return Receipts(sqs(), url, retrying=aws.retrying(deadline.remaining_seconds)) if url else None
 
 
 def _outside() -> tuple[Archive, Caller]:
     """The archive and the caller of functions, if a rule needs one."""
-    if not any(isinstance(rule, EffectRule) for rule in rules().rules.values()):
+    if not (rules().functions or rules().archives):
         return NOBODY, NOBODY
-    from sync_rules.adapters.effects import archive_of, caller_of  # noqa: PLC0415 - slow to load, and few rules are such
+    from sync_rules.adapters.effects import archive_of, caller_of  # noqa: PLC0415 - slow to load, and needed by few rules
 
     table = os.environ.get(CALLS_TABLE)
     if not table and (calls := rules().functions):

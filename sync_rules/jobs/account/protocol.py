@@ -49,10 +49,17 @@ class Answer:
 
 
 class Work(Protocol):
-    """A job that is done in units. `remaining_ms` is the time that is left to the call."""
+    """A job that is done in units."""
 
-    rules: Rules
-    remaining_ms: Callable[[], int]
+    @property
+    def rules(self) -> Rules:
+        """The rules of the function."""
+        ...
+
+    @property
+    def remaining_ms(self) -> Callable[[], int]:
+        """The time that is left to the call."""
+        ...
 
     def begin(self, asked: Body, execution: str) -> Answer:
         """Begin a job. Raises UserError for a request that cannot be met, StoreError."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
-from sync_rules.adapters.preflight import describe, preflight, require
+from sync_rules.adapters.preflight import describe, require, survey
 from sync_rules.jobs.backfill.export import Export, Shelf, open_export
 from sync_rules.jobs.backfill.page import OneItem, Selection, Wanted, everything
 from sync_rules.jobs.backfill.scope import Scope
@@ -147,7 +147,7 @@ def only(rules: Rules, names: frozenset[str]) -> Rules:
 
 def unseen_changes(client: DynamoDBClient, rules: Rules, names: frozenset[str]) -> Iterator[str]:
     """A line for each table without a stream that the handler reads. Raises StoreError."""
-    for problem in preflight(client, only(rules, names)):
+    for problem in survey(client, only(rules, names)).problems:
         yield f"changes made meanwhile are not seen: {problem}"
 
 

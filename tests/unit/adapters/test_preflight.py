@@ -7,10 +7,10 @@ from socket import socket
 from types import SimpleNamespace
 
 import pytest
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import ClientError, NoCredentialsError, ReadTimeoutError
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.preflight import preflight, require, require_answer, survey
+from sync_rules.adapters.preflight import require, require_answer, survey
 from sync_rules.deploy.tables import create_tables, table_parameters
 from sync_rules.model.errors import StoreError, UserError
 from tests.builders import index, library, shop, table
@@ -20,6 +20,11 @@ from tests.engines import unique_prefix
 @pytest.fixture
 def client(engine):
     return aws.dynamodb(engine)
+
+
+def preflight(client, rules, **options):
+    """The problems alone."""
+    return survey(client, rules, **options).problems
 
 
 def test_preflight_finds_nothing_where_all_is_well(client):
@@ -158,6 +163,23 @@ def test_preflight_tries_no_second_time_where_the_first_took_seconds(monkeypatch
     ):
         survey(client, shop())
     assert client.calls == 1
+
+
+def test_preflight_without_credentials_says_the_cure_alone():
+    """The error of a first call on a machine without settings."""
+
+    class Client:
+        meta = SimpleNamespace(endpoint_url="https://dynamodb.eu-west-1.amazonaws.com", region_name="eu-west-1")
+
+        def describe_table(self, **_):
+            raise NoCredentialsError
+
+    with pytest.raises(StoreError) as raised:
+        survey(Client(), shop())
+    assert str(raised.value) == (
+        "No AWS credentials found. Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+    )
+    assert raised.value.reason == "NoCredentialsError"
 
 
 def test_preflight_require_answer_takes_a_refusal_for_one():

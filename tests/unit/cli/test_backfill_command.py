@@ -13,7 +13,7 @@ from rich.console import Console
 
 from sync_rules.adapters.budget import Budget
 from sync_rules.adapters.files import locked
-from sync_rules.adapters.preflight import Problem
+from sync_rules.adapters.preflight import Problem, Survey
 from sync_rules.adapters.state import FileState, MemoryState, applied
 from sync_rules.cli import main
 from sync_rules.cli.commands import backfill
@@ -66,7 +66,7 @@ class Command:
         for module in (backfill, job):
             monkeypatch.setattr(module, "DynamoStore", lambda *_, **_k: self.scene.tap)
         monkeypatch.setattr(job, "require", lambda *_, streams: None)
-        monkeypatch.setattr(job, "preflight", lambda *_: self.problems)
+        monkeypatch.setattr(job, "survey", lambda *_: Survey(tuple(self.problems), ()))
         monkeypatch.setattr(job, "describe", self.describe)
         monkeypatch.setattr("sync_rules.jobs.backfill.page.WAIT_MAX_SECONDS", 0)
 
