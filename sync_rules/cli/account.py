@@ -58,7 +58,7 @@ def account_of(stack_name: str, machine: str, endpoint_url: str | None, region: 
     return Account(stack, Machine(aws.stepfunctions(endpoint_url, region), arn), state, endpoint_url, region)
 
 
-def left_alone(account: Account, name: str, there: Callable[[], object], hint: str = "") -> int:
+def report_started(account: Account, name: str, there: Callable[[], object], hint: str = "") -> int:
     """Report that an execution was started, once `there` finds that it has begun, then `hint`. Gives the exit code.
 
     Raises:

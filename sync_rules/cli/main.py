@@ -46,7 +46,7 @@ WELL, FAILED, USER_MISTAKE, OUR_BUG, INTERRUPTED = 0, 1, 2, 3, 130
 ISSUES = "https://github.com/sync-rules/sync-rules/issues"
 DEBUG = "SYNC_RULES_DEBUG"
 ONLY_READS = frozenset({"plan", "replay"})  # when interrupted, these report that nothing was written
-NOT_TAKEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE})  # output cannot be written
+OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EPIPE})  # output cannot be written
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()  # buffered output may fail to be written too
     except OSError as error:
-        return _not_taken(error)
+        return _output_failed(error)
     return code
 
 
@@ -75,18 +75,18 @@ def _called(given: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
-        if _of_output(error):
+        if _is_output_error(error):
             raise
         return _our_bug(error)
     return WELL
 
 
-def _of_output(error: Exception) -> bool:
+def _is_output_error(error: Exception) -> bool:
     """An open output stream could not be written. An error with a file name is about that file instead."""
-    return isinstance(error, OSError) and error.filename is None and error.errno in NOT_TAKEN
+    return isinstance(error, OSError) and error.filename is None and error.errno in OUTPUT_ERRORS
 
 
-def _not_taken(error: OSError) -> int:
+def _output_failed(error: OSError) -> int:
     """Report it, unless the reader has closed the pipe: the output is incomplete, but nobody made a mistake."""
     if error.errno != errno.EPIPE:
         with suppress(OSError):
@@ -148,7 +148,7 @@ def _load(verb: str) -> Callable[..., None]:
             print(f"sync-rules: {words}", file=sys.stderr)
             code = INTERRUPTED
         except BrokenPipeError as error:  # typer, like rich, would exit with 1, which means drift
-            code = _not_taken(error)
+            code = _output_failed(error)
         except SystemExit:  # raised by rich when the reader has closed the pipe
             code = USER_MISTAKE
         raise typer.Exit(code)

@@ -27,7 +27,7 @@ from sync_rules.adapters.files import locked
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.state import FileState, MemoryState, State, TableState, applied, save_applied
 from sync_rules.cli import options as opt
-from sync_rules.cli.account import Account, account_of, left_alone, require_local, require_remote, typed
+from sync_rules.cli.account import Account, account_of, report_started, require_local, require_remote, typed
 from sync_rules.cli.show.backfill import Meter, conclude, display_on
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.account.backfill import ASKED, STOP, asked_before, asked_of, watched
@@ -167,10 +167,10 @@ def backfill(
             kept = state_table or str(state)
             require_beginning(documents, job.scope.body(), kept, resume=resume, restart=restart)
         age = None if function is None else IteratorAge(aws.cloudwatch(endpoint_url, region), function)
-        how = How(workers, rate, age, max_lag or 0.0, failures, as_json=as_json)
+        how = RunSettings(workers, rate, age, max_lag or 0.0, failures, as_json=as_json)
         for notice in (*unseen_changes(client, rules, names), *job.notices()):
             print(notice, file=sys.stderr)
-        run, done = carry_out(job, client, documents, how)
+        run, done = run_job(job, client, documents, how)
         if done and key is None:
             failed = titles_of(rules, run.totals.rules_with(Outcome.FAILED))
             effects = frozenset() if table or where else titles - titles_of(rules, names)
@@ -213,7 +213,7 @@ def _forget(title: str, documents: State, rules: Rules, rules_file: Path) -> int
 
 # ---------------------------------------------------------------- a run on this machine
 @dataclass(frozen=True)
-class How:
+class RunSettings:
     """Settings of a run: workers, write rate, the function whose lag slows it down, and the file for failures."""
 
     workers: int
@@ -224,7 +224,7 @@ class How:
     as_json: bool
 
 
-def carry_out(job: Job, client: DynamoDBClient, documents: State, how: How) -> tuple[BackfillRun, bool]:
+def run_job(job: Job, client: DynamoDBClient, documents: State, how: RunSettings) -> tuple[BackfillRun, bool]:
     """Run a job and show its progress. Gives the run, and whether it is complete."""
     require_writable(how.failures)
     rate = Rate(how.rate)
@@ -289,7 +289,7 @@ def backfill_in_account(account: Account, rules: Rules, request: Request, *, det
     _require_possible(account, rules, body)
     name = account.machine.start(VERB, {**body, **as_here(rules)})
     if detach:
-        return left_alone(account, name, lambda: account.state.load(asked_of(name)), watch)
+        return report_started(account, name, lambda: account.state.load(asked_of(name)), watch)
     return _watch(account, rules, name, request.rules_file, as_json=as_json)
 
 
@@ -376,11 +376,11 @@ def _watch(account: Account, rules: Rules, name: str, rules_file: Path, *, as_js
 
         ended = account.machine.watch(name, look)
     done = ended.well()
-    said = view.asked()
-    for notice in said.get("notices", ()):
+    answer = view.asked()
+    for notice in answer.get("notices", ()):
         print(notice, file=sys.stderr)
-    if said.get("said"):
-        print(said["said"])
+    if answer.get("said"):
+        print(answer["said"])
         return 0
     run = view.look()
     if run is None:

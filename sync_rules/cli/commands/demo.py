@@ -152,7 +152,6 @@ class _Table:
         self._grid = grid
 
     def add(self, line: StepResult, *more: str) -> None:
-        """Add a line."""
         reached = "\n".join(line.reached) or "nothing"
         self._grid.add_row(line.what, reached, str(line.writes), str(line.right), str(line.lag_ms), *more)
         self._live.refresh()

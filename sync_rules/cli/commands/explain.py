@@ -119,7 +119,7 @@ def _standing_row(one: Standing) -> Row:
         "is": state,
         "reason": one.reason or None,
     }
-    what = f"element {one.element} of {', '.join(paths)}" if one.element else ", ".join(paths) or "the whole item"
+    what = _part(one.element, paths)
     made_of = ", ".join(map(printable, one.sources)) or _made_of(one.rule)
     why = f" ({one.reason})" if one.reason else ""
     return row, f"  {what}: {SAID.get(state, state)}{why} · from {made_of} · rule {one.rule.title}"
@@ -141,7 +141,7 @@ def _made_of(rule: Rule) -> str:
 
 # ---------------------------------------------------------------- a record
 def record_rows(file: Path, rules: Rules) -> Iterator[Row]:
-    """What each record in a file triggers. The file: a recording, an event, an on-failure object, or records alone.
+    """The effects of each record in a file: a recording, an event, an on-failure object, or records alone.
 
     Raises:
         UserError: when the file or a record cannot be read.
@@ -155,7 +155,7 @@ def record_rows(file: Path, rules: Rules) -> Iterator[Row]:
 
 
 def change_rows(change: Change, rules: Rules) -> Iterator[Row]:
-    """What one record triggers, and why."""
+    """The effects of one record, each with its reason."""
     entity = rules.entity_of(change.key)
     what = "INSERT" if change.old is None else "REMOVE" if change.new is None else "MODIFY"
     names = changed_names(change.old, change.new) if change.old is not None and change.new is not None else ()
@@ -231,9 +231,14 @@ def _use_row(use: Use, asked: ItemKey) -> Row:
         "element": use.element or None,
         "through": None if use.through == asked else _key(use.through),
     }
-    what = f"element {use.element} of {', '.join(paths)}" if use.element else ", ".join(paths) or "the whole item"
+    what = _part(use.element, paths)
     through = "" if use.through == asked else f" · through {printable(use.through)}"
     return row, f"{printable(use.target)} {what}{through} · rule {use.rule.title}"
+
+
+def _part(element: str, paths: list[str]) -> str:
+    """The part of an item that a rule writes."""
+    return f"element {element} of {', '.join(paths)}" if element else ", ".join(paths) or "the whole item"
 
 
 def _into(rule: Rule) -> str:

@@ -35,7 +35,7 @@ from sync_rules.rules.ruleset import Rules
 
 
 @dataclass(frozen=True)
-class Given:
+class Places:
     """The places to read, as the user named them; if none was named, the local files that exist."""
 
     files: list[Path] = field(default_factory=list)
@@ -85,8 +85,8 @@ def failures(
 ) -> int:
     """Show recorded failures: what, why, how often, since when. Nothing is removed."""
     rules = None if rules_file is None else load_rules(rules_file)
-    only = None if not rule else asked_titles(rule, rules)
-    given = Given([*(file or ()), *(batches or ())], queue or [], bucket or [], endpoint_url, region)
+    only = None if not rule else titles_named(rule, rules)
+    given = Places([*(file or ()), *(batches or ())], queue or [], bucket or [], endpoint_url, region)
     places = given.places(peek=True)
     items: Items = defaultdict(set)
     try:
@@ -103,7 +103,7 @@ def failures(
     return 1 if groups else 0
 
 
-def asked_titles(names: list[str], rules: Rules | None) -> frozenset[str]:
+def titles_named(names: list[str], rules: Rules | None) -> frozenset[str]:
     """The titles of the rules a user named. Raises UserError for an unknown one, if the rules are known."""
     titles = frozenset(name.partition(".")[0] for name in names)
     known = titles if rules is None else dict.fromkeys(one.title for one in rules.rules.values())

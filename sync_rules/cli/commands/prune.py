@@ -102,7 +102,6 @@ def as_line(one: Leftover) -> str:
 
 
 def summary(items: int, found: int, left: int, *, applied: bool) -> str:
-    """The last line."""
     if not found:
         return f"{counted(items, 'item')} scanned, nothing left behind"
     if not applied:

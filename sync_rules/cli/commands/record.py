@@ -158,13 +158,11 @@ class Tape:
         return self.max_records is not None and self.tables.total() >= self.max_records
 
     def as_line(self) -> str:
-        """The figures for people."""
         of = ", ".join(f"{count:,} of {name}" for name, count in sorted(self.tables.items()))
         lost = f" · RECORDS EXPIRED BEFORE THEY WERE READ ({self.trimmed} times)" if self.trimmed else ""
         return counted(self.tables.total(), "record") + (f" ({of})" if of else "") + lost
 
     def row(self) -> dict[str, Any]:
-        """The figures for machines."""
         return {"records": self.tables.total(), "tables": dict(self.tables), "trimmed": self.trimmed}
 
 
@@ -222,7 +220,7 @@ class FromNow:
         self._old = {(arn, shard.shard_id) for arn in stream_arns for shard in reader.shards(arn)}
 
     def iterator(self, stream_arn: str, shard_id: str, after: str | None) -> str:
-        """Where reading of a shard starts. Raises like the wrapped reader."""
+        """The iterator to start a shard with. Raises like the wrapped reader."""
         if after is None and (stream_arn, shard_id) in self._old:
             return self._reader.latest(stream_arn, shard_id)
         return self._reader.iterator(stream_arn, shard_id, after)

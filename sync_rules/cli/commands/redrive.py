@@ -28,8 +28,8 @@ from sync_rules.adapters.preflight import require
 from sync_rules.adapters.sqs import SqsQueue, require_queue_url
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
-from sync_rules.cli.account import Account, account_of, left_alone, require_local, require_remote, typed
-from sync_rules.cli.commands.failures import Given, asked_titles
+from sync_rules.cli.account import Account, account_of, report_started, require_local, require_remote, typed
+from sync_rules.cli.commands.failures import Places, titles_named
 from sync_rules.jobs.account.protocol import as_here
 from sync_rules.jobs.account.redrive import UNITS, total, unit_documents
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
@@ -82,7 +82,7 @@ def redrive(
 ) -> int:
     """Retry failed work; safe at any later time. Only current values are written."""
     rules = load_rules(rules_file)
-    only = None if not rule else asked_titles(rule, rules)
+    only = None if not rule else titles_named(rule, rules)
     if remote:
         require_local({"--file": file, "--batches": batches, "--queue": queue, "--bucket": bucket, "--stream": stream})
         require_local({"--function": function, "--dry-run": dry_run, "--failures": failures != Files.failures})
@@ -90,7 +90,7 @@ def redrive(
         return redrive_in_account(account, rules, only, detach=detach, as_json=as_json)
     require_remote({"--detach": detach, "--stack": typed(context, "stack_name")})
     span = _span(stream, shard, first, last)
-    given = Given([*(file or ()), *(batches or ())], queue or [], bucket or [], endpoint_url, region)
+    given = Places([*(file or ()), *(batches or ())], queue or [], bucket or [], endpoint_url, region)
     elsewhere = bool(file or batches or queue or bucket)
     places = given.places(peek=dry_run) if elsewhere or span is None else []
     places += [Span(span)] if span is not None else []
@@ -165,7 +165,7 @@ def redrive_in_account(
     """Start a redrive, watch it to its end, and show its figures. Exit codes as the command's."""
     name = account.machine.start(VERB, {"rules": sorted(titles or ()), **as_here(rules)})
     if detach:
-        return left_alone(account, name, lambda: unit_documents(account.state, name, UNITS))
+        return report_started(account, name, lambda: unit_documents(account.state, name, UNITS))
     console = Console(stderr=True)
     with console.status("redriving", spinner="dots") as status:
 
@@ -237,12 +237,10 @@ def as_line(left: LeftEntry) -> str:
 
 
 def as_json_line(left: LeftEntry) -> str:
-    """An entry that remains, for machines."""
     return json.dumps({"left": asdict(left)})
 
 
 def summary(tally: RedriveCounts, failures: Path | str, *, dry_run: bool = False) -> str:
-    """The last line."""
     if dry_run:
         parts = [f"{tally.done:,} would be retried"]
     else:

@@ -30,7 +30,7 @@ from sync_rules.model.writes import Put
 from sync_rules.rules.ruleset import Rules
 
 SHOWN_MAX_EVENTS: Final = 60
-NOT_DONE: Final = {
+SKIPPED: Final = {
     "copies": "written by the recorded pipeline",
     "ledger": "of a ledger",
     "gone": "of items that no longer exist by then",
@@ -49,7 +49,6 @@ class Case:
     with_copies: bool
 
     def replay(self, delivery: Delivery) -> Replay:
-        """A replay under a delivery."""
         return Replay(self.rules, delivery, with_copies=self.with_copies)
 
     def command(self, files: Sequence[Path], delivery: Delivery) -> str:
@@ -130,7 +129,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Least:
+class Reduced:
     """A reduced recording, and its mismatch."""
 
     records: tuple[Recorded, ...]
@@ -139,7 +138,6 @@ class Least:
     tries: int
 
     def row(self) -> dict[str, int]:
-        """The figures for machines."""
         return {"shrunk_to": len(self.records), "tries": self.tries}
 
 
@@ -164,7 +162,7 @@ def shrink(
     found: Mismatch,
     tries_max: int,
     stopping: Callable[[], bool] = lambda: False,
-) -> Least:
+) -> Reduced:
     """The smallest recording found whose first mismatch is of the same rule and check."""
 
     def same_wrong(records: Sequence[Recorded], delivery: Delivery) -> Mismatch | None:
@@ -175,7 +173,7 @@ def shrink(
         return not stopping() and same_wrong(records, delivery) is not None
 
     less = shrunk(recording.records, found.delivery, fails, tries_max)
-    return Least(less.records, less.delivery, same_wrong(less.records, less.delivery) or found, less.tries)
+    return Reduced(less.records, less.delivery, same_wrong(less.records, less.delivery) or found, less.tries)
 
 
 # ---------------------------------------------------------------- output
@@ -195,14 +193,14 @@ def right(outcome: Outcome, recording: Recording) -> str:
 def records(outcome: Outcome, recording: Recording) -> str:
     """The number of records that were replayed, and of those that were skipped."""
     others = sum(recording.others.values())
-    parts = [f"{outcome.counts.get(name, 0):,} {what}" for name, what in NOT_DONE.items() if outcome.counts.get(name)]
+    parts = [f"{outcome.counts.get(name, 0):,} {what}" for name, what in SKIPPED.items() if outcome.counts.get(name)]
     parts += [f"{others:,} of other tables"] if others else []
     parts += [f"{recording.repeated:,} repeated"] if recording.repeated else []
     skipped = f"; skipped: {', '.join(parts)}" if parts else ""
     return f"{outcome.counts.get('done', 0):,} of {len(recording.records):,} records replayed{skipped}"
 
 
-def wrong(outcome: Outcome, recording: Recording, least: Least, *, values: bool) -> list[str]:
+def wrong(outcome: Outcome, recording: Recording, least: Reduced, *, values: bool) -> list[str]:
     """The mismatch, the reduced recording and its history, for people."""
     first, last = outcome.mismatch, least.mismatch
     assert first is not None, "there is a mismatch"
@@ -218,12 +216,11 @@ def wrong(outcome: Outcome, recording: Recording, least: Least, *, values: bool)
 
 
 def how(delivery: Delivery) -> str:
-    """A delivery for people."""
     return f"{delivery.name}: {delivery.description()}; seed {delivery.seed}"
 
 
 def row(outcome: Outcome, recording: Recording) -> dict[str, Any]:
     """The result for machines."""
-    counts = {name: outcome.counts.get(name, 0) for name in ("done", *NOT_DONE)}
+    counts = {name: outcome.counts.get(name, 0) for name in ("done", *SKIPPED)}
     of_recording = {"records": len(recording.records), "others": dict(recording.others), "repeated": recording.repeated}
     return {"ok": outcome.mismatch is None, "replays": outcome.replays, **of_recording, **counts}

@@ -88,7 +88,7 @@ def run(
             concurrently=stack.enter_context(threads(parallelization)),
         )
         display = stack.enter_context(display_on(Console(), as_json=as_json))
-        for notice in (*local.notices, *forgetful(rules, calls_table)):
+        for notice in (*local.notices, *calls_notices(rules, calls_table)):
             display.say(notice)
         loop(local, display, stopping=stack.enter_context(stop_signals()), once=once)
         display.summary(local.status, files)
@@ -100,7 +100,7 @@ def stream_arns(client: Any, rules: Rules) -> list[str]:
     return list(require(client, rules).stream_arns)
 
 
-def forgetful(rules: Rules, calls_table: str | None) -> list[str]:
+def calls_notices(rules: Rules, calls_table: str | None) -> list[str]:
     """A notice if there are calls that only this process remembers."""
     calls = sorted(rules.functions)
     if not calls or calls_table:

@@ -28,7 +28,7 @@ from sync_rules.audit.drift_report import DriftReport, finding_of, header, open_
 from sync_rules.audit.findings import Finding, Tally, select_rules, share_of
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
 from sync_rules.cli import options as opt
-from sync_rules.cli.account import Account, account_of, left_alone, require_local, require_remote, typed
+from sync_rules.cli.account import Account, account_of, report_started, require_local, require_remote, typed
 from sync_rules.cli.show.drift import as_line, grid, sampled, summary, unseen
 from sync_rules.cli.show.drift_page import Verified, as_typed, host_of, noting, page
 from sync_rules.cli.show.text import FirstPerRule
@@ -151,7 +151,7 @@ def verify(
             grace_seconds=grace_seconds,
             on_progress=progress,
         )
-        findings = noting(_looked_at(verifier, item, listed), examples)
+        findings = noting(_findings(verifier, item, listed), examples)
         whole = item is None and listed is None
         head = {**header(rules, only, datetime.now(UTC), share), "seed": seed} if as_json else None
         show(findings, verifier.tally, only, head=head, whole=whole, repair=repair)
@@ -207,7 +207,7 @@ def _require_outputs(
         require_writable(failures)
 
 
-def _looked_at(verifier: Verifier, item: ItemKey | None, listed: DriftReport | None) -> Iterator[Finding]:
+def _findings(verifier: Verifier, item: ItemKey | None, listed: DriftReport | None) -> Iterator[Finding]:
     """Verify one item, the drift a report lists, or the tables."""
     if listed is not None:
         return verifier.listed(listed.listed, listed.age_seconds(datetime.now(UTC)))
@@ -257,7 +257,7 @@ def verify_in_account(account: Account, rules: Rules, asked: Mapping[str, Any], 
     place = f"s3://{account.stack.output('BucketName')}/{reports.key(f'{name}/report')}"
     later = f"Its report will be {place}; get it with: {account.copy_command(place, 'report.jsonl')}"
     if detach:
-        left_alone(account, name, lambda: account.state.load(head_of(name)), later)
+        report_started(account, name, lambda: account.state.load(head_of(name)), later)
         return None
     print(f"{name} in stack {account.stack.name}; it goes on after Ctrl-C", file=sys.stderr)
     try:
@@ -310,7 +310,7 @@ class RemoteResult:
                 yield finding_of(body, f"{self._reports.key(self._report)}:{number}", self._rules)
 
     def notices(self) -> Iterator[str]:
-        """What makes the figures incomplete; the last line of the report has it too."""
+        """Reasons why the figures are incomplete; the last line of the report has them too."""
         if broken := self._found["broken"]:
             calls = "1 call died while it repaired" if broken == 1 else f"{broken} calls died while they repaired"
             yield f"figures are minimums: {calls}"

@@ -1,1 +1,1 @@
-"""What verify says and shows: JSON lines, tables, an HTML page, the rules as a picture."""
+"""The displays of the verbs: lines, tables, JSON, an HTML page, and the rules as a picture."""

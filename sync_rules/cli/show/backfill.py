@@ -189,7 +189,6 @@ def where(now: dict[str, Any]) -> str:
 
 
 def line(now: dict[str, Any]) -> str:
-    """The figures in one line."""
     of_items = "" if now["of_items"] is None else f" of about {now['of_items']:,}"
     parts = [
         f"{now['items']:,}{of_items} items",
@@ -205,7 +204,6 @@ def line(now: dict[str, Any]) -> str:
 
 
 def summary(now: dict[str, Any], *, done: bool) -> str:
-    """The last line."""
     return (
         f"{'Done' if done else 'Not done'}: {now['items']:,} items checked in {_steps(now['steps'])}, "
         f"{now['copied']:,} copies written, {now['right']:,} already right, {now['kept']:,} kept, "
@@ -227,7 +225,6 @@ def _before(now: dict[str, Any]) -> str:
 
 
 def grid(totals: Totals, names: frozenset[str]) -> Grid:
-    """The figures of all rules."""
     table = columns(["rule"], GROUPS)
     for rule in sorted(names):
         figures = counts(totals, frozenset([rule]))

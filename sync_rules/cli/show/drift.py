@@ -63,7 +63,6 @@ def unseen(rules: Rules, tally: Tally, only: frozenset[str], share: Share) -> It
 
 
 def grid(tally: Tally, only: frozenset[str]) -> Grid:
-    """The figures of all rules."""
     names = ("right", "kept", "orphaned", "lag", "drift", "repaired")
     table = columns(["rule"], names)
     for rule in sorted(only):
@@ -74,10 +73,9 @@ def grid(tally: Tally, only: frozenset[str]) -> Grid:
 
 
 def as_line(finding: Finding) -> str:
-    """A drift as a line."""
     found = finding.difference
     paths = "".join(f"{', ' if number else ' '}{show_path(path)}" for number, path in enumerate(found.paths))
     source = f" from {printable(found.source)}" if found.source else ""
-    mended = " · repaired" if finding.repaired else " · right by now" if finding.came_right else ""
+    state = " · repaired" if finding.repaired else " · right by now" if finding.came_right else ""
     why = f" ({found.reason})" if found.reason else ""
-    return f"{found.drift.value}{why}: {printable(found.target)}{paths}{source} · rule {found.rule}{mended}"
+    return f"{found.drift.value}{why}: {printable(found.target)}{paths}{source} · rule {found.rule}{state}"

@@ -93,7 +93,6 @@ def host_of(address: str) -> str:
 
 # ---------------------------------------------------------------- the page
 def page(verified: Verified) -> str:
-    """The page as HTML."""
     graph = graph_of(verified.rules)
     titles = _titles(verified)
     word, headline = _headline(verified)
@@ -174,9 +173,9 @@ def _figures(titles: Sequence[str], verified: Verified) -> str:
         for name in _named(title, verified):
             figures = {**totals(tally, name), "checked": tally.seen(name), "left": _left(name, tally)}
             cells = "".join(f'<td class="number">{figures[head]:,}</td>' for head in heads)
-            word, said = _verdict((name,), tally)
-            verdict = f'<td class="{word}">{SIGNS[word]} {said}</td>'
-            rows.append(f'<tr><th scope="row"><a href="#rule-{number}">{_text(name)}</a></th>{verdict}{cells}</tr>')
+            word, verdict = _verdict((name,), tally)
+            cell = f'<td class="{word}">{SIGNS[word]} {verdict}</td>'
+            rows.append(f'<tr><th scope="row"><a href="#rule-{number}">{_text(name)}</a></th>{cell}{cells}</tr>')
     columns = "".join(f'<th scope="col" class="number">{head}</th>' for head in heads)
     head = f'<tr><th scope="col">rule</th><th scope="col">verdict</th>{columns}</tr>'
     return _wide("Figures of each rule", f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>")
@@ -193,11 +192,11 @@ def _verdict(names: Sequence[str], tally: Tally) -> tuple[str, str]:
 def _of_rule(number: int, title: str, arrows: Iterable[Arrow], verified: Verified) -> str:
     """The section of one rule of the file: its arrows, its verdict, and examples of drift."""
     tally, names = verified.tally, _named(title, verified)
-    word, said = _verdict(names, tally)
+    word, verdict = _verdict(names, tally)
     kinds = {drift: sum(tally.unmended[name, drift] for name in names) for drift in Drift}
     counts = [f"{count:,} {drift.value}" for drift, count in kinds.items() if count]
     repaired = sum(tally.repaired[name] for name in names)
-    result = [f"{said}: {', '.join(counts)}" if counts else said, f"{repaired:,} repaired" if repaired else ""]
+    result = [f"{verdict}: {', '.join(counts)}" if counts else verdict, f"{repaired:,} repaired" if repaired else ""]
     mine = [arrow for arrow in arrows if arrow.rule == title]
     kind = mine[0].kind if mine else verified.rules.rules[names[0]].kind
     keeps = "".join(f"<p><code>{_text(arrow.keeps)}</code></p>" for arrow in mine)

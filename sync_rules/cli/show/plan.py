@@ -21,7 +21,7 @@ from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import plain_key, printable
 
 COLUMNS: Final = {
-    "looked at": "looked_at", "to write": "to_write", "right": "right", "kept": "kept", "parked": "parked",
+    "checked": "looked_at", "to write": "to_write", "right": "right", "kept": "kept", "parked": "parked",
     "write units": "write_units",
 }  # fmt: skip
 MINUTE: Final = 60
@@ -103,7 +103,6 @@ class Shown:
 
     # ------------------------------------------------------------ for people
     def print(self, console: Console) -> None:
-        """The tables and lines of a plan."""
         if self.plan.rules:
             console.print(self._grid())
             for line in self._parked():
@@ -215,7 +214,6 @@ def as_row(write: PlannedWrite) -> dict[str, Any]:
 
 
 def duration(seconds: float) -> str:
-    """A time for people."""
     if seconds < MINUTE:
         return f"{max(1, round(seconds))} s" if seconds else "0 s"
     if seconds < HOUR:

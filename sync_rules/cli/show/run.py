@@ -122,7 +122,6 @@ class JsonDisplay:
 
 
 def line(status: Status, records_per_second: float) -> str:
-    """The status in one line."""
     lag = "-" if status.lag_ms is None else f"{status.lag_ms:,} ms"
     parts = [
         f"{records_per_second:,.0f} records/s",

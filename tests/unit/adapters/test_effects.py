@@ -19,7 +19,7 @@ from sync_rules.adapters.functions import RememberedInMemory, RememberedInTable,
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.s3 import S3Archive
 from sync_rules.cli import main
-from sync_rules.cli.commands.run import forgetful
+from sync_rules.cli.commands.run import calls_notices
 from sync_rules.functions import runtime
 from sync_rules.jobs.consume.run import Files, LocalRun
 from sync_rules.model.errors import StoreError, UserError
@@ -117,8 +117,8 @@ def test_outside_calls_are_remembered_in_the_table_that_is_given(world, folder, 
     caller_of(BOTH, client(), None, folder=folder)
     assert [type(memory) for memory in seen] == [RememberedInTable, RememberedInMemory]
     assert seen[0].table_name == "calls"
-    assert forgetful(shop(), None) == forgetful(BOTH, "calls") == []
-    assert "--calls-table" in forgetful(BOTH, None)[0]
+    assert calls_notices(shop(), None) == calls_notices(BOTH, "calls") == []
+    assert "--calls-table" in calls_notices(BOTH, None)[0]
 
 
 # ---------------------------------------------------------------- looked at before anything is done

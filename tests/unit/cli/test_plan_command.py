@@ -101,7 +101,7 @@ def test_plan_says_what_each_rule_would_do(command):
     code, out, _ = command()
     assert code == 0
     lines = [" ".join(line.split()) for line in out.splitlines()]
-    assert "rule is looked at to write right kept parked write units" in lines
+    assert "rule is checked to write right kept parked write units" in lines
     assert "names new 3 3 0 0 0 3" in lines  # half of what the items and the index that shows them cost
     assert "on demand: less than 0.01 USD" in lines
     assert any(line.startswith("prices of us-east-1, 2026-") for line in lines)
