@@ -61,7 +61,7 @@ class CopyRule(LinkedRule):
         """True if anything that is copied is a field in the source's key."""
         return any(path[0] in self.source.bound for path in self._read)
 
-    @property
+    @cached_property
     def snapshot(self) -> bool:
         return self.mode == "snapshot"
 

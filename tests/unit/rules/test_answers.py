@@ -1,0 +1,75 @@
+"""Answers of rules: what each kind says of itself where the rest of the product asks."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules.rules.rule import EffectRule
+from sync_rules.rules.uses import Moment, Operation
+from tests.builders import s
+from tests.every_kind import part, rules_of
+
+RULES = rules_of(
+    seen="{copy: user.name, into: order.seen, mode: snapshot}", gone="{copy: user.x, into: order.x, on_delete: delete}"
+)
+# by rule: the entities it owns, the most rounds, and whether its source and its target are known by key
+ANSWERS = {
+    "names": ((), 1, True, True),
+    "seen": ((), 1, True, True),
+    "gone": ((), 1, True, True),
+    "heads": ((), 1, True, True),
+    "posts": ((), 1, False, True),
+    "tags": ((), 1, True, True),
+    "paths": ((), 1_000, True, True),
+    "mails": (("by_email",), 3, False, False),
+    "counted": (("counted.total",), 1, True, True),
+    "counted.ledger": (("counted.ledger",), 1, True, True),
+    "spent": (("spent.total",), 1, True, True),
+    "spent.ledger": (("spent.ledger",), 1, True, True),
+    "least": ((), 1, True, True),
+    "least.ledger": (("least.rank",), 1, False, True),
+    "recounted": ((), 1, True, True),
+    "told": ((), 1, True, True),
+    "kept": ((), 1, True, True),
+    "called": ((), 1, True, True),
+}
+
+
+@pytest.mark.parametrize("name", RULES.rules)
+def test_answers_of_every_kind(name):
+    """Nothing is found by the class of a rule, so each answer is pinned for each kind."""
+    rule = RULES.rules[name]
+    owned = tuple(entity.name for entity in rule.owned)
+    assert (owned, rule.rounds_max, rule.known_by_key(rule.source), rule.known_by_key(rule.target)) == ANSWERS[name]
+    assert rule.snapshot == (name == "seen")
+    assert rule.hierarchical == (name == "paths")
+    assert rule.fills_index_keys == (rule.kind in {"derive", "path", "mirror"})
+    assert bool(rule.swept) != isinstance(rule, EffectRule)
+    assert rule.resolved("rules.yaml").body() == rule.body()
+
+
+def test_answers_of_the_whole_file():
+    """Functions, archives and the rules that keep something, by the names of the rules."""
+    assert RULES.functions == {"called": "tests.every_kind.told"}
+    assert {name: place.text for name, place in RULES.archives.items()} == {"kept": "s3://bucket/orders/"}
+    assert RULES.kept == RULES.rules.keys() - {"called", "kept"}
+
+
+def test_answers_of_a_hierarchy_by_item():
+    """Levels are counted on the path; what a root carries is its own."""
+    rule = rules_of(paths="{path: part.path, parent: parent_id, carry: [owner]}").rules["paths"]
+    root, child = part("a"), {**part("c", "b"), "path": s("a|b|c")}
+    key = rule.target.table.key_of(child)
+    assert (rule.levels(root), rule.levels(child)) == (0, 3)
+    assert rule.wrote(key, child) == (("path",), ("owner",))
+    assert rule.wrote(key, root) == (("path",),)
+
+
+def test_answers_about_deletes_are_those_of_the_rule_that_deletes():
+    """Only a rule whose targets go with their source may delete what it does not own."""
+    allowed = {name for name, rule in RULES.rules.items() if any(use.moment is Moment.DELETED for use in rule.uses())}
+    assert allowed == {"gone"}
+    owners = {
+        name for name, rule in RULES.rules.items() if any(use.operation is Operation.DELETE for use in rule.uses())
+    }
+    assert owners - allowed == {"mails", "counted.ledger", "spent.ledger", "least.ledger"}
