@@ -92,10 +92,10 @@ def called(rules: Rules, rules_file: Path) -> list[Path]:
         if sources.path_of(module) is None:
             raise UserError(
                 f"{rules_file}: rule {rule} calls {function}, and there is no module {module} beside the rules file:"
-                f" put it into {folder}, for only that is deployed"
+                f" put it into {folder}, as only modules in that folder are deployed"
             )
         if module.split(".", maxsplit=1)[0] in (*OURS, "infra"):
-            raise UserError(f"{rules_file}: rule {rule} calls {function}: a module of that name is one of ours")
+            raise UserError(f"{rules_file}: rule {rule} calls {function}: sync-rules has a package of that name")
         wanted[module] = None
     return reached(wanted, sources)
 

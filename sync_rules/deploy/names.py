@@ -69,6 +69,4 @@ def wanted_ids(deployment: Deployment) -> Iterator[tuple[str, str, int]]:
 
 def _clash(begun: str, other: str, line: int) -> UserError:
     known = f"{other} (line {line})" if line else other
-    return UserError(
-        f"{begun}, and {known} has that name: call it otherwise (what DynamoDB calls a table stays under its `name`)"
-    )
+    return UserError(f"{begun}, and {known} has that name: rename it (a table keeps its name in DynamoDB under `name`)")

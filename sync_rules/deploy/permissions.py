@@ -183,7 +183,7 @@ OWN: Final[Mapping[str, tuple[Grant, ...]]] = {
         _log(VERIFY),
         *_state("a verify"),
         (SEND, queue("AsyncDeadLetters"), "scheduled runs that failed"),
-        (SEND, queue("FailuresQueue"), "failure records of what --repair cannot mend"),
+        (SEND, queue("FailuresQueue"), "failure records of items that --repair cannot repair"),
         (("s3:GetObject", "s3:PutObject"), {"Fn::Sub": "${Bucket.Arn}/reports/*"}, "its reports"),
     ),
     BACKFILL: (_log(BACKFILL), *_state("a backfill"), (SEND, queue("FailuresQueue"), "failure records")),

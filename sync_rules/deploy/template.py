@@ -125,9 +125,9 @@ def place_warnings(rules_file: Path, template: Path) -> Iterator[str]:
     folder = template.absolute().parent
     if not rules_file.resolve().is_relative_to(folder.resolve()):
         yield (
-            f"{rules_file} is outside of {folder}: `sam build` finds it only where it builds in place (build_in_source"
-            " in samconfig.toml) and the file lies there too; elsewhere, such as in a container, it copies that folder"
-            " and nothing else. Put the file, and modules that its `call` rules name, into it"
+            f"{rules_file} is outside of {folder}: `sam build` finds it only if it builds in place (build_in_source in"
+            " samconfig.toml) on a machine with that file; otherwise, such as in a container, SAM copies that folder"
+            " alone. Put the file, and modules that its `call` rules name, into it"
         )
 
 

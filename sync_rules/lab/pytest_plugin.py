@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="NAME",
         help="only this way of delivery; repeat it for several (see `sync-rules test --list-variants`)",
     )
-    group.addoption("--sync-rules-seed", type=int, default=0, metavar="N", help="what is drawn in each way of delivery")
+    group.addoption("--sync-rules-seed", type=int, default=0, metavar="N", help="random seed of each way of delivery")
     parser.addini(
         "sync_rules_files", type="args", default=[], help="names of scenario files: scenario.yaml *.scenario.yaml"
     )

@@ -164,7 +164,9 @@ def header_of(value: Body) -> Header:
     """
     tables = value.get("tables")
     if value.get(MARK) != MAKER or value.get("version") != VERSION:
-        raise RecordError(f"expected a recording of {MAKER}, version {VERSION}; this one is another's or a newer one's")
+        raise RecordError(
+            f"expected a recording of {MAKER}, version {VERSION}; found another program's or a newer version's"
+        )
     if not isinstance(tables, Mapping) or not all(isinstance(name, str) for name in tables.values()):
         raise RecordError('expected "tables" to be a map from the names of tables to their names in DynamoDB')
     named = {str(name): text for name, text in tables.items()}
@@ -257,9 +259,7 @@ def writing(path: Path, header: Header, *, append: bool = False) -> Iterator[Wri
     try:
         file = open_for_owner(path, flags)
     except FileExistsError as error:
-        raise UserError(
-            f"{path}: it is there already, and no recording is written over. Another name, please."
-        ) from error
+        raise UserError(f"{path}: the file exists, and no recording is overwritten. Choose another name.") from error
     except OSError as error:
         raise UserError(f"{path}: expected a file that can be written, found {error.strerror}") from error
 
@@ -291,7 +291,7 @@ def _require_same_sort(path: Path, header: Header) -> None:
     except (ValueError, AttributeError, RecordError) as error:
         raise UserError(f"{path}: expected a recording to append to, found something else") from error
     if not text.endswith(b"\n"):
-        raise UserError(f"{path}: its last line is not whole. Remove that line, or choose another file.")
+        raise UserError(f"{path}: its last line is incomplete. Remove that line, or choose another file.")
     if found.redacted != header.redacted:
         cure = "without" if header.redacted else "with"
         raise UserError(f"{path}: a recording is redacted as a whole or not at all. Run it {cure} --redact.")

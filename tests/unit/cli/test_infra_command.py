@@ -130,7 +130,7 @@ def test_infra_warns_of_rules_that_are_elsewhere(template, tmp_path_factory, cap
     rules = tmp_path_factory.mktemp("elsewhere") / "rules.yaml"
     shutil.copy(template.parent / "examples/game-players/rules.yaml", rules)
     assert main.main(["infra", "--rules", str(rules)]) == 0
-    assert f"{rules} is outside of {template.parent}: `sam build` finds it only where" in capsys.readouterr().err
+    assert f"{rules} is outside of {template.parent}: `sam build` finds it only if" in capsys.readouterr().err
     assert main.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 0
     assert capsys.readouterr().err == ""
 

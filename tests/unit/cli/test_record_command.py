@@ -229,7 +229,7 @@ def test_record_command_redacts_with_a_salt_of_its_own(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        (["--out", "there.jsonl"], "no recording is written over"),
+        (["--out", "there.jsonl"], "no recording is overwritten"),
         (["--out", "there.jsonl", "--append"], "expected a recording to append to"),
         (["--out", "there.jsonl", "--append", "--redact"], "needs the --salt"),
         (["--out", "r.jsonl", "--table", "shops"], "Did you mean 'shop'"),

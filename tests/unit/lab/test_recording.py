@@ -94,7 +94,7 @@ def test_recording_is_whatever_holds_records(tmp_path, text):
         (json.dumps(INVOCATION).encode(), 1, "only an S3 destination keeps them"),
         (json.dumps({**INVOCATION, "payload": "x"}).encode(), 1, "not JSON"),
         (b'{"recording": "sync-rules", "version": 2, "tables": {}}', 1, "version 1"),
-        (b'{"recording": "other", "version": 1, "tables": {}}', 1, "another's"),
+        (b'{"recording": "other", "version": 1, "tables": {}}', 1, "another program's"),
         (b'{"recording": "sync-rules", "version": 1, "tables": [1]}', 1, '"tables"'),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
@@ -160,7 +160,7 @@ def test_recording_is_never_written_over(tmp_path):
     """A file that is there stays as it is, unless it is to be appended to."""
     path = lines(tmp_path / "r.jsonl", BODIES)
     before = path.read_text()
-    with pytest.raises(UserError, match="no recording is written over"), writing(path, Header()):
+    with pytest.raises(UserError, match="no recording is overwritten"), writing(path, Header()):
         pytest.fail("nothing may be written")
     assert path.read_text() == before
 
@@ -183,7 +183,7 @@ def test_recording_is_appended_to_one_of_the_same_sort(tmp_path):
             '{"recording": "sync-rules", "version": 1, "tables": {}, "redacted": true}\n',
             "without --redact|with --redact",
         ),
-        ('{"recording": "sync-rules", "version": 1, "tables": {}}\n{"dyn', "last line is not whole"),
+        ('{"recording": "sync-rules", "version": 1, "tables": {}}\n{"dyn', "last line is incomplete"),
         ('{"Records": []}\n', "expected a recording to append to"),
         ("[1]\n", "expected a recording to append to"),
         ("", "expected a recording to append to"),
