@@ -200,9 +200,7 @@ class Entity:
         return {**item, **{name: value for name, value in read.items() if value is not None}}
 
     def key_of(self, fields: Fields) -> ItemKey | None:
-        """The key of the item that these fields name; None when a field is missing, or no item of this entity can have
-        such a key.
-        """
+        """The key of the item that these fields name; None when a field is missing or the key is impossible."""
         values = []
         for attribute, max_bytes in zip(self.table.key, KEY_MAX_BYTES, strict=False):
             value = self.templates[attribute.name].build(fields, attribute.type)

@@ -79,9 +79,7 @@ class Limits:
     """Targets made of several members held at once, each with all its members."""
 
     def recorded_at(self, *, patient: bool) -> int:
-        """The attempt at which a failure record is kept: the second for a `patient` failure, which may pass by
-        itself.
-        """
+        """The attempt at which a failure is recorded: the second for a `patient` one, which may pass by itself."""
         return int(patient and self.parked_max_looks > 0)
 
     def parked_delay_seconds(self, attempt: int) -> int:

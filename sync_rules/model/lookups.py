@@ -34,9 +34,7 @@ class Find:
     sort: tuple[tuple[KeyAttribute, Template], ...] = ()
 
     def conditions(self, fields: Fields) -> KeyConditions | None:
-        """The key conditions for a source with these fields (named as on the target); None if there can be no
-        targets.
-        """
+        """The key conditions for a source with these fields (named as on the target); None if no target can exist."""
         equals: list[tuple[str, AttributeValue]] = []
         for attribute, template in self.partition:
             value = template.build(fields, attribute.type)

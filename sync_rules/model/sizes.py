@@ -67,9 +67,7 @@ def possible_key(key: ItemKey) -> bool:
 
 
 def possible_row(item: Item, partition: Iterable[KeyAttribute], sort: Iterable[KeyAttribute]) -> bool:
-    """True if an index with these key attributes takes the item: each is missing, or has its type and a possible
-    size.
-    """
+    """True if an index with these key attributes takes the item: each is missing, or has its type and size."""
     partition = tuple(partition)
     return all(
         attribute.type in value and possible(value, max_bytes(attribute.name, partition))

@@ -24,8 +24,8 @@ CANONICAL_NUMBER = re.compile(r"0|-?([1-9]\d*(\.\d*[1-9])?|0\.\d*[1-9])")
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A parsed key template for one attribute: literals with a field between each two. A literal may be empty at the
-    ends only.
+    """A parsed key template of one attribute: literals with a field between each two; only end literals may be
+    empty.
     """
 
     text: str
@@ -157,9 +157,7 @@ def may_overlap(left: Template, right: Template) -> bool:
 
 
 class Beginnings(Generic[T]):
-    """Values by the beginning of a key, "" for any key: one dictionary lookup per length, longest first, however many
-    beginnings there are.
-    """
+    """Values by the beginning of a key, "" for any key, found by one dictionary lookup per length, longest first."""
 
     def __init__(self, values: Mapping[str, T]) -> None:
         self.values = values

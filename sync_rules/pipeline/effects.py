@@ -36,8 +36,8 @@ def run_effect(key: ItemKey, effect: Effect, bounds: Bounds, report: Report) -> 
 
 
 def _retry_call(key: ItemKey, call: Call, reason: str, bounds: Bounds, report: Report) -> Work[None]:
-    """Send a message that retries the call. After the last try, or if the change is too large for a message, keep a
-    failure record instead.
+    """Send a message that retries the call; after the last try, or for a change too large to send, keep a failure
+    record.
     """
     if call.attempt + 1 < bounds.limits.call_max_tries:
         message = CallMessage(call.rule, call.function, call.change, call.attempt + 1)

@@ -77,11 +77,11 @@ def _pull_again(one: Pull, target: Target, bounds: Bounds, report: Report) -> Wo
 
 
 @dataclass
-class Look:
+class Listed:
     """An item listed in a round: its image once read, and the pushes that listed it."""
 
     image: Item | None = None
-    asked: list[Listing] = field(default_factory=list)
+    listings: list[Listing] = field(default_factory=list)
 
 
 def push(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]:
@@ -95,7 +95,7 @@ def push(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]:
     while active:
         for listing in active:
             listing.round_began = listing.cursor
-        report.outcomes.update((yield from _list_and_look(active, rules, bounds)).outcomes)
+        report.outcomes.update((yield from _push_round(active, rules, bounds)).outcomes)
         for listing in active:
             if listing.done and not listing.failed:
                 yield from list_again(listing, bounds)
@@ -104,10 +104,10 @@ def push(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]:
     return report_unfinished(listings, report)
 
 
-def _list_and_look(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work[Report]:
+def _push_round(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work[Report]:
     """Process one round. A function of its own, so that no image is held while the next round is listed."""
-    looks = yield from _list_round(active, rules, bounds)
-    return (yield from _look(looks, bounds))
+    listed = yield from _list_round(active, rules, bounds)
+    return (yield from _reconcile_listed(listed, bounds))
 
 
 def process_chunks(chunks: Sequence[Chunk], bounds: Bounds) -> Work[Report]:
@@ -144,16 +144,16 @@ def _process_targets(targets: Sequence[ItemKey], listing: Listing, bounds: Bound
     if bounds.out_of_time():
         failed([listing], OUT_OF_TIME)
         return Report()
-    looks = {key: Look(asked=[listing]) for key in targets}
-    yield from _read_images(looks, tuple(looks), _looked_at([listing]))
-    return (yield from _look(looks, bounds))
+    listed = {key: Listed(listings=[listing]) for key in targets}
+    yield from _read_images(listed, tuple(listed), _attributes_read([listing]))
+    return (yield from _reconcile_listed(listed, bounds))
 
 
-def _list_round(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work[dict[ItemKey, Look]]:
+def _list_round(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work[dict[ItemKey, Listed]]:
     """List a page of each push, until the round is full; then read the images of index rows, strongly consistent."""
-    looks: dict[ItemKey, Look] = {}
+    listed: dict[ItemKey, Listed] = {}
     unseen: dict[ItemKey, None] = {}
-    attributes = _looked_at(active)
+    attributes = _attributes_read(active)
     room = bounds.limits.fan_out_round_max_items
     for listing in active:
         if room <= 0:
@@ -163,49 +163,51 @@ def _list_round(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work
             continue
         table = listing.push.rules[0].listed.table.name
         for key, image in (yield from list_page(listing, rules, bounds, attributes[table])):
-            look = looks.setdefault(key, Look())
-            look.asked.append(listing)
+            row = listed.setdefault(key, Listed())
+            row.listings.append(listing)
             if image is None:
                 unseen[key] = None
             else:
-                look.image = image
+                row.image = image
             room -= 1
     if unseen:
-        yield from _read_images(looks, tuple(unseen), attributes)
-    return looks
+        yield from _read_images(listed, tuple(unseen), attributes)
+    return listed
 
 
-def _looked_at(listings: Iterable[Listing]) -> Mapping[str, Names]:
+def _attributes_read(listings: Iterable[Listing]) -> Mapping[str, Names]:
     """The attributes that the rules of all these pushes read of listed items, by table: several may list one item."""
     return attributes_read((rule, rule.listed) for one in listings for rule in one.push.rules)
 
 
-def _read_images(looks: dict[ItemKey, Look], keys: tuple[ItemKey, ...], attributes: Mapping[str, Names]) -> Work[None]:
+def _read_images(
+    listed: dict[ItemKey, Listed], keys: tuple[ItemKey, ...], attributes: Mapping[str, Names]
+) -> Work[None]:
     for key, image in (yield from read_all(keys, attributes)).items():
         if isinstance(image, StoreError):
-            asked = looks.pop(key).asked
+            asked = listed.pop(key).listings
             failed(asked, str(image))
             for listing in asked:
                 listing.unread = True
         else:
-            looks[key].image = image
+            listed[key].image = image
 
 
-def _look(looks: Mapping[ItemKey, Look], bounds: Bounds) -> Work[Report]:
+def _reconcile_listed(listed: Mapping[ItemKey, Listed], bounds: Bounds) -> Work[Report]:
     """Reconcile each item of a round once, for all rules that listed it, and note the outcomes on the pushes."""
     targets: list[Target] = []
     parts: dict[Part, dict[int, Listing]] = {}
-    for key, look in looks.items():
-        if look.image is None:
+    for key, row in listed.items():
+        if row.image is None:
             continue  # deleted, but still in the index
-        removed = {rule: one.push.removed for one in look.asked for rule in still_linked(one.push, look.image)}
+        removed = {rule: one.push.removed for one in row.listings for rule in still_linked(one.push, row.image)}
         if removed:
-            targets.append(Target(key, look.image, tuple(removed), tuple(rule for rule in removed if removed[rule])))
-        for listing in look.asked:
-            for part in parts_listed(listing.push, key, look.image):
+            targets.append(Target(key, row.image, tuple(removed), tuple(rule for rule in removed if removed[rule])))
+        for listing in row.listings:
+            for part in parts_listed(listing.push, key, row.image):
                 parts.setdefault(part, {})[id(listing)] = listing
     report = yield from reconcile(targets, bounds)
-    _note_outcomes(report, ((key, key, look.asked) for key, look in looks.items()), PullMessage)
+    _note_outcomes(report, ((key, key, row.listings) for key, row in listed.items()), PullMessage)
     some = yield from reconcile_parts([PartLook(part) for part in parts], bounds)
     _note_outcomes(some, ((part.target, part, asked.values()) for part, asked in parts.items()), message_of)
     report.add(some)
@@ -215,9 +217,7 @@ def _look(looks: Mapping[ItemKey, Look], bounds: Bounds) -> Work[Report]:
 def _note_outcomes(
     report: Report, asked: Iterable[tuple[ItemKey, T, Collection[Listing]]], message_for: Callable[[T], Message]
 ) -> None:
-    """Note on each push what became of the items that it listed. `message_for` makes the message that retries an
-    item.
-    """
+    """Note outcomes on the pushes that listed the items. `message_for` makes the message that retries an item."""
     for key, what, listings in asked:
         for listing in listings:
             listing.wrote |= key in report.written

@@ -210,9 +210,7 @@ def _apply(joints: Sequence[JointWrite], bounds: Bounds, report: Report) -> Work
 
 
 def _turns(joints: Sequence[JointWrite], max_writes: int) -> Iterator[list[JointWrite]]:
-    """Split into turns whose writes go out together: no two of a turn touch one item, or transactions would
-    conflict.
-    """
+    """Split into turns of writes on distinct items, which may go out together without conflicts."""
     waiting = list(joints)
     while waiting:
         turn: list[JointWrite] = []

@@ -193,8 +193,8 @@ def _park(target: Target, rules: Iterable[TargetRule], blocked: Blocked, bounds:
 
 
 def _report_restricted(target: Target, rule: TargetRule, report: Report) -> Work[None]:
-    """`on_delete: restrict`: a delete that has happened cannot be forbidden, so report the target that lost its
-    source.
+    """Report a target that lost its source, for `on_delete: restrict`: nothing can forbid a delete that has
+    happened.
     """
     try:
         yield Park(Failure(rule.name, target.key, "SourceDeleted"))

@@ -151,9 +151,7 @@ def _unwrap(kinesis: object) -> Mapping[str, Any]:
 
 
 def _table_of(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | None:
-    """Find the table by the stream's ARN, by the name in a Kinesis record, or else by the names of the key
-    attributes.
-    """
+    """Find the table by the stream's ARN, the name in a Kinesis record, or the names of the key attributes."""
     name = _table_in(str(body.get("eventSourceARN", ""))) or body.get("tableName")
     if isinstance(name, str):
         return rules.by_physical_name.get(name.rpartition("/")[2])

@@ -115,7 +115,7 @@ class Store(Protocol):
         ...
 
     def apply(self, request: Apply) -> tuple[Result, ...]:
-        """Each write is atomic, conditional, and creates no item but those of the pipeline. A refused guard is never
+        """Each write is atomic and conditional, and creates only items of the pipeline. Refused guards are not
         retried.
         """
         ...

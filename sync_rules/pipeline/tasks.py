@@ -105,9 +105,7 @@ class Tasks:
 
 @dataclass
 class TargetWork:
-    """Work collected so far for one target: rules to check, members that hinted at it, and its newest relevant
-    record.
-    """
+    """Work collected for one target: rules to check, members that hinted at it, its newest relevant record."""
 
     rules: dict[TargetRule, None] = field(default_factory=dict)
     members: dict[ItemKey, None] = field(default_factory=dict)
