@@ -1,1 +1,1 @@
-"""The demo: rules, sample data and a story, told on the embedded engine."""
+"""The demo on the embedded engine: a story with its rules and data, and the examples."""

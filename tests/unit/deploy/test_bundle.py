@@ -123,6 +123,12 @@ def test_bundle_leaves_out_what_is_there():
     assert not [name for name in LEFT_OUT if not (ROOT / "sync_rules" / name).exists()]
 
 
+def test_bundle_needs_no_file_that_is_no_module():
+    """Modules are all that is copied: data files lie in the folders that are left out."""
+    folders = {path.parent for path in ours()}
+    assert not [path for folder in folders for path in folder.iterdir() if path.is_file() and path.suffix != ".py"]
+
+
 def test_bundle_imports_nothing_that_it_leaves_out():
     """A folder is left out whole only because nothing in the bundle imports from it, in a function neither: but for the
     rules file, which is read where no compiled rules are.
