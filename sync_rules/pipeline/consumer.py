@@ -115,7 +115,7 @@ class Consumer:
         """Process a message from the queue.
 
         Raises:
-            StoreError: when some of its work failed: the message must come again.
+            StoreError: when some of its work failed: the message must be delivered again.
         """
         bounds = self._bounds(remaining_ms)
         if bounds.out_of_time():  # it would only be handed over, for ever

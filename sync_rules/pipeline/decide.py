@@ -111,7 +111,7 @@ def refusal(intent: Intent, item: Item | None) -> Outcome:
     if relinked(intent, item):
         return Outcome.RELINKED
     if intent.changes and not differences(item, intent.changes):
-        return Outcome.RIGHT  # written by somebody else, or by ourselves when the first answer was lost
+        return Outcome.RIGHT  # by another writer, or here if the first answer was lost
     return Outcome.SUPERSEDED
 
 

@@ -231,7 +231,7 @@ class World:
 
 
 def apply_writes(writes: Sequence[Write], bounds: Bounds) -> Work[Sequence[Result]]:
-    """Apply writes to distinct targets. Without time left each of them fails, so that its record comes again."""
+    """Apply writes to distinct targets. Without time left each of them fails, so that its record is delivered again."""
     if bounds.out_of_time():
         return [OUT_OF_TIME] * len(writes)
     results: Sequence[Result] = (yield Apply(tuple(writes))) if writes else ()

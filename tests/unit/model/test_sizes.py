@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.model.sizes import item_bytes, possible_key, possible_row, value_bytes
+from sync_rules.model.sizes import fitting, index_key_limits, item_bytes, possible_key, possible_row, value_bytes
 from tests.builders import index, key, n, s, table
 
 THINGS = table("things", {"PK": "S", "SK": "S"})
@@ -82,3 +82,20 @@ def test_sizes_of_index_keys(values, expected):
     """An item may lack the keys of an index; those it has are of their type and not too long."""
     by_link = index("by_link", {"link": "S"}, {"rank": "N"})
     assert possible_row(values, by_link.partition, by_link.sort) is expected
+
+
+def test_indexkeys_of_several_uses_the_one_that_takes_least():
+    """A partition key has 2048 bytes and a sort key 1024, wherever they stand; the table's own key is not asked."""
+    some = index("a", {"x": "S", "y": "N"}, {"z": "S"}), index("b", {"z": "S"}, {"x": "S"}), index("c", {"w": "B"})
+    asked = {"x": ("S", 1024), "y": ("N", 2048), "z": ("S", 1024), "w": ("B", 2048)}
+    assert index_key_limits(table("t", {"PK": "S"}, *some)) == asked
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"),
+    [(s("x" * 9), True), (s("x" * 10), False), (s("ß" * 5), False), (s(""), False), (n("1E-200"), False), (n(1), True)],
+)
+def test_indexkeys_what_does_not_fit_is_nothing(value, fits):
+    """Too long, empty, or a number that DynamoDB does not have."""
+    assert fitting(value, 9) == (value if fits else None)
+    assert fitting(None, 9) is None

@@ -1,4 +1,4 @@
-"""What a user's function is told: plain values, exact numbers, an id that is the same whenever the change comes again."""
+"""The argument of a user's function: plain values, exact numbers, an id that is the same whenever a change comes again."""
 
 from __future__ import annotations
 
