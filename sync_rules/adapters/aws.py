@@ -1,6 +1,6 @@
 """Clients of AWS, the meaning of their errors, and retries. The only importer of boto3 and botocore.
 
-Clients come from one boto3 session and are made once per process, when first asked for. boto3 costs a function 9 % of
+Clients come from one boto3 session and are made once per process, when first used. boto3 costs a function 9 % of
 the CPU time of its start over botocore alone (fresh processes in pairs; 5 % of the instructions).
 
 Invariant: tenacity is the one retry mechanism (botocore tries once), with full jitter and within the caller's deadline;

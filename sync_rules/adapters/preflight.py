@@ -142,7 +142,7 @@ def _stream_problems(table: Table, description: Mapping[str, Any]) -> Iterator[P
 def _schema(schema: list[dict[str, str]], description: Mapping[str, Any]) -> str:
     types = {entry["AttributeName"]: entry["AttributeType"] for entry in description["AttributeDefinitions"]}
     parts = {"HASH": "partition key", "RANGE": "sort key"}
-    return _shown(
+    return _key_text(
         {
             part: [f"{e['AttributeName']} ({types[e['AttributeName']]})" for e in schema if e["KeyType"] == kind]
             for kind, part in parts.items()
@@ -152,8 +152,8 @@ def _schema(schema: list[dict[str, str]], description: Mapping[str, Any]) -> str
 
 def _expected(partition: tuple[KeyAttribute, ...], sort: tuple[KeyAttribute, ...]) -> str:
     keys = {"partition key": partition, "sort key": sort}
-    return _shown({part: [f"{a.name} ({a.type})" for a in attributes] for part, attributes in keys.items()})
+    return _key_text({part: [f"{a.name} ({a.type})" for a in attributes] for part, attributes in keys.items()})
 
 
-def _shown(parts: Mapping[str, list[str]]) -> str:
+def _key_text(parts: Mapping[str, list[str]]) -> str:
     return ", ".join(f"{part} {' + '.join(names)}" for part, names in parts.items() if names)

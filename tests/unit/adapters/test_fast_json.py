@@ -89,7 +89,7 @@ def answers(items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("operation", READ)
-def test_quickjson_reads_what_botocore_reads(wires, operation):
+def test_fast_json_reads_what_botocore_reads(wires, operation):
     """Whatever the values are, and whatever attributes are called."""
 
     @settings(max_examples=60, deadline=None)
@@ -102,7 +102,7 @@ def test_quickjson_reads_what_botocore_reads(wires, operation):
     check()
 
 
-def test_quickjson_leaves_errors_to_botocore(wires):
+def test_fast_json_leaves_errors_to_botocore(wires):
     """They are raised as they always were, and nothing of the answer before is left."""
     _, quick = wires
     assert quick.ask("Query", 200, b'{"Items": [{"a": {"S": "x"}}]}')["Items"]
@@ -113,7 +113,7 @@ def test_quickjson_leaves_errors_to_botocore(wires):
     assert quick.ask("Scan", 200, b"{}") == Wire(by_json=False).ask("Scan", 200, b"{}")
 
 
-def test_quickjson_leaves_what_is_no_json_to_botocore(wires):
+def test_fast_json_leaves_what_is_no_json_to_botocore(wires):
     """An answer cut short is what botocore makes of it."""
     slow, quick = wires
     for body in (b"", b'{"Items": [{"a": {"S'):
@@ -149,7 +149,7 @@ REQUESTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("operation", WRITTEN)
-def test_quickjson_sends_what_botocore_sends(wires, operation):
+def test_fast_json_sends_what_botocore_sends(wires, operation):
     """Whatever the values are, from the first request on."""
 
     @settings(max_examples=60, deadline=None)
@@ -164,7 +164,7 @@ def test_quickjson_sends_what_botocore_sends(wires, operation):
     check()
 
 
-def test_quickjson_writes_by_json_once_it_was_seen_to_be_the_same():
+def test_fast_json_writes_by_json_once_it_was_seen_to_be_the_same():
     """botocore writes the first request of an operation, and is given nothing to write from the second on."""
     wire, given_to_write = Wire(by_json=True), []
     wire.client.meta.events.register(
@@ -177,7 +177,7 @@ def test_quickjson_writes_by_json_once_it_was_seen_to_be_the_same():
     assert given_to_write == [request, *[{"RequestItems": {}}] * 2]
 
 
-def test_quickjson_leaves_requests_to_a_botocore_that_writes_otherwise(monkeypatch):
+def test_fast_json_leaves_requests_to_a_botocore_that_writes_otherwise(monkeypatch):
     """What it sends is then what botocore makes of it, each time."""
     monkeypatch.setattr("sync_rules.adapters.fast_json.base64_of", lambda value: value.hex())
     wire, usual = Wire(by_json=True), Wire(by_json=False)
