@@ -30,6 +30,7 @@ from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
 from sync_rules.cli.account import Account, account_of, report_started, require_local, require_remote, typed
 from sync_rules.cli.commands.failures import Places, titles_named
+from sync_rules.cli.show.text import say
 from sync_rules.jobs.account.protocol import as_here
 from sync_rules.jobs.account.redrive import UNITS, total, unit_documents
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
@@ -179,7 +180,7 @@ def redrive_in_account(
     queue = account.stack.output("FailuresQueueUrl")
     print(json.dumps(asdict(tally)) if as_json else summary(tally, queue))
     if not done:
-        console.print(ended.cause or ended.status, markup=False, highlight=False, soft_wrap=True)
+        say(console, ended.cause or ended.status)
     elif (tally.again or tally.unreadable) and not as_json:
         letters, bucket = account.stack.output("FanoutDeadLettersUrl"), account.stack.output("BucketName")
         where = account.failures_command("--queue", letters, "--bucket", f"s3://{bucket}/aws/")

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Table as Grid
 
 from sync_rules.cli.show.text import grid as columns
+from sync_rules.cli.show.text import say
 from sync_rules.jobs.backfill.progress import Totals
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.model.items import REFUSALS, Outcome
@@ -129,7 +130,7 @@ class Lines:
         self._shown = clock()
 
     def say(self, text: str) -> None:
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        say(self._console, text)
 
     def update(self, figures: Callable[[], dict[str, Any]]) -> None:
         if self._clock() - self._shown < LINE_EVERY_SECONDS:
@@ -150,7 +151,7 @@ class Bar:
         self._task = progress.add_task("backfill", total=None, figures="")
 
     def say(self, text: str) -> None:
-        self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        say(self._progress.console, text)
 
     def update(self, figures: Callable[[], dict[str, Any]]) -> None:
         now = figures()

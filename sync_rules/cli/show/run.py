@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from sync_rules.cli.show.text import say
 from sync_rules.jobs.consume.run import Files, Status, wall_clock_ms
 
 LIVE_EVERY_MS: Final = 250
@@ -62,7 +63,7 @@ class LineDisplay:
         self._before = Status()
 
     def say(self, text: str) -> None:
-        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        say(self.console, text)
 
     def update(self, status: Callable[[], Status]) -> None:
         now_ms = wall_clock_ms()

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from rich.console import Console
 from rich.table import Table as Grid
 
 from sync_rules.adapters.files import as_mistake
@@ -27,6 +28,11 @@ def grid(texts: Iterable[str], numbers: Iterable[str] = ()) -> Grid:
     for name in numbers:
         table.add_column(name, justify="right")
     return table
+
+
+def say(console: Console, text: str) -> None:
+    """Print a text unchanged: no markup, no highlighting, no line breaks."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def put_out(text: str, out: Path | None, hint: str = "") -> None:
