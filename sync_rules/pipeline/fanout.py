@@ -15,7 +15,7 @@ from sync_rules.model.items import Change, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.handover import chunk_message, hand_over, inline_max_items, list_again, second_look
-from sync_rules.pipeline.listings import Listing, failed, list_page, report_unfinished
+from sync_rules.pipeline.listings import Listing, list_page, report_unfinished
 from sync_rules.pipeline.messages import Message, PullMessage
 from sync_rules.pipeline.parts import PartLook, message_of, reconcile_parts
 from sync_rules.pipeline.reconcile import reconcile
@@ -142,7 +142,7 @@ def _process_chunk(chunk: Chunk, bounds: Bounds) -> Work[Report]:
 
 def _process_targets(targets: Sequence[ItemKey], listing: Listing, bounds: Bounds) -> Work[Report]:
     if bounds.out_of_time():
-        failed([listing], OUT_OF_TIME)
+        listing.fail(OUT_OF_TIME)
         return Report()
     listed = {key: Listed(listings=[listing]) for key in targets}
     yield from _read_images(listed, tuple(listed), _attributes_read([listing]))
@@ -185,9 +185,8 @@ def _read_images(
 ) -> Work[None]:
     for key, image in (yield from read_all(keys, attributes)).items():
         if isinstance(image, StoreError):
-            asked = listed.pop(key).listings
-            failed(asked, str(image))
-            for listing in asked:
+            for listing in listed.pop(key).listings:
+                listing.fail(str(image))
                 listing.unread = True
         else:
             listed[key].image = image
@@ -221,9 +220,8 @@ def _note_outcomes(
     for key, what, listings in asked:
         for listing in listings:
             listing.wrote |= key in report.written
-        if key in report.failed:
-            failed(listings, report.failed[key].reason)
-            for listing in listings:
+            if key in report.failed:
+                listing.fail(report.failed[key].reason)
                 listing.targets_failed = True
                 listing.again.append(message_for(what))
 

@@ -41,6 +41,11 @@ class Listing:
     def found(self) -> bool:
         return self.push.found or self.wrote
 
+    def fail(self, reason: str) -> None:
+        """Note that the listing, or an item that it listed, could not be finished."""
+        self.first_failed = self.first_failed if self.failed else self.round_began
+        self.failed = reason
+
 
 def list_page(
     listing: Listing, rules: Rules, bounds: Bounds, looked_at: Names = NO_NAMES
@@ -75,13 +80,6 @@ def list_page(
         for key, item in keys
         if key is not None and rules.entity_of(key) is rule.listed  # else another entity's, in the same partition
     ]
-
-
-def failed(listings: Iterable[Listing], reason: str) -> None:
-    """Note that an item which these pushes listed could not be finished."""
-    for listing in listings:
-        listing.first_failed = listing.first_failed if listing.failed else listing.round_began
-        listing.failed = reason
 
 
 def report_unfinished(listings: Iterable[Listing], report: Report) -> Report:

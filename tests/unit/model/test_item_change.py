@@ -1,4 +1,4 @@
-"""The argument of a user's function: plain values, exact numbers, an id that is the same whenever a change comes again."""
+"""The argument of a user's function: plain values, exact numbers, an id that stays the same for a change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The work that a batch of changes asks for: any relevant change counts, only the image is the newest, all else costs nothing."""
+"""The work that a batch asks for: any relevant change counts, only the image is the newest, all else costs nothing."""
 
 from __future__ import annotations
 
