@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.audit.compare import Difference, Drift
-from sync_rules.audit.findings import Finding, Share, Tally
+from sync_rules.audit.findings import BY_RULE, Finding, Share, Tally
 from sync_rules.audit.ledger_balance import slot_of
 from sync_rules.model.errors import RecordError, UserError
 from sync_rules.model.items import ItemKey
@@ -92,10 +92,7 @@ def report(
 
 def totals(tally: Tally, rule: str) -> dict[str, int]:
     """The figures of one rule, in (rule, target) pairs. `orphaned` are some of the kept."""
-    columns = {"right": tally.right, "kept": tally.kept, "orphaned": tally.orphaned, "lag": tally.lag}
-    return {
-        name: counter[rule] for name, counter in {**columns, "drift": tally.drift, "repaired": tally.repaired}.items()
-    }
+    return {name: getattr(tally, name)[rule] for name in BY_RULE}
 
 
 def _shown(key: ItemKey) -> dict[str, Any]:

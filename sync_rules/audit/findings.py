@@ -42,6 +42,9 @@ class Share:
         return 100 * len(self.numbers) / self.segments
 
 
+WHOLE: Final = Share()
+
+
 @dataclass(frozen=True)
 class Finding:
     """One drift, and whether it was repaired. `came_right`: a report listed it, and it is right by now, or gone."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -31,7 +31,7 @@ from sync_rules.audit.compare import (
     second_verdict,
     sweep_page,
 )
-from sync_rules.audit.findings import Finding, Share, Tally
+from sync_rules.audit.findings import WHOLE, Finding, Share, Tally
 from sync_rules.audit.ledger_balance import Slot, as_difference, ledgers, of_slots, slot_of, still, unbalanced
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
@@ -47,7 +47,6 @@ PAGE_MAX_ITEMS: Final = 500
 CANDIDATES_MAX: Final = 10_000
 LOOK_AGAIN_MAX_ITEMS: Final = 100
 GRACE_SECONDS: Final = 120.0  # a record is on its way for a second or two; a delayed one for a minute
-WHOLE: Final = Share()
 Look = Callable[[frozenset[str]], Iterator[Finding]]  # at all targets asked for, by the rules of these names
 Listed = Callable[[frozenset[str]], Iterator[Difference]]  # what a report lists of the rules of these names
 
@@ -95,59 +94,48 @@ class _Observed(World):
         return self.inner.answer(request)
 
 
+@dataclass(eq=False)
 class Verifier:
     """One verify run. A sweep looks at the `share` of the tables, `workers` segments at a time. `on_progress` is called
     at every page, those of ledgers too, and before every wait; what it raises ends the run. Once `enough` says so,
     no further page is scanned: `cut_short` says whether one was left out.
     """
 
-    def __init__(
-        self,
-        rules: Rules,
-        world: World,
-        only: frozenset[str],
-        *,
-        repair: bool = False,
-        share: Share = WHOLE,
-        workers: int = 1,
-        grace_seconds: float = GRACE_SECONDS,
-        sleep: Callable[[float], None] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
-        on_progress: Callable[[Tally, str], None] = lambda _tally, _doing: None,
-        enough: Callable[[], bool] = lambda: False,
-    ) -> None:
+    rules: Rules
+    world: World
+    only: frozenset[str]
+    _: KW_ONLY
+    repair: bool = False
+    share: Share = WHOLE
+    workers: int = 1
+    grace_seconds: float = GRACE_SECONDS
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    on_progress: Callable[[Tally, str], None] = lambda _tally, _doing: None
+    enough: Callable[[], bool] = lambda: False
+
+    def __post_init__(self) -> None:
         self.tally = Tally()
         self.cut_short = False
-        self._rules = rules
-        self._world = world
-        self._only = only
-        self._repair = repair
-        self._share = share
-        self._workers = workers
-        self._grace_seconds = grace_seconds
-        self._sleep = sleep
-        self._clock = clock
-        self._on_progress = on_progress
-        self._enough = enough
         self._candidates: list[Difference] = []
         self._last_seen = 0.0
         self._scanned: set[str] = set()
 
     def sweep(self) -> Iterator[Finding]:
         """Verify the share of the tables of all rules. Raises StoreError when a page cannot be read."""
-        return self._in_order(self._only, self._sweep)
+        return self._in_order(self.only, self._sweep)
 
     def look_over(self, names: frozenset[str], counted: Collection[str] = ()) -> Iterator[Finding]:
         """Verify the share of the tables once, with the rules of one step of a cascade, but no totals of ledgers. The
         items of the tables in `counted` are not counted again. Raises StoreError.
         """
         self._scanned |= set(counted)
-        tables = [table.name for table in swept_tables(self._rules, names)]
+        tables = [table.name for table in swept_tables(self.rules, names)]
         for pages in self._pages(tables, names):
             for scan, page in pages:
                 self.tally.items += 0 if scan.table in self._scanned else page.items
                 self._note(page.comparison)
-            self._on_progress(self.tally, f"scanning {pages[0][0].table}")
+            self.on_progress(self.tally, f"scanning {pages[0][0].table}")
             if len(self._candidates) >= CANDIDATES_MAX:
                 yield from self._second_look()
         self._scanned |= set(tables)
@@ -167,14 +155,14 @@ class Verifier:
 
         def look(names: frozenset[str]) -> Iterator[Finding]:
             repaired = self.tally.repaired.total() > 0
-            self._note(run_work(_compare_item(key, self._rules, names, repaired=repaired), self._world))
+            self._note(run_work(_compare_item(key, self.rules, names, repaired=repaired), self.world))
             yield from self._second_look()
 
         self.tally.items += 1
-        entity = self._rules.entity_of(key)
-        about = (*self._rules.into_target(entity), *self._rules.parts_of(entity)) if entity is not None else ()
-        asked = self._only.intersection(rule.name for rule in about)
-        return self._in_order(asked or self._only, look)
+        entity = self.rules.entity_of(key)
+        about = (*self.rules.into_target(entity), *self.rules.parts_of(entity)) if entity is not None else ()
+        asked = self.only.intersection(rule.name for rule in about)
+        return self._in_order(asked or self.only, look)
 
     def listed(self, listed: Listed, age_seconds: float) -> Iterator[Finding]:
         """Verify only what a report lists: what is right by now, and what still drifts. For a repair a report that is
@@ -190,22 +178,22 @@ class Verifier:
                 self.tally.items += len(some) if first else 0
                 slots |= {slot: one for one in some.values() if (slot := slot_of(one)) is not None}
                 yield from self._look_at([one for one in some.values() if slot_of(one) is None], first=first)
-                self._on_progress(self.tally, "looking at what the report lists")
+                self.on_progress(self.tally, "looking at what the report lists")
             yield from self._second_look()
             yield from self._balance(names, slots, first=first)
 
         looked: set[frozenset[str]] = set()
-        if self._repair and age_seconds < self._grace_seconds:
-            self._wait(self._grace_seconds - age_seconds, "the report is too new")
-        yield from self._in_order(self._only, look)
+        if self.repair and age_seconds < self.grace_seconds:
+            self._wait(self.grace_seconds - age_seconds, "the report is too new")
+        yield from self._in_order(self.only, look)
 
     def _look_at(self, some: Sequence[Difference], *, first: bool) -> Iterator[Finding]:
         """Look at what a report lists. Only in the `first` round has something come right by itself."""
-        comparison = run_work(look_again(some, self._rules), self._world)
+        comparison = run_work(look_again(some, self.rules), self.world)
         differing = {one.subject for one in comparison.different}
         right = [self.tally.came_right(one) for one in some if one.subject not in differing]
         yield from right if first else ()
-        if self._repair:
+        if self.repair:
             yield from self._repair_drift(comparison.different)
         else:
             self._note(Comparison(different=comparison.different))
@@ -214,7 +202,7 @@ class Verifier:
 
     def _in_order(self, names: frozenset[str], look: Look) -> Iterator[Finding]:
         """Look with these rules: all at once, or, to repair, step by step down the cascade."""
-        steps = cascade(self._rules, names) if self._repair else (Step(names),)
+        steps = cascade(self.rules, names) if self.repair else (Step(names),)
         for step in steps:
             for number in range(step.max_rounds):
                 if number > 0:
@@ -227,7 +215,7 @@ class Verifier:
 
     def _sweep(self, names: frozenset[str]) -> Iterator[Finding]:
         yield from self.look_over(names)
-        if not self._share.sampled:
+        if not self.share.sampled:
             yield from self._balance(names)
 
     def _pages(self, tables: Sequence[str], names: frozenset[str]) -> Iterator[list[tuple[Scan, Sweep]]]:
@@ -235,13 +223,13 @@ class Verifier:
         segment of every table comes before the next of any, each time with another table first: so a run that is cut
         short does not always leave out the same table.
         """
-        of, turns = self._share, range(len(tables))
+        of, turns = self.share, range(len(tables))
         places = [(tables[(number + turn) % len(tables)], number) for number in of.numbers for turn in turns]
         waiting = [Scan(table, PAGE_MAX_ITEMS, None, number, of.segments) for table, number in places]
-        with ThreadPoolExecutor(self._workers) as pool:
-            while waiting and not self._enough():
-                scans, waiting = waiting[: self._workers], waiting[self._workers :]
-                found = pool.map(lambda scan: run_work(sweep_page(scan, self._rules, names), self._world), scans)
+        with ThreadPoolExecutor(self.workers) as pool:
+            while waiting and not self.enough():
+                scans, waiting = waiting[: self.workers], waiting[self.workers :]
+                found = pool.map(lambda scan: run_work(sweep_page(scan, self.rules, names), self.world), scans)
                 pages = list(zip(scans, found, strict=True))
                 yield pages
                 waiting = [replace(s, cursor=page.cursor) for s, page in pages if page.cursor is not None] + waiting
@@ -251,32 +239,32 @@ class Verifier:
         self, names: frozenset[str], listed: dict[Slot, Difference] | None = None, *, first: bool = True
     ) -> Iterator[Finding]:
         """The totals, or those listed, that differ from the sum of their entries, twice in the same way."""
-        for table, tallies in ledgers(self._rules, names):
+        for table, tallies in ledgers(self.rules, names):
             asked = {slot: one for slot, one in (listed or {}).items() if slot[0].table == table.name}
             if listed is not None and not asked:
                 continue
-            of, observe = self._world, partial(self._on_progress, self.tally, f"adding up {table.name}")
+            of, observe = self.world, partial(self.on_progress, self.tally, f"adding up {table.name}")
             world = _Observed(of.store, of.queue, of.failures, inner=of, observe=observe)
             look = unbalanced(table, tallies) if listed is None else of_slots(table, tallies, asked)
             found = run_work(look, world)
             right = [self.tally.came_right(one) for slot, one in asked.items() if slot not in found]
             yield from right if first else ()
             if found:
-                self._wait(self._grace_seconds, f"{len(found)} differ")
+                self._wait(self.grace_seconds, f"{len(found)} differ")
             for slot, books in run_work(still(table, tallies, found), world).items() if found else ():
-                repaired = self._repair and run_work(ledger_balance.repair_total(slot, books), self._world)
+                repaired = self.repair and run_work(ledger_balance.repair_total(slot, books), self.world)
                 yield self.tally.found(as_difference(slot, books), repaired=repaired)
 
     def _note(self, comparison: Comparison) -> None:
         self.tally.add(comparison)
         if comparison.different:
             self._candidates += comparison.different
-            self._last_seen = self._clock()
+            self._last_seen = self.clock()
 
     def _wait(self, seconds: float, why: str) -> None:
         if seconds > 0:
-            self._on_progress(self.tally, f"{why}; looking again in {seconds:.0f} s to tell lag from drift")
-            self._sleep(seconds)
+            self.on_progress(self.tally, f"{why}; looking again in {seconds:.0f} s to tell lag from drift")
+            self.sleep(seconds)
 
     def _second_look(self) -> Iterator[Finding]:
         """Look again at what differed, and a third time at what the second look left unsure."""
@@ -293,11 +281,11 @@ class Verifier:
         """
         unsure: list[Difference] = []
         if found:
-            self._wait(self._last_seen + self._grace_seconds - self._clock(), f"{len(found)} differ")
+            self._wait(self._last_seen + self.grace_seconds - self.clock(), f"{len(found)} differ")
         for start in range(0, len(found), LOOK_AGAIN_MAX_ITEMS):
             some = found[start : start + LOOK_AGAIN_MAX_ITEMS]
-            comparison = run_work(look_again(some, self._rules), self._world)
-            self._last_seen = self._clock()
+            comparison = run_work(look_again(some, self.rules), self.world)
+            self._last_seen = self.clock()
             before = {one.subject: one for one in some}
             judged: dict[Verdict, list[Difference]] = {verdict: [] for verdict in Verdict}
             for one in comparison.different:
@@ -308,14 +296,14 @@ class Verifier:
             self.tally.lag.update(one.rule for one in some)
             self.tally.lag.subtract(one.rule for one in (*drifted, *waiting))
             yield from self._repair_drift(drifted)
-            self._on_progress(self.tally, "looking again")
+            self.on_progress(self.tally, "looking again")
         return unsure
 
     def _repair_drift(self, drifted: Sequence[Difference]) -> Iterator[Finding]:
         """Repair what drifted, if asked to, and report each with whether it is right now."""
         unrepaired: Collection[object] = {one.subject for one in drifted}
-        if self._repair and drifted:
-            unrepaired = run_work(repair(drifted, self._rules), self._world)
+        if self.repair and drifted:
+            unrepaired = run_work(repair(drifted, self.rules), self.world)
         for one in drifted:
             yield self.tally.found(one, repaired=one.subject not in unrepaired)
 

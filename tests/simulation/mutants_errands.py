@@ -83,7 +83,7 @@ def blind_at_once() -> Iterator[None]:
     original = Verifier._look_again
 
     def looking(self: Any, found: Any, **more: Any) -> Any:
-        if not self._repair:
+        if not self.repair:
             return (yield from original(self, found, **more))
         yield from self._repair_drift(found)
         return []

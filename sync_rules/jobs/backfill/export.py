@@ -53,11 +53,11 @@ class Shelf(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class Folder:
     """A folder on this machine."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    _path: Path
 
     def names(self) -> Sequence[str]:
         return sorted(file.relative_to(self._path).as_posix() for file in self._path.rglob("*") if file.is_file())

@@ -11,11 +11,12 @@ import heapq
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
 from sync_rules.adapters.state import MemoryState
-from sync_rules.audit.findings import Share
+from sync_rules.audit.findings import WHOLE, Share
 from sync_rules.jobs.backfill.page import Selection, Supply, Wanted, everything
 from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
@@ -57,54 +58,49 @@ class Heaviest(Generic[T]):
         return heapq.nsmallest(count, self._weights.items(), key=lambda pair: (-pair[1], str(pair[0])))
 
 
+@dataclass(eq=False)
 class Planner:
     """One plan, of the rules in `names`. `on_page` is called with the number of items processed, `on_write` with each
     item that would be written. `tables`, `wanted` and `share` limit the items; `workers` segments run at a time.
     """
 
-    def __init__(
-        self,
-        rules: Rules,
-        names: frozenset[str],
-        store: Store,
-        *,
-        tables: Collection[str] = (),
-        wanted: Wanted = everything,
-        share: Share | None = None,
-        workers: int = 1,
-        stopping: Callable[[], bool] = lambda: False,
-        on_page: Callable[[int], None] = lambda _items: None,
-        on_write: Callable[[PlannedWrite], object] = lambda _write: None,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._rules = rules
-        self._asked = names
-        self._wanted = wanted
-        self._share = share = share or Share()
-        self._on_write = on_write
+    rules: Rules
+    names: frozenset[str]
+    store: Store
+    _: KW_ONLY
+    tables: Collection[str] = ()
+    wanted: Wanted = everything
+    share: Share = WHOLE
+    workers: int = 1
+    stopping: Callable[[], bool] = lambda: False
+    on_page: Callable[[int], None] = lambda _items: None
+    on_write: Callable[[PlannedWrite], object] = lambda _write: None
+    sleep: Callable[[float], None] = time.sleep
+
+    def __post_init__(self) -> None:
         self._lock = Lock()
         self._names: frozenset[str] = frozenset()  # of the step
         self._first = True  # whether these are looked at for the first time
         self._reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._costs: defaultdict[str, float] = defaultdict(float)
-        self._writers = _writers(rules, names)
+        self._writers = _writers(self.rules, self.names)
         self._writes = 0
         self._units: defaultdict[str, float] = defaultdict(float)
         self._fan_outs: Heaviest[tuple[str, ItemKey]] = Heaviest()
         self._partitions: Heaviest[ItemKey] = Heaviest()
-        self._supplies = segments(rules, share.segments, tables, share.numbers)
-        self._dry = DryStore(store, rules, names, self._note, share)
+        self._supplies = segments(self.rules, self.share.segments, self.tables, self.share.numbers)
+        self._dry = DryStore(self.store, self.rules, self.names, self._note, self.share)
         self._run = BackfillRun(
-            Selection(rules, names, self._is_wanted),
+            Selection(self.rules, self.names, self._is_wanted),
             self._dry,
             self,
             MemoryState(),
             {},
             supplies=self._round,
-            workers=workers,
-            stopping=stopping,
-            on_page=lambda totals: on_page(totals.items),
-            sleep=sleep,
+            workers=self.workers,
+            stopping=self.stopping,
+            on_page=lambda totals: self.on_page(totals.items),
+            sleep=self.sleep,
         )
 
     def run(self) -> Plan:
@@ -113,10 +109,10 @@ class Planner:
         self._dry.overlay.close()
         if not done:
             raise StoreError("PlanNotFinished", "; ".join(f"{one.supply}: {one.reason}" for one in self._run.left))
-        share = self._share
+        share = self.share
         factor = share.segments / len(share.numbers) if share.sampled else 1
         return Plan(
-            {name: self._figures(name).times(factor) for name in sorted(self._asked)},
+            {name: self._figures(name).times(factor) for name in sorted(self.names)},
             self._run.totals.items * factor,
             self._writes * factor,
             {table: units * factor for table, units in sorted(self._dry.reads.items())},
@@ -158,9 +154,9 @@ class Planner:
         return self._supplies(names)
 
     def _is_wanted(self, key: ItemKey, item: Item) -> bool:
-        wanted = self._wanted(key, item)
-        entity = self._rules.entity_of(key) if wanted and self._first else None
-        for rule in self._rules.into_target(entity) if entity is not None else ():
+        wanted = self.wanted(key, item)
+        entity = self.rules.entity_of(key) if wanted and self._first else None
+        for rule in self.rules.into_target(entity) if entity is not None else ():
             if rule.name in self._names and rule.source not in rule.owned:
                 with self._lock:
                     for source in dict.fromkeys(rule.source_keys(item)):
@@ -182,16 +178,16 @@ class Planner:
                 self._costs[name] += (cost.item + cost.indexes) / len(paying)
             if tried.status is Status.WRITTEN:
                 for name, paths in names.items():
-                    self._on_write(PlannedWrite(number, name, DOES[type(cost.action)], key, paths))
+                    self.on_write(PlannedWrite(number, name, DOES[type(cost.action)], key, paths))
 
     def _owners(self, action: Action) -> dict[str, tuple[Path, ...]]:
         """The rules that write with an action, and which paths each."""
-        entity = self._rules.entity_of(action.key)
+        entity = self.rules.entity_of(action.key)
         if entity is None or isinstance(action, Check):
             return {}
         written, writers = _written(action), self._writers[entity.name]
         if not isinstance(action, Update):  # whole items are those of parts
-            return {name: written for name in writers if isinstance(self._rules.rules[name], PartRule)}
+            return {name: written for name in writers if isinstance(self.rules.rules[name], PartRule)}
         mine = {
             name: tuple(path for path in written if any(overlaps(path, own) for own in paths))
             for name, paths in writers.items()

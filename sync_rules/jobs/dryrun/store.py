@@ -16,7 +16,7 @@ from typing import Final
 from sync_rules.adapters.expressions import identity
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.metered import READ_UNIT_BYTES, action_units, after, base_units, read_units
-from sync_rules.audit.findings import Share
+from sync_rules.audit.findings import WHOLE, Share
 from sync_rules.jobs.dryrun.overlay import Overlay
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
@@ -84,6 +84,7 @@ class _Seen(threading.local):
         return ()
 
 
+@dataclass(eq=False)
 class DryStore:
     """A store in front of another one, for the rules in `names`. May be used by several threads.
 
@@ -91,21 +92,16 @@ class DryStore:
     bytes, since its small pages would be rounded up. Items that only the dry run has come last in the first segment.
     """
 
-    def __init__(
-        self,
-        inner: Store,
-        rules: Rules,
-        names: frozenset[str],
-        on_write: Callable[[TriedWrite], object] = lambda _tried: None,
-        share: Share | None = None,
-    ) -> None:
+    inner: Store
+    rules: Rules
+    names: frozenset[str]
+    on_write: Callable[[TriedWrite], object] = lambda _tried: None
+    share: Share = WHOLE
+
+    def __post_init__(self) -> None:
         self.reads: defaultdict[str, float] = defaultdict(float)
-        self.overlay = Overlay(rules.tables)
-        self._inner = inner
-        self._rules = rules
-        self._kept = looked_at_again(rules, names)
-        self._on_write = on_write
-        self._share = share or Share()
+        self.overlay = Overlay(self.rules.tables)
+        self._kept = looked_at_again(self.rules, self.names)
         self._seen = _Seen()
         self._lock = threading.Lock()
 
@@ -113,7 +109,7 @@ class DryStore:
     def read(self, request: Read) -> tuple[Item | None, ...]:
         known = self._known(request.keys)
         unknown = tuple(dict.fromkeys(key for key in request.keys if key not in known))
-        found = known | (dict(zip(unknown, self._inner.read(Read(unknown)), strict=True)) if unknown else {})
+        found = known | (dict(zip(unknown, self.inner.read(Read(unknown)), strict=True)) if unknown else {})
         for key, item in found.items():
             self._meter(key.table, [item or {}], consistent=True)
             self._seen.note(_place(key), item)
@@ -129,23 +125,23 @@ class DryStore:
 
     def _merged(self, request: List) -> Page:
         """A page of the store behind, with the items that are kept in place of its own."""
-        page = self._inner.list(request)
+        page = self.inner.list(request)
         kept = self.overlay.listed(request.table, request.index, request.conditions.equals)
         rows = self._unkept(request.table, page.items)
         if not kept and len(rows) == len(page.items):
             return page
         cursor = page.cursor
         while cursor is not None and len(rows) < request.limit:
-            page = self._inner.list(replace(request, cursor=cursor))
+            page = self.inner.list(replace(request, cursor=cursor))
             rows += self._unkept(request.table, page.items)
             cursor = page.cursor
-        both = MemoryStore({request.table: self._rules.tables[request.table]})
+        both = MemoryStore({request.table: self.rules.tables[request.table]})
         for row in (*rows, *kept):
             both.put(request.table, row)
         return both.list(request)
 
     def _unkept(self, table: str, rows: Iterable[Item]) -> tuple[Item, ...]:
-        keyed = [(self._rules.tables[table].key_of(row), row) for row in rows]
+        keyed = [(self.rules.tables[table].key_of(row), row) for row in rows]
         kept = self.overlay.find(key for key, _ in keyed if key is not None)
         return tuple(row for key, row in keyed if key not in kept)
 
@@ -154,17 +150,17 @@ class DryStore:
         if request != self._seen.request:
             self._seen.turn_to(request)
         page = self._behind(request) if ADDED not in (request.cursor or {}) else Page(())
-        if page.cursor is None and request.segment == self._share.numbers[0]:
+        if page.cursor is None and request.segment == self.share.numbers[0]:
             page = self._with_added(request, page.items)
-        self._meter(request.table, page.items, consistent=request.consistent, rounded=not self._share.sampled)
+        self._meter(request.table, page.items, consistent=request.consistent, rounded=not self.share.sampled)
         for item in page.items:
             self._seen.on_page(self._at(request.table, item), item)
         return page
 
     def _behind(self, request: Scan) -> Page:
         """The store's page, each item as it is now."""
-        page = self._inner.scan(request)
-        keyed = [(self._rules.tables[request.table].key_of(item), item) for item in page.items]
+        page = self.inner.scan(request)
+        keyed = [(self.rules.tables[request.table].key_of(item), item) for item in page.items]
         known = self._known(key for key, _ in keyed if key is not None)
         items = (item if key is None else known.get(key, item) for key, item in keyed)
         return Page(tuple(item for item in items if item is not None), page.cursor)
@@ -196,14 +192,14 @@ class DryStore:
         unseen = [key for key, image in found.items() if not image]
         kept = self.overlay.find(unseen)
         unread = tuple(key for key in unseen if key not in kept)
-        return seen | kept | (dict(zip(unread, self._inner.read(Read(unread)), strict=True)) if unread else {})
+        return seen | kept | (dict(zip(unread, self.inner.read(Read(unread)), strict=True)) if unread else {})
 
     def _try(self, write: Write, seen: Mapping[ItemKey, Item | None]) -> Result:
         actions = _actions(write)
         with self._lock:  # no other thread's write comes in between
             images = {action.key: seen[action.key] for action in actions}
             images |= self.overlay.find(images)
-            scratch = MemoryStore(self._rules.tables)
+            scratch = MemoryStore(self.rules.tables)
             result = _tried(scratch, images, write)
             if result.status is Status.WRITTEN:
                 for action in actions:
@@ -211,20 +207,20 @@ class DryStore:
                         self._take(action.key, images[action.key], scratch.item(action.key))
             twice = 1 + isinstance(write, Transaction)
             costs = tuple(self._cost(action, images[action.key], twice) for action in actions)
-            self._on_write(TriedWrite(write, result.status, costs))
+            self.on_write(TriedWrite(write, result.status, costs))
         return result
 
     def _take(self, key: ItemKey, before: Item | None, now: Item | None) -> None:
         """Keep what was written: until the end of the page, or for good if it will be looked at again."""
         self._seen.written[_place(key)] = now
-        entity = self._rules.entity_of(key)
+        entity = self.rules.entity_of(key)
         if entity is None or entity.name in self._kept:
             self.overlay.put(key, now, added=before is None)
 
     def _cost(self, action: Action, before: Item | None, times: int) -> Cost:
         now = after(action, before)
         item = base_units(before, now)
-        return Cost(action, times * item, action_units(self._rules.tables[action.key.table], before, now) - item)
+        return Cost(action, times * item, action_units(self.rules.tables[action.key.table], before, now) - item)
 
     # ------------------------------------------------------------ helpers
     def _known(self, keys: Iterable[ItemKey]) -> dict[ItemKey, Item | None]:
@@ -234,7 +230,7 @@ class DryStore:
         return written | self.overlay.find(keys)
 
     def _at(self, table: str, item: Item) -> object:
-        key = self._rules.tables[table].key_of(item)
+        key = self.rules.tables[table].key_of(item)
         return key and _place(key)
 
     def _meter(self, table: str, items: Iterable[Item], *, consistent: bool, rounded: bool = True) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -94,11 +94,13 @@ class FailsAgain:
         raise StoreError(failure.reason)
 
 
+@dataclass(frozen=True)
 class RecordsNew:
     """Failures that are new are recorded, except those of effects: only their entry holds the values, so it stays."""
 
-    def __init__(self, behind: Failures, rules: Rules, tally: RedriveCounts) -> None:
-        self._behind, self._rules, self._tally = behind, rules, tally
+    _behind: Failures
+    _rules: Rules
+    _tally: RedriveCounts
 
     def park(self, failure: Failure) -> None:
         if isinstance(self._rules.rules.get(failure.rule), EffectRule):
@@ -107,6 +109,7 @@ class RecordsNew:
         self._tally.parked += 1
 
 
+@dataclass(eq=False)
 class Redriver:
     """One redrive. `queue` takes messages for later; without one they are handled here, by `rest`.
 
@@ -115,34 +118,30 @@ class Redriver:
     a sentence for each wait. When `remaining_ms` is used up, the current entry fails, and stays.
     """
 
-    def __init__(
-        self,
-        rules: Rules,
-        world: World,
-        *,
-        reader: SpanReader | None = None,
-        queue: Queue | None = None,
-        only: frozenset[str] | None = None,
-        function: str = "",
-        on_left: Callable[[LeftEntry], object] = lambda _left: None,
-        on_entry: Callable[[str], object] = lambda _where: None,
-        on_wait: Callable[[str], object] = lambda _words: None,
-        clock: Callable[[], float] = time.time,
-        sleep: Callable[[float], object] = time.sleep,
-        remaining_ms: Callable[[], int] = lambda: NO_DEADLINE_MS,
-    ) -> None:
+    rules: Rules
+    world: World
+    _: KW_ONLY
+    reader: SpanReader | None = None
+    queue: Queue | None = None
+    only: frozenset[str] | None = None
+    function: str = ""
+    on_left: Callable[[LeftEntry], object] = lambda _left: None
+    on_entry: Callable[[str], object] = lambda _where: None
+    on_wait: Callable[[str], object] = lambda _words: None
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], object] = time.sleep
+    remaining_ms: Callable[[], int] = lambda: NO_DEADLINE_MS
+
+    def __post_init__(self) -> None:
+        rules, only = self.rules, self.only
         self.tally = RedriveCounts()
-        self._all = self._rules = rules
-        self._only, self._function = only, function
+        self._rules = rules  # to retry by
         if only is not None:
             self._rules = replace(rules, rules={n: rule for n, rule in rules.rules.items() if rule.title in only})
-        self._world = replace(world, queue=queue or self, failures=RecordsNew(world.failures, rules, self.tally))
+        failures = RecordsNew(self.world.failures, rules, self.tally)
+        self._world = replace(self.world, queue=self.queue or self, failures=failures)
         self._strict = replace(self._world, failures=FailsAgain())
-        self._consumer = Consumer(self._rules, self._world, THIS_PROCESS, limits=None if queue else AT_ONCE)
-        self._reader = reader
-        self._on_left, self._on_entry, self._on_wait = on_left, on_entry, on_wait
-        self._clock, self._sleep = clock, sleep
-        self._remaining_ms = remaining_ms
+        self._consumer = Consumer(self._rules, self._world, THIS_PROCESS, limits=None if self.queue else AT_ONCE)
         self._waiting: dict[str, WaitingMessage] = {}
         self._current: Sequence[OpenEntry] = ()
         self._held_bytes = 0
@@ -151,7 +150,7 @@ class Redriver:
     def take(self, place: FailureStore) -> None:
         """Retry the entries of a place. Raises StoreError and UserError when the place does not answer."""
         for entry in place.entries():
-            self._on_entry(entry.where)
+            self.on_entry(entry.where)
             opened = self._open(entry, place)
             if opened is None:
                 continue
@@ -169,16 +168,16 @@ class Redriver:
         """Handle the messages for later, each in its time, until none is left."""
         while self._waiting:
             body = min(self._waiting, key=lambda name: self._waiting[name].due)
-            wait = self._waiting[body].due - self._clock()
+            wait = self._waiting[body].due - self.clock()
             if wait > 0:
-                self._on_wait(f"{len(self._waiting)} second looks to come, the next in {wait:.0f} s")
-                self._sleep(wait)
+                self.on_wait(f"{len(self._waiting)} second looks to come, the next in {wait:.0f} s")
+                self.sleep(wait)
                 continue
             one = self._waiting.pop(body)
             self._current, self._looks = one.opens, one.looks
             reason = ""
             try:
-                self._consumer.handle_message(one.message, self._remaining_ms)
+                self._consumer.handle_message(one.message, self.remaining_ms)
             except StoreError as error:
                 reason = error.reason
             self._count()
@@ -197,7 +196,7 @@ class Redriver:
             raise StoreError("StillChanging", f"after {LOOKS_MAX} looks")
         if body not in self._waiting and len(self._waiting) >= WAITING_MAX_MESSAGES:
             raise StoreError("QueueFull", f"{WAITING_MAX_MESSAGES} messages wait already")
-        due = self._clock() + delay_seconds
+        due = self.clock() + delay_seconds
         one = self._waiting.setdefault(body, WaitingMessage(message, due, looks))
         one.looks = min(one.looks, looks)
         one.due = max(one.due, due)  # a look comes its whole delay after each that asked for it
@@ -214,7 +213,7 @@ class Redriver:
                 continue
             try:
                 if isinstance(opened.body, GivenUp):
-                    legible((opened.body.event or {}).get("Records", ()), self._all)
+                    legible((opened.body.event or {}).get("Records", ()), self.rules)
                 else:
                     work_of(opened.body, self._rules, Bounds())
             except RecordError as error:
@@ -230,18 +229,18 @@ class Redriver:
             body = read_entry(entry.text)
         except RecordError as error:
             self.tally.unreadable += 1
-            self._on_left(LeftEntry(entry.where, "?", str(error), unreadable=True))
+            self.on_left(LeftEntry(entry.where, "?", str(error), unreadable=True))
             return None
         titles = titles_of(body)
-        if self._function and isinstance(body, GivenUp) and not body.is_of(self._function):
+        if self.function and isinstance(body, GivenUp) and not body.is_of(self.function):
             self.tally.skipped += 1
             return None
-        if self._only is None:
+        if self.only is None:
             return OpenEntry(entry, place, body)
-        if titles is not None and titles.isdisjoint(self._only):
+        if titles is not None and titles.isdisjoint(self.only):
             self.tally.skipped += 1
             return None
-        return OpenEntry(entry, place, body, whole=titles is not None and titles <= self._only)
+        return OpenEntry(entry, place, body, whole=titles is not None and titles <= self.only)
 
     def _retry(self, body: Failed) -> str:
         """Retry an entry. Returns why it failed, "" if it did not. Raises RecordError when it cannot be retried."""
@@ -249,7 +248,7 @@ class Redriver:
             return self._batch(body)
         pushes = isinstance(body, PushMessage | ChunkMessage)
         limits = self._consumer.limits if pushes else AT_ONCE
-        work = work_of(body, self._rules, Bounds(limits, lambda: self._remaining_ms() < TIME_RESERVED_MS))
+        work = work_of(body, self._rules, Bounds(limits, lambda: self.remaining_ms() < TIME_RESERVED_MS))
         try:
             report = run_work(work, self._world if pushes else self._strict)
         except StoreError as error:
@@ -260,10 +259,10 @@ class Redriver:
     def _batch(self, batch: GivenUp) -> str:
         if batch.event is not None:
             return self._records(batch.event["Records"])
-        if self._reader is None:
+        if self.reader is None:
             raise RecordError("it holds no records, and there is no stream to read them from")
         try:
-            for page in read_span(self._reader, batch.span):
+            for page in read_span(self.reader, batch.span):
                 if reason := self._records(page):
                     return reason
         except StoreError as error:
@@ -272,8 +271,8 @@ class Redriver:
 
     def _records(self, records: Iterable[Any]) -> str:
         """Process records as the handler does."""
-        readable, unreadable = legible(records, self._all)
-        answer = self._consumer.handle_event({"Records": readable}, self._remaining_ms) if readable else {}
+        readable, unreadable = legible(records, self.rules)
+        answer = self._consumer.handle_event({"Records": readable}, self.remaining_ms) if readable else {}
         self.tally.records += len(readable)
         failed = list(self._consumer.telemetry.failed.values())
         self._count()
@@ -301,13 +300,13 @@ class Redriver:
             self._leave(opened, f"done, but not removed: {error}")
 
     def _leave(self, opened: OpenEntry, reason: str, *, unreadable: bool = False) -> None:
-        self._on_left(LeftEntry(opened.entry.where, described(opened.body), reason, unreadable))
+        self.on_left(LeftEntry(opened.entry.where, described(opened.body), reason, unreadable))
         if unreadable:
             self.tally.unreadable += 1
             return
         self.tally.again += 1
         if isinstance(opened.body, FailureRecord | GivenUp):
-            now = datetime.fromtimestamp(self._clock(), UTC)
+            now = datetime.fromtimestamp(self.clock(), UTC)
             opened.place.replace(opened.entry, text_of(opened.body.again(reason, now)))
 
     def _count(self) -> None:

@@ -103,8 +103,8 @@ def planned(scene: Scene, names: frozenset[str] | None = None, **options: object
     planner = Planner(scene.rules, names or kept_by(scene.rules), scene.tap, **options)
     writes: list = []
     dry = planner._dry
-    note = dry._on_write
-    dry._on_write = lambda tried: (writes.append(tried.write), note(tried))
+    note = dry.on_write
+    dry.on_write = lambda tried: (writes.append(tried.write), note(tried))
     before, scene.tap.requests = contents(scene), []
     plan = planner.run()
     assert scene.tap.writes == []
