@@ -28,6 +28,17 @@ from sync_rules.pipeline.requests import Archive, Caller, Nobody, Store, World
 
 MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by default
 WAIT_SECONDS = 0.05
+CHECKPOINT_EVERY_MS: Final = 500
+CHECKPOINT_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed
+INVOCATION_MAX_MS: Final = 60_000  # the time of a consumer for one batch
+GROUPS: Final[Mapping[str, frozenset[Outcome]]] = {
+    "copied": frozenset({Outcome.COPIED, Outcome.DELETED}),
+    "done": frozenset({Outcome.DONE}),
+    "right": frozenset({Outcome.RIGHT, Outcome.KEPT}),
+    "refused": REFUSALS,
+    "failed": frozenset({Outcome.FAILED}),
+    "again": frozenset({Outcome.PARKED}),
+}
 
 
 @dataclass(eq=False)
@@ -80,19 +91,6 @@ class Pump:
             self.thrown[error.reason if isinstance(error, StoreError) else type(error).__name__] += 1
             return False
         return True
-
-
-CHECKPOINT_EVERY_MS: Final = 500
-CHECKPOINT_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed
-INVOCATION_MAX_MS: Final = 60_000  # the time of a consumer for one batch
-GROUPS: Final[Mapping[str, frozenset[Outcome]]] = {
-    "copied": frozenset({Outcome.COPIED, Outcome.DELETED}),
-    "done": frozenset({Outcome.DONE}),
-    "right": frozenset({Outcome.RIGHT, Outcome.KEPT}),
-    "refused": REFUSALS,
-    "failed": frozenset({Outcome.FAILED}),
-    "again": frozenset({Outcome.PARKED}),
-}
 
 
 def wall_clock_ms() -> int:
