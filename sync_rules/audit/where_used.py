@@ -40,7 +40,7 @@ class Use:
 class _Look:
     key: ItemKey
     item: Item
-    rules: frozenset[str]  # those that read what stands there
+    rules: frozenset[str]  # the rules that read it
 
 
 def where_used(key: ItemKey, rules: Rules, store: Store) -> Iterator[Use]:

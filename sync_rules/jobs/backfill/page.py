@@ -137,9 +137,9 @@ class OneItem:
         (image,) = yield Read((self.key,))
         if image is None:
             return PageResult(Report(), 0, 0)
-        limits = replace(bounds.limits, fan_out_inline_max_items=EVERY_ITEM)  # nobody takes a message
+        limits = replace(bounds.limits, fan_out_inline_max_items=EVERY_ITEM)  # there is no queue
         report = yield from process_all_of(self.key, image, selection, replace(bounds, limits=limits))
-        if bounds.out_of_time():  # the rest of its targets went on as a message, which nobody takes
+        if bounds.out_of_time():  # the rest of its targets became a message, and there is no queue
             raise StoreError("OutOfTime", "not all of its targets were looked at")
         return PageResult(report, 1, 1)
 

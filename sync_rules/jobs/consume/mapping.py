@@ -189,7 +189,7 @@ class EventSourceMapping:
     def _may_read(self, shard: ShardQueue, now_ms: int) -> bool:
         if shard.closed or now_ms < self._read_at_ms.get(shard.shard_id, 0):
             return False
-        parent = self._shards.get(shard.parent_id or "")  # a parent nobody knows of was trimmed: its child is a root
+        parent = self._shards.get(shard.parent_id or "")  # an unknown parent was trimmed: its child is a root
         return (parent is None or parent.done) and shard.outstanding < self.settings.read_ahead_max_records
 
     def _is_at_end(self, shard: ShardQueue) -> bool:

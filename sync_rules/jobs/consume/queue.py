@@ -80,7 +80,7 @@ class LocalQueue:
         self._pending: dict[int, Pending] = {}
         self._next_number = 0
         self._in_flight: set[int] = set()
-        self._waiting: dict[ItemKey | str, list[int]] = {}  # those not in flight, by the look they ask for
+        self._waiting: dict[ItemKey | str, list[int]] = {}  # messages not in flight, by their look
         for one in pending:
             self._add(one)
 

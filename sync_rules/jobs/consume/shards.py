@@ -70,7 +70,7 @@ class ShardQueue:
         self._settings = settings
         self._lanes = [Lane() for _ in range(settings.parallelization_factor)]
         self._unfinished: deque[str] = deque()  # positions in reading order, from the first that is not finished
-        self._finished: set[str] = set()  # those of them that are finished, ahead of the first
+        self._finished: set[str] = set()  # of these, the finished ones ahead of the first
 
     @property
     def progress(self) -> ShardProgress:

@@ -27,7 +27,7 @@ from sync_rules.pipeline.requests import Failures, Queue, World, run_work
 from sync_rules.rules.rule import EffectRule
 from sync_rules.rules.ruleset import Rules
 
-AT_ONCE: Final = Limits(parked_max_looks=0, call_max_tries=1)  # where nobody looks again, what is stuck is said at once
+AT_ONCE: Final = Limits(parked_max_looks=0, call_max_tries=1)  # without later looks, what is stuck is recorded at once
 WAITING_MAX_MESSAGES: Final = 100_000
 HELD_MAX_BYTES: Final = 16 * 1024 * 1024  # of entries that wait for a look; with more, no other is begun before it
 LOOKS_MAX: Final = Limits().parked_max_looks  # one after another, each later: about two hours
