@@ -60,9 +60,9 @@ def causes(writer: Node, node: Node) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A rule as an arrow from its source: which paths make which paths of `to`, an entity, or a name outside the tables
-    with the word for what is there. `writes` is None where the rule of this rule's title writes them. `notes`: what no
-    path says.
+    """A rule as an arrow from its source: which paths make which paths of `to`. That is an entity, or a name outside
+    the tables with the word for what is there. `writes` is None where the rule of the same title writes them;
+    `notes` is what no path says.
     """
 
     to: Entity | tuple[str, str]
@@ -134,7 +134,7 @@ class Rule(ABC):
     # ---------------------------------------------------------------- what it reads and writes
     @property
     def copies(self) -> tuple[Path, ...]:
-        """The target paths this rule writes; no other rule writes them."""
+        """The target paths that this rule writes; no other rule writes them."""
         return ()
 
     def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:  # noqa: ARG002
@@ -142,7 +142,7 @@ class Rule(ABC):
         return self.copies
 
     def nodes(self) -> tuple[Node, ...]:
-        """Each attribute it writes, with what decides it."""
+        """Each attribute that the rule writes, with what decides it."""
         return ()
 
     def feeds(self, other: Rule) -> bool:
@@ -159,19 +159,19 @@ class Rule(ABC):
         return 0
 
     def watches(self, entity: Entity) -> tuple[Path, ...] | None:  # noqa: ARG002
-        """The paths of which one must change for a record of this entity to be a reason to look at anything, where the
-        item was there before and after; None: that cannot be said by paths.
+        """The paths of which one must change for a record of this entity to trigger the rule, where the item was
+        there before and after; None: that cannot be said by paths.
         """
         return None
 
     @property
     def streamed(self) -> tuple[Table, ...]:
-        """The tables whose records it must see, both images of them."""
+        """The tables whose records the rule must see, with both images."""
         return (self.source.table, self.target.table)
 
     @property
     def swept(self) -> tuple[Entity, ...]:
-        """The entities whose items are gone through to check all that the rule keeps; none if it keeps nothing."""
+        """The entities whose items are scanned to check all that the rule keeps; none for a rule that keeps nothing."""
         return (self.source, self.target)
 
     @property
@@ -185,23 +185,23 @@ class Rule(ABC):
 
     @property
     def snapshot(self) -> bool:
-        """True if its copies are meant to outlive their source, and the rule itself."""
+        """True if the copies are meant to outlive their source, and the rule itself."""
         return False
 
     def known_by_key(self, entity: Entity) -> bool:
-        """True if the key of an item of this entity, and the item as it is, say all that it ever meant to the rule.
-        Else what the item was may have named something that nobody can find any more.
+        """True if the key of an item of this entity, and the item as it is, say all that the item ever meant to the
+        rule. Else an old image of the item may have named something that nobody can find any more.
         """
         return entity is not self.source and entity is not self.target
 
     @property
     def calls(self) -> str:
-        """The user's function that it calls, as module.function; "" for none."""
+        """The user's function that the rule calls, as module.function; "" for none."""
         return ""
 
     @property
     def archive(self) -> ArchivePlace | None:
-        """The place in S3 where it keeps objects, if it does."""
+        """The place in S3 where the rule keeps objects, if it does."""
         return None
 
     def drawn(self) -> Drawing | None:
@@ -252,7 +252,7 @@ class Rule(ABC):
         raise NotImplementedError
 
     def pushes(self, change: Change) -> bool:  # noqa: ARG002
-        """True if this record of the anchor is a reason to look at everything it lists."""
+        """True if this record of the anchor is a reason to look at everything that the anchor lists."""
         return False
 
 
@@ -266,7 +266,7 @@ class ListingRule(Rule):
 
     @cached_property
     def pointer(self) -> Pointer:
-        """From a source to its target."""
+        """From a source to the target that the source names."""
         return Pointer(self.link, self.target)
 
     @property
@@ -315,7 +315,7 @@ class TargetRule(Rule):
     gathers: bool = False  # targets are made of members, which are all in memory at once
 
     def hints(self, change: Change) -> Iterable[Hint]:  # noqa: ARG002
-        """The targets that a record of a source names by itself, both as it was and as it is."""
+        """The targets that a record of a source names, both as the source was and as it is."""
         return ()
 
     @property
@@ -349,7 +349,7 @@ class TargetRule(Rule):
         return tuple(dict.fromkeys(copy[:length] for copy in self.copies for length in range(1, len(copy))))
 
     def source_keys(self, target: Item) -> tuple[ItemKey, ...]:  # noqa: ARG002
-        """The sources that a target names; empty when it names none, or when they are its `members`."""
+        """The sources that a target names; empty when it names none, or when its sources are its `members`."""
         return ()
 
     def members(self, key: ItemKey, target: Item) -> Members | None:  # noqa: ARG002
@@ -390,9 +390,16 @@ class TargetRule(Rule):
         """The sources for which values at these paths of a target stand; None: for none that could be gone alone."""
         return None
 
+    def nodes(self) -> tuple[Node, ...]:
+        """Each copy, made of all that the rule watches of a source; of a whole source where that cannot be said."""
+        watched = ((),) if self.watches_in_source is None else self.watches_in_source
+        reads = tuple((self.source, path) for path in watched)
+        goes_by = tuple((self.target, path) for path in self.goes_by)
+        return tuple(Node(self, (self.target, copy), reads, goes_by) for copy in self.copies)
+
     @abstractmethod
     def link_guard(self, image: Item) -> tuple[Condition, ...]:
-        """Still the same source, and still a target that the rule speaks of."""
+        """Guard: the target still names the same source, and the rule still speaks of the target."""
 
     @property
     @abstractmethod
@@ -400,7 +407,7 @@ class TargetRule(Rule):
         """The target paths that the link guard compares: another rule that writes one of them comes first."""
 
     def source_guard(self, source: Item | None) -> tuple[Condition, ...]:  # noqa: ARG002
-        """The source still says what it said; for the transactions of strict rules and of deletes."""
+        """Guard: the source is as it was read. For the transactions of strict rules and of deletes."""
         return ()
 
     @property
@@ -456,11 +463,15 @@ class PartRule(Rule):
 
     @abstractmethod
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """The parts that a record of a source or of a target names, both as it was and as it is, whoever wrote it."""
+        """The parts that a record of a source or of a target names, as the item was and as it is, whoever wrote it."""
 
     @abstractmethod
     def judge(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
-        """The write that makes a part true; None when it is."""
+        """The write that makes a part true; None for a part that is."""
+
+    def nodes(self) -> tuple[Node, ...]:
+        """The target as a whole, made of the source as a whole: the empty path is all of an item."""
+        return (Node(self, (self.target, ()), ((self.source, ()),)),)
 
     def unconditional(self) -> Self:
         """The rule without what reads attributes to decide whether there is a part, not which."""
@@ -512,7 +523,7 @@ class EffectRule(Rule):
 
 
 def attributes_read(asked: Iterable[tuple[Rule, Entity]]) -> dict[str, Names]:
-    """The attributes that rules look at of items of an entity, by table: together, for one item may concern several."""
+    """The attributes that these rules read of items of these entities, by table."""
     found: dict[str, Names] = {}
     for rule, entity in dict.fromkeys(asked):
         table, paths = entity.table.name, rule.watches(entity)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.rules.rule import EffectRule
+from sync_rules.rules.rule import EffectRule, TargetRule
 from sync_rules.rules.uses import Moment, Operation
 from tests.builders import s
 from tests.every_kind import part, rules_of
@@ -73,3 +73,24 @@ def test_answers_about_deletes_are_those_of_the_rule_that_deletes():
         name for name, rule in RULES.rules.items() if any(use.operation is Operation.DELETE for use in rule.uses())
     }
     assert owners - allowed == {"mails", "counted.ledger", "spent.ledger", "least.ledger"}
+
+
+class Silent(TargetRule):
+    """A kind that says no more than it must."""
+
+    kind = "silent"
+    body = desired = link_guard = None
+    copies = (("at",),)
+    goes_by = relevant_paths = ()
+
+
+def test_answers_of_a_kind_that_says_nothing_are_safe():
+    """It comes after whatever writes to its source, is scanned, owns nothing, and is not taken for known by a key."""
+    names, told = RULES.rules["names"], RULES.rules["told"]
+    silent = Silent("silent", names.target, told.source)
+    assert names.feeds(silent)
+    assert not silent.feeds(silent)
+    assert silent.swept == (silent.target,)
+    assert silent.owned == ()
+    assert not silent.known_by_key(silent.source)
+    assert not silent.known_by_key(silent.target)
