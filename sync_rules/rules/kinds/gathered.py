@@ -17,7 +17,7 @@ from sync_rules.model.lookups import KeyConditions, named_fields
 from sync_rules.model.values import Item, Path, changed, same
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Condition
-from sync_rules.rules.rule import Hint, ListingRule, Members, Node, TargetRule
+from sync_rules.rules.rule import Hint, ListingRule, Members, TargetRule
 from sync_rules.rules.uses import Moment, Use
 
 MEMBERS_MAX_ITEMS: Final = 1000  # listed for one look at a target: of 1 KB each, one page of a Query
@@ -141,9 +141,6 @@ class GatheredRule(ListingRule, TargetRule):
     @property
     def relevant_paths(self) -> tuple[Path, ...]:
         return (self.into,)
-
-    def nodes(self) -> tuple[Node, ...]:
-        return (Node(self, (self.target, self.into), tuple((self.source, path) for path in self.read_paths)),)
 
     # ---------------------------------------------------------------- guards
     @property
