@@ -20,7 +20,7 @@ from sync_rules.model.items import Change, Effect, ItemKey
 from sync_rules.model.lookups import Find, KeyConditions, Link, Pointer
 from sync_rules.model.values import AttributeValue, Item, Names, Path, changed, overlaps, standing
 from sync_rules.model.where import Where
-from sync_rules.model.writes import Condition, Write
+from sync_rules.model.writes import Condition, Write, as_seen
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 AttributeRef = tuple[Entity, Path]
@@ -320,8 +320,13 @@ class TargetRule(Rule):
 
     @property
     @abstractmethod
+    def goes_by(self) -> tuple[Path, ...]:
+        """The target paths that name the source or let it in: another rule that writes one of them comes first."""
+
+    @cached_property
     def relevant_paths(self) -> tuple[Path, ...]:
         """The target paths that guards compare or a listing goes by: a change of one is a reason to look."""
+        return (*self.goes_by, *self.copies)
 
     @property
     def watches_in_source(self) -> tuple[Path, ...] | None:
@@ -397,14 +402,9 @@ class TargetRule(Rule):
         goes_by = tuple((self.target, path) for path in self.goes_by)
         return tuple(Node(self, (self.target, copy), reads, goes_by) for copy in self.copies)
 
-    @abstractmethod
     def link_guard(self, image: Item) -> tuple[Condition, ...]:
         """Guard: the target still names the same source, and the rule still speaks of the target."""
-
-    @property
-    @abstractmethod
-    def goes_by(self) -> tuple[Path, ...]:
-        """The target paths that the link guard compares: another rule that writes one of them comes first."""
+        return as_seen(image, self.goes_by)
 
     def source_guard(self, source: Item | None) -> tuple[Condition, ...]:  # noqa: ARG002
         """Guard: the source is as it was read. For the transactions of strict rules and of deletes."""

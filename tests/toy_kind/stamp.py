@@ -39,10 +39,6 @@ class StampRule(TargetRule):
         return (self.path,)
 
     @property
-    def relevant_paths(self):
-        return (self.path,)
-
-    @property
     def watches_in_source(self):
         return ()
 
@@ -54,9 +50,6 @@ class StampRule(TargetRule):
 
     def desired(self, sources, target):
         return {self.path: {"S": self.text}}
-
-    def link_guard(self, image):
-        return ()
 
 
 class StampForm(Model):

@@ -14,7 +14,6 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.numbers import respelt
 from sync_rules.model.sizes import KeyLimit, fitting, index_key_limits
 from sync_rules.model.values import AttributeValue, Item, Path, get, parse_path
-from sync_rules.model.writes import Condition, as_seen
 from sync_rules.rules.formula import Formula
 from sync_rules.rules.rule import Desired, Drawing, Node, TargetRule
 from sync_rules.rules.uses import Use
@@ -28,6 +27,7 @@ class DeriveRule(TargetRule):
     formula: Formula
     kind = "derive"
     fills_index_keys = True
+    watches_in_source = ()  # the target itself
 
     @cached_property
     def copies(self) -> tuple[Path, ...]:
@@ -57,14 +57,6 @@ class DeriveRule(TargetRule):
     def goes_by(self) -> tuple[Path, ...]:
         """The inputs without those inside the item's key, which cannot change: whoever else writes one comes first."""
         return self.target.changing(self.inputs)
-
-    @cached_property
-    def relevant_paths(self) -> tuple[Path, ...]:
-        return (*self.goes_by, self.path)
-
-    @property
-    def watches_in_source(self) -> tuple[Path, ...]:
-        return ()  # the target itself
 
     def nodes(self) -> tuple[Node, ...]:
         reads = tuple((self.target, path) for path in self.inputs)
@@ -113,8 +105,3 @@ class DeriveRule(TargetRule):
     @cached_property
     def _asked(self) -> KeyLimit | None:
         return index_key_limits(self.target.table).get(self.path[0]) if len(self.path) == 1 else None
-
-    # ---------------------------------------------------------------- guards
-    def link_guard(self, image: Item) -> tuple[Condition, ...]:
-        """Each input is as it was seen."""
-        return as_seen(image, self.goes_by)

@@ -16,7 +16,6 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, named_fields
 from sync_rules.model.values import Item, Path, changed, same
 from sync_rules.model.where import Where
-from sync_rules.model.writes import Condition
 from sync_rules.rules.rule import Hint, ListingRule, Members, TargetRule
 from sync_rules.rules.uses import Moment, Use
 
@@ -31,6 +30,7 @@ class GatheredRule(ListingRule, TargetRule):
     into: Path
     where: Where | None = None
     gathers = True
+    goes_by = ()  # what a target's members point to is its key, which cannot change
 
     @property
     def copies(self) -> tuple[Path, ...]:
@@ -137,16 +137,3 @@ class GatheredRule(ListingRule, TargetRule):
         if WHOLE in self.read_paths:
             return not same({"M": old}, {"M": new})
         return changed(old, new, self.read_paths)
-
-    @property
-    def relevant_paths(self) -> tuple[Path, ...]:
-        return (self.into,)
-
-    # ---------------------------------------------------------------- guards
-    @property
-    def goes_by(self) -> tuple[Path, ...]:
-        """Nothing: what a target's members point to is its key, which cannot change."""
-        return ()
-
-    def link_guard(self, image: Item) -> tuple[Condition, ...]:  # noqa: ARG002
-        return ()

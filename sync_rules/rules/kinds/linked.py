@@ -18,7 +18,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions, Link, Pointer, named_fields
 from sync_rules.model.values import Item, Path, get
 from sync_rules.model.where import Where
-from sync_rules.model.writes import Condition, as_seen, unchanged
+from sync_rules.model.writes import Condition, unchanged
 from sync_rules.rules.rule import TargetRule
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
@@ -152,9 +152,5 @@ class LinkedRule(TargetRule):
             yield Use(Moment.DELETED, Operation.CHECK, self.source.table, f"on_delete: {source} still is gone")
 
     # ---------------------------------------------------------------- guards
-    def link_guard(self, image: Item) -> tuple[Condition, ...]:
-        """Never one user's name on another user's order: what names the source must be as it was seen."""
-        return as_seen(image, self.goes_by)
-
     def source_guard(self, source: Item | None) -> tuple[Condition, ...]:
         return unchanged(self.source.table.partition.name, source, self.source_paths)

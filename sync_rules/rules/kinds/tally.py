@@ -17,7 +17,7 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import holdable, number_of, spelt, total_of
 from sync_rules.model.values import AttributeValue, Item, Path
-from sync_rules.model.writes import Condition, Delete, Increment, Put, Transaction, unchanged
+from sync_rules.model.writes import Delete, Increment, Put, Transaction, unchanged
 from sync_rules.rules import ledger
 from sync_rules.rules.kinds.booked import BookedRule
 from sync_rules.rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSION, Contribution
@@ -156,6 +156,7 @@ class TotalRule(TargetRule):
     function: Literal["count", "sum"]
     per: bool = False
     shards: int = 1
+    goes_by = ()  # a parent is named by its key alone, which cannot change
 
     @property
     def kind(self) -> str:
@@ -193,14 +194,6 @@ class TotalRule(TargetRule):
         parent = ledger.named("parent", self.target, self.source.fields(change.key))
         return () if parent is None else (Hint(parent),)
 
-    @cached_property
-    def relevant_paths(self) -> tuple[Path, ...]:
-        return self.copies
-
-    @property
-    def goes_by(self) -> tuple[Path, ...]:
-        return ()
-
     def source_keys(self, target: Item) -> tuple[ItemKey, ...]:
         """A parent's totals; none at all when its key does not fit into theirs."""
         key = self.target.table.key_of(target)
@@ -229,10 +222,6 @@ class TotalRule(TargetRule):
             return {self.into: _number(sums.get(AMOUNT, Decimal(0)))}
         groups = {name.removeprefix(GROUP): _number(sums[name]) for name in sums if name != AMOUNT and sums[name]}
         return {self.into: {"M": groups}}
-
-    def link_guard(self, image: Item) -> tuple[Condition, ...]:  # noqa: ARG002
-        """Empty: a parent is named by its key alone, which cannot change."""
-        return ()
 
 
 def _number(number: Decimal) -> AttributeValue:

@@ -79,9 +79,9 @@ class Silent(TargetRule):
     """A kind that says no more than it must."""
 
     kind = "silent"
-    body = desired = link_guard = None
+    body = desired = None
     copies = (("at",),)
-    goes_by = relevant_paths = ()
+    goes_by = ()
 
 
 def test_answers_of_a_kind_that_says_nothing_are_safe():
