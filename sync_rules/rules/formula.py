@@ -43,14 +43,14 @@ def stable_hash(text: str) -> int:
 
 # ---------------------------------------------------------------- formulas
 @dataclass(frozen=True, slots=True)
-class Place:
+class Slot:
     """A field, and the formats its value goes through from left to right."""
 
     field: str
     formats: tuple[Format, ...] = ()
 
     def text(self, read: Read) -> str | None:
-        """The text that this place gets, never the empty string."""
+        """The text for this slot, never the empty string."""
         value = read(self.field)
         for form in self.formats:
             text = None if value is None else form(value)
@@ -63,14 +63,14 @@ class Formula:
     """A parsed formula. With a `separator` its pieces are joined, and only those that are there."""
 
     source: str | tuple[str, ...]  # as the rules file has it
-    pieces: tuple[str | Place, ...]
+    pieces: tuple[str | Slot, ...]
     tables: Tables  # those it uses
     separator: str | None = None
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The fields it reads, each once."""
-        return tuple(dict.fromkeys(piece.field for piece in self.pieces if isinstance(piece, Place)))
+        return tuple(dict.fromkeys(piece.field for piece in self.pieces if isinstance(piece, Slot)))
 
     def text(self, read: Read) -> str | None:
         """The whole text; None when a field is missing, empty, of a wrong type, or in none of the table's rows."""
@@ -96,7 +96,7 @@ def joined_formula(fields: tuple[str, ...], separator: str) -> Formula:
         raise UserError("nothing to join: expected a list of fields, such as [name.first, name.last]")
     for name in fields:
         parse_path(name)
-    return Formula(fields, tuple(map(Place, fields)), {}, separator)
+    return Formula(fields, tuple(map(Slot, fields)), {}, separator)
 
 
 def parse_formula(text: str, tables: Tables) -> Formula:
@@ -107,20 +107,20 @@ def parse_formula(text: str, tables: Tables) -> Formula:
     """
     if taken := [name for name in tables if name in FORMATS]:
         raise UserError(f"{taken[0]!r} is a format already: expected another name for the table")
-    pieces: list[str | Place] = []
+    pieces: list[str | Slot] = []
     used: dict[str, Mapping[str, str]] = {}
     position = 0
     for piece in re.finditer(PIECE, text):
         if piece.start() != position:
             break
         position = piece.end()
-        pieces.append(_place(piece[1], tables, used) if piece[2] is None else piece[2])
+        pieces.append(_slot(piece[1], tables, used) if piece[2] is None else piece[2])
     if position != len(text) or not text:
         raise UserError(f"{text!r} is not a formula: expected text with fields in braces, such as {{state}}#{{city}}")
     return Formula(text, tuple(pieces), used)
 
 
-def _place(text: str, tables: Tables, used: dict[str, Mapping[str, str]]) -> Place:
+def _slot(text: str, tables: Tables, used: dict[str, Mapping[str, str]]) -> Slot:
     """Parse the text between two braces. The tables it names are added to `used`."""
     match = FIELD.match(text)
     name = match[1] if match else ""
@@ -134,7 +134,7 @@ def _place(text: str, tables: Tables, used: dict[str, Mapping[str, str]]) -> Pla
     if not name or position != len(text):
         raise UserError(f"{{{text}}} is not a field: expected {{field}} or {{field:format}}, such as {{zip:nospace}}")
     parse_path(name)
-    return Place(name, tuple(formats))
+    return Slot(name, tuple(formats))
 
 
 def _format(name: str, argument: str | None, tables: Tables) -> Format:

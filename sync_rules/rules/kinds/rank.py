@@ -23,7 +23,7 @@ from sync_rules.rules.uses import Use
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RankPlace:
     """The key of a child's rank item, and the child's amount."""
 
     key: ItemKey
@@ -82,7 +82,7 @@ class RankRule(BookedRule):
             return None
         return self._checked(part, source, Put(part.target, {**part.target.attributes(), AMOUNT: amount}, seen))
 
-    def _place(self, key: ItemKey, child: Item | None) -> Place | Blocked | None:
+    def _place(self, key: ItemKey, child: Item | None) -> RankPlace | Blocked | None:
         """The place of a child; None when it belongs nowhere."""
         if child is None or not self._speaks_of(child):
             return None
@@ -93,7 +93,7 @@ class RankRule(BookedRule):
             return amount
         fields = ledger.naming("parent", self.parent, parent) | ledger.naming("child", self.source, key)
         place = self.target.key_of({**fields, RANK: {"S": ledger.rank_text(amount)}})
-        return Blocked("KeyTooLong") if place is None else Place(place, amount)
+        return Blocked("KeyTooLong") if place is None else RankPlace(place, amount)
 
     def _checked(self, part: Part, source: Item | None, action: Put | Delete) -> Transaction:
         """The action, if the child still is as it was read."""
