@@ -196,8 +196,9 @@ def _apply(joints: Sequence[JointWrite], bounds: Bounds, report: Report) -> Work
     wrote = False
     for turn in _turns(joints, bounds.limits.apply_max_writes):
         allowed: list[JointWrite] = []
+        late = bounds.out_of_time()  # nothing more is written: every write fails, and none counts as written too often
         for joint in turn:
-            if bounds.may_write(joint.looks[0].part.target, joint.write):
+            if late or bounds.may_write(joint.looks[0].part.target, joint.write):
                 allowed.append(joint)
             else:
                 for look in joint.looks:

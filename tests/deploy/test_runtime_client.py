@@ -154,7 +154,7 @@ def test_runtime_client_tells_that_a_bundle_lacks_a_module(start, built, tmp_pat
     """A function whose code cannot be imported says so at its start, and ends."""
     lacking = tmp_path / "code"
     shutil.copytree(built / ".aws-sam/build/StreamFunction", lacking)
-    (lacking / "sync_rules/reconcile.py").unlink()
+    (lacking / "sync_rules/pipeline/reconcile.py").unlink()
     with start(code=lacking) as started:
         said = started.heard()
         assert (said.way, said.body["errorType"]) == ("init/error", "Runtime.ImportModuleError")

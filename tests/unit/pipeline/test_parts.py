@@ -317,6 +317,19 @@ def test_parts_without_time_come_again():
     assert scene.tap.writes == []
 
 
+def test_parts_without_time_do_not_count_as_written_too_often():
+    """What fails for want of time is delivered again; it is not parked, whatever the breaker would say."""
+    scene = scene_of("spent")
+    scene.put("shop", order("1", "a", 1))
+    at = scene.at("ledger", "spent/L/USER#1", "ORDER#a")
+    late = Bounds(out_of_time=lambda: bool(scene.tap.seen(Read)), may_write=lambda _key, _what: False)
+    report = scene.drive(
+        reconcile_parts([look(scene, "spent.ledger", at, scene.at("shop", "USER#1", "ORDER#a"))], late)
+    )
+    assert report.failed[at].reason == "OutOfTime"
+    assert scene.parked.failures == []
+
+
 # ---------------------------------------------------------------- trouble
 def broken(text: str = "many") -> Item:
     return {**order("1", "a", 1), "total": s(text)}
