@@ -42,7 +42,7 @@ engines: $(DEPLOY_TOOLS:%=.engines/%/installed)  ## What tests need beside .venv
 	  command -v google-chrome >/dev/null || test -x $(CHROMIUM) || test "$$(uname -sm)" != "Linux x86_64" || \
 	  ! command -v npm >/dev/null || \
 	  { npm install --no-save --no-audit --no-fund --loglevel=error --prefix .engines/browser @sparticuz/chromium@153.0.0 && \
-	    node tests/unpack-chromium.mjs $(CHROMIUM_PACKAGE) .engines/chromium && rm -rf .engines/browser; } || \
+	    node tests/support/unpack-chromium.mjs $(CHROMIUM_PACKAGE) .engines/chromium && rm -rf .engines/browser; } || \
 	  echo "no browser could be unpacked: its tests will be skipped"
 
 # Each tool of deployment in an environment of its own: ministack runs the functions that are deployed to it, and what

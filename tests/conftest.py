@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.engines import Endpoints
+from tests.support.engines import Endpoints
 
 os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")  # a machine without credentials must not look for a network
 

@@ -15,9 +15,9 @@ from sync_rules.model.entities import Table
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Read, Store
-from tests.engines import GAPS, Endpoints, chosen, create, stream_records, unique_prefix, with_prefix
+from tests.support.engines import GAPS, Endpoints, chosen, create, stream_records, unique_prefix, with_prefix
 
-# Beside those in tests/engines.py: where engines take keys that are too long. Strict xfails like them.
+# Beside those in tests/support/engines.py: where engines take keys that are too long. Strict xfails like them.
 KEY_GAPS: dict[str, frozenset[str]] = {
     "index_key_size": frozenset({"dynoxide", "ministack"}),  # an index key over 2,048 bytes is invalid
     "key_size_in_query": frozenset({"dynoxide", "ministack"}),

@@ -20,9 +20,9 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.values import get, overlaps, same
 from sync_rules.model.writes import Check, Condition, Increment, Put, Status, Test, Transaction, Update
 from sync_rules.pipeline.requests import Apply, Read
-from tests.builders import exists, key, n, s, table
 from tests.contract.conftest import Bench
-from tests.engines import chosen
+from tests.support.builders import exists, key, n, s, table
+from tests.support.engines import chosen
 
 EXAMPLES = int(os.environ.get("CONTRACT_EXAMPLES", "250"))
 THINGS = table("things", {"id": "S"})

@@ -23,8 +23,8 @@ from sync_rules.model.writes import (
     equals_seen,
 )
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan
-from tests.builders import exists, index, key, m, n, of_partition, s, table, update
 from tests.contract.conftest import Bench
+from tests.support.builders import exists, index, key, m, n, of_partition, s, table, update
 
 Make = Callable[..., Bench]
 

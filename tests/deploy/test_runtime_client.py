@@ -14,10 +14,10 @@ from sync_rules.adapters import aws
 from sync_rules.language.load import load_rules
 from sync_rules.model.entities import Table
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS
-from tests import engines
-from tests.builders import order_item, s, user_item
 from tests.deploy.runtime_api import Function, function
-from tests.worlds import event_of
+from tests.support import engines
+from tests.support.builders import order_item, s, user_item
+from tests.support.worlds import event_of
 
 COLD_MAX_SECONDS = 30  # with a loaded machine in mind; it takes about one
 WARM_MIN_PER_SECOND = 20  # it is hundreds; one that is answered in two segments comes to 22

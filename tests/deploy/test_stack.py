@@ -13,10 +13,10 @@ from sync_rules.cli import main
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change, ItemKey, Outcome
 from sync_rules.pipeline.telemetry import METRIC_NAMES, VERIFIED
-from tests.builders import author_item, book_item, order_item, s, user_item
 from tests.deploy.conftest import RULES
 from tests.deploy.stacks import STAGE, Stack, eventually
-from tests.worlds import event_of
+from tests.support.builders import author_item, book_item, order_item, s, user_item
+from tests.support.worlds import event_of
 
 MANY = 2_000
 

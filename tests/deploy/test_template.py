@@ -12,9 +12,9 @@ import pytest
 
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.deploy.template import written
-from tests import every_kind
 from tests.deploy import policy
 from tests.deploy.tools import ROOT, run, tool, transformed
+from tests.support import every_kind
 from tests.unit.deploy.test_template import first_rules
 
 Whole = dict[str, Any]

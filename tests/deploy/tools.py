@@ -18,7 +18,7 @@ from typing import Any, Final
 import pytest
 
 from sync_rules.lab import emulator
-from tests.engines import ROOT
+from tests.support.engines import ROOT
 
 TOOLS: Final = Path(os.environ.get("DEPLOY_TOOLS", ROOT / ".engines"))
 RUN_MAX_SECONDS: Final = 180

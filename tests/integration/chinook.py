@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from tests.shared import rows
+from tests.support.shared import rows
 
 RULES = """
 tables:

@@ -15,11 +15,11 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.state import TableState, applied
 from sync_rules.cli import main
 from sync_rules.language.load import parse_rules
-from tests import engines
-from tests.builders import n, s
-from tests.every_kind import RULES, order, part, post, text_of, user
 from tests.scale.killed import ROOT, Killer, contents, load, play, undisturbed
 from tests.scale.worlds import items, rules_of
+from tests.support import engines
+from tests.support.builders import n, s
+from tests.support.every_kind import RULES, order, part, post, text_of, user
 
 
 @pytest.mark.parametrize("seed", [1])

@@ -21,9 +21,9 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.python_values import plain_of, raw_of
 from sync_rules.model.values import Item, Path
-from tests import engines
 from tests.integration.chinook import RULES, TABLES, Data, Key, Record, key_of, load, some, truth
-from tests.worlds import Scene
+from tests.support import engines
+from tests.support.worlds import Scene
 
 BATCH_MAX_RECORDS = 500
 STORM = 400  # changes of the application

@@ -17,8 +17,8 @@ from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Transaction, Update, Write
 from sync_rules.pipeline.parts import TRANSACTION_MAX_ACTIONS
 from sync_rules.pipeline.requests import List, Read
-from tests.builders import n, order_item, s, user_item
-from tests.worlds import Scene
+from tests.support.builders import n, order_item, s, user_item
+from tests.support.worlds import Scene
 
 BASE = """
 tables:

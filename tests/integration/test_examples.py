@@ -27,8 +27,8 @@ from sync_rules.model.values import Item
 from sync_rules.model.writes import Put
 from sync_rules.pipeline.requests import NobodyLooksAgain, World
 from sync_rules.rules.ruleset import Rules
-from tests import engines
-from tests.worlds import Parked
+from tests.support import engines
+from tests.support.worlds import Parked
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/rules.yaml"))

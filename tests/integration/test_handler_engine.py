@@ -12,10 +12,10 @@ from sync_rules.adapters import aws
 from sync_rules.functions import logs, runtime
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
-from tests import engines
-from tests.builders import s
-from tests.cold import start_cold
-from tests.worlds import Stdout, context, event_of
+from tests.support import engines
+from tests.support.builders import s
+from tests.support.cold import start_cold
+from tests.support.worlds import Stdout, context, event_of
 
 RULES = """
 tables:

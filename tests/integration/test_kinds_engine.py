@@ -13,11 +13,11 @@ from sync_rules.cli import main
 from sync_rules.functions import logs, runtime
 from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
-from tests import engines, every_kind
-from tests.builders import key, m, n, s
-from tests.cold import start_cold
-from tests.every_kind import EFFECTS, RULES, order, part, post, text_of, user
-from tests.worlds import Stdout, context, event_of
+from tests.support import engines, every_kind
+from tests.support.builders import key, m, n, s
+from tests.support.cold import start_cold
+from tests.support.every_kind import EFFECTS, RULES, order, part, post, text_of, user
+from tests.support.worlds import Stdout, context, event_of
 
 DONE = {"batchItemFailures": []}
 CALLED: list[object] = []

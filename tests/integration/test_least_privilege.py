@@ -13,12 +13,12 @@ from sync_rules.deploy.roles import role_of
 from sync_rules.functions import logs
 from sync_rules.jobs.account import verify_unit
 from sync_rules.jobs.backfill import page
-from tests import engines, every_kind
-from tests.builders import n, s
-from tests.cold import start_cold
-from tests.policy import Pair, arn, matches, together
-from tests.privileges import PLAYED, STORIES, USER, Account, Stack, whole_story
-from tests.worlds import Stdout
+from tests.support import engines, every_kind
+from tests.support.builders import n, s
+from tests.support.cold import start_cold
+from tests.support.policy import Pair, arn, matches, together
+from tests.support.privileges import PLAYED, STORIES, USER, Account, Stack, whole_story
+from tests.support.worlds import Stdout
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 from sync_rules.adapters import aws
 from sync_rules.cli import main
 from sync_rules.language.load import parse_rules
-from tests import engines, every_kind
-from tests.builders import s
+from tests.support import engines, every_kind
+from tests.support.builders import s
 
 
 class Shop:

@@ -21,9 +21,9 @@ from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping
 from sync_rules.jobs.consume.queue import LocalQueue
 from sync_rules.jobs.consume.run import Pump, wall_clock_ms
-from tests import engines
-from tests.builders import shop, user_item
-from tests.fake_stream import failed
+from tests.support import engines
+from tests.support.builders import shop, user_item
+from tests.support.fake_stream import failed
 
 DRAIN_MAX_MS = 60_000
 WAIT_MAX_SECONDS = 60

@@ -24,10 +24,10 @@ from sync_rules.jobs.consume.queue import LocalQueue
 from sync_rules.jobs.consume.run import Pump, wall_clock_ms
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from tests import engines
-from tests.builders import order_item, s, user_item
-from tests.cold import start_cold
-from tests.worlds import context
+from tests.support import engines
+from tests.support.builders import order_item, s, user_item
+from tests.support.cold import start_cold
+from tests.support.worlds import context
 
 RULES = """
 tables:

@@ -13,9 +13,9 @@ from sync_rules.adapters import aws
 from sync_rules.deploy.tables import table_parameters
 from sync_rules.language.load import parse_rules
 from sync_rules.read import Graph, Hierarchy, Reader
-from tests import engines
-from tests.builders import n, s
-from tests.shared import case
+from tests.support import engines
+from tests.support.builders import n, s
+from tests.support.shared import case
 from tests.unit.read.test_read import (
     COMPONENTS,
     PARENTS,

@@ -24,8 +24,8 @@ from sync_rules.lab.recording import Header, Recording, read, writing
 from sync_rules.lab.replay import replay
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.rules.kinds.copy import CopyRule
-from tests import engines, every_kind
-from tests.builders import n, s
+from tests.support import engines, every_kind
+from tests.support.builders import n, s
 
 WAIT_MAX_SECONDS = 60
 DEEDS = 60

@@ -15,8 +15,8 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Failure
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import PushMessage, encode
-from tests import engines
-from tests.builders import author_item, book_item, key, s
+from tests.support import engines
+from tests.support.builders import author_item, book_item, key, s
 
 RULES = """
 tables:

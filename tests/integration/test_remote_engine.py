@@ -22,13 +22,13 @@ from sync_rules.language.load import load_rules
 from sync_rules.model.errors import SyncRulesError
 from sync_rules.model.items import Failure
 from sync_rules.pipeline.failure_records import failure_record
-from tests import engines
-from tests.builders import n, s
-from tests.cold import start_cold
-from tests.every_kind import RULES, order, part, post, text_of, user
-from tests.inaccount import Machine
+from tests.support import engines
+from tests.support.builders import n, s
+from tests.support.cold import start_cold
+from tests.support.every_kind import RULES, order, part, post, text_of, user
+from tests.support.inaccount import Machine
+from tests.support.worlds import context
 from tests.unit.jobs.test_remote_backfill import InPeace
-from tests.worlds import context
 
 HANDLERS = {"backfill": backfill.handler, "verify": verify.handler, "redrive": redrive.handler}
 

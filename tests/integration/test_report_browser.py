@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from sync_rules.cli.show.drift_page import page
-from tests.browsers import browser
-from tests.reports import needs_graphviz, verified
+from tests.support.browsers import browser
+from tests.support.reports import needs_graphviz, verified
 
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1280, "height": 900}

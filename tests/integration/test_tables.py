@@ -25,12 +25,12 @@ from sync_rules.model.values import Item
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import List, Read, World
 from sync_rules.read import Hierarchy
-from tests.builders import s
-from tests.engines import Endpoints, chosen
 from tests.peers.bench import EngineBench, Failures, MemoryBench, Queue
-from tests.shared import case, rows
+from tests.support.builders import s
+from tests.support.engines import Endpoints, chosen
+from tests.support.shared import case, rows
+from tests.support.worlds import Scene
 from tests.unit.read.test_read import Fake
-from tests.worlds import Scene
 
 ENGINES = [engine for engine in chosen() if engine in ("memory", "ministack")]
 Plain = dict[str, Any]

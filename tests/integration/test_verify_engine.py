@@ -10,8 +10,8 @@ import pytest
 from sync_rules.adapters import aws
 from sync_rules.cli import main
 from sync_rules.language.load import parse_rules
-from tests import drifts, engines, every_kind
-from tests.builders import author_item, book_item, key, s
+from tests.support import drifts, engines, every_kind
+from tests.support.builders import author_item, book_item, key, s
 
 RULES = """
 tables:

@@ -24,8 +24,8 @@ from sync_rules.model.writes import WRITTEN, Action, Check, Result, Status, Tran
 from sync_rules.pipeline import messages
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
 from sync_rules.rules.ruleset import Rules
-from tests.engines import create, unique_prefix
 from tests.peers.builder import Target, helps
+from tests.support.engines import create, unique_prefix
 
 State = Mapping[ItemKey, Item]
 Record = dict[str, Any]

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines import ROOT, Endpoints
 from tests.peers.bench import EngineBench, MakeBench, MemoryBench
 from tests.peers.broken import Refusal
 from tests.peers.cases import Entry, Unsupported, entries
@@ -20,6 +19,7 @@ from tests.peers.report import check_variant
 from tests.peers.runner import Case
 from tests.peers.scenarios import load
 from tests.peers.variants import VARIANTS, Variant
+from tests.support.engines import ROOT, Endpoints
 
 OWN = Path(__file__).parent / "own"
 PEERS = Path(os.environ.get("PEER_SCENARIOS", ROOT.parent / "shared/cases/scenarios"))

@@ -8,9 +8,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests import engines
 from tests.scale.killed import play
 from tests.scale.memory import GROWTH_MAX_MB, SLOWER_MAX, measure
+from tests.support import engines
 
 SMALLER = 10
 

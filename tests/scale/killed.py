@@ -27,9 +27,9 @@ from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.model.values import Item
 from sync_rules.rules.ruleset import Rules
-from tests import engines
 from tests.scale.worlds import items, rules_of, text_of
-from tests.worlds import Parked, Tap
+from tests.support import engines
+from tests.support.worlds import Parked, Tap
 
 ROOT = Path(__file__).parent.parent.parent
 BATCH = 25

@@ -19,7 +19,7 @@ from sync_rules.jobs.backfill.run import BackfillRun
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.pipeline.requests import Scan
 from tests.scale.worlds import items, rules_of
-from tests.worlds import Parked
+from tests.support.worlds import Parked
 
 MB = 1 << 20
 GROWTH_MAX_MB = 30.0

@@ -17,8 +17,8 @@ from sync_rules.model.writes import WRITTEN, Result
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import Message, PushMessage, decode, encode
 from sync_rules.pipeline.requests import Apply, List, Page, Read, World
-from tests.builders import author_item, library, s
-from tests.worlds import Parked, event_of
+from tests.support.builders import author_item, library, s
+from tests.support.worlds import Parked, event_of
 
 TARGETS = 100_000
 LIMITS = Limits()

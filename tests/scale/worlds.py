@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from sync_rules.language.load import parse_rules
 from sync_rules.model.values import Item
 from sync_rules.rules.ruleset import Rules
-from tests.builders import order_item, s, user_item
+from tests.support.builders import order_item, s, user_item
 
 ORDERS_PER_USER = 100
 RULES = """

@@ -13,7 +13,7 @@ from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.partiql import BATCHED_MAX_BYTES, STATEMENT_MAX_CHARACTERS, statement_of
 from sync_rules.model.writes import WRITTEN, Condition, Put, Result, Status, Test, Transaction, Update
 from sync_rules.pipeline.requests import Apply
-from tests.builders import exists, key, n, s, shop, update
+from tests.support.builders import exists, key, n, s, shop, update
 from tests.unit.adapters.test_dynamodb import OK, Client, failed
 
 TABLES = shop(prefix="real-").tables

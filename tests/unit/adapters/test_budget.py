@@ -19,7 +19,7 @@ from sync_rules.adapters.metered import OUT_OF_TIME, Costs
 from sync_rules.cli import commands
 from sync_rules.model.writes import WRITTEN, Condition, Test, Transaction, Update
 from sync_rules.pipeline.requests import Apply, Read
-from tests.builders import key, n, s, table
+from tests.support.builders import key, n, s, table
 from tests.unit.adapters.test_rate import Clock
 
 THERE = (Condition(Test.EXISTS, ("PK",)),)

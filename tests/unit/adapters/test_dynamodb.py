@@ -15,7 +15,7 @@ from sync_rules.lab.emulator import free_port
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.writes import Check, Condition, Delete, Increment, Put, Result, Status, Test, Transaction, Update
 from sync_rules.pipeline.requests import Apply, List, Read
-from tests.builders import exists, key, n, of_partition, order_item, s, shop, update
+from tests.support.builders import exists, key, n, of_partition, order_item, s, shop, update
 
 TABLES = shop(prefix="real-").tables
 SHOP = TABLES["shop"]

@@ -31,9 +31,9 @@ from sync_rules.rules import compiled_file
 from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.kinds.call import CallRule
 from sync_rules.rules.ruleset import Rules
-from tests.builders import entity, key, n, rules_of, s, shop, table
-from tests.cold import start_cold
-from tests.worlds import Inbox, Parked, Untouchable, record_of
+from tests.support.builders import entity, key, n, rules_of, s, shop, table
+from tests.support.cold import start_cold
+from tests.support.worlds import Inbox, Parked, Untouchable, record_of
 
 GAMES = table("games", {"PK": "S"})
 GAME = entity("game", GAMES)

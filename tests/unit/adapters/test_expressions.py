@@ -20,7 +20,7 @@ from sync_rules.adapters.expressions import (
 from sync_rules.model.templates import CANONICAL_NUMBER
 from sync_rules.model.values import same
 from sync_rules.model.writes import Check, Condition, Increment, Put, Test, Update
-from tests.builders import key, m, n, s, table, update
+from tests.support.builders import key, m, n, s, table, update
 
 THINGS = table("things", {"id": "S"})
 AT = key(THINGS, "1")

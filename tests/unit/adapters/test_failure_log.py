@@ -17,7 +17,7 @@ import pytest
 from sync_rules.adapters.failure_log import FailedLines, FailureLog, JsonLines, require_writable
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Failure, ItemKey
-from tests.fake_stream import NOON_MS
+from tests.support.fake_stream import NOON_MS
 
 KEY = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "B", b"\x00\xff")))
 

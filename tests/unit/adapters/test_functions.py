@@ -16,7 +16,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.functions import FunctionCaller, RememberedInMemory, RememberedInTable, function_of
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Call, Change
-from tests.builders import key, s, table
+from tests.support.builders import key, s, table
 
 AT = key(table("shop", {"PK": "S"}), "a")
 CALL = Call("notify", "hooks_of_test.notify", Change(AT, None, {"PK": s("a"), "name": s("SECRET")}, "100"))

@@ -10,7 +10,19 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.errors import StoreError
 from sync_rules.model.writes import Condition, Status, Test
 from sync_rules.pipeline.requests import Apply, List, Read, Scan
-from tests.builders import author_item, book_item, key, library, n, of_partition, order_item, s, shop, update, user_item
+from tests.support.builders import (
+    author_item,
+    book_item,
+    key,
+    library,
+    n,
+    of_partition,
+    order_item,
+    s,
+    shop,
+    update,
+    user_item,
+)
 
 SHOP = shop().tables
 LIBRARY = library().tables

@@ -20,9 +20,9 @@ from sync_rules.model.writes import WRITTEN, Check, Condition, Increment, Put, R
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Apply, Read, Scan
-from tests.builders import index, key, s, table
+from tests.support.builders import index, key, s, table
+from tests.support.worlds import Scene, Tap, event_of
 from tests.unit.adapters.test_rate import Clock
-from tests.worlds import Scene, Tap, event_of
 
 THERE = (Condition(Test.EXISTS, ("id",)),)
 PLAIN = table("plain", {"id": "S"})

@@ -13,8 +13,8 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.preflight import require, require_answer, survey
 from sync_rules.deploy.tables import create_tables, table_parameters
 from sync_rules.model.errors import StoreError, UserError
-from tests.builders import index, library, shop, table
-from tests.engines import unique_prefix
+from tests.support.builders import index, library, shop, table
+from tests.support.engines import unique_prefix
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from sync_rules.adapters.batch_writer import (
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.model.writes import WRITTEN, Result, Status
 from sync_rules.pipeline.requests import Apply
-from tests.builders import exists, n, update
+from tests.support.builders import exists, n, update
 from tests.unit.adapters.test_batches import SHOP, TABLES, answers, order, store_on
 from tests.unit.adapters.test_dynamodb import Client, failed
 from tests.unit.adapters.test_rate import Clock

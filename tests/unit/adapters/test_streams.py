@@ -20,7 +20,7 @@ from sync_rules.adapters.streams import (
     table_of,
 )
 from sync_rules.model.errors import StoreError
-from tests.fake_stream import ARN
+from tests.support.fake_stream import ARN
 
 
 class Client:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sync_rules.adapters.metered import action_units, after, index_units, read_units, write_units
 from sync_rules.model.writes import Check, Delete, Put, Update
-from tests.builders import index, key, n, s, table
+from tests.support.builders import index, key, n, s, table
 
 KB = 1_024
 SHOWN = index("shown", {"kind": "S"}, projection="all")

@@ -18,9 +18,9 @@ from sync_rules.audit.compare import (
 from sync_rules.language.load import parse_rules
 from sync_rules.model.where import compile_where
 from sync_rules.pipeline.requests import Scan
-from tests.builders import author_item, book_item, library, m, n, s
-from tests.every_kind import RULES, order, part, post, text_of, user
-from tests.worlds import Scene
+from tests.support.builders import author_item, book_item, library, m, n, s
+from tests.support.every_kind import RULES, order, part, post, text_of, user
+from tests.support.worlds import Scene
 
 RULE = "author-on-books"
 RIGHT = book_item("b1", "a1", author_name=s("Ada"), author_bio=s("..."))

@@ -16,8 +16,8 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.rules.rule import Part
-from tests import drifts
-from tests.every_kind import text_of
+from tests.support import drifts
+from tests.support.every_kind import text_of
 
 TEXT = text_of(drifts.RULES)
 RULES = parse_rules(TEXT)

@@ -11,9 +11,9 @@ from sync_rules.audit.ledger_balance import ledgers, repair_total, still, unbala
 from sync_rules.language.load import parse_rules
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Apply, Scan
-from tests.builders import n, s
-from tests.every_kind import RULES, order, text_of
-from tests.worlds import Scene
+from tests.support.builders import n, s
+from tests.support.every_kind import RULES, order, text_of
+from tests.support.worlds import Scene
 
 KINDS = {"spent": RULES["spent"], "by_status": "{count: order, into: user.by_status, per: status, shards: 2}"}
 

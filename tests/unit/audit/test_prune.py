@@ -11,10 +11,10 @@ from sync_rules.model.values import Item, show_path
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Apply
 from sync_rules.rules.ruleset import Rules
-from tests import every_kind
-from tests.builders import m, n, s
-from tests.every_kind import RULES, order, part, post, text_of, user
-from tests.worlds import Scene
+from tests.support import every_kind
+from tests.support.builders import m, n, s
+from tests.support.every_kind import RULES, order, part, post, text_of, user
+from tests.support.worlds import Scene
 
 
 def settled(rules: Rules) -> Scene:

@@ -7,9 +7,9 @@ from sync_rules.audit.verifier import repair
 from sync_rules.model.items import ItemKey
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Apply, Read, Scan
-from tests import every_kind
-from tests.builders import author_item, book_item, library, n, s
-from tests.worlds import Scene
+from tests.support import every_kind
+from tests.support.builders import author_item, book_item, library, n, s
+from tests.support.worlds import Scene
 
 RIGHT = book_item("b1", "a1", author_name=s("Ada"), author_bio=s("..."))
 

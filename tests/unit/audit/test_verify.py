@@ -18,9 +18,9 @@ from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Result, Status, Write
 from sync_rules.pipeline.requests import Apply, List, Read, Scan, World
 from sync_rules.rules.order import cascade
-from tests import every_kind
-from tests.builders import author_item, book_item, key, library, m, mapping, n, rules_of, s
-from tests.worlds import Scene
+from tests.support import every_kind
+from tests.support.builders import author_item, book_item, key, library, m, mapping, n, rules_of, s
+from tests.support.worlds import Scene
 
 RULE = "author-on-books"
 ADA = author_item("a1", name=s("Ada"), bio=s("..."))

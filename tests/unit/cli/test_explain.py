@@ -23,9 +23,9 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import List, NobodyLooksAgain, World, run_work
 from sync_rules.rules.ruleset import Rules
-from tests.builders import s
-from tests.every_kind import order, part, post, rules_of, user
-from tests.worlds import Parked, Tap, record_of
+from tests.support.builders import s
+from tests.support.every_kind import order, part, post, rules_of, user
+from tests.support.worlds import Parked, Tap, record_of
 
 ADA = {"name": s("Ada"), "rank": s("1"), "email": s("ada@example.org")}
 

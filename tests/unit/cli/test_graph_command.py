@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from sync_rules.cli import main
-from tests.every_kind import RULES, text_of
-from tests.reports import needs_graphviz
+from tests.support.every_kind import RULES, text_of
+from tests.support.reports import needs_graphviz
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Scan
 from sync_rules.rules import fingerprints
-from tests.builders import s
-from tests.worlds import Scene
+from tests.support.builders import s
+from tests.support.worlds import Scene
 
 RULES = """
 tables:

@@ -11,9 +11,9 @@ from sync_rules.cli.commands import prune
 from sync_rules.language.load import parse_rules
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Scan
-from tests.builders import n, s
-from tests.every_kind import RULES, order, text_of, user
-from tests.worlds import Scene
+from tests.support.builders import n, s
+from tests.support.every_kind import RULES, order, text_of, user
+from tests.support.worlds import Scene
 
 BEFORE = {name: RULES[name] for name in ("names", "spent", "mails")} | {
     "was": "{copy: user.name, into: order.was, mode: snapshot}"

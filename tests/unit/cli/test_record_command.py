@@ -13,8 +13,8 @@ from sync_rules.lab.recording import Header, read, writing
 from sync_rules.lab.redact import Redactor
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
-from tests import every_kind
-from tests.fake_stream import ARN, Clock, FakeShard, FakeStream, record, throttled
+from tests.support import every_kind
+from tests.support.fake_stream import ARN, Clock, FakeShard, FakeStream, record, throttled
 
 RULES = parse_rules(
     """

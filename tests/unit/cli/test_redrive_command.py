@@ -20,11 +20,11 @@ from sync_rules.model.items import Failure
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import PullMessage, decode, encode
-from tests import every_kind
-from tests.builders import s
-from tests.every_kind import ENTITIES, RULES, TABLES, order, user
+from tests.support import every_kind
+from tests.support.builders import s
+from tests.support.every_kind import ENTITIES, RULES, TABLES, order, user
+from tests.support.worlds import Scene, event_of
 from tests.unit.jobs.test_redrive import Days, batch_of, span
-from tests.worlds import Scene, event_of
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 TEXT = TABLES.format(prefix="") + ENTITIES + f"rules:\n  names: {RULES['names']}\n  posts: {RULES['posts']}\n"

@@ -20,11 +20,11 @@ from sync_rules.jobs.backfill.progress import HEAD
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Scan
-from tests.builders import s
+from tests.support.builders import s
+from tests.support.worlds import Scene
 from tests.unit.cli.test_backfill_command import RULES, run_like, totals_of
 from tests.unit.jobs.test_remote_backfill import Account as Deployed
 from tests.unit.jobs.test_remote_backfill import InPeace
-from tests.worlds import Scene
 
 STAGED = RULES.replace("books: {key", "books: {name: '${STAGE}-books', key")
 

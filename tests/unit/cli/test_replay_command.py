@@ -15,10 +15,10 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.writes import Delete
 from sync_rules.pipeline import consumer
 from sync_rules.rules.kinds.copy import CopyRule
-from tests import every_kind
-from tests.builders import key, s
-from tests.engines import ROOT
-from tests.tapes import Tape, lines, recorded, shopping
+from tests.support import every_kind
+from tests.support.builders import key, s
+from tests.support.engines import ROOT
+from tests.support.tapes import Tape, lines, recorded, shopping
 
 RULES = every_kind.rules_of()
 

@@ -11,9 +11,9 @@ from sync_rules.cli.show.picture import PictureError, svg
 from sync_rules.cli.show.rule_graph import Arrow, Box, RuleGraph, dot, graph_of, mermaid
 from sync_rules.language.load import parse_rules
 from sync_rules.rules.rule import Node, Rule
-from tests import every_kind
-from tests.every_kind import rules_of, text_of
-from tests.reports import needs_graphviz
+from tests.support import every_kind
+from tests.support.every_kind import rules_of, text_of
+from tests.support.reports import needs_graphviz
 
 HOSTILE = '"]; x -->|`<b>&amp;|\\n y\\" [label=\n\u202e#quot;'
 KEEPS = {
@@ -29,7 +29,7 @@ KEEPS = {
     "recounted": "order.total → user.most",
     "told": "user.counted → order.counted",
     "kept": "order.* → s3://bucket/orders/ (when deleted)",
-    "called": "order → tests.every_kind.told (when created)",
+    "called": "order → tests.support.every_kind.told (when created)",
 }
 
 
@@ -47,7 +47,7 @@ def test_rulegraph_has_a_box_for_each_entity_and_place_outside():
     boxes = graph_of(rules_of("paths")).boxes
     assert [box.name for box in boxes[:5]] == ["user", "order", "by_email", "post", "part"]
     assert boxes[4] == Box("part", "table parts")
-    assert set(boxes[5:]) == {Box("s3://bucket/orders/", "S3"), Box("tests.every_kind.told", "function")}
+    assert set(boxes[5:]) == {Box("s3://bucket/orders/", "S3"), Box("tests.support.every_kind.told", "function")}
 
 
 @pytest.mark.parametrize(

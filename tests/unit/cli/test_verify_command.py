@@ -21,9 +21,9 @@ from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Scan
 from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.ruleset import Rules
-from tests import drifts, every_kind
-from tests.builders import n, s
-from tests.worlds import Scene
+from tests.support import drifts, every_kind
+from tests.support.builders import n, s
+from tests.support.worlds import Scene
 
 RULES = """
 tables:

@@ -12,7 +12,7 @@ from sync_rules.adapters.files import require_place, write_whole
 from sync_rules.cli.commands import verify
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.requests import Scan
-from tests.builders import s
+from tests.support.builders import s
 from tests.unit.cli.test_verify_command import RIGHT, Command
 
 

@@ -23,9 +23,9 @@ from sync_rules.functions import logs, metrics
 from sync_rules.model.errors import StoreError
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.requests import Read
-from tests.builders import s
-from tests.every_kind import EFFECTS, RULES, order, text_of, user
-from tests.operated import STACK, STACK_NAME, Datum, Operated, data_of, everything, quiet
+from tests.support.builders import s
+from tests.support.every_kind import EFFECTS, RULES, order, text_of, user
+from tests.support.operated import STACK, STACK_NAME, Datum, Operated, data_of, everything, quiet
 
 ROOT = Path(__file__).resolve().parents[3]
 TEMPLATE = read_yaml((ROOT / "template.yaml").read_text(), "template.yaml")

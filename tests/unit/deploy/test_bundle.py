@@ -19,7 +19,7 @@ from sync_rules.deploy.template import written
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.rules import compiled_file
-from tests.every_kind import RULES, text_of
+from tests.support.every_kind import RULES, text_of
 from tests.test_house import ROOT
 
 ALONE = """

@@ -11,8 +11,8 @@ import pytest
 
 from sync_rules.deploy.dashboard import dashboard_resource, rows
 from sync_rules.deploy.measures import MEASURES, NAMESPACE, RULES_MAX, sections
-from tests.every_kind import EFFECTS, RULES
-from tests.operated import STACK_NAME, data_of, everything, quiet
+from tests.support.every_kind import EFFECTS, RULES
+from tests.support.operated import STACK_NAME, data_of, everything, quiet
 from tests.unit.deploy.test_alarms import copies, of, there
 
 PARAMETERS = {"AWS::Region": "eu-west-1"}

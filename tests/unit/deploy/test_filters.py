@@ -17,8 +17,8 @@ from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.pipeline.tasks import tasks_of
 from sync_rules.rules.ruleset import Rules
-from tests.builders import n, s
-from tests.every_kind import rules_of
+from tests.support.builders import n, s
+from tests.support.every_kind import rules_of
 from tests.test_house import ROOT
 
 MANY = "".join(

@@ -14,8 +14,8 @@ from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, 
 from sync_rules.deploy.roles import ROLE_MAX_CHARACTERS, role_of, role_resources, statements
 from sync_rules.model.errors import UserError
 from sync_rules.rules.rule import TargetRule
-from tests import engines, every_kind
-from tests.policy import Guard, asked, matches, pairs_of, resolved
+from tests.support import engines, every_kind
+from tests.support.policy import Guard, asked, matches, pairs_of, resolved
 
 EXAMPLES = sorted((engines.ROOT / "examples").glob("*/rules.yaml"))
 SCHEMA = """

@@ -21,7 +21,7 @@ from sync_rules.functions import logs, metrics
 from sync_rules.model.items import ItemKey, Outcome
 from sync_rules.pipeline.messages import ChunkMessage
 from sync_rules.pipeline.telemetry import Telemetry
-from tests.worlds import Stdout
+from tests.support.worlds import Stdout
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/runbook.md").read_text()

@@ -7,8 +7,8 @@ import pytest
 from sync_rules.adapters import aws
 from sync_rules.deploy.tables import all_parameters, create_tables, table_parameters
 from sync_rules.model.errors import StoreError
-from tests.builders import index, library, shop, table
-from tests.engines import unique_prefix
+from tests.support.builders import index, library, shop, table
+from tests.support.engines import unique_prefix
 
 
 def test_table_parameters_of_a_single_table():

@@ -13,7 +13,7 @@ from sync_rules.deploy.handwritten import made_by_sam
 from sync_rules.deploy.template import index_warnings, rules_noted, warnings, written
 from sync_rules.deploy.yamltext import read_yaml
 from sync_rules.model.errors import UserError
-from tests.every_kind import EFFECTS, RULES, text_of
+from tests.support.every_kind import EFFECTS, RULES, text_of
 from tests.test_house import ROOT
 
 TEMPLATE = ROOT / "template.yaml"

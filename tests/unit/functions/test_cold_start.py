@@ -11,7 +11,7 @@ import pytest
 from sync_rules.deploy.deployment import deployment_of
 from sync_rules.rules import compiled_file
 from tests.deploy.tools import environment
-from tests.every_kind import EFFECTS, RULES, text_of
+from tests.support.every_kind import EFFECTS, RULES, text_of
 from tests.test_house import ROOT
 
 # boto3 with what it needs (certifi where it is there); Powertools; retries. Nothing that reads a rules file

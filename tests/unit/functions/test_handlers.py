@@ -19,9 +19,9 @@ from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.messages import PullMessage, PushMessage, encode
 from sync_rules.pipeline.requests import List, Read
-from tests.builders import s
-from tests.cold import start_cold
-from tests.worlds import Scene, Stdout, context, event_of
+from tests.support.builders import s
+from tests.support.cold import start_cold
+from tests.support.worlds import Scene, Stdout, context, event_of
 
 RULES = """
 tables:

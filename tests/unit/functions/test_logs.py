@@ -16,10 +16,10 @@ from sync_rules.model.items import Failure
 from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import List, Read
-from tests.builders import n, s
-from tests.every_kind import RULES, order, part, post, rules_of, user
-from tests.operated import Operated, printed, quiet, told
-from tests.worlds import Context, Parked
+from tests.support.builders import n, s
+from tests.support.every_kind import RULES, order, part, post, rules_of, user
+from tests.support.operated import Operated, printed, quiet, told
+from tests.support.worlds import Context, Parked
 
 NAMES = """
 tables: {shop: {key: {PK: S, SK: S}}}

@@ -9,10 +9,10 @@ from sync_rules.adapters import aws
 from sync_rules.functions import inaccount, runtime
 from sync_rules.functions.logs import notes
 from sync_rules.model.errors import StoreError
-from tests.cold import start_cold
-from tests.operated import figures, printed, quiet
+from tests.support.cold import start_cold
+from tests.support.operated import figures, printed, quiet
+from tests.support.worlds import context
 from tests.unit.functions.test_handlers import BASE_RULES
-from tests.worlds import context
 
 
 @pytest.fixture(autouse=True)

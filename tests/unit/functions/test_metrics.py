@@ -13,10 +13,10 @@ from sync_rules.functions import logs, metrics
 from sync_rules.model.items import Change, Outcome
 from sync_rules.pipeline.messages import KINDS, ChunkMessage, PullMessage, PushMessage
 from sync_rules.pipeline.telemetry import SENT_KINDS, Telemetry
-from tests.builders import s
-from tests.every_kind import order, rules_of, user
-from tests.operated import Operated, data_of, everything, figures, printed, quiet
-from tests.worlds import context, event_of
+from tests.support.builders import s
+from tests.support.every_kind import order, rules_of, user
+from tests.support.operated import Operated, data_of, everything, figures, printed, quiet
+from tests.support.worlds import context, event_of
 
 
 @pytest.fixture(autouse=True)

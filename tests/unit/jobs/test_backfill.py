@@ -10,9 +10,9 @@ from sync_rules.model.writes import Update
 from sync_rules.pipeline.fanout import pull
 from sync_rules.pipeline.requests import Apply, List, Read, Scan
 from sync_rules.pipeline.tasks import Pull
-from tests import every_kind
-from tests.builders import n, order_item, s, shop, user_item
-from tests.worlds import Scene
+from tests.support import every_kind
+from tests.support.builders import n, order_item, s, shop, user_item
+from tests.support.worlds import Scene
 
 RULES = every_kind.rules_of(effects=False)
 

@@ -20,12 +20,12 @@ from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.requests import Apply
-from tests import every_kind
-from tests.builders import key, order_item, s, shop, update, user_item
-from tests.every_kind import order, user
+from tests.support import every_kind
+from tests.support.builders import key, order_item, s, shop, update, user_item
+from tests.support.every_kind import order, user
+from tests.support.worlds import Scene
 from tests.unit.jobs.test_backfill_run import RULES, JsonState, run_of
 from tests.unit.jobs.test_redrive import Bench, Shelf
-from tests.worlds import Scene
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

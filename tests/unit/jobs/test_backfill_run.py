@@ -29,9 +29,9 @@ from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Apply, Scan
 from sync_rules.rules.ledger import VERSION
 from sync_rules.rules.ruleset import Rules
-from tests import every_kind
-from tests.builders import n, order_item, s, shop, user_item
-from tests.worlds import Scene
+from tests.support import every_kind
+from tests.support.builders import n, order_item, s, shop, user_item
+from tests.support.worlds import Scene
 
 RULES = every_kind.rules_of(effects=False)
 FULL = {"names": frozenset(RULES.rules)}

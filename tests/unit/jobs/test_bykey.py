@@ -6,8 +6,8 @@ import pytest
 
 from sync_rules.jobs.redrive.work import parts_by_key, unknown_by_key
 from sync_rules.language.load import parse_rules
-from tests import every_kind
-from tests.builders import key
+from tests.support import every_kind
+from tests.support.builders import key
 
 TABLES = """
 tables:

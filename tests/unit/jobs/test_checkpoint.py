@@ -20,7 +20,7 @@ from sync_rules.jobs.consume.shards import ShardProgress
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.pipeline.messages import PullMessage, PushMessage
-from tests.fake_stream import ARN
+from tests.support.fake_stream import ARN
 
 KEY = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "B", b"\x00\xff")))
 PENDING = (Pending(PullMessage(KEY), 5, 1), Pending(PushMessage(("r",), KEY, cursor={"PK": {"B": b"\x01"}}), 900_000))

@@ -19,8 +19,8 @@ from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.requests import Read, Scan
 from sync_rules.rules.ruleset import Rules
-from tests.builders import entity, order_item, s, shop, table, user_item
-from tests.worlds import Scene
+from tests.support.builders import entity, order_item, s, shop, table, user_item
+from tests.support.worlds import Scene
 
 ARN = "arn:aws:dynamodb:us-east-1:111122223333:table/shop"
 ROOT = "AWSDynamoDB/01700000000000-abcdef01"

@@ -21,8 +21,8 @@ from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, decode, encode
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store, World
 from sync_rules.rules.ruleset import Rules
-from tests.builders import s
-from tests.worlds import Scene, event_of
+from tests.support.builders import s
+from tests.support.worlds import Scene, event_of
 
 TABLES = """
 tables:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sync_rules.jobs.dryrun.overlay import ASKED_MAX_KEYS, Overlay
-from tests.builders import key, n, s, table
+from tests.support.builders import key, n, s, table
 
 TABLE = table("t", {"p": "S", "k": "N"})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sync_rules.jobs.dryrun.figures import Since, since
 from sync_rules.language.load import parse_rules
 from sync_rules.rules import fingerprints
-from tests import every_kind
+from tests.support import every_kind
 
 RULES = every_kind.RULES | every_kind.EFFECTS
 

@@ -19,9 +19,9 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.values import Item
 from sync_rules.pipeline.requests import Read, Scan
 from sync_rules.rules.ruleset import Rules
-from tests import every_kind
-from tests.builders import author_item, book_item, key, library, n, s
-from tests.worlds import Scene, Tap
+from tests.support import every_kind
+from tests.support.builders import author_item, book_item, key, library, n, s
+from tests.support.worlds import Scene, Tap
 
 USERS, ORDERS = "123", "abc"
 STATUSES = ("OPEN", "VOID")

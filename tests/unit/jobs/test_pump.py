@@ -19,7 +19,18 @@ from sync_rules.jobs.consume.shards import ShardProgress
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.pipeline.messages import PullMessage
-from tests.fake_stream import ARN, NOON_MS, Clock, FakeShard, FakeStream, expired, failed, positions, record, throttled
+from tests.support.fake_stream import (
+    ARN,
+    NOON_MS,
+    Clock,
+    FakeShard,
+    FakeStream,
+    expired,
+    failed,
+    positions,
+    record,
+    throttled,
+)
 
 SHARED = Path(os.environ.get("SHARED_CASES", Path(__file__).parents[4] / "shared" / "cases"))
 RECORDED = SHARED / "events" / "derived-from-localstack"

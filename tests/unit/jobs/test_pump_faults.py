@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sync_rules.adapters.streams import ShardGoneError
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping
-from tests.fake_stream import ARN, Clock, FakeShard, FakeStream, failed, positions, record, throttled
+from tests.support.fake_stream import ARN, Clock, FakeShard, FakeStream, failed, positions, record, throttled
 
 TURNS_WITH_TROUBLE = 200
 TURNS_MAX = 1_500

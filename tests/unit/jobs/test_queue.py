@@ -13,7 +13,7 @@ from sync_rules.jobs.consume.queue import LocalQueue, Pending
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.pipeline.messages import ChunkMessage, PullMessage, PushMessage, encode
-from tests.fake_stream import Clock
+from tests.support.fake_stream import Clock
 
 
 def pull(number: int) -> PullMessage:

@@ -26,14 +26,14 @@ from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, encode
 from sync_rules.pipeline.records import changes_of, read_event
 from sync_rules.pipeline.requests import List, NobodyLooksAgain
-from tests import every_kind
-from tests.builders import author_item, book_item, library, n, order_item, s, shop, user_item
-from tests.every_kind import order, post, user
-from tests.fake_stream import ARN, NOON_MS, FakeShard, FakeStream, failed, record
-from tests.shared import case
+from tests.support import every_kind
+from tests.support.builders import author_item, book_item, library, n, order_item, s, shop, user_item
+from tests.support.every_kind import order, post, user
+from tests.support.fake_stream import ARN, NOON_MS, FakeShard, FakeStream, failed, record
+from tests.support.shared import case
+from tests.support.worlds import Inbox, Parked, Scene, event_of
 from tests.unit.jobs.test_pump import Harness
 from tests.unit.pipeline.test_records import real_events, rules_for
-from tests.worlds import Inbox, Parked, Scene, event_of
 
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 NO_LOOKS = Limits(parked_max_looks=0, failure_again_seconds=0)
@@ -633,7 +633,7 @@ def test_redrive_leaves_a_batch_whose_call_failed():
     assert (shelf.bodies, bench.left) == ([], [])
     first, second = bench.scene.caller.calls
     assert first.change == second.change
-    assert second.function == "tests.every_kind.told"
+    assert second.function == "tests.support.every_kind.told"
 
 
 def test_redrive_leaves_a_batch_that_cannot_be_archived():

@@ -24,11 +24,11 @@ from sync_rules.model.items import Outcome
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import Scan
 from sync_rules.rules.fingerprints import of_each
-from tests import every_kind
-from tests.builders import order_item, s, shop, user_item
-from tests.inaccount import KilledError, Machine, SharedMemory
+from tests.support import every_kind
+from tests.support.builders import order_item, s, shop, user_item
+from tests.support.inaccount import KilledError, Machine, SharedMemory
+from tests.support.worlds import Scene
 from tests.unit.jobs.test_backfill_run import chain, contents, drift_of, run_of, scene_of, shops
-from tests.worlds import Scene
 
 LONG_MS = 900_000
 

@@ -14,10 +14,10 @@ from sync_rules.model.items import Failure
 from sync_rules.pipeline.failed_entries import Entry
 from sync_rules.pipeline.failure_records import failure_record
 from sync_rules.rules.fingerprints import of_each
-from tests.builders import order_item, s, shop, user_item
-from tests.inaccount import KilledError, Machine, SharedMemory
+from tests.support.builders import order_item, s, shop, user_item
+from tests.support.inaccount import KilledError, Machine, SharedMemory
+from tests.support.worlds import Scene
 from tests.unit.jobs.test_remote_backfill import LONG_MS, InPeace
-from tests.worlds import Scene
 
 
 class Box:

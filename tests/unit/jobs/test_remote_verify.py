@@ -23,12 +23,12 @@ from sync_rules.jobs.account.verify_unit import head_of, sample
 from sync_rules.model.errors import StoreError
 from sync_rules.pipeline.requests import Read, Scan
 from sync_rules.rules.fingerprints import of_each
-from tests import every_kind
-from tests.builders import n, s
-from tests.inaccount import KilledError, Machine, SharedMemory
+from tests.support import every_kind
+from tests.support.builders import n, s
+from tests.support.inaccount import KilledError, Machine, SharedMemory
+from tests.support.worlds import Scene
 from tests.unit.jobs.test_backfill_run import RULES, drift_of, scene_of, shops
 from tests.unit.jobs.test_remote_backfill import LONG_MS, InPeace
-from tests.worlds import Scene
 
 NO_TIME_MS = 1_000
 

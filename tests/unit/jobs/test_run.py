@@ -28,7 +28,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.telemetry import Telemetry
-from tests.fake_stream import ARN, NOON_MS, Clock, FakeShard, FakeStream, failed, positions, record
+from tests.support.fake_stream import ARN, NOON_MS, Clock, FakeShard, FakeStream, failed, positions, record
 
 NEW_ARN = ARN.replace("2026-11-21", "2026-11-22")
 

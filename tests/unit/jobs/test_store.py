@@ -29,9 +29,9 @@ from sync_rules.model.writes import (
 )
 from sync_rules.pipeline.requests import Apply, List, Read, Scan
 from sync_rules.rules.ruleset import Rules
-from tests import every_kind
-from tests.builders import book_item, index, key, library, n, s, table
-from tests.worlds import Tap
+from tests.support import every_kind
+from tests.support.builders import book_item, index, key, library, n, s, table
+from tests.support.worlds import Tap
 
 BY = index("by", {"of": "S"}, {"rank": "N"}, projection=("color",))
 NUMBERED = table("t", {"p": "S", "k": "N"}, BY)

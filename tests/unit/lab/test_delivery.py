@@ -10,7 +10,7 @@ import pytest
 from sync_rules.lab.delivery import VARIANTS, Arrival, Arrivals, Delivery
 from sync_rules.model.entities import KeyAttribute, Table
 from sync_rules.pipeline.messages import PullMessage
-from tests.builders import key, n
+from tests.support.builders import key, n
 
 TABLE = Table("items", "items", KeyAttribute("id", "S"), None, ())
 A, B, C = (key(TABLE, name) for name in "abc")

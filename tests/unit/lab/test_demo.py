@@ -10,7 +10,7 @@ from sync_rules.lab.demo.example import ExpiringReader, answers, folder_of
 from sync_rules.lab.demo.pipeline import hastened
 from sync_rules.model.errors import UserError
 from sync_rules.pipeline.records import read_event
-from tests.builders import key, shop
+from tests.support.builders import key, shop
 
 ARN = "arn:aws:dynamodb:us-east-1:111122223333:table/t-shop/stream/2026"
 RULES = shop("t-")

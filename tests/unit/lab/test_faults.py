@@ -16,8 +16,8 @@ from sync_rules.model.items import Call, Change, Failure
 from sync_rules.model.writes import WRITTEN, Put, Status, equals_seen
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Apply, Later, Park, Read
-from tests.builders import key, n
-from tests.worlds import Inbox, Parked, Telephone
+from tests.support.builders import key, n
+from tests.support.worlds import Inbox, Parked, Telephone
 
 TABLE = Table("items", "items", KeyAttribute("id", "S"), None, ())
 KEYS = tuple(key(TABLE, name) for name in "abcd")

@@ -12,9 +12,9 @@ from sync_rules.lab.recording import Header, read, read_all, writing
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Change
-from tests.builders import author_item, book_item, key, s
-from tests.tapes import lines
-from tests.worlds import record_of
+from tests.support.builders import author_item, book_item, key, s
+from tests.support.tapes import lines
+from tests.support.worlds import record_of
 
 TEXT = """
 tables:

@@ -19,8 +19,8 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.numbers import parsed, spelt
 from sync_rules.rules.ruleset import Rules
-from tests import every_kind
-from tests.tapes import recorded, shopping
+from tests.support import every_kind
+from tests.support.tapes import recorded, shopping
 
 RULES = every_kind.rules_of()
 REDACTOR = Redactor(RULES, b"salt")

@@ -17,9 +17,9 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.values import AttributeValue, Item
 from sync_rules.model.writes import Delete, Put, Update
-from tests.builders import author_item, book_item, key, n, s
-from tests.every_kind import order, part, post, rules_of, user
-from tests.worlds import Telephone
+from tests.support.builders import author_item, book_item, key, n, s
+from tests.support.every_kind import order, part, post, rules_of, user
+from tests.support.worlds import Telephone
 
 RULES = parse_rules(
     """

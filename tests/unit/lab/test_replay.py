@@ -23,11 +23,11 @@ from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.ruleset import Rules
-from tests import every_kind
-from tests.builders import author_item, book_item, key, m, n, s
-from tests.shared import case
-from tests.tapes import Tape, lines, recorded, shopping
-from tests.worlds import record_of
+from tests.support import every_kind
+from tests.support.builders import author_item, book_item, key, m, n, s
+from tests.support.shared import case
+from tests.support.tapes import Tape, lines, recorded, shopping
+from tests.support.worlds import record_of
 
 IN_ORDER = VARIANTS[0]
 LIBRARY = """

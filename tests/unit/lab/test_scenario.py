@@ -12,7 +12,7 @@ from sync_rules.lab.scenario_file import find_scenarios, load_scenario
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.writes import Delete, Put, Update
-from tests.builders import key, m, n, s
+from tests.support.builders import key, m, n, s
 
 RULES = parse_rules(
     """

@@ -9,7 +9,7 @@ import pytest
 from sync_rules.lab.delivery import VARIANTS
 from sync_rules.lab.tables import PlainRehearsal
 from sync_rules.model.errors import StoreError, UserError
-from tests.every_kind import rules_of
+from tests.support.every_kind import rules_of
 
 USER = {"PK": "USER#1", "SK": "PROFILE"}
 ORDER = {"PK": "USER#1", "SK": "ORDER#1"}

@@ -5,7 +5,7 @@ import pytest
 from sync_rules.language.kinds import registry
 from sync_rules.language.load import check_rules, parse_rules
 from sync_rules.language.schema import json_schema
-from tests.toy_kind.stamp import KIND, RULES, StampRule
+from tests.support.toy_kind.stamp import KIND, RULES, StampRule
 
 
 @pytest.fixture

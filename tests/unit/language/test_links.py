@@ -10,7 +10,7 @@ from sync_rules.model.entities import Ref
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import Pointer
 from sync_rules.model.templates import parse_template
-from tests.builders import entity, m, s, table
+from tests.support.builders import entity, m, s, table
 
 
 def compiled(tables, entities, rule):

@@ -10,8 +10,8 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.entities import Entity, KeyAttribute, Table
 from sync_rules.model.items import ItemKey
 from sync_rules.model.templates import parse_template
-from tests.builders import s
-from tests.worlds import Scene
+from tests.support.builders import s
+from tests.support.worlds import Scene
 
 GRAPH = """
 tables:

@@ -11,7 +11,7 @@ from sync_rules.model.item_change import identity, item_change
 from sync_rules.model.items import Call, Change
 from sync_rules.model.json_bytes import canonical
 from sync_rules.model.python_values import plain_of
-from tests.builders import key, m, n, s, table
+from tests.support.builders import key, m, n, s, table
 
 TABLE = table("things", {"PK": "S", "n": "N"})
 AT = key(TABLE, "a", "1")

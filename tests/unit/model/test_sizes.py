@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.model.sizes import fitting, index_key_limits, item_bytes, possible_key, possible_row, value_bytes
-from tests.builders import index, key, n, s, table
+from tests.support.builders import index, key, n, s, table
 
 THINGS = table("things", {"PK": "S", "SK": "S"})
 

@@ -12,7 +12,7 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.model.values import Item, get, overlaps, same
 from sync_rules.model.writes import Result, Status, Update, as_seen, differences, misfit, update_of
 from sync_rules.pipeline.requests import Apply
-from tests.builders import key, m, n, s, table
+from tests.support.builders import key, m, n, s, table
 
 TABLE = table("items", {"id": "S"})
 KEY = key(TABLE, "1")

@@ -19,9 +19,9 @@ from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures
 from sync_rules.pipeline.consumer import Consumer, lowest
 from sync_rules.pipeline.messages import PullMessage, PushMessage
 from sync_rules.pipeline.requests import World
-from tests import every_kind
-from tests.builders import author_item, book_item, key, library, m, n, order_item, s, shop, user_item
-from tests.worlds import Parked, Scene, event_of
+from tests.support import every_kind
+from tests.support.builders import author_item, book_item, key, library, m, n, order_item, s, shop, user_item
+from tests.support.worlds import Parked, Scene, event_of
 
 RULE = "author-on-books"
 

@@ -11,12 +11,12 @@ from sync_rules.model.limits import Limits
 from sync_rules.pipeline.effects import TOO_LARGE
 from sync_rules.pipeline.messages import CallMessage
 from sync_rules.pipeline.requests import NOBODY, Park, World, run_work
-from tests.builders import n, s
-from tests.every_kind import EFFECTS, RULES, order, text_of, user
-from tests.worlds import Scene
+from tests.support.builders import n, s
+from tests.support.every_kind import EFFECTS, RULES, order, text_of, user
+from tests.support.worlds import Scene
 
 EXPIRED = "{archive: order, into: 's3://bucket/expired/'}"
-WHOLE = "{call: tests.every_kind.told, on: order}"
+WHOLE = "{call: tests.support.every_kind.told, on: order}"
 
 
 def scene_of(*names: str, limits: Limits | None = None, **more: str) -> Scene:
@@ -95,7 +95,7 @@ def test_effects_a_call_that_fails_never_fails_the_batch():
     (change,) = scene.records
     scene.caller.broken = "CallFailed"
     assert scene.deliver() == []
-    assert scene.queue.messages == [(CallMessage("called", "tests.every_kind.told", change, 1), 60)]
+    assert scene.queue.messages == [(CallMessage("called", "tests.support.every_kind.told", change, 1), 60)]
     assert scene.item(scene.at("ledger", "counted/T/USER#1", "PROFILE"))["n"] == n(1)
     assert scene.consumer.telemetry.outcomes["called", Outcome.PARKED] == 1
     scene.caller.broken = ""
@@ -141,7 +141,7 @@ def test_effects_of_a_rule_that_is_gone_are_not_called():
     """A message about a call rule that no longer exists asks for nothing."""
     scene = scene_of("called")
     scene.put("shop", order("1", "a", 1))
-    scene.consumer.handle_message(CallMessage("gone", "tests.every_kind.told", scene.records[0], 1))
+    scene.consumer.handle_message(CallMessage("gone", "tests.support.every_kind.told", scene.records[0], 1))
     assert scene.caller.calls == []
 
 
@@ -154,7 +154,10 @@ def test_effects_need_somebody():
     def ask(request):
         yield request
 
-    for request in (Keep("kept", "bucket", "name", b""), Call("called", "tests.every_kind.told", scene.records[0])):
+    for request in (
+        Keep("kept", "bucket", "name", b""),
+        Call("called", "tests.support.every_kind.told", scene.records[0]),
+    ):
         with pytest.raises(StoreError, match=r"No(Archive|Caller)"):
             run_work(ask(request), world)
     run_work(ask(Park(Failure("called", None, "x"))), world)
@@ -166,8 +169,8 @@ def test_effects_a_call_that_waited_goes_to_the_function_that_the_rule_names_now
     """A function that got another name meanwhile is called by it: a message of a corrected rule is not lost."""
     scene = scene_of("called")
     scene.put("shop", order("1", "a", 1))
-    scene.consumer.handle_message(CallMessage("called", "tests.every_kind.misspelt", scene.records[0], 1))
-    assert [call.function for call in scene.caller.calls] == ["tests.every_kind.told"]
+    scene.consumer.handle_message(CallMessage("called", "tests.support.every_kind.misspelt", scene.records[0], 1))
+    assert [call.function for call in scene.caller.calls] == ["tests.support.every_kind.told"]
 
 
 def test_effects_a_call_that_failed_is_told_at_once_by_rule_and_error():

@@ -15,7 +15,7 @@ from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.pipeline.failed_entries import Entry, GivenUp, Span, grouped, read_entry, text_of
 from sync_rules.pipeline.failure_records import FailureRecord, failure_record
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, PartMessage, PullMessage, PushMessage, encode
-from tests.shared import case
+from tests.support.shared import case
 
 KEY = ItemKey("shop", (("PK", "S", "USER#1"),))
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

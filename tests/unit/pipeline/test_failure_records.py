@@ -13,7 +13,7 @@ from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.pipeline.failure_records import failure_record, plain_key, read_failure_record, typed_key
 from sync_rules.rules.key_json import parse_key
-from tests.builders import shop, table
+from tests.support.builders import shop, table
 
 AT = datetime(2026, 11, 21, 12, 0, 0, 1000, UTC)
 KEY_VALUES = st.one_of(

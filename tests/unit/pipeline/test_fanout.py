@@ -17,9 +17,9 @@ from sync_rules.pipeline.fanout import push
 from sync_rules.pipeline.messages import ChunkMessage, PullMessage, PushMessage
 from sync_rules.pipeline.requests import Apply, List, Page, Read, World, run_work
 from sync_rules.pipeline.tasks import Push
-from tests.builders import author_item, book_item, key, library, m, n, order_item, s, shop, user_item
-from tests.every_kind import RULES, order, post, text_of, user
-from tests.worlds import Inbox, Parked, Scene
+from tests.support.builders import author_item, book_item, key, library, m, n, order_item, s, shop, user_item
+from tests.support.every_kind import RULES, order, post, text_of, user
+from tests.support.worlds import Inbox, Parked, Scene
 
 RULE = "author-on-books"
 EVE = author_item("a1", name=s("Eve"))

@@ -18,9 +18,9 @@ from sync_rules.model.items import Change
 from sync_rules.model.writes import Result, Status, Transaction, Write
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.requests import Apply, List, NobodyLooksAgain, Read, Request, World
-from tests.builders import s
-from tests.every_kind import order, part, post, rules_of, user
-from tests.worlds import Scene, event_of
+from tests.support.builders import s
+from tests.support.every_kind import order, part, post, rules_of, user
+from tests.support.worlds import Scene, event_of
 
 SHARE = 0.15  # of requests at which something goes wrong
 ROOT = Path(__file__).parents[3]

@@ -22,9 +22,9 @@ from sync_rules.pipeline.consumer import process_message
 from sync_rules.pipeline.handover import chunks
 from sync_rules.pipeline.messages import ChunkMessage, Message, PullMessage, PushMessage, decode, encode
 from sync_rules.pipeline.requests import Apply, List, Read, run_work
-from tests.builders import author_item, book_item, library, s, shop
-from tests.every_kind import RULES, order, text_of, user
-from tests.worlds import Scene
+from tests.support.builders import author_item, book_item, library, s, shop
+from tests.support.every_kind import RULES, order, text_of, user
+from tests.support.worlds import Scene
 
 RULE = "author-on-books"
 EVE = author_item("a1", name=s("Eve"))

@@ -32,9 +32,9 @@ from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.parts import TRANSACTION_MAX_ACTIONS, PartLook, joined, reconcile_parts
 from sync_rules.pipeline.requests import Apply, Read
 from sync_rules.rules.rule import Blocked, Part, PartRule
-from tests.builders import n, s
-from tests.every_kind import RULES, order, text_of, user
-from tests.worlds import Scene
+from tests.support.builders import n, s
+from tests.support.every_kind import RULES, order, text_of, user
+from tests.support.worlds import Scene
 
 ADA = user("1", name=s("Ada"), email=s("a@x"))
 

@@ -16,8 +16,8 @@ from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import Apply, Read, Request
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.ruleset import Rules
-from tests.builders import author_item, book_item, library, mapping, n, order_item, rules_of, s, shop, user_item
-from tests.worlds import Scene, event_of
+from tests.support.builders import author_item, book_item, library, mapping, n, order_item, rules_of, s, shop, user_item
+from tests.support.worlds import Scene, event_of
 
 ADA = author_item("a1", name=s("Ada"), bio=s("..."))
 BEA = author_item("a2", name=s("Bea"), bio=s("---"))

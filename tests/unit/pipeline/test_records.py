@@ -20,8 +20,8 @@ from sync_rules.model.lookups import Find
 from sync_rules.pipeline.records import changes_of, position_of, read_event
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.ruleset import Rules
-from tests.builders import entity, key, mapping, n, order_item, rules_of, s, shop, table, user_item
-from tests.worlds import Scene, event_of, record_of
+from tests.support.builders import entity, key, mapping, n, order_item, rules_of, s, shop, table, user_item
+from tests.support.worlds import Scene, event_of, record_of
 
 EVENTS = Path(__file__).parents[4] / "shared" / "cases" / "events"
 SHOP = shop()

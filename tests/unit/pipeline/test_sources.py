@@ -13,9 +13,9 @@ from sync_rules.pipeline.requests import List, Read
 from sync_rules.pipeline.sources import Target, read_all, read_sources
 from sync_rules.rules.kinds import gathered
 from sync_rules.rules.rule import Blocked
-from tests.builders import m, n, s
-from tests.every_kind import RULES, order, post, text_of, user
-from tests.worlds import Scene
+from tests.support.builders import m, n, s
+from tests.support.every_kind import RULES, order, post, text_of, user
+from tests.support.worlds import Scene
 
 ADA = user("1", name=s("Ada"))
 LISTED = "{embed: order, into: user.listed, fields: [total], limit: {bytes: 100KB}}"

@@ -14,8 +14,8 @@ from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import Message, PartMessage
 from sync_rules.pipeline.requests import List, Read
-from tests.builders import n, s
-from tests.worlds import Scene
+from tests.support.builders import n, s
+from tests.support.worlds import Scene
 
 RECEIVES = 3  # as often as SQS tries a message before it gives up on it
 TWO = """

@@ -14,11 +14,23 @@ from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import ChunkMessage, PullMessage, PushMessage
 from sync_rules.pipeline.requests import World
 from sync_rules.pipeline.tasks import Pull, chunks_of, pull_of, pushes_of, tasks_of
-from tests.builders import author_item, book_item, key, library, mapping, n, order_item, rules_of, s, shop, user_item
-from tests.every_kind import EFFECTS, RULES, post, text_of
-from tests.every_kind import order as every_kind_order
-from tests.every_kind import user as every_kind_user
-from tests.worlds import Inbox, Parked, Untouchable, event_of
+from tests.support.builders import (
+    author_item,
+    book_item,
+    key,
+    library,
+    mapping,
+    n,
+    order_item,
+    rules_of,
+    s,
+    shop,
+    user_item,
+)
+from tests.support.every_kind import EFFECTS, RULES, post, text_of
+from tests.support.every_kind import order as every_kind_order
+from tests.support.every_kind import user as every_kind_user
+from tests.support.worlds import Inbox, Parked, Untouchable, event_of
 
 SHOP = shop()
 NAMES = SHOP.rules["user-name-on-orders"]
@@ -292,7 +304,7 @@ def test_plan_lists_a_nodes_edges_once():
 
 def test_plan_has_an_effect_for_each_change():
     """Effects are not made one: each record of an item has its own, with the change it is for."""
-    rules = kinds(each="{call: tests.every_kind.told, on: order}")
+    rules = kinds(each="{call: tests.support.every_kind.told, on: order}")
     at = key(rules.tables["shop"], "USER#1", "ORDER#a")
     images = [every_kind_order("1", "a", total) for total in range(3)]
     changes = [Change(at, old, new) for old, new in zip([None, *images], [*images, None], strict=True)]

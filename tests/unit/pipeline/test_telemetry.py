@@ -5,7 +5,7 @@ from __future__ import annotations
 from sync_rules.model.items import Outcome
 from sync_rules.pipeline.report import Report, Unfinished
 from sync_rules.pipeline.telemetry import Telemetry
-from tests.builders import key, shop
+from tests.support.builders import key, shop
 
 USER = key(shop().tables["shop"], "USER#1", "PROFILE")
 

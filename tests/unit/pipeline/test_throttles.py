@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.pipeline.requests import Read
-from tests.builders import key, shop
+from tests.support.builders import key, shop
 
 HOT = "TableWriteKeyRangeThroughputExceeded"
 

@@ -23,7 +23,7 @@ from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.collect import CollectRule, parse_element
 from sync_rules.rules.kinds.path import TreeRule
 from sync_rules.rules.ruleset import Rules
-from tests.builders import attributes, entity, index, key, n, of_partition, s, shop, table
+from tests.support.builders import attributes, entity, index, key, n, of_partition, s, shop, table
 
 EQUALS = re.compile(r"(#\w+) = (:\w+)")
 BEGINS = re.compile(r"begins_with\((#\w+), (:\w+)\)")

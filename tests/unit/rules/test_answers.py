@@ -6,8 +6,8 @@ import pytest
 
 from sync_rules.rules.rule import EffectRule, TargetRule
 from sync_rules.rules.uses import Moment, Operation
-from tests.builders import s
-from tests.every_kind import part, rules_of
+from tests.support.builders import s
+from tests.support.every_kind import part, rules_of
 
 RULES = rules_of(
     seen="{copy: user.name, into: order.seen, mode: snapshot}", gone="{copy: user.x, into: order.x, on_delete: delete}"
@@ -50,7 +50,7 @@ def test_answers_of_every_kind(name):
 
 def test_answers_of_the_whole_file():
     """Functions, archives and the rules that keep something, by the names of the rules."""
-    assert RULES.functions == {"called": "tests.every_kind.told"}
+    assert RULES.functions == {"called": "tests.support.every_kind.told"}
     assert {name: place.text for name, place in RULES.archives.items()} == {"kept": "s3://bucket/orders/"}
     assert RULES.kept == RULES.rules.keys() - {"called", "kept"}
 

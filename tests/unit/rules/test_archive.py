@@ -14,7 +14,7 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
 from sync_rules.rules.kinds.archive import ArchiveRule, parse_into
-from tests.builders import entity, key, m, n, s, table
+from tests.support.builders import entity, key, m, n, s, table
 
 GAMES = table("games", {"PK": "S", "SK": "B"})
 GAME = entity("game", GAMES, PK="GAME#{game_id}", SK="{round}")

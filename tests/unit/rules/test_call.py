@@ -10,7 +10,7 @@ import pytest
 from sync_rules.model.items import Call, Change
 from sync_rules.model.where import compile_where
 from sync_rules.rules.kinds.call import CallRule
-from tests.builders import entity, key, order_item, s, shop, table
+from tests.support.builders import entity, key, order_item, s, shop, table
 
 SHOP = table("shop", {"PK": "S", "SK": "S"})
 ORDER = entity("order", SHOP, PK="USER#{user_id}", SK="ORDER#{order_id}")

@@ -14,8 +14,8 @@ from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Check, Condition, Test, Transaction, Update
 from sync_rules.rules.kinds.collect import CollectRule, parse_element
 from sync_rules.rules.rule import Blocked, Part
-from tests.builders import entity, exists, index, key, n, s, table
-from tests.part_worlds import ROAD, PartWorld, rules_of
+from tests.support.builders import entity, exists, index, key, n, s, table
+from tests.support.part_worlds import ROAD, PartWorld, rules_of
 
 # ---------------------------------------------------------------- a graph in one table: nodes are self-edges
 GRAPH = table("graph", {"PK": "S", "SK": "S"})

@@ -16,7 +16,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.rules import compiled_file
 from sync_rules.rules.fingerprints import of_each
-from tests.every_kind import EFFECTS, RULES, text_of
+from tests.support.every_kind import EFFECTS, RULES, text_of
 from tests.test_house import ROOT
 
 EXAMPLES = sorted(ROOT.glob("examples/*/rules.yaml"))

@@ -6,7 +6,7 @@ import pytest
 
 from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
-from tests.builders import book_item, key, library, m, mapping, order_item, s, shop, user_item
+from tests.support.builders import book_item, key, library, m, mapping, order_item, s, shop, user_item
 
 USER = user_item("1", name=s("Ada"), address=m(city=s("Rome"), zip=s("1")))
 ORDER = order_item("1", "1", status=s("OPEN"), user_name=s("old"))

@@ -14,7 +14,7 @@ from sync_rules.model.writes import differences, update_of
 from sync_rules.rules.formula import joined_formula, parse_formula
 from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.rule import causes
-from tests.builders import entity, index, key, m, n, s, table
+from tests.support.builders import entity, index, key, m, n, s, table
 
 TABLE = table(
     "shop",

@@ -22,7 +22,7 @@ from sync_rules.model.writes import differences, update_of
 from sync_rules.rules.kinds.embed import ENTRIES_MAX_WRITES, EmbedRule
 from sync_rules.rules.kinds.gathered import MEMBERS_MAX_ITEMS
 from sync_rules.rules.rule import Blocked, Hint, Node, causes
-from tests.builders import entity, index, key, m, n, of_partition, s, table
+from tests.support.builders import entity, index, key, m, n, of_partition, s, table
 
 INTO = ("addresses",)
 CRM = table("crm", {"PK": "S", "SK": "S"})

@@ -6,7 +6,7 @@ import pytest
 
 from sync_rules.language.load import parse_rules
 from sync_rules.rules import fingerprints
-from tests import every_kind
+from tests.support import every_kind
 
 FILE = """
 tables:

@@ -11,7 +11,7 @@ import pytest
 from sync_rules.model.errors import UserError
 from sync_rules.model.numbers import respelt
 from sync_rules.rules.formula import joined_formula, parse_formula, stable_hash
-from tests.builders import n, s
+from tests.support.builders import n, s
 
 RANKS = {"rank": {"LEAD": "500", "CONTRIBUTOR": "400", "1": "first", "NONE": ""}}
 

@@ -6,7 +6,7 @@ import pytest
 
 from sync_rules.model.errors import UserError
 from sync_rules.rules.key_json import parse_key
-from tests.every_kind import rules_of
+from tests.support.every_kind import rules_of
 
 
 def test_a_key_of_several_tables_is_that_of_the_entity_it_fits():

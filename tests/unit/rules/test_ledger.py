@@ -12,7 +12,7 @@ from sync_rules.model.numbers import holdable, number_of, spelt, total_of
 from sync_rules.model.templates import possible
 from sync_rules.rules import ledger
 from sync_rules.rules.ledger import Contribution
-from tests.builders import entity, key, n, s, table
+from tests.support.builders import entity, key, n, s, table
 
 numbers = st.builds(
     lambda sign, digits, exponent: Decimal((sign, tuple(map(int, digits)), exponent - len(digits) + 1)),

@@ -14,9 +14,9 @@ from sync_rules.model.writes import Check, Condition, Delete, Put, Test, Transac
 from sync_rules.pipeline.parts import PartLook, joined
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.rule import Blocked, Part
-from tests.builders import entity, index, key, m, mapping, n, s, table
-from tests.part_worlds import ROAD, PartWorld, rules_of
-from tests.worlds import Scene
+from tests.support.builders import entity, index, key, m, mapping, n, s, table
+from tests.support.part_worlds import ROAD, PartWorld, rules_of
+from tests.support.worlds import Scene
 
 # ---------------------------------------------------------------- users, and a look-up item for each e-mail address
 USERS = table("users", {"user_id": "S"})

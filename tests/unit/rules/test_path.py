@@ -23,8 +23,8 @@ from sync_rules.model.writes import differences, update_of
 from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.path import CYCLE, PARENT_WITHOUT_PATH, SEPARATOR_IN_ID, TreeRule
 from sync_rules.rules.rule import Blocked, causes
-from tests.builders import entity, index, key, n, s, table
-from tests.worlds import Scene
+from tests.support.builders import entity, index, key, n, s, table
+from tests.support.worlds import Scene
 
 SHARED = Path(os.environ.get("SHARED_CASES", Path(__file__).parents[4] / "shared" / "cases"))
 HIERARCHY = SHARED / "tables" / "pg_hierarchical_components.yaml"

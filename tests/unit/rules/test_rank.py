@@ -15,8 +15,8 @@ from sync_rules.pipeline.requests import List
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.ledger import named
 from sync_rules.rules.rule import Blocked, Part
-from tests.builders import key, n, s
-from tests.ledgers import ALWAYS, COUNTS, LINK, NUMBERS, ORDER, ORDERS, USER, USERS, key_of, ledger, order, play
+from tests.support.builders import key, n, s
+from tests.support.ledgers import ALWAYS, COUNTS, LINK, NUMBERS, ORDER, ORDERS, USER, USERS, key_of, ledger, order, play
 
 MADE = ledger()
 OPEN = compile_where("status == 'OPEN'", "order")

@@ -20,8 +20,8 @@ from sync_rules.pipeline.records import changes_of, read_event
 from sync_rules.pipeline.tasks import Pull, Tasks, tasks_of
 from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.ruleset import Rules
-from tests.builders import n, s
-from tests.every_kind import EFFECTS, RULES, order, rules_of, user
+from tests.support.builders import n, s
+from tests.support.every_kind import EFFECTS, RULES, order, rules_of, user
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*/rules.yaml"))
 FILES = {path.parent.name: path for path in EXAMPLES}
@@ -29,7 +29,7 @@ EVERY = "every-kind"
 MORE = {  # what rules of these kinds can say beside
     "nested": "{copy: user.name, into: order.meta.user_name, where: \"status == 'OPEN'\", mode: snapshot}",
     "paid": "{sum: order.total, into: user.paid, where: \"status == 'PAID'\"}",
-    "seen": "{call: tests.every_kind.told, on: order, when: [changed], watch: [total]}",
+    "seen": "{call: tests.support.every_kind.told, on: order, when: [changed], watch: [total]}",
 }
 ALIKE = "alike"  # keys of several entities begin alike, or with anything, and each is watched for something else
 BEGIN_ALIKE = """

@@ -19,7 +19,7 @@ from sync_rules.model.writes import differences
 from sync_rules.rules.kinds.gathered import MEMBERS_MAX_ITEMS
 from sync_rules.rules.kinds.recount import RecountRule
 from sync_rules.rules.rule import Blocked, Hint, Node, causes
-from tests.builders import entity, key, m, n, of_partition, s, table
+from tests.support.builders import entity, key, m, n, of_partition, s, table
 
 INTO = ("total",)
 SHOP = table("shop", {"PK": "S", "SK": "S"})

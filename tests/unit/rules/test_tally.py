@@ -14,9 +14,9 @@ from sync_rules.model.writes import Condition, Delete, Increment, Put, Test, equ
 from sync_rules.rules.kinds.tally import TallyRule, shard_of
 from sync_rules.rules.ledger import contribution_of
 from sync_rules.rules.rule import Blocked, Part
-from tests.builders import entity, key, n, s, table
-from tests.ledgers import COUNTS, ORDERS, entered, key_of, order, play, stands, tally, unguarded
-from tests.worlds import Scene
+from tests.support.builders import entity, key, n, s, table
+from tests.support.ledgers import COUNTS, ORDERS, entered, key_of, order, play, stands, tally, unguarded
+from tests.support.worlds import Scene
 
 U, V = key(COUNTS, "spent/T/u", "-"), key(COUNTS, "spent/T/v", "-")
 OPEN = compile_where("status == 'OPEN'", "order")

@@ -8,8 +8,8 @@ from sync_rules.model.items import Change
 from sync_rules.rules.kinds.tally import TotalRule
 from sync_rules.rules.ledger import ledger_of, naming
 from sync_rules.rules.rule import Blocked, Hint, causes
-from tests.builders import entity, key, m, n, s, table
-from tests.ledgers import COUNTS, ORDER, USER, USERS, ledger, tally
+from tests.support.builders import entity, key, m, n, s, table
+from tests.support.ledgers import COUNTS, ORDER, USER, USERS, ledger, tally
 
 INTO = ("stats", "spent")
 

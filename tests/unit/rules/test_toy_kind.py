@@ -1,6 +1,6 @@
 """A new kind of rule is two files and a line in the registry: all that goes through rules works with it.
 
-The kind lives in `tests/toy_kind`. Nothing in the product names it.
+The kind lives in `tests/support/toy_kind`. Nothing in the product names it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from sync_rules.model.items import Change
 from sync_rules.rules import compiled_file
 from sync_rules.rules.ruleset import Rules
 from sync_rules.rules.uses import Operation
-from tests.builders import n, s
-from tests.every_kind import order, user
-from tests.tapes import Tape, recorded
+from tests.support.builders import n, s
+from tests.support.every_kind import order, user
+from tests.support.tapes import Tape, recorded
+from tests.support.toy_kind import stamp
+from tests.support.toy_kind.language import KIND
+from tests.support.toy_kind.rule import LatestRule
+from tests.support.worlds import Parked, Scene
 from tests.test_house import ROOT
-from tests.toy_kind import stamp
-from tests.toy_kind.language import KIND
-from tests.toy_kind.rule import LatestRule
-from tests.worlds import Parked, Scene
 
 SCHEMA = """
 tables: {shop: {key: {PK: S, SK: S}}}

@@ -20,7 +20,7 @@ from sync_rules.pipeline.requests import Apply
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.ledger import VERSION, Ledger, ledger_of
 from sync_rules.rules.rule import Blocked, PartRule
-from tests.builders import entity, n, s, table
+from tests.support.builders import entity, n, s, table
 
 USERS = table("users", {"user_id": "S"})
 ORDERS = table("orders", {"order_id": "S"})

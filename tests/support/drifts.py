@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from sync_rules.audit.compare import Drift
 from sync_rules.model.values import AttributeValue, Item
-from tests import every_kind
-from tests.builders import m, n, s
-from tests.every_kind import order, part, post, user
+from tests.support import every_kind
+from tests.support.builders import m, n, s
+from tests.support.every_kind import order, part, post, user
 
 Place = tuple[str, ...]  # a table and the values of a key
 Edit = tuple[Place, dict[str, AttributeValue | None] | None]  # attributes, None to remove one; None: the whole item

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines import ROOT
+from tests.support.engines import ROOT
 
 CASES = Path(os.environ.get("SHARED_CASES", ROOT.parent / "shared/cases"))
 

@@ -29,7 +29,7 @@ from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Request, Scan, Store, Work, World, run_work
 from sync_rules.pipeline.tasks import pull_of
 from sync_rules.rules.ruleset import Rules
-from tests.builders import key
+from tests.support.builders import key
 
 FIRST_POSITION = 99_996  # so that the width of sequence numbers grows within a test
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Error, sync_playwright
 
-from tests.engines import ROOT
+from tests.support.engines import ROOT
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 UNPACKED = ROOT / ".engines/chromium"  # with the libraries and fonts that a bare machine lacks

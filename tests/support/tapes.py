@@ -15,9 +15,9 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.rules.ruleset import Rules
-from tests import every_kind
-from tests.builders import key, n, s
-from tests.worlds import record_of
+from tests.support import every_kind
+from tests.support.builders import key, n, s
+from tests.support.worlds import record_of
 
 USERS = ("1", "2", "Ada7")
 ORDERS = ("10", "11", "x-9")

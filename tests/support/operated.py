@@ -21,7 +21,7 @@ from sync_rules.pipeline.messages import encode
 from sync_rules.pipeline.requests import World
 from sync_rules.pipeline.telemetry import SENT_KINDS, Telemetry
 from sync_rules.rules.ruleset import Rules
-from tests.worlds import Scene, Stdout, context, event_of
+from tests.support.worlds import Scene, Stdout, context, event_of
 
 STACK = {"Ref": "AWS::StackName"}
 STACK_NAME = "sync-rules"  # what the handlers give as service where no stack says its name

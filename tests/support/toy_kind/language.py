@@ -7,7 +7,7 @@ from pydantic import Field
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Model
-from tests.toy_kind.rule import LatestRule
+from tests.support.toy_kind.rule import LatestRule
 
 
 class LatestForm(Model):

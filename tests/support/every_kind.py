@@ -5,7 +5,7 @@ from __future__ import annotations
 from sync_rules.language.load import parse_rules
 from sync_rules.model.values import Item
 from sync_rules.rules.ruleset import Rules
-from tests.builders import n, s
+from tests.support.builders import n, s
 
 TABLES = """
 tables:
@@ -37,7 +37,7 @@ RULES = {
 }
 EFFECTS = {
     "kept": "{archive: order, when: deleted, into: 's3://bucket/orders/'}",
-    "called": "{call: tests.every_kind.told, on: order, when: [created]}",
+    "called": "{call: tests.support.every_kind.told, on: order, when: [created]}",
 }
 
 

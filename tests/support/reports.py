@@ -11,9 +11,9 @@ import pytest
 from sync_rules.audit.findings import Finding, Share
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.show.drift_page import Verified, as_typed, noting
-from tests.builders import s
-from tests.every_kind import order, part, post, rules_of, user
-from tests.worlds import Scene
+from tests.support.builders import s
+from tests.support.every_kind import order, part, post, rules_of, user
+from tests.support.worlds import Scene
 
 SECRET = "s3cret-v4lue"  # stands in values of items only
 SCRIPT = "<script>alert('x')</script>"

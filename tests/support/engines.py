@@ -24,7 +24,7 @@ from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 DYNOXIDE = ROOT / ".engines/node_modules/@dynoxide/linux-x64/dynoxide"
 
 # Capabilities a test may need, and the engines known to lack them. A marked test is a strict xfail there, so that an

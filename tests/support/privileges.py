@@ -41,11 +41,11 @@ from sync_rules.pipeline.tasks import tasks_of
 from sync_rules.rules import fingerprints
 from sync_rules.rules.kinds.archive import ArchiveRule
 from sync_rules.rules.ruleset import Rules
-from tests import engines
-from tests.builders import n, s
-from tests.cold import start_cold
-from tests.policy import ACCOUNT, REGION, Guard, Pair, arn, pairs_of
-from tests.worlds import context
+from tests.support import engines
+from tests.support.builders import n, s
+from tests.support.cold import start_cold
+from tests.support.policy import ACCOUNT, REGION, Guard, Pair, arn, pairs_of
+from tests.support.worlds import context
 
 POSITIONS = count(10**21)  # sequence numbers: no two changes of a session are the same
 QUEUES = ("FanoutQueue", "FanoutDeadLetters", "FailuresQueue", "AsyncDeadLetters")
