@@ -22,6 +22,7 @@ from sync_rules.cli.commands.check import report
 from sync_rules.functions import inaccount, logs, runtime
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.lab.demo import story
+from sync_rules.lab.scenario_file import load_scenario
 from sync_rules.language.codes import CODES
 from sync_rules.language.kinds.copy import CopyForm
 from sync_rules.language.kinds.registry import KINDS
@@ -293,7 +294,8 @@ def test_docs_show_the_demo_as_it_is_told():
     (output,) = (b.body for b in blocks("README.md") if b.body.startswith("what the application does"))
     rows = [line for line in output.split("\n\n")[0].splitlines()[1:] if not line.startswith(" ")]
     told = [line.split("  ")[0] for line in rows]
-    assert told == [story.LOAD, *(step.what for step in story.STEPS), story.REDELIVER]
+    steps = load_scenario(story.FOLDER).steps[1:]
+    assert told == [story.LOAD, *(step.say for step in steps), story.REDELIVER]
 
 
 # ---------------------------------------------------------------- rules

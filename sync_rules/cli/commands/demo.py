@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -22,7 +21,6 @@ from rich.live import Live
 from rich.table import Table as Grid
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.audit.findings import select_rules
 from sync_rules.audit.verifier import Verifier
 from sync_rules.cli.show.drift import as_line, grid
@@ -31,18 +29,17 @@ from sync_rules.cli.show.text import counted
 from sync_rules.cli.show.text import grid as figures
 from sync_rules.deploy.tables import create_tables
 from sync_rules.lab.demo.example import RULES, EngineStage, answers, folder_of
-from sync_rules.lab.demo.pipeline import LocalPipeline, hastened
-from sync_rules.lab.demo.story import Application, StepResult, play_story, run_step
+from sync_rules.lab.demo.pipeline import hastened
+from sync_rules.lab.demo.story import FOLDER, StepResult, play_story, run_step
 from sync_rules.lab.emulator import ministack
-from sync_rules.lab.scenario import Expire, Scenario, Step, show_plain, step_differences, wrong_answers
+from sync_rules.lab.scenario import Expire, Scenario, show_plain, step_differences, wrong_answers
 from sync_rules.lab.scenario_file import load_scenario
-from sync_rules.language.load import load_rules, parse_rules
+from sync_rules.language.load import load_rules
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 GRACE_SECONDS: Final = 2.0
 SETTLE_SECONDS: Final = 1  # the engine's indexes do not lag
-STORY: Final = files("sync_rules.lab.demo").joinpath("rules.yaml")
 
 
 def demo(
@@ -57,26 +54,18 @@ def demo(
 
 # ---------------------------------------------------------------- the story
 def _story(console: Console) -> int:
-    rules = parse_rules(STORY.read_text(), name="sync_rules/demo/rules.yaml", environ={})
-    with _engine(console, rules) as (endpoint, directory):
-        client = aws.dynamodb(endpoint)
-        create_tables(client, rules)
-        local = LocalPipeline(rules, client, DynamoDBStreams(aws.dynamodbstreams(endpoint)), directory)
+    with _staged(console, FOLDER) as (scenario, stage):
         with _lines(console, "what the application does") as table:
-            for line in play_story(Application(client, rules), local):
+            for line in play_story(scenario, stage):
                 table.add(line)
-        return _verify(console, rules, local)
+        return _verify(console, stage)
 
 
 # ---------------------------------------------------------------- an example
 def _example(console: Console, folder: Path) -> int:
-    rules = hastened(load_rules(folder / RULES), SETTLE_SECONDS)
-    scenario = load_scenario(folder, rules)
-    with _engine(console, rules) as (endpoint, directory):
-        create_tables(aws.dynamodb(endpoint), rules)
-        stage = EngineStage(rules, endpoint, directory, folder)
+    with _staged(console, folder) as (scenario, stage):
         wrong = _steps(console, scenario, stage)
-        wrong += _answers(console, scenario, stage, folder, rules)
+        wrong += _answers(console, scenario, stage, folder)
         for line in wrong:
             console.print(line, style="red", markup=False, soft_wrap=True)
         if wrong:
@@ -87,7 +76,7 @@ def _example(console: Console, folder: Path) -> int:
                 " record marked as DynamoDB marks its own deletes.\n",
                 soft_wrap=True,
             )
-        code = _verify(console, rules, stage.pipeline)
+        code = _verify(console, stage)
     if wrong:
         console.print(f"\n{counted(len(wrong), 'expectation')} did not hold: see above")
     return 1 if wrong else code
@@ -99,7 +88,7 @@ def _steps(console: Console, scenario: Scenario, stage: EngineStage) -> list[str
     with _lines(console, "what the application does", "as expected") as table:
         for step in scenario.steps:
             before = len(stage.reports())
-            line = run_step(step.say, partial(_do, step, stage), stage.pipeline)
+            line = run_step(step.say, partial(stage.do_all, step.actions), stage.pipeline)
             found = list(step_differences(scenario.file, step, stage, before))
             wrong += found
             expected = bool(step.items or step.objects or step.reports)
@@ -107,14 +96,9 @@ def _steps(console: Console, scenario: Scenario, stage: EngineStage) -> list[str
     return wrong
 
 
-def _do(step: Step, stage: EngineStage) -> None:
-    for action in step.actions:
-        stage.do(action)
-
-
-def _answers(console: Console, scenario: Scenario, stage: EngineStage, folder: Path, rules: Rules) -> list[str]:
+def _answers(console: Console, scenario: Scenario, stage: EngineStage, folder: Path) -> list[str]:
     """Show the answers that the application reads at the end; gives those that are wrong."""
-    found = answers(folder, rules, stage.client)
+    found = answers(folder, stage.rules, stage.client)
     if found:
         table = figures(["what the application reads (read.py)", "and finds"])
         for question, answer in found.items():
@@ -126,8 +110,10 @@ def _answers(console: Console, scenario: Scenario, stage: EngineStage, folder: P
 
 # ---------------------------------------------------------------- shared by both
 @contextmanager
-def _engine(console: Console, rules: Rules) -> Iterator[tuple[str, Path]]:
-    """Print the rules; give the engine's endpoint and a directory for the files."""
+def _staged(console: Console, folder: Path) -> Iterator[tuple[Scenario, EngineStage]]:
+    """Print the rules of a folder; give its scenario, and a stage with its tables on an engine."""
+    rules = hastened(load_rules(folder / RULES), SETTLE_SECONDS)
+    scenario = load_scenario(folder, rules)
     shown = [rule for rule in rules.rules.values() if rule.name == rule.title]
     size = f"{counted(len(shown), 'rule')} over {counted(len(rules.tables), 'table')}"
     console.print(f"{size}, in an embedded DynamoDB on this machine:\n")
@@ -135,7 +121,8 @@ def _engine(console: Console, rules: Rules) -> Iterator[tuple[str, Path]]:
         console.print(f"  {rule.name}: {_summary(rule, rules)}", markup=False)
     console.print()
     with tempfile.TemporaryDirectory(prefix="sync-rules-demo-") as directory, ministack() as endpoint:
-        yield endpoint, Path(directory)
+        create_tables(aws.dynamodb(endpoint), rules)
+        yield scenario, EngineStage(rules, endpoint, Path(directory), folder)
 
 
 def _summary(rule: Rule, rules: Rules) -> str:
@@ -169,10 +156,10 @@ def _lines(console: Console, what: str, *more: str) -> Iterator[_Table]:
         console.print()
 
 
-def _verify(console: Console, rules: Rules, local: LocalPipeline) -> int:
+def _verify(console: Console, stage: EngineStage) -> int:
     console.print("verify: every copy against its source\n")
-    only = select_rules(rules, [])
-    verifier = Verifier(rules, local.world, only, grace_seconds=GRACE_SECONDS)
+    only = select_rules(stage.rules, [])
+    verifier = Verifier(stage.rules, stage.pipeline.world, only, grace_seconds=GRACE_SECONDS)
     for finding in verifier.sweep():
         console.print(as_line(finding), markup=False)
     console.print(grid(verifier.tally, only))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -122,7 +122,7 @@ class EngineStage:
 
     def __init__(self, rules: Rules, endpoint: str, directory: Path, folder: Path) -> None:
         self.client = aws.dynamodb(endpoint)
-        self._rules = rules
+        self.rules = rules
         self._s3 = aws.s3(endpoint)
         self._retrying = aws.retrying()
         self._archives = {name: (archive.bucket, archive.prefix) for name, archive in rules.archives.items()}
@@ -140,7 +140,7 @@ class EngineStage:
         )
 
     def do(self, action: Action) -> None:
-        table = self._rules.tables[action.key.table].physical_name
+        table = self.rules.tables[action.key.table].physical_name
         key = action.key.attributes()
         match action:
             case Put():
@@ -159,6 +159,10 @@ class EngineStage:
                 if isinstance(action, Expire):
                     self._reader.expire(table, action.key)
                 self._retrying(self.client.delete_item, TableName=table, Key=key)
+
+    def do_all(self, actions: Iterable[Action]) -> None:
+        for action in actions:
+            self.do(action)
 
     def rest(self) -> bool:
         return self.pipeline.settle(STEP_MAX_MS)
