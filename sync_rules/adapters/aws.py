@@ -197,6 +197,16 @@ def store_error(error: BaseException, where: str, cures: Mapping[str, str] | Non
     return StoreError(cause, where if cure is None else f"{where}: {cure}")
 
 
+def ask(
+    retrying: Retrying, where: str, call: Callable[..., Any], cures: Mapping[str, str] | None = None, **parameters: Any
+) -> Any:
+    """The answer to a call that is retried. Raises StoreError: see `store_error`."""
+    try:
+        return retrying(call, **parameters)
+    except ERRORS as error:
+        raise store_error(error, where, cures) from error
+
+
 def no_answer(error: BaseException, client: Any) -> str:
     """Name the address that did not answer, and the cure; "" when the service answered."""
     if not isinstance(error, UNANSWERED):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tenacity import Retrying
 
 from sync_rules.adapters import aws
-from sync_rules.model.errors import UserError
+from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.requests import NOBODY, Archive, Caller
 from sync_rules.rules.ruleset import Rules
 
@@ -113,12 +113,12 @@ def require_buckets(rules: Rules, *, endpoint_url: str | None = None, region: st
     archives = reversed([*rules.archives.items()])
     for bucket, rule in {archive.bucket: rules.rules[name].title for name, archive in archives}.items():
         try:
-            aws.retrying()(aws.s3(endpoint_url, region).head_bucket, Bucket=bucket)
-        except aws.ERRORS as error:
-            if aws.code(error) in ("404", "NoSuchBucket"):
+            aws.ask(aws.retrying(), f"bucket {bucket}", aws.s3(endpoint_url, region).head_bucket, Bucket=bucket)
+        except StoreError as error:
+            if error.reason in ("404", "BucketNotFound"):
                 missing[bucket] = rule
-            elif aws.code(error) not in (*NOT_ALLOWED, *ELSEWHERE):
-                raise aws.store_error(error, f"bucket {bucket}") from error
+            elif error.reason not in (*NOT_ALLOWED, *ELSEWHERE):
+                raise
     if missing:
         lines = "".join(f"\n  bucket {name}, of rule {rule}, does not exist" for name, rule in missing.items())
         message = "an item that cannot be archived holds up all that comes after it. Create the bucket, or correct its"

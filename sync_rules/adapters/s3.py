@@ -42,7 +42,9 @@ class S3Archive:
     def keep(self, keep: Keep) -> None:
         """Returns once S3 has the object. Raises StoreError."""
         try:
-            self._retrying(
+            aws.ask(
+                self._retrying,
+                f"bucket {keep.bucket}",
                 self._client.put_object,
                 Bucket=keep.bucket,
                 Key=keep.name,
@@ -50,9 +52,9 @@ class S3Archive:
                 ContentType="application/gzip",  # no Content-Encoding: readers would get it unpacked under a .gz name
                 IfNoneMatch="*",
             )
-        except aws.ERRORS as error:
-            if aws.code(error) != THERE_ALREADY:
-                raise aws.store_error(error, f"bucket {keep.bucket}") from error
+        except StoreError as error:
+            if error.reason != THERE_ALREADY:
+                raise
 
 
 def parse_place(text: str) -> tuple[str, str]:
@@ -61,6 +63,16 @@ def parse_place(text: str) -> tuple[str, str]:
     if found is None:
         raise UserError(f"{text!r} is no place in S3: expected s3://BUCKET or s3://BUCKET/PREFIX")
     return found[1], found[2] or ""
+
+
+def objects(ask: Callable[..., Any], client: Any, **place: str) -> Iterator[dict[str, Any]]:
+    """List the objects of a place, page by page. Raises what `ask` raises."""
+    while True:
+        page = ask(client.list_objects_v2, **place)
+        yield from page.get("Contents", ())
+        if not page.get("IsTruncated"):
+            return
+        place["ContinuationToken"] = page["NextContinuationToken"]
 
 
 class OnFailureObjects:
@@ -87,16 +99,11 @@ class OnFailureObjects:
         place = {"Bucket": self._bucket, "Prefix": self._prefix}
         if self._after:
             place["StartAfter"] = self._after
-        while True:
-            page = self._ask(self._client.list_objects_v2, **place)
-            for found in page.get("Contents", ()):
-                text = self._text(found)
-                self.mark = found["Key"]
-                if text is not None:
-                    yield Entry(text, f"s3://{self._bucket}/{found['Key']}", found["Key"])
-            if not page.get("IsTruncated"):
-                return
-            place["ContinuationToken"] = page["NextContinuationToken"]
+        for found in objects(self._ask, self._client, **place):
+            text = self._text(found)
+            self.mark = found["Key"]
+            if text is not None:
+                yield Entry(text, f"s3://{self._bucket}/{found['Key']}", found["Key"])
 
     def remove(self, entry: Entry) -> None:
         self._ask(self._client.delete_object, Bucket=self._bucket, Key=entry.handle)
@@ -125,12 +132,12 @@ class OnFailureObjects:
 
     def _ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
         try:
-            return self._retrying(call, **parameters)
-        except aws.ERRORS as error:
-            if aws.code(error) == "NoSuchBucket":
-                message = f"bucket {self._bucket} does not exist. Correct its name, the region or the endpoint."
-                raise UserError(message) from error
-            raise aws.store_error(error, f"bucket {self._bucket}") from error
+            return aws.ask(self._retrying, f"bucket {self._bucket}", call, **parameters)
+        except StoreError as error:
+            if error.reason != "BucketNotFound":
+                raise
+            message = f"bucket {self._bucket} does not exist. Correct its name, the region or the endpoint."
+            raise UserError(message) from error
 
 
 class BucketReports:
@@ -152,21 +159,16 @@ class BucketReports:
             file.seek(0)
             self._client.put_object(Bucket=self._bucket, Key=self.key(name), Body=file)
 
-        self._ask(put, name)
+        aws.ask(self._retrying, self._place(name), put)
 
     def lines(self, name: str) -> Iterator[bytes]:
         """The lines of a report, without line ends. Raises StoreError."""
-        body = self._ask(lambda: self._client.get_object(Bucket=self._bucket, Key=self.key(name)), name)["Body"]
+        get, where = self._client.get_object, self._place(name)
+        body = aws.ask(self._retrying, where, get, Bucket=self._bucket, Key=self.key(name))["Body"]
         try:
             yield from body.iter_lines()
         except aws.ERRORS as error:
-            raise aws.store_error(error, self._place(name)) from error
+            raise aws.store_error(error, where) from error
 
     def _place(self, name: str) -> str:
         return f"s3://{self._bucket}/{self.key(name)}"
-
-    def _ask(self, call: Any, name: str) -> Any:
-        try:
-            return self._retrying(call)
-        except aws.ERRORS as error:
-            raise aws.store_error(error, self._place(name)) from error

@@ -63,11 +63,10 @@ class _Queue:
         size = len(body.encode())
         if size > MESSAGE_MAX_BYTES:
             raise StoreError(TOO_LARGE, f"{size} bytes, and SQS takes {MESSAGE_MAX_BYTES}")
-        call = self._client.send_message
-        try:
-            self._retrying(call, QueueUrl=self._queue_url, MessageBody=body, DelaySeconds=delay_seconds)
-        except aws.ERRORS as error:
-            raise aws.store_error(error, f"queue {self.name}") from error
+        self._call(self._client.send_message, MessageBody=body, DelaySeconds=delay_seconds)
+
+    def _call(self, call: Callable[..., Any], **parameters: Any) -> Any:
+        return aws.ask(self._retrying, f"queue {self.name}", call, QueueUrl=self._queue_url, **parameters)
 
 
 class SqsQueue(_Queue):
@@ -107,13 +106,8 @@ class Receipts(_Queue):
         each receive. If SQS refuses, the message comes later.
         """
         seconds = min(AGAIN_FIRST_SECONDS << min(times_received - 1, 10), DELAY_MAX_SECONDS)
-        with suppress(*aws.ERRORS):
-            self._retrying(
-                self._client.change_message_visibility,
-                QueueUrl=self._queue_url,
-                ReceiptHandle=receipt,
-                VisibilityTimeout=seconds,
-            )
+        with suppress(StoreError):
+            self._call(self._client.change_message_visibility, ReceiptHandle=receipt, VisibilityTimeout=seconds)
 
 
 def require_queue_url(url: str) -> str:
@@ -248,12 +242,12 @@ class FailedMessages(_Queue):
 
     def _ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
         try:
-            return self._retrying(call, QueueUrl=self._queue_url, **parameters)
-        except aws.ERRORS as error:
-            if aws.reason(error) == "QueueNotFound":
-                message = f"queue {self._queue_url} does not exist. Correct its URL, the region or the endpoint."
-                raise UserError(message) from error
-            raise aws.store_error(error, f"queue {self.name}") from error
+            return self._call(call, **parameters)
+        except StoreError as error:
+            if error.reason != "QueueNotFound":
+                raise
+            message = f"queue {self._queue_url} does not exist. Correct its URL, the region or the endpoint."
+            raise UserError(message) from error
 
 
 def _digest(identifier: str) -> str:

@@ -198,10 +198,8 @@ class TableState:
         return self._call(call, TableName=self._table_name, **parameters)
 
     def _call(self, call: Any, **parameters: Any) -> dict[str, Any]:
-        try:
-            answer: dict[str, Any] = self._retrying(call, **parameters)
-        except aws.ERRORS as error:
-            raise aws.store_error(error, f"state table {self._table_name}", CURES) from error
+        where = f"state table {self._table_name}"
+        answer: dict[str, Any] = aws.ask(self._retrying, where, call, CURES, **parameters)
         return answer
 
 

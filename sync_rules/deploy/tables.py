@@ -68,10 +68,7 @@ def create_tables(client: DynamoDBClient, rules: Rules, *, active_max_seconds: f
     """
     retrying = aws.retrying()
     for parameters in all_parameters(rules):
-        try:
-            retrying(client.create_table, **parameters)
-        except aws.ERRORS as error:
-            raise aws.store_error(error, f"CreateTable of {parameters['TableName']}") from error
+        aws.ask(retrying, f"CreateTable of {parameters['TableName']}", client.create_table, **parameters)
     for table in rules.tables.values():
         _wait_until_active(client, table, retrying, active_max_seconds)
 

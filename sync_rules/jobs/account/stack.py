@@ -136,10 +136,8 @@ class Machine:
         return f"{self.arn.replace(':stateMachine:', ':execution:')}:{name}"
 
     def _ask(self, call: str, **parameters: Any) -> Any:
-        try:
-            return aws.retrying(first=True)(getattr(self.client, call), **parameters)
-        except aws.ERRORS as error:
-            raise aws.store_error(error, f"state machine {self.arn.rpartition(':')[2]}") from error
+        where = f"state machine {self.arn.rpartition(':')[2]}"
+        return aws.ask(aws.retrying(first=True), where, getattr(self.client, call), **parameters)
 
 
 def _message(cause: str) -> str:

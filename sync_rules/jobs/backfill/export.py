@@ -15,6 +15,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Final, Protocol
@@ -22,7 +23,7 @@ from typing import Any, BinaryIO, Final, Protocol
 from tenacity import Retrying
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.s3 import parse_place
+from sync_rules.adapters.s3 import objects, parse_place
 from sync_rules.jobs.backfill.page import PageResult, Selection, Supply, process_keys
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
@@ -79,14 +80,9 @@ class Bucket:
         self._retrying = retrying or aws.retrying()
 
     def names(self) -> Sequence[str]:
-        found: list[str] = []
-        more: dict[str, str] = {}
-        while True:
-            page = self._ask(self._client.list_objects_v2, Prefix=self._prefix, **more)
-            found += [entry["Key"].removeprefix(self._prefix) for entry in page.get("Contents", ())]
-            if not page.get("IsTruncated"):
-                return sorted(found)
-            more = {"ContinuationToken": page["NextContinuationToken"]}
+        ask = partial(aws.ask, self._retrying, f"bucket {self._bucket}")
+        found = objects(ask, self._client, Bucket=self._bucket, Prefix=self._prefix)
+        return sorted(entry["Key"].removeprefix(self._prefix) for entry in found)
 
     def open(self, name: str) -> BinaryIO:
         """Fetch the file to this machine: a connection would not last until all its items are processed."""
@@ -97,18 +93,8 @@ class Bucket:
             copy.seek(0)
             return copy
 
-        try:
-            file: BinaryIO = self._retrying(fetch)
-        except aws.ERRORS as error:
-            raise aws.store_error(error, f"s3://{self._bucket}/{self._prefix}{name}") from error
+        file: BinaryIO = aws.ask(self._retrying, f"s3://{self._bucket}/{self._prefix}{name}", fetch)
         return file
-
-    def _ask(self, call: Any, **parameters: Any) -> dict[str, Any]:
-        try:
-            answer: dict[str, Any] = self._retrying(call, Bucket=self._bucket, **parameters)
-        except aws.ERRORS as error:
-            raise aws.store_error(error, f"bucket {self._bucket}") from error
-        return answer
 
 
 def shelf_of(place: str, endpoint_url: str | None = None, region: str | None = None) -> Shelf:

@@ -51,19 +51,18 @@ class IteratorAge:
     def seconds(self) -> float | None:
         """The maximum of the newest minute; None when the function was not called lately. Raises StoreError."""
         now = self.now()
-        try:
-            answer = self.retrying(
-                self.client.get_metric_statistics,
-                Namespace="AWS/Lambda",
-                MetricName="IteratorAge",
-                Dimensions=[{"Name": "FunctionName", "Value": self.function_name}],
-                StartTime=now - timedelta(minutes=LOOKED_AT_MINUTES),
-                EndTime=now,
-                Period=PERIOD_SECONDS,
-                Statistics=["Maximum"],
-            )
-        except aws.ERRORS as error:
-            raise aws.store_error(error, f"metric IteratorAge of function {self.function_name}") from error
+        answer = aws.ask(
+            self.retrying,
+            f"metric IteratorAge of function {self.function_name}",
+            self.client.get_metric_statistics,
+            Namespace="AWS/Lambda",
+            MetricName="IteratorAge",
+            Dimensions=[{"Name": "FunctionName", "Value": self.function_name}],
+            StartTime=now - timedelta(minutes=LOOKED_AT_MINUTES),
+            EndTime=now,
+            Period=PERIOD_SECONDS,
+            Statistics=["Maximum"],
+        )
         points = sorted(answer["Datapoints"], key=lambda point: point["Timestamp"])
         return float(points[-1]["Maximum"]) / 1000 if points else None
 
