@@ -29,7 +29,8 @@ from sync_rules.pipeline.decide import lost_source
 from sync_rules.pipeline.parts import read_parts
 from sync_rules.pipeline.requests import Read, Scan, Work
 from sync_rules.pipeline.sources import Found, Sources, Target, read_sources, rounds_of, slices
-from sync_rules.rules.rule import Blocked, Desired, Part, TargetRule
+from sync_rules.rules.families import Desired, Part, TargetRule
+from sync_rules.rules.rule import Blocked
 from sync_rules.rules.ruleset import Rules
 
 BOUNDS: Final = Bounds()

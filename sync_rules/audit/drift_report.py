@@ -22,8 +22,9 @@ from sync_rules.model.values import parse_path, show_path
 from sync_rules.pipeline.failure_records import plain_key, time_text, typed_key
 from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.tasks import part_of
+from sync_rules.rules.families import Part, PartRule
 from sync_rules.rules.fingerprints import of_each
-from sync_rules.rules.rule import Part, PartRule, Rule
+from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 NAME: Final = "sync-rules verify"

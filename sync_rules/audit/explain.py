@@ -18,7 +18,8 @@ from sync_rules.model.values import Item, Path, get, same
 from sync_rules.pipeline.requests import Work
 from sync_rules.pipeline.sources import Target
 from sync_rules.pipeline.tasks import tasks_of
-from sync_rules.rules.rule import EffectRule, Part, PartRule, Rule
+from sync_rules.rules.families import EffectRule, Part, PartRule
+from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 Does = Literal["push", "pull", "part", "effect"]

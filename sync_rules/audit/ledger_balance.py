@@ -19,10 +19,10 @@ from sync_rules.model.numbers import holdable, number_of, spelt, total_of
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Put, Status, Update, unchanged
 from sync_rules.pipeline.requests import Apply, Read, Scan, Work
+from sync_rules.rules.families import Part
 from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.ledger import AMOUNT, GROUP, VERSION, contribution_of
-from sync_rules.rules.rule import Part
 from sync_rules.rules.ruleset import Rules
 
 PAGE_MAX_ITEMS: Final = 500

@@ -17,7 +17,8 @@ from sync_rules.model.values import Item, Path, get
 from sync_rules.pipeline.fanout import still_linked
 from sync_rules.pipeline.requests import List, Page, Read, Store
 from sync_rules.pipeline.tasks import Push
-from sync_rules.rules.rule import Part, PartRule, Rule, TargetRule
+from sync_rules.rules.families import Part, PartRule, TargetRule
+from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 PAGE_MAX_ITEMS = 100

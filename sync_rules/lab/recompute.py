@@ -25,9 +25,10 @@ from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, same
 from sync_rules.model.writes import misfit
 from sync_rules.pipeline.requests import NobodyLooksAgain, World
+from sync_rules.rules.families import TargetRule
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
-from sync_rules.rules.rule import Blocked, Rule, TargetRule
+from sync_rules.rules.rule import Blocked, Rule
 from sync_rules.rules.ruleset import Rules
 
 

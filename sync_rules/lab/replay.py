@@ -31,7 +31,8 @@ from sync_rules.model.values import Item, same, show_path
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.pipeline.failure_records import plain_key, printable
 from sync_rules.pipeline.messages import PartMessage, PullMessage
-from sync_rules.rules.rule import PartRule, Rule, TargetRule
+from sync_rules.rules.families import PartRule, TargetRule
+from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 RESTLESS: Final = "restless"

@@ -37,7 +37,7 @@ from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Host, Remembering, Work, World, run_work
 from sync_rules.pipeline.tasks import chunks_of, part_of, pull_of, pushes_of, tasks_of
 from sync_rules.pipeline.telemetry import Telemetry
-from sync_rules.rules.rule import EffectRule
+from sync_rules.rules.families import EffectRule
 from sync_rules.rules.ruleset import Rules
 
 TIME_RESERVED_MS = 2_000  # to answer, and for the last requests to return

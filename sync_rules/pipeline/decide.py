@@ -25,7 +25,7 @@ from sync_rules.model.writes import (
     update_of,
 )
 from sync_rules.pipeline.sources import Sources, Target
-from sync_rules.rules.rule import TargetRule
+from sync_rules.rules.families import TargetRule
 
 Changes = Mapping[Path, AttributeValue | None]
 

@@ -23,7 +23,8 @@ from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Later, Work
 from sync_rules.pipeline.sources import Target, read_all, slices
 from sync_rules.pipeline.tasks import Chunk, Pull, Push
-from sync_rules.rules.rule import Part, TargetRule, attributes_read
+from sync_rules.rules.families import Part, TargetRule
+from sync_rules.rules.rule import attributes_read
 from sync_rules.rules.ruleset import Rules
 
 OUT_OF_TIME: Final = "OutOfTime"

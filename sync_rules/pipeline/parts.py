@@ -23,7 +23,8 @@ from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.report import Report, Unfinished, retry_parked
 from sync_rules.pipeline.requests import Work, apply_writes
 from sync_rules.pipeline.sources import Found, read_all, slices
-from sync_rules.rules.rule import Blocked, Part
+from sync_rules.rules.families import Part
+from sync_rules.rules.rule import Blocked
 
 TRANSACTION_MAX_ACTIONS: Final = 100  # quota of TransactWriteItems
 

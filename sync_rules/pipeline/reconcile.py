@@ -29,7 +29,8 @@ from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.report import Report, retry_parked
 from sync_rules.pipeline.requests import Park, Work, apply_writes
 from sync_rules.pipeline.sources import Sources, Target, read_sources, rounds_of, slices
-from sync_rules.rules.rule import Blocked, TargetRule
+from sync_rules.rules.families import TargetRule
+from sync_rules.rules.rule import Blocked
 
 
 def reconcile(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:

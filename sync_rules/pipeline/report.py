@@ -12,7 +12,8 @@ from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.messages import Message, PartMessage, PullMessage
 from sync_rules.pipeline.requests import Later, Park, Work
 from sync_rules.pipeline.sources import Target
-from sync_rules.rules.rule import Part, Rule
+from sync_rules.rules.families import Part
+from sync_rules.rules.rule import Rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item, Names
 from sync_rules.pipeline.requests import List, Page, Read, Work
-from sync_rules.rules.rule import Blocked, Members, Rule, TargetRule, attributes_read
+from sync_rules.rules.families import Members, TargetRule
+from sync_rules.rules.rule import Blocked, Rule, attributes_read
 
 T = TypeVar("T")
 Found = Item | StoreError | None  # an error stands for an item that could not be read

@@ -14,7 +14,8 @@ from sync_rules.model.items import Change, Effect, ItemKey
 from sync_rules.model.values import Item
 from sync_rules.pipeline.messages import ChunkMessage, PartMessage, PushMessage
 from sync_rules.pipeline.parts import PartLook
-from sync_rules.rules.rule import EffectRule, ListingRule, Part, PartRule, Rule, TargetRule
+from sync_rules.rules.families import EffectRule, ListingRule, Part, PartRule, TargetRule
+from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 

@@ -1,30 +1,27 @@
-"""The rule: what the pipeline and everything around it may ask of one, and the three families of rules.
+"""The rule: everything that the pipeline and the rooms around it may ask of one.
 
 Invariant: a rule is pure. It says which records are a reason to look and where, what is true of what it keeps, and
-under which guard that may be written; it reads no store and no clock, and remembers nothing. A `TargetRule` keeps
-attributes of targets, a `PartRule` keeps things that stand each for itself, an `EffectRule` acts outside the tables.
-The kinds of rules are in `kinds`, one file each. Nobody else asks of which kind a rule is: each answer below has a
-default that is safe, though not always cheap, and a kind overrides what it knows better.
+under which guard that may be written; it reads no store and no clock, and remembers nothing.
+
+The three families of rules are in `families`, the kinds in `kinds`, one file each. No other room asks of which kind a
+rule is. Each answer below has a default that is safe, though not always cheap; a kind overrides what it knows better.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Self
 
 from sync_rules.model.entities import Entity, Table
-from sync_rules.model.items import Change, Effect, ItemKey
-from sync_rules.model.lookups import Find, KeyConditions, Link, Pointer
-from sync_rules.model.values import AttributeValue, Item, Names, Path, changed, overlaps, standing
+from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.lookups import Find, KeyConditions
+from sync_rules.model.values import Item, Names, Path, overlaps
 from sync_rules.model.where import Where
-from sync_rules.model.writes import Condition, Write, as_seen
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 AttributeRef = tuple[Entity, Path]
-Desired = Mapping[Path, AttributeValue | None]  # what must stand at each path; None: nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,272 +251,6 @@ class Rule(ABC):
     def pushes(self, change: Change) -> bool:  # noqa: ARG002
         """True if this record of the anchor is a reason to look at everything that the anchor lists."""
         return False
-
-
-@dataclass(frozen=True, eq=False)
-class ListingRule(Rule):
-    """A rule whose target lists its sources. `link` pairs each identity field of the target with the place on a source
-    where it is read.
-    """
-
-    link: Link = field(kw_only=True)
-
-    @cached_property
-    def pointer(self) -> Pointer:
-        """From a source to the target that the source names."""
-        return Pointer(self.link, self.target)
-
-    @property
-    def anchor(self) -> Entity:
-        return self.target
-
-    @property
-    def listed(self) -> Entity:
-        return self.source
-
-    @property
-    def lists_by(self) -> tuple[object, ...]:
-        return (self.listed.name, self.find, self.link)
-
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """Look at this target. `member` is, where a target is made of several items, the one that hints at it."""
-
-    target: ItemKey
-    member: ItemKey | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Members:
-    """The items that a target is made of: a Query of the base table or of an index, from either end, bounded.
-
-    `named` are keys of members that are known already. From an index rows are but keys, and it may lag: then the items
-    listed, those named and those that hinted at the target are all read, and `belongs` decides. More members than
-    `max_items` block the rule, unless so many are `enough` to decide by.
-    """
-
-    table: str
-    index: str | None
-    conditions: KeyConditions
-    max_items: int
-    backward: bool = False
-    named: tuple[ItemKey, ...] = ()
-    enough: bool = False
-
-
-class TargetRule(Rule):
-    """A rule that keeps paths of a target equal to what its sources say: one guarded update per target."""
-
-    strict: bool = False
-    gathers: bool = False  # targets are made of members, which are all in memory at once
-
-    def hints(self, change: Change) -> Iterable[Hint]:  # noqa: ARG002
-        """The targets that a record of a source names, both as the source was and as it is."""
-        return ()
-
-    @property
-    @abstractmethod
-    def goes_by(self) -> tuple[Path, ...]:
-        """The target paths that name the source or let it in: another rule that writes one of them comes first."""
-
-    @cached_property
-    def relevant_paths(self) -> tuple[Path, ...]:
-        """The target paths that guards compare or a listing goes by: a change of one is a reason to look."""
-        return (*self.goes_by, *self.copies)
-
-    @property
-    def watches_in_source(self) -> tuple[Path, ...] | None:
-        """The source paths of which a change triggers the rule; None: any change."""
-        return None
-
-    def watches(self, entity: Entity) -> tuple[Path, ...] | None:
-        of_target = (*self.relevant_paths, *self.copies) if entity is self.target else ()
-        of_source = self.watches_in_source if entity is self.source else ()
-        return None if of_source is None else (*of_target, *of_source)
-
-    def pulls(self, change: Change) -> bool:
-        """True if this record of a target, whoever wrote it, is a reason to look at the target: it came, or changed in
-        something relevant, or in the maps that its copies stand in.
-        """
-        if change.new is None or change.old is None:
-            return change.new is not None
-        if changed(change.old, change.new, self.relevant_paths):
-            return True
-        return any(standing(change.old, path) != standing(change.new, path) for path in self._maps)
-
-    @cached_property
-    def _maps(self) -> tuple[Path, ...]:
-        """The maps that its copies stand in."""
-        return tuple(dict.fromkeys(copy[:length] for copy in self.copies for length in range(1, len(copy))))
-
-    def source_keys(self, target: Item) -> tuple[ItemKey, ...]:  # noqa: ARG002
-        """The sources that a target names; empty when it names none, or when its sources are its `members`."""
-        return ()
-
-    def members(self, key: ItemKey, target: Item) -> Members | None:  # noqa: ARG002
-        """The listing of the items that this target is made of; None for a rule whose targets are not made of several,
-        and for a target that can have none.
-        """
-        return None
-
-    def belongs(self, key: ItemKey, member: Item) -> bool:  # noqa: ARG002
-        """True if an item is one of those that the target of this key is made of."""
-        return True
-
-    @abstractmethod
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked | None:
-        """The value that the target must hold at each path (None: nothing there); None in all when the rule says
-        nothing.
-
-        `sources` are the items of `source_keys`, in order, or the members that belong to the target.
-        """
-
-    def deletes(self, target: Item) -> bool:  # noqa: ARG002
-        """True if this target is deleted when its source is."""
-        return False
-
-    def restricts(self, target: Item) -> bool:  # noqa: ARG002
-        """True if it is to be reported that this target's source was deleted."""
-        return False
-
-    def orphans(self, target: Item) -> bool:
-        """True if a target whose source does not exist is reported by verify, which cannot repair it."""
-        return self.deletes(target) or self.restricts(target)
-
-    def outlives(self, image: Item) -> bool:  # noqa: ARG002
-        """True if a target holds copies of a source that is gone which the rule has it keep. Snapshots do not count."""
-        return False
-
-    def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...] | None:  # noqa: ARG002
-        """The sources for which values at these paths of a target stand; None: for none that could be gone alone."""
-        return None
-
-    def nodes(self) -> tuple[Node, ...]:
-        """Each copy, made of all that the rule watches of a source; of a whole source where that cannot be said."""
-        watched = ((),) if self.watches_in_source is None else self.watches_in_source
-        reads = tuple((self.source, path) for path in watched)
-        goes_by = tuple((self.target, path) for path in self.goes_by)
-        return tuple(Node(self, (self.target, copy), reads, goes_by) for copy in self.copies)
-
-    def link_guard(self, image: Item) -> tuple[Condition, ...]:
-        """Guard: the target still names the same source, and the rule still speaks of the target."""
-        return as_seen(image, self.goes_by)
-
-    def source_guard(self, source: Item | None) -> tuple[Condition, ...]:  # noqa: ARG002
-        """Guard: the source is as it was read. For the transactions of strict rules and of deletes."""
-        return ()
-
-    @property
-    def swept(self) -> tuple[Entity, ...]:
-        return (self.target,)
-
-    # ---------------------------------------------------------------- what it needs of tables
-    def uses(self) -> Iterator[Use]:
-        on, table = name_of(self.target), self.target.table
-        yield from self.judging_uses()
-        yield from self.finding_uses()
-        yield Use(Moment.BY_KEY, Operation.READ, table, f"{on}, of which only the key is known")
-        writes = tuple(self.writing_uses())
-        yield from writes
-        if writes and table.max_write_units_per_second is not None:
-            yield Use(Moment.PRICED, Operation.READ, table, f"{on}: how large it is, as its table has a limit")
-        yield from self._sweeping_uses()
-
-    def judging_uses(self) -> Iterator[Use]:
-        """Reads whenever a target is judged, its own image aside."""
-        why = f"{name_of(self.source)}, whose values {name_of(self.target)} has"
-        yield Use(Moment.JUDGED, Operation.READ, self.source.table, why)
-
-    def finding_uses(self) -> Iterator[Use]:
-        """Reads of targets that records of a source name, and listings."""
-        why = f"{name_of(self.target)}, which a record of {name_of(self.source)} names"
-        yield Use(Moment.HINTED, Operation.READ, self.target.table, why)
-        yield from self._listing_uses(Moment.LISTED)
-
-    def writing_uses(self) -> Iterator[Use]:
-        """Writes where something is not as the rule says."""
-        update = Operation.UPDATE if self.strict else Operation.UPDATES
-        yield Use(Moment.WRITTEN, update, self.target.table, f"copies on {name_of(self.target)}")
-        if self.strict:
-            yield self._checking_use("strict: ")
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A thing that a `PartRule` keeps true for itself: an element of a set, an entry of a ledger, a mirrored item.
-
-    `target` is the item it is written on, `source` the one it is made from, None when there cannot be one.
-    """
-
-    rule: PartRule
-    target: ItemKey
-    source: ItemKey | None
-    element: str = ""
-
-
-class PartRule(Rule):
-    """A rule that keeps parts: each is judged by two items, its target first and its source then."""
-
-    @abstractmethod
-    def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
-        """The parts that a record of a source or of a target names, as the item was and as it is, whoever wrote it."""
-
-    @abstractmethod
-    def judge(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
-        """The write that makes a part true; None for a part that is."""
-
-    def nodes(self) -> tuple[Node, ...]:
-        """The target as a whole, made of the source as a whole: the empty path is all of an item."""
-        return (Node(self, (self.target, ()), ((self.source, ()),)),)
-
-    def unconditional(self) -> Self:
-        """The rule without what reads attributes to decide whether there is a part, not which."""
-        return self
-
-    def adds_to(self, item: Item) -> ItemKey | None:  # noqa: ARG002
-        """The total in which a part that stands as this item is counted; None when it is in none."""
-        return None
-
-    # ---------------------------------------------------------------- what it needs of tables
-    def uses(self) -> Iterator[Use]:
-        target, source = name_of(self.target), name_of(self.source)
-        read = Operation.READ
-        yield Use(Moment.JUDGED, read, self.target.table, f"{target} as it is, before it is written")
-        yield Use(Moment.JUDGED, read, self.source.table, f"{source}, from which it is made")
-        yield from self._listing_uses(Moment.LISTED)
-        yield from self.writing_uses()
-        yield from self._sweeping_uses()
-
-    def writing_uses(self) -> Iterator[Use]:
-        """Writes where something is not as the rule says."""
-        table, name = self.target.table, name_of(self.target)
-        yield Use(Moment.WRITTEN, Operation.PUT, table, f"{name}, where one is missing")
-        yield Use(Moment.WRITTEN, Operation.DELETE, table, f"{name}, where there should be none")
-        yield Use(Moment.WRITTEN, Operation.UPDATE, table, f"what differs on {name}")
-        yield self._checking_use()
-
-
-class EffectRule(Rule):
-    """A rule that does something outside the tables for a change of its source."""
-
-    @abstractmethod
-    def effect(self, change: Change) -> Effect | None:
-        """The effect of this record of the source, if it has one."""
-
-    @property
-    def swept(self) -> tuple[Entity, ...]:
-        return ()
-
-    def known_by_key(self, entity: Entity) -> bool:  # noqa: ARG002
-        return True  # it keeps nothing
-
-    def uses(self) -> Iterator[Use]:
-        return iter(())
-
-    def again(self, change: Change, attempt: int) -> Effect | None:  # noqa: ARG002
-        """The effect that a message asks to retry; None when this kind sends no such messages."""
-        return None
 
 
 def attributes_read(asked: Iterable[tuple[Rule, Entity]]) -> dict[str, Names]:

@@ -12,8 +12,9 @@ from functools import cached_property
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import ItemKey
 from sync_rules.model.templates import Beginnings
+from sync_rules.rules.families import PartRule, TargetRule
 from sync_rules.rules.record_filter import RecordFilter
-from sync_rules.rules.rule import ArchivePlace, PartRule, Rule, TargetRule
+from sync_rules.rules.rule import ArchivePlace, Rule
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Work
 from sync_rules.pipeline.sources import Sources
+from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.copy import CopyRule
 from sync_rules.rules.kinds.embed import EmbedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.tally import TallyRule, TotalRule
-from sync_rules.rules.rule import Part
 from sync_rules.rules.ruleset import Rules
 from tests.peers.broken import Refusal
 from tests.peers.cases import entries

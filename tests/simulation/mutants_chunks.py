@@ -12,7 +12,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.pipeline import consumer, fanout, handover
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage
 from sync_rules.pipeline.requests import Later, List, Request
-from sync_rules.rules.rule import TargetRule
+from sync_rules.rules.families import TargetRule
 from tests.simulation.breaking import Mutation, Work, among, answered, known, wrapping
 from tests.simulation.scheduler import History
 

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from sync_rules.rules.families import TargetRule
 from sync_rules.rules.kinds.collect import CollectRule
 from sync_rules.rules.kinds.derive import DeriveRule
 from sync_rules.rules.kinds.gathered import GatheredRule
@@ -14,7 +15,7 @@ from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.kinds.tally import TallyRule
-from sync_rules.rules.rule import Rule, TargetRule
+from sync_rules.rules.rule import Rule
 from tests.simulation.breaking import Mutant, Mutation, among
 from tests.simulation.configurations import rules_of
 

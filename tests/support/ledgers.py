@@ -17,9 +17,10 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import AttributeValue, Item
 from sync_rules.model.writes import Condition, Result, Status, Test, Transaction, Write
 from sync_rules.pipeline.requests import Apply
+from sync_rules.rules.families import PartRule
 from sync_rules.rules.kinds.tally import TallyRule
 from sync_rules.rules.ledger import VERSION, Ledger, ledger_of
-from sync_rules.rules.rule import Blocked, PartRule
+from sync_rules.rules.rule import Blocked
 from tests.support.builders import entity, n, s, table
 
 USERS = table("users", {"user_id": "S"})

@@ -17,7 +17,8 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Status, Write
 from sync_rules.pipeline.requests import Apply, List
-from sync_rules.rules.rule import Blocked, Part, PartRule
+from sync_rules.rules.families import Part, PartRule
+from sync_rules.rules.rule import Blocked
 from sync_rules.rules.ruleset import Rules
 
 # Looks go on more often than they begin; much only goes wrong after a rest, when no other record is there to help.

@@ -27,8 +27,9 @@ from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import plain_key, printable
 from sync_rules.pipeline.requests import NOBODY, NobodyLooksAgain, Read, World, run_work
+from sync_rules.rules.families import PartRule
 from sync_rules.rules.key_json import parse_key
-from sync_rules.rules.rule import PartRule, Rule
+from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 

@@ -16,7 +16,7 @@ from sync_rules.audit.ledger_balance import ledgers
 from sync_rules.cli.show.text import grid as columns
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import printable
-from sync_rules.rules.rule import PartRule
+from sync_rules.rules.families import PartRule
 from sync_rules.rules.ruleset import Rules
 
 

@@ -27,8 +27,8 @@ from sync_rules.model.items import REFUSALS, Failure, ItemKey, Outcome
 from sync_rules.model.values import Item, Path, overlaps
 from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Status, Update
 from sync_rules.pipeline.requests import Store
+from sync_rules.rules.families import PartRule, TargetRule
 from sync_rules.rules.ledger import GROUP
-from sync_rules.rules.rule import PartRule, TargetRule
 from sync_rules.rules.ruleset import Rules
 
 T = TypeVar("T")

@@ -24,8 +24,8 @@ from sync_rules.model.sizes import item_bytes
 from sync_rules.model.values import Item
 from sync_rules.model.writes import Action, Check, Result, Status, Transaction, Write
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
+from sync_rules.rules.families import PartRule
 from sync_rules.rules.order import cascade
-from sync_rules.rules.rule import PartRule
 from sync_rules.rules.ruleset import Rules
 
 SEEN_MAX_ITEMS: Final = 4_000  # both sides of a round of parts, twice

@@ -24,7 +24,7 @@ from sync_rules.pipeline.failed_entries import Entry, Failed, FailureStore, Give
 from sync_rules.pipeline.failure_records import FailureRecord
 from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, encode
 from sync_rules.pipeline.requests import Failures, Queue, World, run_work
-from sync_rules.rules.rule import EffectRule
+from sync_rules.rules.families import EffectRule
 from sync_rules.rules.ruleset import Rules
 
 AT_ONCE: Final = Limits(parked_max_looks=0, call_max_tries=1)  # without later looks, what is stuck is recorded at once

@@ -34,7 +34,8 @@ from sync_rules.pipeline.records import read_event
 from sync_rules.pipeline.report import Report, Unfinished
 from sync_rules.pipeline.requests import Read, Work
 from sync_rules.pipeline.tasks import Pull, chunks_of, part_of, pull_of, pushes_of, tasks_of
-from sync_rules.rules.rule import EffectRule, Part, PartRule, Rule, TargetRule
+from sync_rules.rules.families import EffectRule, Part, PartRule, TargetRule
+from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
 
 SOURCE_DELETED: Final = "SourceDeleted"  # what `on_delete: restrict` reports

@@ -13,8 +13,9 @@ from sync_rules.model.lookups import Link, Pointer
 from sync_rules.model.values import Item, Path, changed
 from sync_rules.model.where import Where
 from sync_rules.rules import ledger
+from sync_rules.rules.families import Part, PartRule
 from sync_rules.rules.kinds.counted import CountedRule
-from sync_rules.rules.rule import Drawing, Part, PartRule
+from sync_rules.rules.rule import Drawing
 from sync_rules.rules.uses import Moment, Operation, Use
 
 

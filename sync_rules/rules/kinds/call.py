@@ -15,7 +15,8 @@ from sync_rules.model.item_change import When
 from sync_rules.model.items import Call, Change
 from sync_rules.model.values import Path, changed
 from sync_rules.model.where import Where
-from sync_rules.rules.rule import Drawing, EffectRule
+from sync_rules.rules.families import EffectRule
+from sync_rules.rules.rule import Drawing
 
 ALWAYS: Final[frozenset[When]] = frozenset({"created", "changed", "deleted"})
 

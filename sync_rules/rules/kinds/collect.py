@@ -27,7 +27,8 @@ from sync_rules.model.writes import (
     target_exists,
     unchanged,
 )
-from sync_rules.rules.rule import Blocked, Drawing, ListingRule, Node, Part, PartRule
+from sync_rules.rules.families import ListingRule, Part, PartRule
+from sync_rules.rules.rule import Blocked, Drawing, Node
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 Reader = Callable[[str], AttributeValue | None]  # what an edge holds in a field or an attribute

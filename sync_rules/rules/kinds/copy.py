@@ -14,8 +14,9 @@ from typing import Literal
 from sync_rules.model.items import Change
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get
 from sync_rules.model.writes import Condition, equals_seen
+from sync_rules.rules.families import Desired
 from sync_rules.rules.kinds.linked import LinkedRule
-from sync_rules.rules.rule import Desired, Drawing, Node
+from sync_rules.rules.rule import Drawing, Node
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

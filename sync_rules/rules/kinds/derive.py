@@ -14,8 +14,9 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.numbers import respelt
 from sync_rules.model.sizes import KeyLimit, fitting, index_key_limits
 from sync_rules.model.values import AttributeValue, Item, Path, get, parse_path
+from sync_rules.rules.families import Desired, TargetRule
 from sync_rules.rules.formula import Formula
-from sync_rules.rules.rule import Desired, Drawing, Node, TargetRule
+from sync_rules.rules.rule import Drawing, Node
 from sync_rules.rules.uses import Use
 
 

@@ -18,8 +18,9 @@ from sync_rules.model.sizes import value_bytes
 from sync_rules.model.templates import Template
 from sync_rules.model.values import AttributeValue, Item, Path, get, nest
 from sync_rules.model.writes import differences
+from sync_rules.rules.families import Desired, Members
 from sync_rules.rules.kinds.gathered import WHOLE, GatheredRule
-from sync_rules.rules.rule import Blocked, Desired, Drawing, Members
+from sync_rules.rules.rule import Blocked, Drawing
 
 OnOverflow = Literal["fail", "oldest", "omit"]
 TOO_MANY: Final[AttributeValue] = {"NULL": True}  # `omit`: there are too many to keep here, query them

@@ -16,7 +16,7 @@ from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import KeyConditions, named_fields
 from sync_rules.model.values import Item, Path, changed, same
 from sync_rules.model.where import Where
-from sync_rules.rules.rule import Hint, ListingRule, Members, TargetRule
+from sync_rules.rules.families import Hint, ListingRule, Members, TargetRule
 from sync_rules.rules.uses import Moment, Use
 
 MEMBERS_MAX_ITEMS: Final = 1000  # listed for one look at a target: of 1 KB each, one page of a Query

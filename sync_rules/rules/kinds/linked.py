@@ -19,7 +19,7 @@ from sync_rules.model.lookups import KeyConditions, Link, Pointer, named_fields
 from sync_rules.model.values import Item, Path, get
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Condition, unchanged
-from sync_rules.rules.rule import TargetRule
+from sync_rules.rules.families import TargetRule
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 OnDelete = Literal["keep", "clear", "delete", "restrict"]

@@ -35,7 +35,8 @@ from sync_rules.model.writes import (
     unchanged,
     update_of,
 )
-from sync_rules.rules.rule import Blocked, Drawing, Node, Part, PartRule
+from sync_rules.rules.families import Part, PartRule
+from sync_rules.rules.rule import Blocked, Drawing, Node
 from sync_rules.rules.uses import Operation, Use
 
 Values = dict[Path, AttributeValue | None]

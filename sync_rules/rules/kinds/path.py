@@ -16,9 +16,10 @@ from sync_rules.model.entities import Ref
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.numbers import text_of
 from sync_rules.model.values import AttributeValue, Item, Path, changed, get
+from sync_rules.rules.families import Desired
 from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.linked import LinkedRule
-from sync_rules.rules.rule import Blocked, Desired, Drawing, Node
+from sync_rules.rules.rule import Blocked, Drawing, Node
 
 CYCLE = "Cycle"
 PARENT_WITHOUT_PATH = "ParentWithoutPath"

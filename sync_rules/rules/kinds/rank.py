@@ -16,9 +16,10 @@ from sync_rules.model.numbers import spelt
 from sync_rules.model.values import Item, same
 from sync_rules.model.writes import Check, Delete, Put, Transaction, unchanged
 from sync_rules.rules import ledger
+from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.booked import BookedRule
 from sync_rules.rules.ledger import AMOUNT, RANK
-from sync_rules.rules.rule import Blocked, Node, Part
+from sync_rules.rules.rule import Blocked, Node
 from sync_rules.rules.uses import Use
 
 

@@ -13,9 +13,10 @@ from decimal import Decimal
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import holdable, spelt, total_of
 from sync_rules.model.values import Item
+from sync_rules.rules.families import Desired, Members
 from sync_rules.rules.kinds.counted import CountedRule
 from sync_rules.rules.kinds.gathered import GatheredRule
-from sync_rules.rules.rule import Blocked, Desired, Drawing, Members
+from sync_rules.rules.rule import Blocked, Drawing
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -19,9 +19,10 @@ from sync_rules.model.numbers import holdable, number_of, spelt, total_of
 from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.model.writes import Delete, Increment, Put, Transaction, unchanged
 from sync_rules.rules import ledger
+from sync_rules.rules.families import Desired, Hint, Part, TargetRule
 from sync_rules.rules.kinds.booked import BookedRule
 from sync_rules.rules.ledger import AMOUNT, BETWEEN, ENTRY, GROUP, SHARD, VERSION, Contribution
-from sync_rules.rules.rule import Blocked, Desired, Hint, Node, Part, TargetRule
+from sync_rules.rules.rule import Blocked, Node
 from sync_rules.rules.uses import Moment, Operation, Use
 
 

@@ -12,7 +12,8 @@ from pydantic import Field
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Model
 from sync_rules.model.values import Path
-from sync_rules.rules.rule import Node, TargetRule
+from sync_rules.rules.families import TargetRule
+from sync_rules.rules.rule import Node
 
 RULES = """
 tables:

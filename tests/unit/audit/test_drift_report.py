@@ -15,7 +15,7 @@ from sync_rules.audit.findings import Finding, Share, Tally
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
-from sync_rules.rules.rule import Part
+from sync_rules.rules.families import Part
 from tests.support import drifts
 from tests.support.every_kind import text_of
 

@@ -13,7 +13,7 @@ from sync_rules.deploy.explain_iam import lines
 from sync_rules.deploy.permissions import BACKFILL, FANOUT, FUNCTIONS, REDRIVE, STREAM, VERIFY, needs
 from sync_rules.deploy.roles import ROLE_MAX_CHARACTERS, role_of, role_resources, statements
 from sync_rules.model.errors import UserError
-from sync_rules.rules.rule import TargetRule
+from sync_rules.rules.families import TargetRule
 from tests.support import engines, every_kind
 from tests.support.policy import Guard, asked, matches, pairs_of, resolved
 

@@ -31,7 +31,8 @@ from sync_rules.pipeline.breaker import Breaker
 from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.parts import TRANSACTION_MAX_ACTIONS, PartLook, joined, reconcile_parts
 from sync_rules.pipeline.requests import Apply, Read
-from sync_rules.rules.rule import Blocked, Part, PartRule
+from sync_rules.rules.families import Part, PartRule
+from sync_rules.rules.rule import Blocked
 from tests.support.builders import n, s
 from tests.support.every_kind import RULES, order, text_of, user
 from tests.support.worlds import Scene

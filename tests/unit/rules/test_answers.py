@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sync_rules.rules.rule import EffectRule, TargetRule
+from sync_rules.rules.families import EffectRule, TargetRule
 from sync_rules.rules.uses import Moment, Operation
 from tests.support.builders import s
 from tests.support.every_kind import part, rules_of

@@ -12,8 +12,9 @@ from sync_rules.model.lookups import Find
 from sync_rules.model.templates import parse_template
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Check, Condition, Test, Transaction, Update
+from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.collect import CollectRule, parse_element
-from sync_rules.rules.rule import Blocked, Part
+from sync_rules.rules.rule import Blocked
 from tests.support.builders import entity, exists, index, key, n, s, table
 from tests.support.part_worlds import ROAD, PartWorld, rules_of
 

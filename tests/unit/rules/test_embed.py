@@ -19,9 +19,10 @@ from sync_rules.model.templates import parse_template
 from sync_rules.model.values import Item, get, same
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import differences, update_of
+from sync_rules.rules.families import Hint
 from sync_rules.rules.kinds.embed import ENTRIES_MAX_WRITES, EmbedRule
 from sync_rules.rules.kinds.gathered import MEMBERS_MAX_ITEMS
-from sync_rules.rules.rule import Blocked, Hint, Node, causes
+from sync_rules.rules.rule import Blocked, Node, causes
 from tests.support.builders import entity, index, key, m, n, of_partition, s, table
 
 INTO = ("addresses",)

@@ -12,8 +12,9 @@ from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Check, Condition, Delete, Put, Test, Transaction, Update
 from sync_rules.pipeline.parts import PartLook, joined
+from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.mirror import MirrorRule
-from sync_rules.rules.rule import Blocked, Part
+from sync_rules.rules.rule import Blocked
 from tests.support.builders import entity, index, key, m, mapping, n, s, table
 from tests.support.part_worlds import ROAD, PartWorld, rules_of
 from tests.support.worlds import Scene

@@ -12,9 +12,10 @@ from sync_rules.model.lookups import named_fields
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Check, Condition, Delete, Put, Test, Transaction, equals_seen
 from sync_rules.pipeline.requests import List
+from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.rank import RankRule
 from sync_rules.rules.ledger import named
-from sync_rules.rules.rule import Blocked, Part
+from sync_rules.rules.rule import Blocked
 from tests.support.builders import key, n, s
 from tests.support.ledgers import ALWAYS, COUNTS, LINK, NUMBERS, ORDER, ORDERS, USER, USERS, key_of, ledger, order, play
 

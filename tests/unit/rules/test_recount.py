@@ -16,9 +16,10 @@ from sync_rules.model.lookups import Find
 from sync_rules.model.values import Item
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import differences
+from sync_rules.rules.families import Hint
 from sync_rules.rules.kinds.gathered import MEMBERS_MAX_ITEMS
 from sync_rules.rules.kinds.recount import RecountRule
-from sync_rules.rules.rule import Blocked, Hint, Node, causes
+from sync_rules.rules.rule import Blocked, Node, causes
 from tests.support.builders import entity, key, m, n, of_partition, s, table
 
 INTO = ("total",)

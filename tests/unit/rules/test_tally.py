@@ -11,9 +11,10 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
 from sync_rules.model.writes import Condition, Delete, Increment, Put, Test, equals_seen
+from sync_rules.rules.families import Part
 from sync_rules.rules.kinds.tally import TallyRule, shard_of
 from sync_rules.rules.ledger import contribution_of
-from sync_rules.rules.rule import Blocked, Part
+from sync_rules.rules.rule import Blocked
 from tests.support.builders import entity, key, n, s, table
 from tests.support.ledgers import COUNTS, ORDERS, entered, key_of, order, play, stands, tally, unguarded
 from tests.support.worlds import Scene

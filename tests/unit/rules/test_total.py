@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from sync_rules.model.items import Change
+from sync_rules.rules.families import Hint
 from sync_rules.rules.kinds.tally import TotalRule
 from sync_rules.rules.ledger import ledger_of, naming
-from sync_rules.rules.rule import Blocked, Hint, causes
+from sync_rules.rules.rule import Blocked, causes
 from tests.support.builders import entity, key, m, n, s, table
 from tests.support.ledgers import COUNTS, ORDER, USER, USERS, ledger, tally
 
