@@ -27,11 +27,12 @@ from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
-from sync_rules.cli.show.run import Display, display_on
+from sync_rules.cli.show.live import Display
+from sync_rules.cli.show.run import conclude, display_on
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import Concurrently, serially
-from sync_rules.jobs.consume.run import WAIT_SECONDS, Files, LocalRun
+from sync_rules.jobs.consume.run import WAIT_SECONDS, Files, LocalRun, Status
 from sync_rules.language.load import load_rules
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.rules.ruleset import Rules
@@ -91,7 +92,7 @@ def run(
         for notice in (*local.notices, *calls_notices(rules, calls_table)):
             display.say(notice)
         loop(local, display, stopping=stack.enter_context(stop_signals()), once=once)
-        display.summary(local.status, files)
+        conclude(display, local.status, files, as_json=as_json)
     return 0
 
 
@@ -128,7 +129,7 @@ def threads(parallelization: int) -> Iterator[Concurrently]:
 
 def loop(
     local: LocalRun,
-    display: Display,
+    display: Display[Status],
     *,
     stopping: Callable[[], bool],
     once: bool,

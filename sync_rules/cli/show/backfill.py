@@ -10,12 +10,14 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from functools import partial
+from typing import Any, Final
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from rich.table import Table as Grid
 
+from sync_rules.cli.show.live import Display
 from sync_rules.cli.show.text import grid as columns
 from sync_rules.cli.show.text import say
 from sync_rules.jobs.backfill.progress import Totals
@@ -92,72 +94,32 @@ class Meter:
         return (run.before.items + sum(left)) or None
 
 
-class Display(Protocol):
-    """Shows progress. Called by one thread at a time."""
-
-    def say(self, text: str) -> None:
-        """Show a sentence at once."""
-        ...
-
-    def update(self, figures: Callable[[], dict[str, Any]]) -> None:
-        """Show the figures, if it is time to."""
-        ...
-
-
 @contextmanager
-def display_on(console: Console, *, as_json: bool) -> Iterator[Display]:
+def display_on(
+    console: Console, *, as_json: bool, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Display[dict[str, Any]]]:
     """JSON lines on request; a bar on a terminal; plain lines elsewhere. `console` is that of standard error."""
-    if as_json or not console.is_terminal:
-        yield Lines(console, as_json=as_json)
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[figures]}"),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
-        yield Bar(progress)
+    write = partial(say, console)
 
-
-class Lines:
-    """A line every few seconds."""
-
-    def __init__(self, console: Console, *, as_json: bool, clock: Callable[[], float] = time.monotonic) -> None:
-        self._console = console
-        self._as_json = as_json
-        self._clock = clock
-        self._shown = clock()
-
-    def say(self, text: str) -> None:
-        say(self._console, text)
-
-    def update(self, figures: Callable[[], dict[str, Any]]) -> None:
-        if self._clock() - self._shown < LINE_EVERY_SECONDS:
-            return
-        self._shown = self._clock()
-        if self._as_json:
-            print(json.dumps({"progress": figures()}), flush=True)
+    def as_text(now: dict[str, Any]) -> None:
+        if as_json:
+            print(json.dumps({"progress": now}), flush=True)
         else:
-            now = figures()
-            self.say(f"{where(now)} · {line(now)}")
+            write(f"{where(now)} · {line(now)}")
 
+    if as_json or not console.is_terminal:
+        yield Display(write, as_text, LINE_EVERY_SECONDS, clock, shown=clock())
+        return
+    figures = TextColumn("{task.fields[figures]}")
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), figures)
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("backfill", total=None, figures="")
 
-class Bar:
-    """A progress bar."""
+        def as_bar(now: dict[str, Any]) -> None:
+            items, of_items = now["items"], now["of_items"]
+            progress.update(task, description=where(now), completed=items, total=of_items, figures=line(now))
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._task = progress.add_task("backfill", total=None, figures="")
-
-    def say(self, text: str) -> None:
-        say(self._progress.console, text)
-
-    def update(self, figures: Callable[[], dict[str, Any]]) -> None:
-        now = figures()
-        self._progress.update(
-            self._task, description=where(now), completed=now["items"], total=now["of_items"], figures=line(now)
-        )
+        yield Display(write, as_bar)
 
 
 def conclude(run: BackfillRun, meter: Meter, *, done: bool, as_json: bool, advice: tuple[str, str]) -> None:

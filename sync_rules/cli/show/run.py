@@ -6,120 +6,64 @@ Invariant: it shows counts and names of errors, never a key or a value.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any, Final, Protocol
+from functools import partial
+from typing import Any, Final
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from sync_rules.cli.show.live import Display
 from sync_rules.cli.show.text import say
-from sync_rules.jobs.consume.run import Files, Status, wall_clock_ms
+from sync_rules.jobs.consume.run import Files, Status
 
-LIVE_EVERY_MS: Final = 250
-LINE_EVERY_MS: Final = 5_000
+LIVE_EVERY_SECONDS: Final = 0.25
+LINE_EVERY_SECONDS: Final = 5.0
 ALWAYS: Final = ("copied", "right", "refused", "failed", "parked")
 COUNTED: Final = ("copied", "done", "right", "refused", "failed", "again", "parked")  # in the order of the line
 
 
-class Display(Protocol):
-    """Shows the status."""
-
-    def say(self, text: str) -> None:
-        """Show a sentence at once."""
-        ...
-
-    def update(self, status: Callable[[], Status]) -> None:
-        """Show the status, if it is time to."""
-        ...
-
-    def summary(self, status: Status, files: Files) -> None:
-        """Show the last status, then a summary."""
-        ...
-
-
 @contextmanager
-def display_on(console: Console, *, as_json: bool) -> Iterator[Display]:
+def display_on(console: Console, *, as_json: bool) -> Iterator[Display[Status]]:
     """JSON lines on request; one live line on a terminal; plain lines elsewhere."""
+    line_of, write = _LineOf(), partial(say, console)
     if as_json:
-        yield JsonDisplay()
+        yield Display(lambda text: _put(notice=text), lambda now: _put(status=asdict(now)), LINE_EVERY_SECONDS)
     elif not console.is_terminal:
-        yield LineDisplay(console)
+        yield Display(write, lambda now: write(line_of(now)), LINE_EVERY_SECONDS)
     else:
         with Live(console=console, auto_refresh=False, transient=True) as live:
-            yield LiveDisplay(live)
+            yield Display(write, lambda now: live.update(Text(line_of(now)), refresh=True), LIVE_EVERY_SECONDS)
 
 
-class LineDisplay:
-    """A plain line every few seconds."""
-
-    every_ms = LINE_EVERY_MS
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self._shown_ms = 0
-        self._before = Status()
-
-    def say(self, text: str) -> None:
-        say(self.console, text)
-
-    def update(self, status: Callable[[], Status]) -> None:
-        now_ms = wall_clock_ms()
-        if now_ms - self._shown_ms < self.every_ms:
-            return
-        self._shown_ms = now_ms
-        self._show_status(status())
-
-    def _show_status(self, now: Status) -> None:
-        seconds = now.seconds - self._before.seconds
-        self.show(line(now, (now.records - self._before.records) / seconds if seconds > 0 else 0.0))
-        self._before = now
-
-    def show(self, text: str) -> None:
-        self.say(text)
-
-    def summary(self, status: Status, files: Files) -> None:
-        self._show_status(status)
-        for text in summary_lines(status, files):
-            self.say(text)
+def conclude(display: Display[Status], status: Status, files: Files, *, as_json: bool) -> None:
+    """Show the last status, then a summary."""
+    display.show(status)
+    if as_json:
+        _put(summary={**asdict(status), "checkpoint": str(files.checkpoint)})
+        return
+    for text in summary_lines(status, files):
+        display.say(text)
 
 
-class LiveDisplay(LineDisplay):
-    """One line that is rewritten."""
-
-    every_ms = LIVE_EVERY_MS
-
-    def __init__(self, live: Live) -> None:
-        super().__init__(live.console)
-        self._live = live
-
-    def show(self, text: str) -> None:
-        self._live.update(Text(text), refresh=True)
+def _put(**content: Any) -> None:
+    """Print a JSON line: {"status": ...}, {"notice": ...}, at last {"summary": ...}."""
+    print(json.dumps(content), flush=True)
 
 
-class JsonDisplay:
-    """One JSON object per line: {"status": ...}, {"notice": ...}, at last {"summary": ...}."""
+class _LineOf:
+    """The line for each status, with the rate since the one before."""
 
     def __init__(self) -> None:
-        self._shown_ms = 0
+        self._before = Status()
 
-    def say(self, text: str) -> None:
-        self._print(notice=text)
-
-    def update(self, status: Callable[[], Status]) -> None:
-        now_ms = wall_clock_ms()
-        if now_ms - self._shown_ms >= LINE_EVERY_MS:
-            self._shown_ms = now_ms
-            self._print(status=asdict(status()))
-
-    def summary(self, status: Status, files: Files) -> None:
-        self._print(status=asdict(status))
-        self._print(summary={**asdict(status), "checkpoint": str(files.checkpoint)})
-
-    def _print(self, **content: Any) -> None:
-        print(json.dumps(content), flush=True)
+    def __call__(self, now: Status) -> str:
+        before, self._before = self._before, now
+        seconds = now.seconds - before.seconds
+        return line(now, (now.records - before.records) / seconds if seconds > 0 else 0.0)
 
 
 def line(status: Status, records_per_second: float) -> str:

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from sync_rules.cli import main
 from sync_rules.cli.commands.run import loop, threads
-from sync_rules.cli.show.run import JsonDisplay, LineDisplay, display_on, line, summary_lines
+from sync_rules.cli.show.run import conclude, display_on, line, summary_lines
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.attempts import MappingSettings
@@ -372,10 +372,9 @@ def test_run_prints_plain_lines_off_a_terminal():
     """Without a terminal the status is a plain line, not more often than every few seconds."""
     out = StringIO()
     with display_on(Console(file=out, width=40), as_json=False) as display:
-        assert type(display) is LineDisplay
         display.update(lambda: BUSY)
         display.update(lambda: BUSY)
-        display.summary(BUSY, Files())
+        conclude(display, BUSY, Files(), as_json=False)
     lines = out.getvalue().splitlines()
     assert len(lines) == 4
     assert lines[0].startswith("2,050 records/s")
@@ -385,9 +384,10 @@ def test_run_ends_with_a_status_that_agrees_with_its_summary(capsys):
     """What was done since the last line is shown in a last one before the summary, lines and JSON alike."""
     end = replace(BUSY, seconds=2.5, records=4_101)
     out = StringIO()
-    for display in (LineDisplay(Console(file=out)), JsonDisplay()):
-        display.update(lambda: BUSY)
-        display.summary(end, Files())
+    for as_json in (False, True):
+        with display_on(Console(file=out), as_json=as_json) as display:
+            display.update(lambda: BUSY)
+            conclude(display, end, Files(), as_json=as_json)
     _, last, summary, *_ = out.getvalue().splitlines()
     assert "4,101 records ·" in last
     assert summary.startswith("4,101 records in")
@@ -401,7 +401,7 @@ def test_run_shows_one_live_line_on_a_terminal():
     console = Console(file=out, force_terminal=True, width=200)
     with display_on(console, as_json=False) as display:
         display.update(lambda: BUSY)
-        display.summary(BUSY, Files())
+        conclude(display, BUSY, Files(), as_json=False)
     assert "\x1b[" in out.getvalue()
     assert "4,100 records in 2.0 s" in out.getvalue()
 
@@ -409,10 +409,9 @@ def test_run_shows_one_live_line_on_a_terminal():
 def test_run_prints_json_lines_when_asked(capsys):
     """--json gives one object per line, for machines."""
     with display_on(Console(), as_json=True) as display:
-        assert type(display) is JsonDisplay
         display.say("a notice")
         display.update(lambda: BUSY)
-        display.summary(BUSY, Files())
+        conclude(display, BUSY, Files(), as_json=True)
     notice, status, _, summary = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
     assert notice == {"notice": "a notice"}
     assert status["status"]["lag_ms"] == 850
