@@ -89,7 +89,7 @@ absent = Condition(Test.ABSENT, ("id",))
 
 @st.composite
 def items_and_actions(draw):
-    """What is stored, if anything, and an action on it: sets meet elements, and numbers amounts, as often as not."""
+    """A stored item or none, and an action on it, whose sets and numbers often meet the item's."""
     action = draw(st.one_of(updates(), updates(), updates(), puts, increments))
     stored = draw(attributes if isinstance(action, Update) and draw(st.booleans()) else st.none() | attributes)
     if stored is not None and isinstance(action, Update):
@@ -118,9 +118,8 @@ def seen_conditions(item):
 
 
 def engines_differ(item, action):
-    """Whether engines do not do as DynamoDB does, see the contract suite: a path leads through something that is there
-    and is no map, an element stands in a set in another spelling, a sum is of many digits.
-    """
+    """Cases in which engines differ from DynamoDB (see the contract suite): a path through something that is no map, a
+    set element spelled otherwise, a sum of many digits."""
     if isinstance(action, Increment):
         seen = [item.get(name, {}).get("N", "0") for name, _ in action.amounts]
         return any(len(Decimal(text).as_tuple().digits) >= DIGITS_MAX for text in seen)
@@ -138,7 +137,7 @@ def described(result):
 
 
 def parts_of(write):
-    """What a write is made of, and what came of it: for the count of what the examples reach."""
+    """The parts of a write and its result, counted to show what the examples reach."""
     if isinstance(write, Transaction):
         return [part for action in write.actions for part in parts_of(action)]
     return [

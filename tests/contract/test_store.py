@@ -1,4 +1,4 @@
-"""What every store promises, tried on each: see `Store` in sync_rules/store.py."""
+"""The promises of `Store` in sync_rules/pipeline/requests.py, tried on every store."""
 
 from __future__ import annotations
 
@@ -354,7 +354,7 @@ def test_list_backward_is_the_list_from_its_end(bench: Make, limit):
 
 
 def test_list_backward_narrows_by_the_beginning_of_the_sort_key(bench: Make):
-    """It begins at the last key that begins so and ends at the first."""
+    """A backward list starts at the last key with the prefix and ends at the first."""
     b = bench(THINGS)
     b.put(THINGS, *(thing(sk=sk) for sk in ("A", "B#", "B#1", "B#2", "B#\U0010ffff", "B$", "C")))
 
@@ -433,7 +433,7 @@ def test_update_never_creates_an_item(bench: Make):
 
 
 def test_update_without_a_guard_is_our_own_mistake(bench: Make):
-    """It could create an item, so it is not even sent."""
+    """An update without a guard is never sent, because it could create an item."""
     b = bench(THINGS)
     with pytest.raises(AssertionError):
         b.store.apply(Apply((Update(ONE, ((("a",), s("x")),), (), ()),)))
@@ -869,7 +869,7 @@ def test_put_of_what_is_gone_is_refused(bench: Make, sent):
 @both_ways
 @pytest.mark.parametrize("put", [Put(ONE, thing(), ()), Put(ONE, thing(sk="2"), (ABSENT,)), Put(ONE, {}, (ABSENT,))])
 def test_put_without_guard_or_under_another_key_is_our_own_mistake(bench: Make, sent, put):
-    """It would overwrite whatever is there, or write another item than it was guarded for."""
+    """A put without a guard, or guarded for another key, is never sent."""
     b = bench(THINGS)
     with pytest.raises(AssertionError):
         one(b, sent(put))
@@ -877,7 +877,7 @@ def test_put_without_guard_or_under_another_key_is_our_own_mistake(bench: Make, 
 
 @both_ways
 def test_put_over_400_kb_is_rejected(bench: Make, sent):
-    """What was there stays."""
+    """A put over 400 KB is rejected, and the stored item stays."""
     b = bench(THINGS)
     b.put(THINGS, thing(a=n(1)))
     result = one(b, sent(Put(ONE, thing(big=s("x" * 410_000)), (exists(THINGS),))))
@@ -973,7 +973,7 @@ def test_increment_by_an_impossible_number_is_rejected(bench: Make, amount):
 
 
 def test_increment_may_have_a_guard(bench: Make):
-    """It need not, but if it has one, all of the transaction waits for it."""
+    """An increment may have a guard, and a guard that fails refuses the whole transaction."""
     b = bench(THINGS)
     b.put(THINGS, thing(sk="1", v=n(1)), thing(sk="2"))
     guarded = Increment(ONE, (("v", "1"),), (is_equal("v", n(2)),))
@@ -1055,7 +1055,7 @@ def test_transaction_names_an_item_once(bench: Make):
 
 
 def test_transaction_that_names_an_item_twice_is_rejected_before_any_guard(bench: Make):
-    """It is invalid as a whole, so that nobody takes a refused guard for the answer."""
+    """A transaction that names an item twice is rejected as invalid, even if a guard would also fail."""
     b = bench(THINGS)
     b.put(THINGS, thing())
     check = Check(ONE, (is_equal("a", n(7)),))

@@ -1,7 +1,7 @@
-"""What every deployed resource must be like, by its type: what linters pass although it would lose records or leak them.
+"""Policy for every deployed resource, by type, for faults that linters pass: lost records and leaked data.
 
-Law: a resource of a type that nobody has thought about is an offence, and so is a value that cannot be known from the
-template. Numbers without another source are those of CreateEventSourceMapping in the Lambda API reference.
+Invariant: a resource of an unknown type is an offence, and so is a value that the template does not determine. Numbers
+without another source are those of CreateEventSourceMapping in the Lambda API reference.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class Template:
         return [float(value)]
 
     def is_text(self, value: Any) -> bool:
-        """Whether a value is text, or a function that gives text: what is looked up must be written as text, too."""
+        """True for text or a function that gives text; values of a mapping must be text too."""
         match value:
             case {"Fn::FindInMap": [str(name), _, str(column)]}:
                 return all(isinstance(row[column], str) for row in self.whole["Mappings"][name].values())
         return isinstance(value, str | dict)
 
     def within(self, value: Any, low: float, high: float) -> bool:
-        """Whether a number is in its range, whatever the parameters are."""
+        """True if every possible value of a number is in the range."""
         return all(low <= number <= high for number in self.possible(value))
 
 
@@ -199,7 +199,7 @@ def queue(template: Template, it: Resource) -> Lines:
 
 
 def consumed(template: Template, it: Resource) -> bool:
-    """Whether a function takes messages from a queue."""
+    """True if a function consumes the queue."""
     sources = [named(one["EventSourceArn"]) for one in template.of("AWS::Lambda::EventSourceMapping").values()]
     return any(it is template.of("AWS::SQS::Queue").get(source) for source in sources)
 
@@ -276,12 +276,12 @@ def _allowed(statement: Resource) -> Lines:
 
 
 def statements(of_role: Resource) -> list[Resource]:
-    """What a role allows by policies of its own."""
+    """The statements of a role's own policies."""
     return [one for policy in of_role.get("Policies", []) for one in policy["PolicyDocument"]["Statement"]]
 
 
 def only_tls(document: Resource) -> bool:
-    """Whether a policy denies everybody everything without TLS."""
+    """True if a policy denies all access without TLS."""
     return any(
         (statement["Effect"], statement["Principal"]) == ("Deny", "*")
         and listed(statement["Action"])[0] in ("s3:*", "sqs:*")
@@ -330,7 +330,7 @@ POLICY: Final[Mapping[str, Callable[[Template, Resource], Lines]]] = {
 
 
 def offences(whole: Mapping[str, Any]) -> list[str]:
-    """What is wrong with a transformed template, one line each: none, when it may be deployed."""
+    """Faults of a transformed template, one line each; none if the template may be deployed."""
     template = Template(whole)
     found = []
     for name, resource in whole["Resources"].items():

@@ -30,9 +30,7 @@ VERSION: Final = "/2018-06-01/runtime/"
 
 @dataclass(frozen=True)
 class Said:
-    """What a function said of an invocation, or of its start: `way` is response, error or init/error. `at` is when, in
-    seconds since the epoch.
-    """
+    """A function's answer to an invocation or its start. `way` is response, error or init/error; `at` is in epoch seconds."""
 
     way: str
     body: Any
@@ -95,12 +93,12 @@ class Function:
     output: Path
 
     def invoke(self, event: Any, timeout_seconds: float = 60.0) -> Said:
-        """What it says of one invocation."""
+        """The function's answer to one invocation."""
         self.api.waiting.put((str(uuid.uuid4()), time.time() + timeout_seconds, json.dumps(event).encode()))
         return self.heard()
 
     def heard(self) -> Said:
-        """What it says next."""
+        """The function's next answer."""
         try:
             return self.api.said.get(timeout=ANSWER_MAX_SECONDS)
         except queue.Empty:
@@ -108,7 +106,7 @@ class Function:
 
     @property
     def printed(self) -> str:
-        """What it printed: its log and its metrics."""
+        """The function's output: its log and its metrics."""
         return self.output.read_text()
 
 

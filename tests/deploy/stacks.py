@@ -60,7 +60,7 @@ class Stack:
         return found
 
     def invoke(self, function: str, event: Any) -> Any:
-        """What a function answers. Its error is the failure."""
+        """A function's answer. Its error fails the test."""
         patient = Config(read_timeout=WAIT_MAX_SECONDS, retries={"total_max_attempts": 1})
         client = boto3.client("lambda", endpoint_url=self.url, region_name=REGION, config=patient, **NOBODY)
         answer = client.invoke(FunctionName=self.resources()[function], Payload=json.dumps(event))
@@ -82,7 +82,7 @@ class Stack:
 
 
 def eventually(look: Callable[[], T], wanted: Callable[[T], object]) -> T:
-    """What is seen once it is as wanted; what was seen last is the message of the failure."""
+    """Repeat a look until its result is as wanted, and return it; a timeout fails with the last result."""
     waiting = Retrying(
         retry=retry_if_result(lambda seen: not wanted(seen)),
         stop=stop_after_delay(WAIT_MAX_SECONDS),

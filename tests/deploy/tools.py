@@ -58,7 +58,7 @@ def tool(*parts: str) -> Path:
 
 
 def environment(**given: str) -> dict[str, str]:
-    """What a tool is run with: this machine's paths and locale, credentials of nobody, and what is given."""
+    """The environment of a tool: this machine's paths and locale, fake credentials, and the given variables."""
     kept = {name: os.environ[name] for name in ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR") if name in os.environ}
     fixed = {
         "AWS_ACCESS_KEY_ID": "local",
@@ -125,8 +125,9 @@ def held(place: Path, how: int) -> Iterator[None]:
 
 @contextmanager
 def shared(place: Path, make: Callable[[], AbstractContextManager[str]]) -> Iterator[str]:
-    """What one of several processes makes for all of them, as a text: the others wait until it is there, and its maker
-    waits in the end until nobody uses it any more.
+    """Text made by one of several processes for all of them.
+
+    The others wait for the text, and its maker waits at the end until no process uses it.
     """
     with (place / "used").open("a+") as used, (place / "made").open("a+") as made, ExitStack() as stack:
         fcntl.flock(used, fcntl.LOCK_SH)

@@ -67,7 +67,7 @@ def command_line() -> str:
 
 
 def help_text(*arguments: str) -> str:
-    """What `sync-rules ... --help` prints on a terminal of 80 columns."""
+    """The text of `sync-rules ... --help` on a terminal of 80 columns."""
     printed = io.StringIO()
     with redirect_stdout(printed), patch.dict(os.environ, {"COLUMNS": COLUMNS}):
         code = main.main([*arguments, "--help"])

@@ -1,6 +1,6 @@
-"""What the pages on rules say of costs and permissions, measured: the rules of each page, run in memory.
+"""Costs and permissions stated by the pages on rules, measured by running each page's rules in memory.
 
-Law: items here are under 1 KB, so a write is a write unit, an action of a transaction two; a consistent read of an item, or
+Items here are under 1 KB, so a write is a write unit, an action of a transaction two; a consistent read of an item, or
 a Query of the base table, is a read unit.
 """
 
@@ -36,7 +36,7 @@ PERMISSIONS = {
 
 @dataclass
 class Meter:
-    """What the pipeline asked of the store."""
+    """The requests that the pipeline made of the store."""
 
     writes: int = 0
     reads: float = 0
@@ -190,7 +190,7 @@ def shown(value: object) -> str:
 
 @pytest.mark.parametrize(("page", "rule", "said", "story", "units"), STORIES, ids=shown)
 def test_costs_are_what_the_page_says(page, rule, said, story, units):
-    """What a page says that a change costs is what the change costs."""
+    """A change costs the read and write units that the page states."""
     assert said in " ".join(TEXTS[f"docs/rules/{page}.md"].split())
     shop = Shop(f"docs/rules/{page}.md", rule)
     story(shop)
@@ -223,7 +223,7 @@ def test_permissions_are_those_of_the_readme(page, rule, story, row):
 
 
 def test_costs_of_a_million_copies_agree():
-    """What pages say that a million copies cost is the sum of its parts, by the prices and `benchmarks.scale`."""
+    """The costs of a million copies agree between the pages, their parts, the prices and `benchmarks.scale`."""
     table = {cells[0]: cells[1:] for cells in rows("docs/scale.md", "a million copies of 1 KB, USD")}
     for parts in table.values():
         *some, total = (sum(map(Decimal, re.findall(r"\d\.\d+", cell))) for cell in parts)

@@ -335,7 +335,7 @@ OFFLINE = ("check", "schema", "demo")  # the verbs that need nothing but a rules
 
 @pytest.mark.parametrize(("block", "line"), COMMANDS, ids=str)
 def test_docs_commands_work(block, line, tmp_path, monkeypatch, capsys):
-    """What can run offline runs, beside the page's rules file; of the rest, verb, options and targets exist."""
+    """Commands in the documentation run if they work offline; of the others, verb, options and targets exist."""
     command, *arguments = shlex.split(line)
     if command == "make":
         make = (ROOT / "Makefile").read_text()

@@ -39,9 +39,8 @@ WAIT_MAX_SECONDS = 3_600
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of it: the writes that an undisturbed one makes, those made beyond it, whether both ended in the same
-    state, and what the last process said that all of them had done.
-    """
+    """The result of a comparison: writes of an undisturbed backfill, writes beyond them, if both ended in the same
+    state, and the figures of the last process."""
 
     writes: int
     again: int

@@ -29,7 +29,7 @@ EVE = author_item("a1", name=s("Eve"))
 
 @dataclass
 class Invocation:
-    """What one invocation did, from its beginning to its end in milliseconds. `depth`: how many came before in a row."""
+    """One invocation: its begin and end in milliseconds; `depth` counts the invocations before it in a row."""
 
     kind: str
     depth: int

@@ -80,7 +80,7 @@ def total(rule: str, of: Place) -> Place:
 
 
 def booked(rule: str, of: Place, amount: int) -> dict[str, AttributeValue | None]:
-    """What an entry says."""
+    """The attributes of a ledger entry."""
     return {"into": {"L": [s(f"{rule}/T/{of[1]}"), s("PROFILE")]}, "at": s("n"), "n": n(amount)}
 
 

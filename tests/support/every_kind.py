@@ -42,7 +42,7 @@ EFFECTS = {
 
 
 def told(_change: object) -> None:
-    """What the rule `called` calls where somebody really does."""
+    """The function that the rule `called` calls, where calls are really made."""
 
 
 def text_of(rules: dict[str, str], prefix: str = "", entities: str = ENTITIES) -> str:

@@ -57,7 +57,7 @@ def amounts(total: Item) -> dict[str, Decimal]:
 
 
 def entered(store: MemoryStore) -> dict[tuple[str, ...], dict[str, Decimal]]:
-    """What the entries add up to, by the key of their total."""
+    """The sums of the entries, by the key of their total."""
     sums: dict[tuple[str, ...], dict[str, Decimal]] = defaultdict(lambda: defaultdict(Decimal))
     for item in store.items("counts"):
         if "into" in item:
@@ -68,7 +68,7 @@ def entered(store: MemoryStore) -> dict[tuple[str, ...], dict[str, Decimal]]:
 
 
 def stands(store: MemoryStore) -> dict[tuple[str, ...], dict[str, Decimal]]:
-    """What the totals say, by their keys."""
+    """The totals as stored, by their keys."""
     totals = (item for item in store.items("counts") if item["PK"]["S"].startswith("spent/T"))
     found = {(item["PK"]["S"], item["SK"]["S"]): amounts(item) for item in totals}
     return {key: numbers for key, numbers in found.items() if numbers}

@@ -73,7 +73,7 @@ def quiet(monkeypatch) -> None:
 
 
 def printed(capsys) -> list[dict[str, Any]]:
-    """What was printed since the last look: every line is JSON."""
+    """The lines printed since the last call, each parsed as JSON."""
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 

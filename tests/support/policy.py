@@ -57,7 +57,7 @@ def pairs_of(policy: Mapping[str, Any], given: Mapping[str, str]) -> frozenset[P
 
 
 def matches(pattern: str, resource: str) -> bool:
-    """Whether a resource of a statement stands for this one."""
+    """Match the resource of a statement, with `*` as wildcard, against an ARN."""
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), resource, re.DOTALL) is not None
 
 

@@ -74,7 +74,7 @@ THIRD = {**USER, "user_id": s("3"), "email": s("c@x")}
 
 
 def told(change: Any) -> None:
-    """What a `call` rule calls: it fails for an order of nothing."""
+    """The function that a `call` rule calls; it fails for an order without a total."""
     if change.new["total"] == 0:
         raise ValueError
 
@@ -172,7 +172,7 @@ STORIES = {
 
 
 class Stack:
-    """What the template makes whatever the rules are: the same for all stories of a session."""
+    """The resources that the template creates whatever the rules are, shared by all stories of a session."""
 
     def __init__(self, url: str) -> None:
         self.url, self.prefix = url, engines.unique_prefix()
@@ -296,8 +296,10 @@ class Account:
         return [self._change(table, item, item) for item in items]
 
     def disorder(self) -> list[Change]:
-        """What there is for who comes later: items whose records nobody has seen, the last of each table; what was made
-        of others that are gone; and whole items put anew without their copies. Gives the changes that nobody has seen.
+        """Make work for verify and backfill: changes without records, deleted sources, whole items put without their
+        copies.
+
+        Returns the changes whose records were not delivered.
         """
         self.changes(first=True, held_back=1)
         self.deliver()
@@ -432,7 +434,7 @@ class Account:
             stack.sqs.send_message(QueueUrl=stack.queues["FailuresQueue"], MessageBody=body)
 
     def machine(self, handler: Callable[[dict[str, Any], Any], dict[str, Any]], **asked: Any) -> None:
-        """What the state machine asks of a function (infra/machine.asl.json), from beginning to end."""
+        """Call a function as the state machine does (infra/machine.asl.json), from begin to end."""
         asked = {"prints": fingerprints.of_each(self.rules), "rules": [], **asked}
         execution = uuid4().hex
         answer = handler({"do": "begin", "execution": execution, "asked": asked}, context(900_000))
@@ -450,7 +452,7 @@ class Account:
             self.left = sum(map(_left, self._documents(execution)))
 
     def _documents(self, execution: str) -> Iterator[dict[str, Any]]:
-        """What the state table has of an execution."""
+        """The documents of an execution in the state table."""
         for item in self.stack.dynamodb.scan(TableName=self.stack.state)["Items"]:
             if execution in item["id"]["S"]:
                 yield json.loads(item["document"]["S"])

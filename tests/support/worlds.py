@@ -218,7 +218,7 @@ class Scene:
         return [delay for _, delay in taken]
 
     def outcomes(self) -> dict[Outcome, int]:
-        """What was counted so far, over all rules."""
+        """Outcomes counted so far, over all rules."""
         counted = self.consumer.telemetry.outcomes
         return {o: self.consumer.telemetry.total(o) for o in Outcome if any(key[1] is o for key in counted)}
 

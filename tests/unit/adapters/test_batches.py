@@ -96,7 +96,8 @@ def test_statements_that_were_throttled_are_asked_again_together(code):
 
 @pytest.mark.parametrize(("code", "reason"), PASSING.items())
 def test_statement_that_is_throttled_each_time_fails_alone(code, reason):
-    """What is not written is said to be so, by the reason that a single write would give."""
+    """A statement that fails with a transient error each time fails alone, with the reason that a single write would
+    give."""
     client = Client(answers("", code), *[answers(code)] * 3)
     store, waits = store_on(client, attempts_max=3)
     assert store.apply(Apply(updates(2))) == (WRITTEN, Result(Status.FAILED, reason=reason))
@@ -107,7 +108,7 @@ def test_statement_that_is_throttled_each_time_fails_alone(code, reason):
     "code", ["ValidationError", "AccessDenied", "DuplicateItem", "ResourceNotFound", "SomethingNew"]
 )
 def test_statement_with_another_error_is_tried_alone(code):
-    """Of a batch only two answers are taken: all else is found out by the UpdateItem, whose answer counts."""
+    """A statement with any other error is sent again alone as an UpdateItem, whose answer counts."""
     client = Client(answers(code, ""), failed("ValidationException"))
     store, _ = store_on(client)
     rejected, written = store.apply(Apply(updates(2)))
@@ -134,7 +135,7 @@ def test_batch_whose_answers_are_not_as_many_is_written_one_by_one(answer):
 
 
 def test_statement_of_large_values_is_none():
-    """What is set and what is compared count: 25 of them would be more than a request may have."""
+    """An update is kept out of batches if its values, set and compared together, are too large for 25 in one request."""
     half = s("x" * (BATCHED_MAX_BYTES // 2))
     assert statement_of(update(SHOP, order(1), exists(SHOP), a=half), SHOP) is not None
     was = Condition(Test.EQUALS, ("a",), half)
@@ -142,7 +143,7 @@ def test_statement_of_large_values_is_none():
 
 
 def test_batch_that_nobody_answers_fails():
-    """It may have been written, and comes again."""
+    """A batch without an answer fails as a whole and is retried later: DynamoDB may have written it or not."""
     client = Client(*[failed("InternalServerError", status=500)] * 2)
     store, _ = store_on(client, attempts_max=2)
     assert store.apply(Apply(updates(2))) == (Result(Status.FAILED, reason="InternalServerError"),) * 2

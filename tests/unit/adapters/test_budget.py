@@ -1,4 +1,4 @@
-"""What is spent on a table with a limit: never more than its share, per table and per partition key, and all of it."""
+"""The write budget of a table: spending stays within its share, per table and per partition key, and uses all of it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_budget_is_shared_by_threads_and_used_up(partitions):
 
 
 def test_budget_of_a_table_without_a_limit_is_endless():
-    """It is not looked at, whatever it costs, even where another table has a limit."""
+    """A table without a limit never makes a writer wait, even if another table has a limit."""
     budget, clock = budget_of(tables_of(shop=10, other=None))
     assert budget.limits
     assert all(budget.take(costs(10_000, "other")) for _ in range(10))
@@ -144,7 +144,8 @@ def test_budgeted_store_waits_for_what_writes_cost():
 
 
 def test_budgeted_store_fails_what_there_is_no_time_for():
-    """It comes again: what is written is said to be, and the rest to be out of time."""
+    """Writes that do not fit before the deadline are reported as failed, out of time; the others are reported as
+    written."""
     store, memory, clock = store_of(10, within_seconds=lambda: 1_001 - clock.now)
     keys = items(memory, 50)
     store.read(Read(keys))
@@ -155,7 +156,7 @@ def test_budgeted_store_fails_what_there_is_no_time_for():
 
 
 def test_budgeted_store_pays_twice_for_a_transaction():
-    """Of the table, and of each partition."""
+    """A transaction costs twice its write units, on the table and on each partition."""
     store, memory, clock = store_of(10)
     keys = items(memory, 2)
     store.read(Read(keys))
@@ -179,7 +180,7 @@ def test_budgeted_store_serves_several_threads():
 
 
 def test_budgeted_store_forgets_what_its_thread_saw():
-    """What a thread saw is gone when it begins something new; what others saw is theirs."""
+    """`forget` drops the item sizes that the calling thread has seen, and no other thread's."""
     store, memory, _ = store_of(1_000)
     keys = items(memory, 2)
     store.read(Read(keys))

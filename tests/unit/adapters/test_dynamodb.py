@@ -241,7 +241,7 @@ def test_transaction_is_tried_again_after_conflicts_and_throttles(code):
 
 
 def test_transaction_that_always_conflicts_fails():
-    """It comes again with its record: dropped it would be a stale copy."""
+    """A transaction that always conflicts fails, so that its record is retried; dropping it would leave a stale copy."""
     assert result_of(*[cancelled("None", "TransactionConflict")] * 8, write=STRICT) == Result(
         Status.FAILED, reason="TransactionConflict"
     )

@@ -1,4 +1,4 @@
-"""What rules need outside the tables, from records to objects and calls: made where a rule asks for it, and only there."""
+"""The archive and the functions that some rules need outside the tables are made only if a rule needs them."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_outside_a_function_that_only_archives_needs_neither(world, folder):
 
 
 def test_outside_without_a_queue_a_call_is_not_lost():
-    """What cannot be sent for later is reported as failed; looks at what is parked are not asked for."""
+    """A runtime without a queue reports a message that it cannot send as failed, and never looks again at parked items."""
     at = ItemKey("games", (("PK", "S", "1"),))
     assert runtime.WITHOUT_QUEUE.parked_max_looks == 0
     for message in (CallMessage("r", "f.g", Change(at, None, {})), PushMessage(("r",), at)):

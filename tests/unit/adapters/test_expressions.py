@@ -110,7 +110,7 @@ def test_well_formed_refuses_what_dynamodb_refuses_unseen(action):
     ids=lambda action: type(action).__name__,
 )
 def test_well_formed_lets_the_rest_pass(action):
-    """Whether it can be done is up to the item."""
+    """A well-formed action passes this check; the item decides later if the action is possible."""
     assert well_formed(action)
 
 

@@ -95,7 +95,7 @@ def test_failure_log_takes_back_a_line_that_does_not_fit(tmp_path, monkeypatch):
 
 
 def test_failure_log_begins_a_line_after_a_torn_one(tmp_path):
-    """What a power cut left of a line is a line of its own: it spoils itself only."""
+    """A line cut short by a power cut stays a line of its own, and the next record begins a new line."""
     log = filled(tmp_path / "f.jsonl", 2)
     log.path.write_bytes(log.path.read_bytes()[:-4])
     log.append({"n": "later"})
@@ -134,7 +134,7 @@ def test_failed_lines_removes_what_is_done_and_replaces_what_failed_again(tmp_pa
 
 
 def test_failed_lines_tells_equal_lines_apart_by_their_number(tmp_path):
-    """Of lines that say the same as many are removed as were done."""
+    """As many equal lines are removed as were processed, and no more."""
     path = tmp_path / "f.jsonl"
     for _ in range(3):
         filled(path, 1)
@@ -146,7 +146,7 @@ def test_failed_lines_tells_equal_lines_apart_by_their_number(tmp_path):
 
 
 def test_failed_lines_shows_what_was_there_at_the_beginning(tmp_path):
-    """What fails meanwhile is appended, and is for the next redrive; blank lines are nothing."""
+    """Listing a file shows the entries present at the start; entries appended meanwhile and blank lines are left out."""
     path = tmp_path / "f.jsonl"
     log = filled(path, 2)
     path.write_text(path.read_text() + "\n \n")

@@ -1,4 +1,4 @@
-"""What json alone writes and reads is what botocore does, whatever is in it; errors and binaries are botocore's."""
+"""The json fast path sends and reads exactly what botocore does; errors and binaries are left to botocore."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def wires() -> tuple[Wire, Wire]:
 
 
 def answers(items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What each operation may answer with these items."""
+    """Answers that each operation may give with these items."""
     listed = {"Items": items, "Count": len(items), "ScannedCount": len(items)}
     error = {"Code": "ConditionalCheckFailed", "Message": "no", **({"Item": items[0]} if items else {})}
     return {
@@ -178,7 +178,7 @@ def test_fast_json_writes_by_json_once_it_was_seen_to_be_the_same():
 
 
 def test_fast_json_leaves_requests_to_a_botocore_that_writes_otherwise(monkeypatch):
-    """What it sends is then what botocore makes of it, each time."""
+    """Requests are left to botocore if its encoding of binaries differs from ours."""
     monkeypatch.setattr("sync_rules.adapters.fast_json.base64_of", lambda value: value.hex())
     wire, usual = Wire(by_json=True), Wire(by_json=False)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""What requests cost, counted on the way: reads, writes, before they are made; and bounded memory of what was seen."""
+"""Metering: read and write units are counted, writes before they are made, with bounded memory of the items seen."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_metered_counts_a_refused_write(told):
 
 
 def test_metered_remembers_a_bounded_number_and_the_first_of_a_page(told):
-    """Of what a page leads to, its own items and the last ones seen are remembered: no more, however many there are."""
+    """A metered store remembers a bounded number of items: the first of a page and the last ones seen."""
     first = told.put("plain", "first", text=s("x" * 5_000))
     many = [told.put("plain", str(i)) for i in range(FIRST_SEEN_MAX_ITEMS + LAST_SEEN_MAX_ITEMS + 500)]
     told.metered.read(Read((first,)))
@@ -220,7 +220,7 @@ def test_metered_reads_nothing_that_is_not_paid_for(told):
 
 
 def test_metered_reads_no_total(told):
-    """It is the pipeline's own, and of a few numbers: what it costs is known."""
+    """A total is never read to find its size, because it is the pipeline's own item of known size."""
     tap = Tap(told.memory)
     metered, paid = paying("rate", tap)
     at = told.put("plain", "1")

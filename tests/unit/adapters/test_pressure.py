@@ -73,7 +73,7 @@ def test_pressure_uses_what_a_table_takes(rate, partitions, copies):
 
 
 def test_pressure_leaves_nothing_out_at_the_deadline():
-    """What is not written by then is said to have failed, by the throttle's reason, and the rest was written."""
+    """Each write not done by the deadline fails with the throttle's reason; all others were written."""
     found: list[str] = []
     store, client, clock = limited(100, 1, remaining_seconds=lambda: 1_001.5 - clock.now, on_throttle=found.append)
     results = [one for start in range(0, 400, 100) for one in store.apply(Apply(updates(range(start, start + 100))))]
@@ -109,7 +109,7 @@ def test_pressure_lets_the_rest_wait():
 @pytest.mark.parametrize("hot", [1, 8, 25, 100])
 @pytest.mark.parametrize("before", [False, True], ids=["calm", "pressed"])
 def test_pressure_of_a_hot_key_is_in_nobodys_way(hot, before):
-    """What is throttled for ever at the head of the line fails alone: all behind it are written, each time."""
+    """A hot key that is throttled for ever fails alone: every update behind it is written, each time."""
     store, client, _ = limited(10_000, 1)
     healthy = client._answer
     client._answer = lambda number: healthy(number) if number >= hot else {"Error": THROTTLED}
@@ -145,9 +145,8 @@ def test_pressure_counts_each_write_that_is_throttled():
 
 
 def test_pressure_pauses_longer_while_little_goes_through():
-    """It doubles up to a bound, stays where enough was written, is halved where more was, and is gone once much was
-    written without a throttle.
-    """
+    """The pause doubles up to a bound without progress, halves with more, and ends after many writes without a
+    throttle."""
     pressure = Pressure(lambda _low, high: high)
     assert not pressure.there
     pressure.refused()

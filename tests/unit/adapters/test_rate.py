@@ -131,7 +131,7 @@ def test_rate_is_shared_by_threads():
 
 
 def test_rate_takes_nothing_where_there_is_no_time():
-    """What could only be written after the deadline is refused at once, and is not counted: a smaller one goes on."""
+    """A write that would end after the deadline is refused at once and not counted; a smaller one still passes."""
     rate, clock = rate_of(10)
     assert rate.take(10)
     began = clock.now

@@ -62,14 +62,14 @@ def test_s3_without_the_bucket_is_a_failure(client):
 
 @pytest.mark.parametrize("code", [("SlowDown", 503), ("InternalError", 500), ("ConditionalRequestConflict", 409)])
 def test_s3_is_asked_again(code):
-    """What may pass by itself is tried again, with the same retries as the store."""
+    """A transient S3 error is retried, with the same retries as the store."""
     flaky = Flaky(code, code)
     S3Archive(flaky, retrying=aws.retrying(sleep=lambda _: None)).keep(KEEP)
     assert len(flaky.puts) == 3
 
 
 def test_s3_that_refuses_is_not_asked_again():
-    """What was refused on its merits is told at once."""
+    """A permanent S3 error is reported at once, without a retry."""
     flaky = Flaky(("AccessDenied", 403))
     with pytest.raises(StoreError, match="AccessDenied"):
         S3Archive(flaky, retrying=aws.retrying(sleep=lambda _: None)).keep(KEEP)
@@ -130,7 +130,7 @@ def test_on_failure_objects_are_removed_and_never_written(client):
 
 
 def test_on_failure_objects_that_go_or_are_too_large_are_no_error(client, monkeypatch):
-    """What somebody else removed meanwhile is not there; what no batch can be so large as is not read."""
+    """Listing on-failure objects skips an object removed meanwhile, and does not read one larger than any batch."""
     for name in ("a", "b", "c"):
         client.put_object(Bucket="kept", Key=name, Body=name.encode() * 10)
     client.put_object(Bucket="kept", Key="d", Body=b"x" * 11)

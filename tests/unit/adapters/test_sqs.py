@@ -44,7 +44,7 @@ def call(length: int) -> CallMessage:
 
 @pytest.mark.parametrize("message", [PushMessage(("r",), KEY, cursor={"PK": {"S": "x"}}), PullMessage(KEY, 2), call(3)])
 def test_queue_carries_messages(client, queue_url, message):
-    """What was sent is what is received."""
+    """A received message equals the message that was sent."""
     SqsQueue(client, queue_url).send(message, 0)
     (body,) = received(client, queue_url)
     assert decode(body) == message
@@ -137,7 +137,7 @@ def test_failed_messages_are_seen_once_and_are_there_afterwards(place):
 
 
 def test_failed_messages_are_removed_or_replaced(client, queue_url, place):
-    """What is done is deleted at once; what failed again is deleted once the message that stands for it is sent."""
+    """A processed message is deleted at once; one that failed again is deleted after its replacement was sent."""
     taken = place()
     entries = {entry.text.decode(): entry for entry in taken.entries()}
     taken.remove(entries["m0"])
@@ -148,7 +148,7 @@ def test_failed_messages_are_removed_or_replaced(client, queue_url, place):
 
 
 def test_failed_messages_that_cannot_be_replaced_stay(client, queue_url, place):
-    """Where the queue does not take the new message, the old one is not deleted."""
+    """A message is kept if the queue refuses its replacement."""
 
     class NoSend:
         def __getattr__(self, name):
@@ -213,9 +213,7 @@ def test_failed_messages_are_sampled_where_there_are_many(place, monkeypatch):
 
 
 def test_failed_messages_with_a_mark_are_each_given_once(place):
-    """Of places one after another, none is given what another was, nor what was sent since the first began: what failed
-    again is sent at once, and left alone.
-    """
+    """Successive readers with one mark are each given different messages, and none sent after the first reader began."""
     first = place(mark="")
     some = first.entries()
     given = [next(some) for _ in range(12)]
@@ -278,7 +276,7 @@ def test_failed_messages_are_hidden_for_as_long_as_told():
 
 
 def test_failed_messages_with_a_mark_are_never_cut_short_in_silence(place, monkeypatch):
-    """Where there are more than can be taken at a time it is an error: an end would be the end of the queue."""
+    """Listing more messages than one reader can hold raises an error, because a silent end would mean an empty queue."""
     monkeypatch.setattr(sqs, "TAKEN_MAX_MESSAGES", 10)
     with pytest.raises(StoreError, match="OverLimit"):
         list(place(mark="").entries())

@@ -93,7 +93,7 @@ def test_streams_says_when_a_shard_is_read_to_its_end():
     ],
 )
 def test_streams_tells_errors_apart(error, kind):
-    """What a mapping must act on has a name of its own; the rest is the world's and comes again."""
+    """Stream errors that a mapping must act on have their own class; all others are a StoreError and are retried."""
     with pytest.raises(kind):
         DynamoDBStreams(Client(error)).records(ARN, "it", 10)
 

@@ -224,7 +224,7 @@ ADA = user("1", name=s("Ada"), email=s("a@x"))
     ],
 )
 def test_compare_finds_what_is_wrong_with_every_kind(name, break_it, expected):
-    """What each kind keeps is compared: first all is right, then what was broken is found, by its kind of drift."""
+    """Every kind is compared: all is right at first, then the broken copy is found with its kind of drift."""
     scene = kinds(name)
     scene.put("shop", ADA, order("1", "a", 10))
     scene.put("posts", post("p", "1", "x"))
@@ -277,7 +277,8 @@ def test_compare_a_stuck_part_stays_stuck_whatever_else_happens():
     ],
 )
 def test_compare_judges_an_element_by_its_edge_alone(meanwhile, verdict):
-    """Of a set only the element itself counts: others may come and go; a change of its edge makes it unsure."""
+    """An element of a set is judged alone: other elements may change, and a change of its edge makes the verdict
+    unsure."""
     scene = kinds("tags")
     scene.there("shop", ADA, order("1", "a", 1))
     (before,) = swept(scene).different
@@ -300,7 +301,7 @@ def test_compare_lists_parts_of_a_hierarchy_without_a_parent(on_delete, repairab
 
 @pytest.mark.parametrize(("on_delete", "repairable"), [("clear", True), ("delete", False), ("restrict", False)])
 def test_compare_says_which_orphans_a_repair_removes(on_delete, repairable):
-    """Where a copy of nothing is to be nothing it can be mended; where somebody is to hear of it, it cannot."""
+    """An orphan is repairable only if its rule clears copies; with `delete`, `restrict` or `keep` it is left to people."""
     scene = with_author(on_delete=on_delete)
     scene.there("books", {**RIGHT, "author_id": s("gone")})
     (found,) = sweep(scene).different
@@ -318,7 +319,8 @@ def test_compare_says_which_orphans_a_repair_removes(on_delete, repairable):
     ],
 )
 def test_compare_counts_the_copies_that_outlive_their_source(options, book, orphaned):
-    """Of what is kept, a copy whose source is gone counts; no copy, a snapshot and another's business do not."""
+    """A kept copy whose source was deleted is counted as orphaned; a missing copy, a snapshot or an unlinked copy is
+    not."""
     scene = with_author(**options)
     scene.there("books", book)
     comparison = sweep(scene)

@@ -109,7 +109,7 @@ def test_drift_report_lists_what_was_written(user, name):
 
 
 def test_drift_report_lists_only_what_is_left(file):
-    """What the report says was mended or had come right is not listed, nor what is of other rules than asked for."""
+    """A report lists only open differences of the rules asked for, without those that were repaired or came right."""
     done = [row(Finding(WRONG, repaired=True)), row(Finding(WRONG, came_right=True))]
     heads = row(Finding(Difference("heads", Drift.WRONG, USER, None, (("head",),), "h", "t")))
     found = open_report(file(HEAD, *done, ROW, heads, END), RULES)
@@ -157,7 +157,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_drift_report_refuses_what_is_none_of_these_rules(file, name):
-    """What is no report, is of other rules or tables, or does not end, is named with its line and refused."""
+    """A file that is no complete report of these rules and tables is refused with its name and line."""
     lines, message = REFUSED[name]
     path = file(*lines)
     with pytest.raises(UserError) as refused:

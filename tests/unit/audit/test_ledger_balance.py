@@ -27,7 +27,7 @@ def at_rest(orders: int = 4, **rules: str) -> Scene:
 
 
 def off(scene: Scene) -> dict[tuple[str, str], tuple[int, int]]:
-    """What is found to be off: partition key and attribute, what stands there and what the entries add up to."""
+    """Totals that differ from their entries: by partition key and attribute, the total and the sum of its entries."""
     found = {}
     for table, tallies in ledgers(scene.rules, frozenset(scene.rules.rules)):
         for (key, at), books in scene.drive(unbalanced(table, tallies)).items():

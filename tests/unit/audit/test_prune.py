@@ -66,9 +66,8 @@ def application() -> dict[str, list[Item]]:
 # ---------------------------------------------------------------- what is left
 @pytest.mark.parametrize("name", RULES)
 def test_prune_leaves_nothing_of_a_kind(name):
-    """Of a rule of any kind that was dropped, everything is found under its name and removed; a second look finds
-    nothing, and what other rules keep is as it was.
-    """
+    """Prune finds and removes everything of a dropped rule of any kind; other rules' data and a second run stay as they
+    were."""
     scene = settled(every_kind.rules_of(effects=False))
     now = every_kind.rules_of(name, "told" if name == "counted" else name, effects=False)
     found = left(scene, now)
@@ -80,7 +79,7 @@ def test_prune_leaves_nothing_of_a_kind(name):
 
 
 def test_prune_of_all_rules_leaves_what_the_application_wrote():
-    """Where no rule is left at all, nothing is left but what was put."""
+    """Prune without any rule left removes everything but the application's own data."""
     scene = settled(every_kind.rules_of())
     assert prune(scene, parse_rules(text_of({}))) == 0
     assert tables(scene) == application()
@@ -155,7 +154,7 @@ def test_prune_of_a_rule_that_writes_elsewhere_now():
 
 
 def test_prune_of_paths_inside_one_another():
-    """Where a rule of today writes a map that holds the old path, or something inside it, nothing is a leftover."""
+    """A path that lies above or inside a path written by a current rule is not a leftover."""
     scene = settled(kinds(one="copy user.name into order.user.name", two="copy user.email into order.mail"))
     assert left(scene, kinds(whole="copy user.email into order.user", inside="copy user.name into order.mail.of")) == []
     assert {paths for _, _, paths in left(scene, kinds(beside="copy user.email into order.user.mail"))} == {
@@ -187,7 +186,8 @@ def test_prune_of_a_renamed_entity_and_table():
     ],
 )
 def test_prune_of_a_rule_that_is_of_another_kind_now(before, after, keys):
-    """What a rule of the same name writes in another way stays; of its books, what the new way does not use goes."""
+    """A rule that changed its kind keeps what the new kind writes; only ledger entries that it no longer uses are
+    removed."""
     scene = settled(kinds(r=before))
     found = {key.partition("[")[2][:7] for _, key, _ in left(scene, kinds(r=after))}
     assert found == keys
@@ -203,7 +203,7 @@ def test_prune_of_a_ledger_that_moved():
 
 # ---------------------------------------------------------------- what is somebody else's
 def test_prune_keeps_the_items_an_application_has_among_mirrors():
-    """Of the items under a mirror's keys only those go that name a source as the rule has it."""
+    """Prune removes only mirrors that name a source of the dropped rule, not the application's items beside them."""
     scene = settled(kinds("mails"))
     own = scene.there("shop", {"PK": s("EMAIL#own@x"), "SK": s("EMAIL"), "note": s("the application's")})
     assert left(scene, kinds("names")) == [("mails", "shop[EMAIL#a@x, EMAIL]", "")]
@@ -237,7 +237,7 @@ def test_prune_keeps_what_a_whole_mirror_holds():
 
 
 def test_prune_keeps_what_roots_carry():
-    """What the items of a hierarchy carry is a root's own: it is removed below the roots only."""
+    """Prune removes carried attributes from the items below a root, and keeps them on the root."""
     scene = Scene(kinds(paths="{path: part.path, parent: parent_id, carry: [tenant]}"))
     root = scene.put("parts", part("a") | {"tenant": s("t")})
     child = scene.put("parts", part("b", "a"))
@@ -250,14 +250,14 @@ def test_prune_keeps_what_roots_carry():
 
 # ---------------------------------------------------------------- removing
 def test_prune_of_an_item_that_goes_as_a_whole():
-    """What another dropped rule wrote on an item that goes is not removed before it: one removal is enough."""
+    """Prune does not clear attributes on a mirror item that it removes as a whole."""
     scene = settled(kinds("mails", tagged="{derive: by_email.rank, as: '{name}'}"))
     assert left(scene, kinds("names")) == [("mails", "shop[EMAIL#a@x, EMAIL]", "")]
     assert prune(scene, kinds("names")) == 0
 
 
 def test_prune_never_removes_what_changed_meanwhile():
-    """What somebody writes between the look and the removal stays, items and attributes alike, and is counted as left."""
+    """Prune keeps every item and attribute that was changed after it was found, and counts it as left."""
     scene = settled(kinds("spent", "names"))
     found = tuple(leftovers(scene, kinds("tags")))
     scene.there("ledger", {**scene.at("ledger", "spent/T/USER#1", "PROFILE").attributes(), "n": n(99)})

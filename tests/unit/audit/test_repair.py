@@ -39,7 +39,7 @@ def test_repair_writes_what_the_source_says_now():
 
 
 def test_repair_does_not_write_what_is_right_by_now():
-    """What somebody else has put right costs no write, and is not left."""
+    """A copy that somebody else has put right costs no write and is not counted as left."""
     scene = scene_with({**RIGHT, "author_name": s("x")})
     drifted = found(scene)
     scene.there("books", RIGHT)
@@ -99,7 +99,7 @@ def test_repair_says_what_could_not_be_written_though_its_source_moved():
 
 
 def test_repair_mends_parts_and_only_those_named():
-    """Of an element, an entry and a copy on the same items only what is given is mended."""
+    """Repair changes only the given elements, not an entry or a copy on the same items."""
     scene = Scene(every_kind.rules_of(effects=False))
     scene.put("shop", every_kind.order("1", "a", 10), every_kind.user("1", name=s("Ada"), rank=n(1)))
     scene.rest()

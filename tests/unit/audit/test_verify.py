@@ -100,7 +100,7 @@ def test_verify_without_repair_writes_nothing():
 
 
 def test_verify_never_calls_lag_drift():
-    """What comes right between the first and the second look was lag: no finding, and nothing left."""
+    """A copy that becomes right between the first and the second look is lag, not drift."""
     scene = library_scene()
     scene.put("books", book_item("b1", "a1"))
     run = Run(scene, repair=True, meanwhile=scene.rest)
@@ -253,7 +253,7 @@ def test_verify_waits_once_more_for_a_source_that_changed_just_then():
 
 
 def test_verify_finds_the_drift_of_a_hot_source():
-    """Where nobody is at work on the copies, a source that changes before every look hides no drift: three looks."""
+    """A wrong copy counts as drift after three looks even if its source changes before every look."""
     scene = library_scene()
     book = scene.there("books", {**RIGHT, "author_name": s("before")})
     names = iter(f"name {i}" for i in range(10))
@@ -345,7 +345,7 @@ def test_verify_mends_down_the_cascade(broken):
 
 
 def test_verify_without_repair_looks_at_a_cascade_once():
-    """What is not mended needs no order: each table is scanned once, and copies are held against what is there."""
+    """Verify without --repair scans each table once, because it needs no order between rules."""
     chain = down(orders="broken")
     run = Run(chain.scene)
     assert {at.table for at, _, _ in run.sweep()} == {"orders", "lines"}
@@ -386,7 +386,7 @@ def test_verify_goes_round_where_rules_feed_each_other():
 
 
 def test_verify_counts_what_is_left_once():
-    """What cannot be mended is found in every round, keeps none going, and is left once."""
+    """A copy that cannot be repaired is found in every round, but prolongs none and is counted as left once."""
     chain = Chain(CIRCLE.replace("user.seen: told", "user.seen: note.told"))
     chain.there("users", name="right", seen="broken")
     chain.there("orders", name="broken")
@@ -444,7 +444,7 @@ def rules_found(run: Run) -> list[tuple[str, str, bool]]:
 
 
 def test_verify_finds_nothing_where_all_kinds_are_at_rest():
-    """What the pipeline leaves is what verify expects, for every kind of rule, and each rule has looked at something."""
+    """Verify finds no drift after the pipeline has come to rest, and every rule has looked at something."""
     scene = every_kind_scene()
     run = Run(scene)
     assert rules_found(run) == []
@@ -557,7 +557,7 @@ def test_verify_mends_a_hierarchy_level_by_level():
 
 
 def test_verify_counts_a_part_once(monkeypatch):
-    """What both an edge and its node show to be wrong, on whatever pages, is one drift."""
+    """Drift of a part is counted once, even if its edge and its node both show it on different pages."""
     monkeypatch.setattr("sync_rules.audit.verifier.PAGE_MAX_ITEMS", 1)
     scene = every_kind_scene()
     at = scene.at("shop", "EMAIL#a@x", "EMAIL")
@@ -754,7 +754,7 @@ def test_verify_of_a_share_reads_only_its_segments():
 
 
 def test_verify_looks_at_a_segment_of_each_table_before_the_next():
-    """Of several segments none of a table waits for all of another's; what is left out for lack of time is told."""
+    """Verify reads one segment of each table before the next segment, and says when time cut it short."""
     scene = every_kind_scene()
     run = Run(scene, share=Share(10, (3, 7)), enough=lambda: len(scene.tap.seen(Scan)) == 4)
     scene.tap.requests.clear()
@@ -768,7 +768,7 @@ def test_verify_looks_at_a_segment_of_each_table_before_the_next():
 
 
 def test_verify_bounds_what_several_workers_gather(monkeypatch):
-    """What differs is looked at again as soon as there is too much of it, and no page is read meanwhile."""
+    """Verify looks again at differences once there are too many in memory, and reads no page meanwhile."""
     monkeypatch.setattr("sync_rules.audit.verifier.CANDIDATES_MAX", 3)
     monkeypatch.setattr("sync_rules.audit.verifier.PAGE_MAX_ITEMS", 2)
     scene = library_scene()
@@ -787,7 +787,7 @@ def test_verify_bounds_what_several_workers_gather(monkeypatch):
 
 # ---------------------------------------------------------------- what a report lists
 def listed(scene: Scene, only: frozenset[str] | None = None):
-    """What a verify found, as a report lists it."""
+    """The differences that a verify finds, as a report lists them."""
     found = [one.difference for one in Run(scene, only=only).verifier.sweep()]
     return lambda names: iter([one for one in found if one.rule in names])
 
@@ -833,7 +833,7 @@ def test_verify_of_a_report_never_repairs_over_a_newer_write():
 
 
 def test_verify_of_a_report_goes_down_the_cascade():
-    """What is listed is mended in the order of the rules; a copy of what was mended is right when its turn comes."""
+    """Differences of a report are repaired in the order of the rules; a copy of a repaired copy came right by itself."""
     chain = down(orders="broken")
     of = listed(chain.scene)
     run = Run(chain.scene, repair=True)

@@ -171,7 +171,7 @@ def test_backfill_warns_where_changes_are_not_seen(command):
 
 
 def test_backfill_exits_1_when_something_is_parked(command):
-    """What can never be written is parked with a failure record, and the exit code says so; the rest is done."""
+    """A backfill parks an item that is too large with a failure record, writes the others and exits with 1."""
     command.books(3)
     command.scene.there("books", {"book_id": s("x-big"), "author_id": s("a1"), "text": {"B": b"x" * (400 * 1024 - 40)}})
     code, out, _ = command()
@@ -249,7 +249,7 @@ def test_backfill_refuses_what_it_cannot_do(command, options, words):
 
 
 def test_backfill_of_rules_that_act_on_changes_only_is_refused(command):
-    """Where there is nothing but effects, it says that there is nothing to backfill."""
+    """A backfill is refused if the rules file has only effects, which act on changes."""
     command.file.write_text(EFFECT_ONLY)
     code, _, err = command()
     assert code == 2
@@ -472,7 +472,7 @@ def test_backfill_keeps_to_its_rate(command):
 
 
 def test_backfill_keeps_to_the_limit_of_a_table(command):
-    """What the rules file allows counts beside the rate: whichever is lower is waited for."""
+    """A backfill spends from the write budget of the rules file as well as from --rate."""
     asked: list[tuple[float, dict[str, int]]] = []
     command.patch.setattr(Budget, "take", lambda budget, costs: asked.append((budget._shares, costs.tables)) or True)
     command.file.write_text(RULES.replace("books: {key", "books: {max_write_units_per_second: 50, key"))

@@ -55,7 +55,7 @@ def test_module_is_the_command():
 
 @pytest.mark.parametrize("arguments", [[], ["chek"], ["check", "--jsn"], ["--nothing"], ["check", "a", "b"]])
 def test_usage_mistakes_exit_with_2(arguments, capsys):
-    """What cannot be parsed is the user's mistake."""
+    """Arguments that cannot be parsed exit with 2, as the user's mistake."""
     assert main.main(arguments) == 2
     assert "Usage" in "".join(capsys.readouterr())
 
@@ -115,7 +115,7 @@ def test_output_that_is_not_taken_is_no_bug_of_ours(monkeypatch, capsys):
 
 
 def test_output_error_of_a_file_we_forgot_stays_our_bug(monkeypatch, capsys):
-    """What has the name of a file should have been said by whoever opened that."""
+    """An OSError with a file name that no command reported is a bug of ours and exits with 3."""
     fails_with(monkeypatch, OSError(errno.ENOSPC, "No space left on device", "x"))
     assert main.main(["check"]) == 3
     assert "a bug in sync-rules (OSError" in capsys.readouterr().err
@@ -153,7 +153,7 @@ def test_output_whose_reader_has_left_ends_quietly(unbuffered):
 
 
 def test_output_that_rich_ends_is_no_drift(monkeypatch):
-    """Where the reader has left, rich exits with 1 by itself, which would be for a check that failed."""
+    """SystemExit(1), which rich raises when the reader of the output has left, exits with 2, not with the 1 of drift."""
     fails_with(monkeypatch, SystemExit(1))
     assert main.main(["check"]) == 2
 

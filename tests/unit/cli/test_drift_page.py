@@ -84,7 +84,7 @@ def test_htmlreport_is_well_formed_and_accessible(shown):
 
 
 def test_htmlreport_shows_no_value(shown):
-    """What an item holds is nowhere in the page."""
+    """The page shows no value of any item."""
     assert SECRET not in shown
 
 
@@ -141,7 +141,7 @@ def test_htmlreport_says_that_nothing_was_looked_at():
     ids=["all", "sample", "one"],
 )
 def test_htmlreport_says_what_it_is_about(changes, said):
-    """Whether the tables, a sample, or less was looked at stands in the page."""
+    """The page says if all tables, a sample or a part was checked."""
     assert said in Outline(page(verified(clean=True, **changes))).words
 
 
@@ -182,7 +182,7 @@ def test_htmlreport_puts_what_is_wrong_next_to_the_verdict():
 
 
 def test_htmlreport_without_graphviz_has_the_rules_as_text(monkeypatch):
-    """Where there is no Graphviz the rules are a list and Mermaid text, and the page says how to get the picture."""
+    """Without Graphviz the page shows the rules as a list and as Mermaid text, and says how to get the picture."""
     monkeypatch.setitem(sys.modules, "pygraphviz", None)
     shown = page(verified())
     assert "<svg" not in shown
@@ -203,7 +203,7 @@ def test_htmlreport_without_graphviz_has_the_rules_as_text(monkeypatch):
     ids=["address", "option", "key", "word"],
 )
 def test_htmlreport_shows_the_command_without_secrets(argument, shown):
-    """Of an address nothing is shown that could let somebody in; all else stands as it was typed."""
+    """The page shows the command as typed, without credentials, query and fragment of an address."""
     quoted = shown if re.fullmatch(r"[\w.:/=-]+", shown) else f"'{shown}'"
     assert as_typed(["verify", argument]) == f"sync-rules verify {quoted}"
     assert host_of("http://me:secret@host:8000/path") == "host:8000"

@@ -89,7 +89,7 @@ def test_a_record_causes_what_the_rules_ask_for_and_says_which_attribute_is_the_
 
 
 def test_a_record_of_an_item_that_came_or_went_says_so(shop):
-    """What came is looked at because it came, what went because it went."""
+    """A check caused by an inserted item gives `it came` as its reason; one caused by a deleted item gives `it went`."""
     image = shop.item(shop.order)
     assert {because for _, _, because in causes(shop, None, image)} == {("it came",)}
     gone = causes(shop, image, None)
@@ -118,7 +118,7 @@ def test_what_only_several_attributes_do_together_is_told_of_all_of_them():
 
 
 def test_what_stands_on_an_item_is_right_or_named_by_its_drift(shop):
-    """Of an item on which all is right every rule says so; a wrong, a missing and an extra copy are each called so."""
+    """Every rule says `right` of a correct item; a wrong, missing or extra copy is named by its drift."""
     assert set(shop.told(shop.order).values()) == {"right"}
     assert set(shop.told(shop.ada).values()) == {"right"}
     shop.store.update(shop.order, [(("user_name",), s("Nobody"))])
@@ -192,7 +192,7 @@ def test_records_in_every_form_are_told_alike(shop, tmp_path):
 
 
 def test_a_file_that_holds_no_records_is_refused_with_its_line(shop, tmp_path):
-    """What is no JSON is named by file and line."""
+    """A line that is not JSON is refused with its file and line."""
     (tmp_path / "bad.jsonl").write_text('{"Records": []}\nnonsense\n')
     with pytest.raises(UserError, match=r"bad.jsonl:2\n  expected JSON"):
         list(record_rows(tmp_path / "bad.jsonl", shop.rules))
@@ -217,7 +217,7 @@ def test_where_used_names_archives_of_items_that_hold_copies(shop):
 
 
 def test_where_used_tells_the_first_place_before_it_has_read_the_last(shop):
-    """What is merely listed is not kept: of 500 orders the first is told after one page."""
+    """The first of 500 places is yielded after one page was read."""
     for number in range(500):
         shop.put("shop", {**order("1", f"{number:03}", 1), "user_name": s("Ada")})
     tap = Tap(shop.store)

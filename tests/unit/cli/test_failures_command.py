@@ -152,7 +152,7 @@ def test_failures_of_one_rule(failures, tmp_path):
 
 
 def test_failures_looks_into_queues_and_buckets(failures, cloud):
-    """What lies in a queue, be it failure records, batches or messages, is looked at and left; so is each object."""
+    """Failures in a queue or a bucket, of any form, are counted and left where they are."""
     queues, bucket = cloud
     url = queues.create_queue(QueueName="failed")["QueueUrl"]
     for body in (json.dumps(told()), json.dumps(batch()), encode(PullMessage(KEY)), "{"):
@@ -189,7 +189,7 @@ def test_failures_exits_2_for_the_users_mistakes(failures, tmp_path, options, wo
 
 
 def test_failures_exits_2_where_there_is_no_queue_or_bucket(failures, cloud):
-    """What does not exist is named."""
+    """A queue or bucket that does not exist is named, and the exit code is 2."""
     queues, _ = cloud
     url = queues.create_queue(QueueName="failed")["QueueUrl"].replace("failed", "nowhere")
     for options, words in (
@@ -202,7 +202,7 @@ def test_failures_exits_2_where_there_is_no_queue_or_bucket(failures, cloud):
 
 
 def test_failures_show_says_that_a_queue_holds_more(capsys):
-    """Where the look ended before the queue did."""
+    """The output says that a queue may hold more messages if the sample reached its limit."""
 
     class Looked:
         name, count = "failed", sqs.PEEKED_MAX_MESSAGES

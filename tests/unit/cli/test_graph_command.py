@@ -80,7 +80,7 @@ def test_graph_writes_over_no_rules_file_and_nothing_it_cannot_draw(rules_file, 
 
 
 def test_graph_keeps_standard_error_clean_while_it_draws(rules_file, monkeypatch, capfd):
-    """What the libraries of Graphviz say there, such as about fonts, is not shown; what is said after is."""
+    """Messages that the Graphviz libraries print to standard error while drawing are hidden; later ones are not."""
     needs_graphviz()
     pygraphviz = pytest.importorskip("pygraphviz")
     draw = pygraphviz.AGraph.draw

@@ -58,7 +58,7 @@ def test_infra_writes_the_template_of_another_rules_file_and_notes_it(template, 
 
 
 def test_infra_iam_prints_each_role_and_why(template, capsys):
-    """What each function may do; with --explain, for which rule."""
+    """`infra iam` prints what each function may do; --explain adds the rule that needs it."""
     assert main.main(["infra", "iam"]) == 0
     plain = capsys.readouterr().out
     assert "StreamRole" in plain
@@ -126,7 +126,7 @@ def test_infra_leaves_a_template_that_is_read_only(template, capsys):
 
 
 def test_infra_warns_of_rules_that_are_elsewhere(template, tmp_path_factory, capsys):
-    """What `sam build` does with them is said; it is written nevertheless."""
+    """A rules file outside of the template's folder causes a warning about `sam build`; the template is still written."""
     rules = tmp_path_factory.mktemp("elsewhere") / "rules.yaml"
     shutil.copy(template.parent / "examples/game-players/rules.yaml", rules)
     assert main.main(["infra", "--rules", str(rules)]) == 0

@@ -151,7 +151,7 @@ def test_plan_tells_new_changed_unchanged_and_gone_rules(command):
 
 
 def test_plan_of_nothing_changed_reads_no_table(command):
-    """Where no rule was added or changed, --changed says so, and that is all."""
+    """`plan --changed` reads no table if no rule was added or changed."""
     command.applied()
     assert command("--changed") == (0, "no rule was added or changed\n", "")
     assert command.scene.tap.requests == []
@@ -238,7 +238,7 @@ def test_plan_takes_prices_from_a_file(command):
 
 
 def test_plan_without_a_price_leaves_money_out(command):
-    """Where no price of the Region is known, units and time are told, and how to give a price."""
+    """A plan for a Region without known prices shows units and time, and says how to give prices."""
     command.client.meta.region_name = "mars-1"
     command.books(2)
     code, out, _ = command()
@@ -281,7 +281,7 @@ def test_plan_refuses_the_users_mistakes(command, options, words):
 
 
 def test_plan_gives_no_half_plan(command):
-    """Where a table cannot be read, it says which segment and why, with exit code 2, and shows no figures."""
+    """A plan that cannot read a table exits with 2, names the error and shows no figures."""
     command.scene.tap.before = failing
     code, out, err = command()
     assert (code, out) == (2, "")
@@ -305,7 +305,7 @@ def test_plan_that_is_stopped_exits_with_130(command):
 
 
 def test_plan_names_the_file_that_a_full_disk_cuts(command):
-    """Of the lines of --writes that do not fit: the file, exit code 2, no bug, and nothing half-written."""
+    """A full disk during --writes exits with 2, names the file and leaves nothing half-written."""
     command.books(2)
 
     def full(_write):

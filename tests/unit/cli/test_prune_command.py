@@ -52,7 +52,7 @@ def command(monkeypatch, tmp_path, capsys) -> Command:
 
 
 def test_prune_exits_0_when_nothing_is_left(command):
-    """Where no rule was dropped there is nothing to find."""
+    """Prune finds nothing, writes nothing and exits with 0 if no rule was dropped."""
     command.become(*BEFORE)
     command.scene.tap.requests.clear()
     for options in ((), ("--apply",)):
@@ -83,7 +83,7 @@ def test_prune_removes_with_apply(command):
 
 
 def test_prune_says_what_could_not_be_removed(command):
-    """What changed meanwhile, or could not be written, is counted; the exit code is 1, and another run is the cure."""
+    """Prune counts leftovers that it could not remove, exits with 1 and advises another run."""
     command.scene.tap.result = lambda write: Result(Status.REFUSED) if "ledger" in str(write) else None
     code, out, _ = command("--apply")
     assert code == 1
@@ -99,7 +99,7 @@ def test_prune_of_one_rule(command):
 
 
 def test_prune_shows_the_first_of_many(command):
-    """Of each rule the first twenty are shown, and how many more there are; all are removed."""
+    """Prune shows the first twenty leftovers of a rule and the number of the others, and removes all."""
     command.scene.there("shop", *(order("1", f"{i:03}", 1, user_name=s("x")) for i in range(30)))
     _, out, _ = command()
     assert sum("rule names" in line and "[" in line for line in out) == 20

@@ -116,7 +116,7 @@ class Latest(FakeStream):
 
 
 def test_record_from_now_leaves_out_what_is_there():
-    """Of shards that are there only what comes is read; of those that come, everything."""
+    """`FromNow` skips the records of shards that are already there, and reads new shards from their first record."""
     held = {"old": FakeShard(closed=True, records=[shop_record(1)])}
     stream = Latest(held)
     reader = FromNow(stream, [ARN])
@@ -202,7 +202,8 @@ def run(tmp_path, capsys, monkeypatch):
 
 
 def test_record_command_writes_a_recording(run, tmp_path):
-    """It says what is in it; the header says of which tables, when, and that it is not redacted."""
+    """A recording's header names its tables and its time, and says that it is not redacted; the command prints the
+    counts."""
     code, out, err = run("--out", "r.jsonl")
     assert (code, out, err) == (0, "1 record (1 of shop) in r.jsonl\n", "")
     header, body = map(json.loads, (tmp_path / "r.jsonl").read_text().splitlines())

@@ -166,7 +166,8 @@ def test_redrive_says_it_to_machines(command):
 
 
 def test_redrive_appends_failures_that_are_new(command):
-    """What a batch has parked goes to the failures file, as in `run`; if that very file is put through, for the next."""
+    """A failure during a redrive is appended to the failures file for the next redrive, even to the file being
+    redriven."""
     file = command.path / "f.jsonl"
     lines(file, command.given_up("a"))
     command.reject("a")
@@ -232,7 +233,7 @@ def test_redrive_of_messages_of_the_on_failure_queue_reads_the_stream(command, m
 
 
 def test_redrive_only_shows_with_dry_run(command):
-    """What would be retried; nothing is written, removed or called, and the queue is as it was."""
+    """`redrive --dry-run` prints what would be retried, and changes neither the file, the queue nor any table."""
     file = command.path / "f.jsonl"
     url = command.queue(encode(PullMessage(command.at("b"))))
     lines(file, command.told("a"), command.given_up("b"), command.told("a", "gone"))

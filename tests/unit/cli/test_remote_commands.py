@@ -133,7 +133,7 @@ def test_resume_takes_what_is_not_typed_from_what_was_asked(command):
 
 
 def test_resume_of_one_begun_elsewhere_takes_what_it_is_about(command):
-    """Of a backfill that a machine began on the same table only its scope is known, and that is enough."""
+    """`--resume` of a backfill that another machine began takes its scope from the saved state."""
     command.leave_something("--rule", "names", "--segments", "3")
     command.deployed.state.remove(ASKED)
     code, _, err = command("backfill", "--remote", "--resume")
@@ -151,7 +151,7 @@ def test_resume_of_one_begun_elsewhere_takes_what_it_is_about(command):
     ids=["segments", "rule", "where"],
 )
 def test_resume_with_other_options_starts_nothing(command, options, words):
-    """What is typed must be what it is about; the differences are named, and no execution is started."""
+    """`--resume` with options that differ from the saved run is refused, names the difference and starts no execution."""
     command.leave_something("--rule", "names", "--segments", "3")
     code, _, err = command("backfill", "--remote", "--resume", *options)
     assert code == 2
@@ -202,7 +202,7 @@ def test_printed_commands_are_complete(command, tmp_path):
 
 
 def test_advice_of_what_is_left_is_complete(command):
-    """It names the stack, and how to see what failed there."""
+    """The advice to continue is a complete command with the stack's name."""
     command.scene.tap.before = lambda request: (
         (_ for _ in ()).throw(StoreError("X")) if isinstance(request, Scan) else 0
     )
@@ -274,7 +274,7 @@ def test_other_stage_is_refused(command):
 
 
 def test_detached_start_that_is_refused_says_so(command):
-    """It is not said to be started when it could not begin."""
+    """A detached start that is refused exits with 2 and does not print that it has started."""
     command.patch.setenv("STAGE", "prod")
     code, out, err = command("backfill", "--remote", "--detach")
     assert (code, "started" in out, "prod-books" in err) == (2, False, True)
@@ -306,7 +306,7 @@ def test_verify_that_is_left_says_where_its_report_will_be(command):
 
 
 def test_figures_of_a_fresh_run_have_nothing_before(command):
-    """What was done before the first look was done by this run; what it came to before it went on was not."""
+    """A fresh run reports no earlier items or writes; a resumed one reports those of before the resume."""
     code, out, err = command("backfill", "--remote", "--json", "--segments", "3")
     now = json.loads(out.splitlines()[-1])["summary"]
     assert (code, now["items_before"], now["writes_before"]) == (0, 0, 0), err
@@ -331,7 +331,7 @@ def test_meter_counts_the_seconds_before_it_was_made(command):
 
 
 def test_repair_in_the_account_names_its_queue(command):
-    """What could not be mended is in the stack's failures queue, and in no file of this machine."""
+    """`verify --remote --repair` names the stack's failures queue for drift that it could not repair."""
     tally = Tally(drift=Counter(names=1), unmended=Counter({("names", Drift.WRONG): 1}), items=3)
     found = {"tally": tally.body(), "names": ["names"], "share": {"segments": 1, "numbers": [0]}}
     more = {"unlooked": {}, "broken": 0, "cure": "", "report": "verify-1/report"}

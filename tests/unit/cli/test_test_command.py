@@ -52,7 +52,7 @@ def test_command_says_of_each_scenario_that_it_holds(folder, run):
 
 
 def test_command_tells_what_failed_and_under_what(folder, run):
-    """What does not hold makes the exit code 1, with the account of the first way of delivery that shows it."""
+    """A failed scenario exits with 1 and prints the first variant that fails, with the expected and the found value."""
     file = folder / "scenarios/marry/scenario.yaml"
     file.write_text(f"rules: ../../rules.yaml{BROKEN}")
     code, out, _ = run("scenarios")
@@ -78,7 +78,7 @@ def test_command_runs_again_what_failed(folder, run):
 
 
 def test_command_names_the_ways_that_failed(folder, run, monkeypatch):
-    """Where some ways of delivery hold and others do not, those that do not are named."""
+    """A scenario that fails under some variants names those variants."""
     monkeypatch.setattr("sync_rules.adapters.memory.holds", lambda _guard, _item: True)
     code, out, _ = run("scenarios/marry", "--variant", "in-order", "--variant", "duplicated", "--seed", "1")
     assert code == 1
@@ -161,7 +161,7 @@ def block(language: str) -> str:
 
 
 def test_page_shows_a_scenario_that_holds(folder, run):
-    """What docs/testing.md shows first is played as it stands."""
+    """The first example of docs/testing.md passes exactly as it is printed there."""
     (folder / "rules.yaml").write_text(block("yaml"))
     (folder / "scenarios/rename/scenario.yaml").write_text(block("yaml scenario"))
     assert run("scenarios/rename")[0] == 0

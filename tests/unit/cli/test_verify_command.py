@@ -68,7 +68,7 @@ class Command:
         return code, out, err
 
     def rows(self, *options: str) -> tuple[int, list[dict]]:
-        """What a report says after its first line."""
+        """The exit code of a verify with --json and the rows of its report, without the first."""
         code, out, _ = self(*options, "--json")
         self.head, *rows = map(json.loads, out.splitlines())
         assert rows[-1].pop("at") >= self.head["at"]
@@ -86,7 +86,7 @@ def command(monkeypatch, tmp_path, capsys) -> Command:
 
 
 def test_verify_exits_0_without_drift(command):
-    """Where every copy is right, the exit code is 0 and the totals say how many were looked at."""
+    """Verify exits with 0 if every copy is right, and its totals count the items checked."""
     command.scene.there("books", RIGHT)
     code, (totals,) = command.rows()
     assert code == 0
@@ -177,7 +177,7 @@ def test_verify_of_one_key(command):
     ],
 )
 def test_verify_exits_2_for_the_users_mistakes(command, options, words):
-    """What was expected, what was found and what to do are said on standard error; the exit code is 2."""
+    """A user's mistake exits with 2 and prints the problem and the cure on standard error."""
     code, out, err = command(*options)
     assert code == 2
     assert out == ""
@@ -225,7 +225,7 @@ NUMBERS = st.decimals(allow_nan=False, allow_infinity=False, places=9).map(str) 
     st.tuples(st.just("scans"), st.just("scan_id"), st.just("B"), st.binary(min_size=1)),
 ))  # fmt: skip
 def test_verify_takes_the_keys_it_prints(key):
-    """What --json prints as a target's key is what --key takes: any text, every digit of a number, binary as hex."""
+    """`--key` takes every key that --json prints: any text, every digit of a number, binary as hex."""
     table, name, kind, value = key
     at = ItemKey(table, ((name, kind, value),))
     finding = Finding(Difference("names", Drift.WRONG, at, None, (), held="", truth=""))
@@ -249,7 +249,7 @@ def test_verify_takes_a_number_to_the_last_digit():
 
 
 def test_verify_prints_no_digest(command):
-    """What stands for the values while they are compared is shown neither to people nor to machines."""
+    """The digests that stand for values during a comparison are shown neither to people nor in JSON."""
     command.scene.there("books", {**RIGHT, "author_name": s("x")})
     _, (row, _) = command.rows()
     assert row.keys() == {
@@ -298,14 +298,14 @@ def test_verify_of_a_rule_takes_its_parts_with_it(shop):
 
 
 def test_verify_of_a_rule_with_effects_only_exits_2(shop):
-    """What is archived or called is in no table: to ask for it is a mistake, and is said to be."""
+    """`verify --rule` of an archive or a call exits with 2, because such a rule keeps nothing in a table."""
     code, _, err = shop("--rule", "kept")
     assert code == 2
     assert "rule kept keeps nothing in a table" in err
 
 
 def test_verify_of_a_file_without_such_rules_exits_0(command):
-    """Where there are only effects there is nothing to look at, and nothing wrong."""
+    """Verify of a file with effects only finds nothing to check and exits with 0."""
     command.file.write_text(every_kind.text_of(every_kind.EFFECTS))
     assert command.rows() == (0, [{"items": 0, "rules": {}}])
 
@@ -321,7 +321,7 @@ def test_verify_says_which_rules_saw_no_sources(shop):
 
 
 def test_verify_says_why_something_is_stuck(shop):
-    """What cannot be mended is told with its reason, to people and to machines."""
+    """A copy that cannot be repaired is reported with its reason, in JSON and in the text for people."""
     shop.scene.there("parts", every_kind.part("loop", "loop"))
     code, (row, _) = shop.rows("--rule", "paths", "--repair")
     assert (code, row["drift"], row["reason"], row["repaired"]) == (1, "stuck", "Cycle", False)
@@ -437,7 +437,7 @@ def inject(scene: Scene, drifted: drifts.Drifted) -> None:
 
 
 def told(rows: list[dict]) -> list[drifts.Told]:
-    """What the rows of a report say is wrong."""
+    """The rule, drift and key of each row of a report."""
     return [
         (row["rule"], Drift(row["drift"]), (row["target"]["table"], *row["target"]["key"].values())) for row in rows
     ]
@@ -457,9 +457,7 @@ def all_right(command) -> Command:
 
 @pytest.mark.parametrize("drifted", drifts.DRIFTS, ids=lambda drifted: drifted.name)
 def test_verify_finds_and_mends_injected_drift(all_right, drifted):
-    """Of what is written behind the pipeline's back exactly that is found, with exit code 1; --repair mends what can
-    be, and then nothing is found any more.
-    """
+    """Verify finds exactly the drift that was injected and exits with 1; --repair repairs it if it is repairable."""
     inject(all_right.scene, drifted)
     code, rows = all_right.rows()
     assert (code, sorted(told(rows[:-1]), key=str)) == (1, sorted(drifted.found, key=str))
@@ -470,7 +468,7 @@ def test_verify_finds_and_mends_injected_drift(all_right, drifted):
 
 @pytest.mark.parametrize("drifted", drifts.DRIFTS, ids=lambda drifted: drifted.name)
 def test_verify_mends_injected_drift_from_a_report(all_right, drifted, tmp_path):
-    """What a report lists is mended from it, without a scan but for totals; what no repair mends is named as left."""
+    """`--repair --from` repairs the drift that a report lists without scanning any table but the ledger."""
     inject(all_right.scene, drifted)
     report = all_right.report(tmp_path / "report.jsonl")
     all_right.scene.tap.requests.clear()
@@ -486,7 +484,7 @@ def test_verify_mends_injected_drift_from_a_report(all_right, drifted, tmp_path)
 
 
 def test_verify_of_a_copy_that_outlives_its_source_exits_0(all_right):
-    """What `on_delete: keep` keeps is no drift; how many there are is shown."""
+    """A copy kept by `on_delete: keep` is counted as orphaned, is no drift, and the exit code is 0."""
     at = all_right.scene.at(*drifts.LONELY)
     all_right.scene.there("shop", {**all_right.scene.item(at), "user_name": s("x")})
     code, (totals,) = all_right.rows()
@@ -500,7 +498,7 @@ def broken(command: Command, *names: str) -> None:
 
 
 def test_verify_from_a_report_mends_what_it_lists_and_nothing_else(command, tmp_path):
-    """What drifted since is left; what came right by itself is said to have, and so is what is gone."""
+    """`--repair --from` repairs only copies that the report lists, and calls those that came right `right by now`."""
     broken(command, "b1", "b2", "b3")
     report = command.report(tmp_path / "report.jsonl")
     broken(command, "b4")

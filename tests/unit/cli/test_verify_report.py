@@ -143,7 +143,7 @@ def test_wholefile_refuses_what_is_no_place(tmp_path, place):
 
 
 def test_wholefile_is_its_owner_s_whatever_was_left_there(tmp_path):
-    """What a process that died has left beside it, open to all, does not open the file to all."""
+    """A report is readable by its owner alone, even if a process that died left a temporary file that all can read."""
     left = tmp_path / "a.new"
     left.write_text("half of an older, longer one")
     left.chmod(0o644)

@@ -109,7 +109,7 @@ def named_in(value: Any) -> set[str]:
 
 
 def there(deployment: Deployment) -> set[str]:
-    """What the template has, or SAM makes of it."""
+    """Every name that the template defines or that SAM adds to it."""
     mappings = {f"StreamFunction{event}" for event in resources.streams(deployment)}
     return {*TEMPLATE["Resources"], *TEMPLATE["Parameters"], *mappings}
 
@@ -139,7 +139,7 @@ def test_alarms_ring_for_executions_that_fail_and_that_never_end(deployment):
 
 
 def test_alarms_are_on_metrics_that_somebody_writes(deployment, monkeypatch, capsys):
-    """Of our namespace the handlers write each, with these dimensions; of AWS's each measure names the page."""
+    """Handlers write each of our metrics that an alarm watches; each AWS metric names its documentation page."""
     quiet(monkeypatch)
     written = {(d.metric, d.dimensions) for d in data_of(everything(deployment.rules, capsys))}
     ours = [given for given in properties(alarms_of(deployment)).values() if given["Namespace"] == NAMESPACE]

@@ -59,7 +59,7 @@ def test_blocks_what_stands_inside():
     ids=["no-begin", "no-end", "no-last-end", "twice", "unknown", "missing"],
 )
 def test_blocks_with_wrong_marks_are_told_by_file_and_name(text, told):
-    """Where it is and which block; nothing is written then."""
+    """Wrong marks are refused with the file and the name of the block."""
     with pytest.raises(UserError) as error:
         replaced(text, {"one": lines("x"), "two": lines("z")}, "f")
     assert str(error.value).startswith(told)

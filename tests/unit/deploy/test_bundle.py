@@ -156,9 +156,8 @@ def test_bundle_is_built_in_a_clone_only(tmp_path, monkeypatch, capsys):
 
 
 def test_bundle_requirements_are_those_of_the_handlers_and_locked():
-    """What the functions import and pyproject.toml declares is in the lock file, with hashes and no address; boto3 and
-    what only the command line needs are not.
-    """
+    """The lock file holds, with hashes and without addresses, exactly the packages that the functions need, without
+    boto3."""
     names = {re.match(r"[\w.-]+", line)[0].replace(".", "-") for line in requirements()}
     assert {"tenacity", "aws-lambda-powertools"} <= names
     assert not names & {"boto3", "typer", "rich", "pydantic", "ruamel-yaml"}

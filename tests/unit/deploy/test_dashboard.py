@@ -79,9 +79,7 @@ def test_dashboard_widgets_do_not_overlap(deployment):
 
 
 def test_dashboard_draws_metrics_that_somebody_writes(deployment, monkeypatch, capsys):
-    """Of our namespace the handlers write each, with these dimensions; of AWS's each is one that a measure names the page
-    of, or one of three beside.
-    """
+    """Every graph shows a metric that a handler writes, or a known metric of AWS."""
     quiet(monkeypatch)
     written = {(d.metric, d.dimensions) for d in data_of(everything(deployment.rules, capsys))}
     body, asked = body_of(deployment)

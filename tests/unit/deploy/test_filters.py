@@ -46,7 +46,7 @@ WORDS = st.sampled_from(["1", "U1", "OPEN", "ORG", "x#y", "-", "LEAD"])
 
 
 def matches(criteria, change: Change) -> bool:
-    """What the event source mapping would say of a change's record."""
+    """The event source mapping's answer for a change's record: passed on or dropped."""
     if criteria is None:
         return True
     record = {"dynamodb": {"Keys": {name: {kind: str(value)} for name, kind, value in change.key.values}}}
@@ -126,7 +126,7 @@ def records_of(rules: Rules, table: Table):
 
 
 def test_filter_drops_what_no_rule_speaks_of():
-    """Of a shared table only items of the rules' entities reach the function, and exactly these in a small file."""
+    """In a shared table the filter passes exactly the items of the rules' entities."""
     rules = FILES["organisations-users-tickets"]
     desk = rules.tables["desk"]
     criteria = filter_criteria(rules, desk)

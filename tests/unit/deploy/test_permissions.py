@@ -1,4 +1,4 @@
-"""What each function may do: needs from rules, statements from needs, roles from statements; and the test's own IAM."""
+"""Permissions: needs follow from rules, statements from needs, roles from statements; and the tests' own IAM."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_roles_of_fifty_rules_fit(deploy):
 
 
 def test_roles_that_are_too_long_are_told(deploy):
-    """Where a role would be longer than IAM takes, it is said which, how long, and what to do."""
+    """A role that IAM would refuse as too long is refused first, with its name, its length and the cure."""
     with pytest.raises(UserError, match=r"StreamRole would have [\d,]+ characters, and IAM allows 10,240.* Split"):
         role_resources(deploy(schema=many(50, 40)))
     assert ROLE_MAX_CHARACTERS == 10_240

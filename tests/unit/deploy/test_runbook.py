@@ -97,7 +97,7 @@ def test_runbook_explains_each_log_line():
 
 
 def test_runbook_names_graphs_of_the_dashboard():
-    """What it tells to look at in quotes is part of a graph's title."""
+    """Every graph that the runbook names in quotes is on the dashboard."""
     titles = " | ".join(graph.title for row in rows(DEPLOYMENT) for graph in row)
     for section in SECTIONS.values():
         for look in re.findall(r"^- Look at:.*?(?=^- |\Z)", section, re.MULTILINE | re.DOTALL):

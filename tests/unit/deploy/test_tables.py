@@ -43,7 +43,7 @@ def test_table_parameters_of_an_index_with_several_attributes():
 
 @pytest.mark.parametrize(("projection", "expected"), [("all", "ALL"), ("keys", "KEYS_ONLY"), (None, "ALL")])
 def test_table_parameters_of_a_projection(projection, expected):
-    """Where the rules do not say, everything is projected."""
+    """An index projects all attributes if the rules do not name a projection."""
     parameters = table_parameters(table("t", {"id": "S"}, index("i", {"x": "S"}, None, projection)), stream=False)
     assert parameters["GlobalSecondaryIndexes"][0]["Projection"] == {"ProjectionType": expected}
 

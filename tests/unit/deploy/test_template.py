@@ -89,7 +89,7 @@ def test_template_of_every_example_has_all_that_it_speaks_of(path):
 
 
 def test_template_in_the_repo_is_that_of_its_rules_file():
-    """What `sync-rules infra --check` says in CI."""
+    """The template in the repository is up to date with its rules file, as `sync-rules infra --check` says."""
     path = rules_noted(TEXT, TEMPLATE)
     assert path.parent.name == "organisations-users-tickets"
     assert written(TEXT, deployment_of(path), path, TEMPLATE) == TEXT
@@ -138,7 +138,7 @@ def test_template_has_a_parameter_for_each_variable_and_gives_it_to_the_function
 
 
 def test_template_has_no_parameter_for_a_variable_in_a_comment(made):
-    """What is not read when the rules are loaded is no variable of theirs, and has no default that counts."""
+    """A variable that appears only in a comment of the rules file gets no parameter in the template."""
     whole = made(SMALL.format(name='shop: {name: "${STAGE:-dev}-shop", key: {PK: S, SK: S}}  # not ${STAGE:-a} ${B}'))
     assert [name for name in whole["Parameters"] if name.endswith("Variable")] == ["StageVariable"]
 
@@ -206,7 +206,7 @@ def test_template_takes_the_stream_of_its_table_alone(small, made):
 
 
 def test_template_creates_no_table_that_is_named_by_its_arn(small):
-    """It is somebody else's: its stream must be given."""
+    """A table named by its ARN is not created by the template, and its stream must be given."""
     whole = small('shop: {name: "arn:aws:dynamodb:eu-west-1:123456789012:table/shop", key: {PK: S, SK: S}}')
     assert "ShopTable" not in whole["Resources"]
     assert "CreatesShop" not in whole["Conditions"]
@@ -360,7 +360,7 @@ def test_template_tells_what_each_of_its_outputs_is():
 
 
 def test_template_keeps_the_policy_of_the_bucket_that_it_keeps():
-    """What stays when the stack goes stays closed to whoever does not encrypt."""
+    """The bucket and its policy are both retained when the stack is deleted."""
     resources = read_yaml(TEXT, "template.yaml")["Resources"]
     for name in ("Bucket", "BucketPolicy"):
         assert resources[name]["DeletionPolicy"] == resources[name]["UpdateReplacePolicy"] == "Retain"

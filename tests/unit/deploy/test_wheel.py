@@ -29,7 +29,7 @@ def test_wheel_installs_one_name(tmp_path):
 
 
 def test_wheel_is_made_of_one_folder():
-    """What pyproject.toml puts into it, also where no build tool is installed: the package and nothing else."""
+    """The wheel contains the package `sync_rules` and nothing else."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert project["tool"]["hatch"]["build"] == {"targets": {"wheel": {"packages": ["sync_rules"]}}}
     targets = [*project["project"]["scripts"].values(), *project["project"]["entry-points"]["pytest11"].values()]

@@ -157,7 +157,7 @@ def test_contenders_make_the_same_copies(running, name):
 
 
 def test_contenders_are_throttled_alike_and_lose_nothing(running):
-    """What was throttled is asked again, by either."""
+    """Both contenders retry a throttled write until every target is written."""
     by_hand = baselines.table_of(running.url, "together")
     for work in (
         lambda: baselines.loop(by_hand, "1", AFTER),

@@ -92,7 +92,7 @@ def test_cold_start_imports_of_ours_what_the_first_record_may_need(tmp_path):
 
 
 def test_cold_start_brings_the_kinds_of_its_rules(tmp_path):
-    """Where rules are of every kind but those that act outside the tables, nothing else comes with them."""
+    """A cold start imports the modules of the rules' kinds, but neither the language nor effects."""
     found = imported("handlers.stream", tmp_path, text_of(RULES))
     assert packages(found) == PACKAGES
     assert {"rules.kinds.mirror", "rules.kinds.recount", "rules.formula"} <= ours(found)

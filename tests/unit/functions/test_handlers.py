@@ -89,7 +89,7 @@ class Function:
         return sum(map(int, found.values()))
 
     def lines(self) -> list[dict]:
-        """What was printed since the last look: every line is JSON."""
+        """The lines printed since the last call, each parsed as JSON."""
         return [json.loads(line) for line in self.capsys.readouterr().out.splitlines()]
 
 
@@ -147,7 +147,7 @@ def test_handlers_load_rules_once_per_cold_start(function):
 
 
 def test_handlers_stream_names_the_lowest_failed_record(function):
-    """What failed is answered as Lambda expects it, and logged with its reason."""
+    """The stream handler answers with the lowest failed record, and logs each failure with its reason."""
     function.scene.there("authors", ADA)
     keys = [function.scene.put("books", book(number)) for number in range(3)]
     position = function.scene.records[1].position
@@ -221,7 +221,7 @@ def test_handlers_stream_emits_what_was_counted_before_a_crash(function):
 
 # ---------------------------------------------------------------- the queue handler
 def test_handlers_fanout_finishes_what_the_stream_handed_over(function):
-    """What did not fit into the stream's time is in the queue, and the queue handler finishes it, chunk by chunk."""
+    """The queue handler finishes, chunk by chunk, the push that the stream handler had no time for."""
     at = function.scene.there("books", book())
     function.scene.put("authors", ADA)
     function.stream(remaining_ms=1_000)
@@ -398,7 +398,7 @@ def test_handlers_fanout_spends_no_more_write_units_than_it_may(function):
 
 
 def test_handlers_fanout_forgets_what_items_cost_between_messages(function):
-    """What a worker remembers of items is bounded by one message's."""
+    """The queue handler forgets the item sizes of one message before the next."""
     function.monkeypatch.setenv(runtime.WRITE_UNITS, "50")
     at, other = (function.scene.put("books", book(number)) for number in (1, 2))
     function.fanout(encode(PullMessage(at)))
@@ -409,7 +409,7 @@ def test_handlers_fanout_forgets_what_items_cost_between_messages(function):
 
 
 def test_handlers_stream_forgets_what_items_cost_between_batches(function):
-    """What the stream function remembers of items is bounded by one batch's."""
+    """The stream handler forgets the item sizes of one batch before the next."""
     function.monkeypatch.setenv(runtime.WRITE_UNITS, "5000")
     function.scene.there("authors", ADA)
     at, other = (function.scene.put("books", book(number)) for number in (1, 2))

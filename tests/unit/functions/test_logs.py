@@ -1,4 +1,4 @@
-"""What the handlers log: one change can be followed by its source, no more than so many lines, never a value or a key."""
+"""Handler logs: a change can be followed by its source, in a bounded number of lines, without any value or key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the handlers count: each metric with its unit and dimensions, bounded in number, and of all rules together."""
+"""Handler metrics: each has its unit and dimensions, their number is bounded, and sums over all rules exist."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_metrics_of_drift_are_shares_of_what_was_seen(capsys):
 
 
 def test_metrics_count_messages_by_kind(monkeypatch, capsys):
-    """What goes on through the queue is counted by kind, a second look apart from a push; what SQS refused is not."""
+    """Queue messages are counted by kind, a second look apart from a push; a message that SQS refused is not counted."""
     at = Operated(rules_of(), monkeypatch, capsys)
     source = at.scene.there("shop", user("1"))
     queue = logs.CountedQueue(at.scene.queue)

@@ -47,7 +47,7 @@ def test_backfill_page_goes_on_behind_its_last_item():
 
 
 def test_backfill_loses_nothing_to_a_write_that_comes_in_between():
-    """What the application writes between the scan and the write is not written over: the guard refuses."""
+    """A write of the application between the scan and the backfill's write is not overwritten: the guard refuses."""
     scene = shop_scene(1)
     order = scene.at("shop", "USER#1", "ORDER#0")
 
@@ -103,7 +103,7 @@ def test_backfill_says_how_many_levels_the_paths_on_a_page_have():
 
 
 def test_backfill_reads_the_items_of_keys_and_takes_no_other_word_for_them():
-    """Of an export only the key is used: the item is read, strongly consistent; one that is gone is left out."""
+    """Only the keys of an export are used: each item is read with strong consistency, and a deleted one is left out."""
     scene = shop_scene(2)
     keys = [scene.at("shop", "USER#1", f"ORDER#{i}") for i in (0, 1, 9)]
     result = scene.drive(process_keys(keys, of_all(scene), Bounds()))
@@ -158,7 +158,7 @@ def test_backfill_of_one_item_that_is_gone_does_nothing():
 
 
 def test_backfill_is_the_same_look_as_a_pull():
-    """What a page brings about is what a pull of each of its targets does: one road."""
+    """A backfill of a page leaves the same items as a pull of each of its targets."""
     one, other = shop_scene(), shop_scene()
     one.drive(process_page(Scan("shop", 10), of_all(one), Bounds()))
     rules = tuple(other.rules.rules.values())

@@ -111,7 +111,7 @@ def test_an_export_that_was_fetched_in_part_is_refused(tmp_path):
     ids=["empty", "no figures", "wrong types"],
 )
 def test_a_damaged_checkpoint_is_refused_and_can_be_left(head):
-    """What says how far a backfill is and cannot be read is the user's to drop: it is neither gone on with nor a bug."""
+    """A damaged checkpoint is refused with advice to use --restart, which then drops it."""
     state = JsonState()
     state.save("backfill", head)
     with pytest.raises(UserError, match="--restart"):

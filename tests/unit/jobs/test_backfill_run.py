@@ -86,7 +86,7 @@ def _sorted(value):
 # ---------------------------------------------------------------- worlds
 @st.composite
 def shops(draw) -> list:
-    """What an application wrote into the small shop, in order: (what to do, its argument)."""
+    """A random history of an application's writes in the small shop: (action, argument) in order."""
     texts = st.sampled_from(["Ada", "Bo", "Cy"])
     user = st.builds(
         lambda i, name, junk, email: ("shop", every_kind.user(i, **name, **junk, **email)),
@@ -226,7 +226,7 @@ def test_backfill_run_killed_anywhere_ends_as_if_it_had_not_been(steps, kills, p
 @given(st.lists(st.integers(0, 100), max_size=4))
 @settings(max_examples=60, deadline=None)
 def test_backfill_run_counts_nothing_twice_and_loses_no_more_than_a_page(kills):
-    """Of items each is counted once whatever happened; of copies those written in the page in hand may be missing."""
+    """A killed and resumed backfill counts each item once, and misses at most the copies of the page in hand."""
     scene = Scene(shop())
     scene.memory.page_items = lambda limit: min(limit, 4)
     scene.there("shop", user_item("1", name=s("Ada")), *(order_item("1", f"{i:03}") for i in range(39)))
@@ -332,9 +332,7 @@ def test_backfill_run_goes_down_a_hierarchy_and_parks_nothing_that_comes_too_ear
 
 
 def test_backfill_run_gone_on_with_takes_another_round():
-    """What was written just before it died is counted nowhere, and earlier pages may have waited for it: so the round in
-    which it died is not the last.
-    """
+    """A resumed backfill takes one more round, because earlier pages may have waited for writes that it does not count."""
     scene = Scene(parse_rules(CHAIN))
     scene.there("parts", *(every_kind.part(name) for name in ("x", "y", "z")))
     least, child, root = (item["part_id"]["S"] for item in scene.memory.scan(Scan("parts", 3)).items)
@@ -372,7 +370,7 @@ def test_backfill_run_says_what_is_stuck_once():
 
 
 def test_backfill_run_ends_on_a_table_that_is_written_to_all_the_time():
-    """Where the application moves some item in every round, the rounds end with the levels of the hierarchy."""
+    """A backfill of a hierarchy ends even if the application moves an item in every round."""
     scene = chain(4)
     moved = [0]
 
@@ -471,7 +469,7 @@ def test_backfill_run_sets_an_item_aside_that_fails_each_time():
 
 
 def test_backfill_run_sets_only_so_many_aside(monkeypatch):
-    """Where more items fail than a few, the world does not answer: the segment is left, and nothing of it forgotten."""
+    """A segment with more failed items than may be set aside is left for the next run, and none of the items is lost."""
     monkeypatch.setattr("sync_rules.jobs.backfill.page.SET_ASIDE_MAX_ITEMS", 2)
     scene = orders(9, page=10)
     scene.tap.result = lambda _write: Result(Status.FAILED, reason="ThrottlingException")
@@ -526,7 +524,7 @@ def test_backfill_run_ends_when_its_state_cannot_be_saved():
 
 
 def test_backfill_run_that_breaks_in_one_thread_stops_in_all():
-    """Where one supply ends with an error that is not its own, no other goes on for hours before that is said."""
+    """An error in one thread of a backfill stops all threads."""
     scene = spread(60)
     other = threading.Event()
     state = JsonState()

@@ -1,4 +1,4 @@
-"""What the key of an item says by itself, of each kind of rule; and what only its missing image knew."""
+"""Parts by key: what the key of a deleted item says by itself, for each kind of rule, and what only its image said."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_unknown_by_key_is_nothing_where_all_is_in_the_key(rules):
     ids=["mirrored", "ranked", "mirror", "embedded", "path", "entry"],
 )
 def test_unknown_by_key_is_what_an_attribute_said(table, values, unknown):
-    """What an item named by an attribute cannot be known any more; what lists it by its key, or is listed, can."""
+    """Prune by key names the rules whose parts only an attribute of the lost image named."""
     rules = every_kind.rules_of(effects=False)
     found = unknown_by_key(key(rules.tables[table], *values), rules)
     assert [rule.name for rule in found] == unknown

@@ -109,7 +109,7 @@ def test_checkpoint_is_held_by_one_run_at_a_time(tmp_path):
 
 
 def test_checkpoint_is_read_by_its_owner_only(tmp_path):
-    """It names keys, so nobody else may read it, its lock file, or what a run that died left behind."""
+    """A checkpoint names keys, so only its owner can read it, its lock file and its temporary file."""
     path = tmp_path / "c.json"
     (tmp_path / "c.json.new").touch(0o644)
     with locked(path):

@@ -1,4 +1,4 @@
-"""What a plan is made of: how rules stand to those applied before."""
+"""Planned rules: how today's rules differ from those applied before."""
 
 from __future__ import annotations
 

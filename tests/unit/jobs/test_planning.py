@@ -50,7 +50,7 @@ def order(random: Random, user_id: str, order_id: str) -> Item:
 
 
 def applications(random: Random, scene: Scene) -> None:
-    """What applications write, one table after the other, in any order."""
+    """Random writes of applications, one table after the other, in any order."""
     users = [user(random, one) for one in USERS if random.random() < 0.8]
     orders = [order(random, u, o) for u in USERS for o in ORDERS if random.random() < 0.6]
     posts = [every_kind.post(p, random.choice(USERS), random.choice("TU")) for p in "pqr" if random.random() < 0.7]
@@ -166,7 +166,7 @@ rules:
 
 
 def test_planning_sees_the_copies_that_copies_are_made_of():
-    """What an earlier step would write is what a later one copies, though it is in no table and pages have gone by."""
+    """The dry run of a later rule copies what an earlier rule would have written, many pages before."""
     scene = Scene(parse_rules(CHAIN))
     scene.there("authors", author_item("a", name=s("Ada")))
     scene.there("books", *(book_item(f"b{number}", "a") for number in range(600)))
@@ -253,7 +253,7 @@ def test_planning_never_tells_the_groups_of_a_total():
 
 
 def test_planning_says_why_targets_are_parked():
-    """What cannot be made right is counted once with its reason, also where rounds pass before that is known."""
+    """A plan counts each target that would be parked once, with its reason."""
     scene = Scene(every_kind.rules_of(effects=False))
     parts = [every_kind.part("top"), every_kind.part("x", "y"), every_kind.part("y", "x"), every_kind.part("z", "z")]
     scene.there("parts", *parts)
@@ -290,7 +290,7 @@ def test_planning_from_a_sample_comes_close(seed):
 
 
 def test_planning_reads_of_a_sample_are_not_those_of_its_many_small_pages():
-    """What a scan of few large segments costs is estimated by size: a thousandth of a table is not a unit each."""
+    """The read cost of a sampled scan is estimated by size, not as one unit for each small page."""
     scene = fanned()
     scene.there("books", *(book_item(f"s{number}", "nobody", text=s("x" * 3_000)) for number in range(100)))
     whole, _, _ = planned(scene)
@@ -317,7 +317,7 @@ def broken(scene: Scene, asked: type, failing=lambda _request: True) -> None:
 
 
 def test_planning_gives_no_half_plan():
-    """Where a table cannot be scanned, or the plan is stopped, there is none: it says which segment, and why."""
+    """A plan that is stopped, or that cannot scan a table, raises PlanNotFinished with the segment and the reason."""
     scene = fanned()
     broken(scene, Scan)
     with pytest.raises(StoreError, match=r"PlanNotFinished.*books/0-of-1: ThrottlingException"):

@@ -47,7 +47,7 @@ def file(tmp_path):
 
 
 def test_prices_of_the_package_have_a_date_and_say_where_they_are_from():
-    """What is shipped says its date and that its source is a secondary one, and has the Region it is sure of."""
+    """The price file of the package has a date and names its secondary source; it knows one Region."""
     prices = own_prices()
     assert prices.date >= date(2026, 11, 21)
     assert "secondary" in prices.source
@@ -111,7 +111,7 @@ def test_prices_without_the_region_are_refused(file):
 
 
 def test_prices_that_are_no_file_are_refused(file, tmp_path):
-    """What is not there, and what is no JSON, is said to be."""
+    """A price file that is missing or is not JSON is refused with its name."""
     with pytest.raises(UserError, match="expected a price file, found No such file"):
         read_prices(tmp_path / "none.json", "eu-west-1")
     for text in ("date: 2026", "[]", "\xff"):

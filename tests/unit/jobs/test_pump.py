@@ -286,7 +286,7 @@ def test_pump_takes_an_exception_for_a_complete_failure():
 
 
 def test_pump_holds_a_lane_while_its_first_batch_pauses():
-    """What is behind a batch that is tried again neither overtakes it nor cuts its pause short."""
+    """Records behind a batch that pauses before a retry neither overtake it nor shorten its pause."""
     h = Harness(shard(1, 2, 3), answer=fails_at(1), batch_size=1)
     for _ in range(5):
         h.mapping.poll()

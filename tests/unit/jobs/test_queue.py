@@ -37,7 +37,7 @@ def test_local_queue_delivers_a_message_when_its_delay_is_over():
 
 
 def test_local_queue_delivers_what_is_due_first_first():
-    """Of the due messages, those due first are taken first, up to the number asked for."""
+    """Due messages are taken in the order in which they became due, up to the number asked for."""
     clock, queue = queue_with(20, 10, 30)
     clock.ms += 30_000
     assert [taken.message for taken in queue.take(2)] == [pull(1), pull(0)]
@@ -114,7 +114,7 @@ def test_local_queue_keeps_one_of_equal_chunks():
 
 
 def test_local_queue_adds_a_message_while_an_equal_one_is_handled():
-    """What is being handled may have read already, so it does not serve who asks now; given back, it is one with it."""
+    """A message equal to one in process is added, and merged with that one if it is given back."""
     _, queue = queue_with(0)
     (taken,) = queue.take(1)
     queue.send(pull(0), 60)

@@ -123,7 +123,7 @@ class Bench:
         return batch_of(event_of(self.scene.rules, *changes))
 
     def drift(self) -> list:
-        """What verify finds that is not so, with no grace; an item without its source is nothing that failed."""
+        """The differences that verify finds at once, without orphans, which are no failures."""
         return [one for one in self.differences() if one.drift is not Drift.ORPHAN]
 
     def differences(self) -> list:
@@ -260,9 +260,7 @@ def test_redrive_puts_failure_records_through(name, old):
 
 @pytest.mark.parametrize("name", ["copy", "mirror", "collect", "embed"])
 def test_redrive_leaves_what_fails_again_with_its_reason(name):
-    """What is stuck still, or stuck for another reason, stays: since when stands there as before, why is new. It is not
-    recorded a second time.
-    """
+    """An entry that fails again stays with its first time and its new reason, and is not recorded a second time."""
     bench = Bench()
     STUCK[name][0](bench.scene)
     (body,) = [one for one in bench.failed().bodies if plain(one) in STUCK[name][1]][:1]
@@ -551,7 +549,7 @@ def test_redrive_puts_batches_through_as_the_handler_does():
 
 
 def test_redrive_of_a_batch_leaves_it_whole_when_a_record_fails():
-    """What was done of it is found right the next time; why it failed is noted on it."""
+    """A batch stays whole if one of its records fails, and the reason is noted on the batch."""
     bench = Bench()
     bench.scene.put("shop", user("1", name=s("Ada")), order("1", "a", 5), user("2", name=s("Bea")), order("2", "b", 5))
     shelf = Shelf(bench.given_up())
@@ -604,7 +602,7 @@ def test_redrive_names_batches_of_other_tables_and_poison():
 
 
 def test_redrive_says_when_an_entry_cannot_be_removed():
-    """It was done, and will be done again, which is harmless."""
+    """An entry that was processed but cannot be removed is reported with the reason, and stays."""
     bench = Bench()
     bench.scene.put("shop", user("1"))
     shelf = Shelf(bench.given_up())
@@ -616,9 +614,7 @@ def test_redrive_says_when_an_entry_cannot_be_removed():
 
 # ---------------------------------------------------------------- effects
 def test_redrive_leaves_a_batch_whose_call_failed():
-    """What a function is told of is nowhere else: no failure record, the batch stays, and so does the message of a call;
-    the copies are made.
-    """
+    """A batch or message whose call failed stays as it is without a failure record; the batch's copies are made."""
     bench = Bench()
     bench.scene.put("shop", user("1", name=s("Ada")), order("1", "a", 5))
     call = encode(CallMessage("called", "f.g", bench.scene.records[1], 7))
@@ -744,7 +740,7 @@ def without(page, at, scene):
 
 
 def test_redrive_leaves_a_batch_whose_second_look_failed():
-    """It is done when all of it is."""
+    """A batch is removed only after its second look has succeeded."""
     bench = attached()
     shelf = Shelf(bench.given_up())
     redriver = bench.redrive(shelf, rest=False)
@@ -800,7 +796,7 @@ def test_redrive_hands_looks_to_a_queue():
 
 
 def test_redrive_does_not_look_for_ever():
-    """Where each look finds something new, it ends after so many, and the batch stays."""
+    """A second look that keeps finding changes ends after a bounded number of tries, and the batch stays."""
     bench = attached()
     shelf = Shelf(bench.given_up())
     numbers = iter(range(1_000))
@@ -915,7 +911,7 @@ class Streamed(Bench):
 
 @pytest.mark.parametrize(("first", "last"), [(1, 9), (3, 3), (3, 6), (2, 5), (9, 9)])
 def test_redrive_reads_a_span_out_of_the_stream(first, last):
-    """What a queue got names a range of the stream: its records and no others are read again, and put through."""
+    """A span is redriven by reading exactly its records again from the stream."""
     bench = Streamed()
     shelf = Shelf(span(first, last))
     bench.redrive(shelf)
@@ -929,7 +925,7 @@ def test_redrive_reads_a_span_out_of_the_stream(first, last):
     ids=["all", "some", "shard"],
 )
 def test_redrive_says_that_a_span_is_trimmed(trimmed_to, shard, seen):
-    """What the stream no longer holds cannot be read again; verify --repair is the way."""
+    """A span that the stream has trimmed stays, and the reason advises verify --repair."""
     bench = Streamed()
     bench.stream.held["shard-0"].trimmed_to = trimmed_to
     shelf = Shelf(span(3, 6, shard))
@@ -1101,9 +1097,7 @@ def test_redrive_puts_through_the_object_that_lambda_left():
 
 
 def test_redrive_puts_through_exactly_what_was_given_up():
-    """Of the recorded records the sixth failed each time and was given up; put through again it is done, with the
-    others nothing is missing, and no other is in its batch.
-    """
+    """A redrive of a recorded batch processes exactly the record that Lambda gave up, and then nothing is missing."""
     file = case("events", "derived-from-localstack", "batch_item_failures_invocations.json")
     records = {one["dynamodb"]["SequenceNumber"]: one for one in json.loads(file.read_text())["Records"]}
     bench = Bench(rules_for({"Records": [*records.values()]}))
@@ -1128,9 +1122,7 @@ def test_redrive_puts_through_exactly_what_was_given_up():
 
 # ---------------------------------------------------------------- only looking
 def test_redrive_rehearsed_does_nothing():
-    """What would be retried is said in words, with keys and no value; what could not be is named; nothing is read
-    or written.
-    """
+    """A rehearsed redrive says with keys, without values, what it would retry, and reads and writes nothing."""
     bench = Bench()
     secret = "SECRETVALUE"
     bench.scene.put("shop", user("1", name=s(secret)), order("1", "a", 5))

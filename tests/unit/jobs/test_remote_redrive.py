@@ -81,7 +81,7 @@ class Marked:
 
 
 class Queue:
-    """What a call takes is hidden until it lets it go; of one that dies, for longer than a redrive takes."""
+    """A fake queue: received messages are hidden until the call releases them, and for longer if the call died."""
 
     def __init__(self, *texts: str) -> None:
         self.texts = list(texts)
@@ -196,7 +196,7 @@ def asked(scene: Scene, *rules: str) -> dict:
 
 
 def test_remote_redrive_goes_through_all_places():
-    """What succeeds is gone from its place, what nobody can read stays; the figures are of all places."""
+    """A redrive in the account empties every store of what succeeds, keeps unreadable entries, and adds up its figures."""
     scene, state = orders(), SharedMemory()
     boxes = {"failures": Box(text_of(scene, "1"), text_of(scene, "2")), "batches": Box("?")}
     assert machine_of(scene, boxes, state, lambda: LONG_MS).run(asked(scene))["error"] == ""
@@ -257,7 +257,7 @@ def test_remote_redrive_of_one_rule_goes_through_batches_that_are_kept():
 
 
 def test_remote_redrive_after_a_call_died_is_not_done():
-    """What a call that died had in hand is hidden from the next: it goes on, and says when what is hidden comes back."""
+    """A redrive after a call that died processes the rest, and says when the hidden messages return."""
     scene, state = orders(), SharedMemory()
     queue = Queue(*(text_of(scene, str(i)) for i in range(6)))
     requests = [0]
@@ -302,7 +302,7 @@ def test_remote_redrive_that_cannot_let_go_is_not_done(monkeypatch):
 
 
 def test_remote_redrive_of_a_place_that_fails_says_why():
-    """What a place answered each time is the reason; and when it answers again, the unit goes on to its end."""
+    """A store that fails each time gives the reason of its unit; the unit completes once the store answers again."""
     scene, state = orders(), SharedMemory()
     box = Box(text_of(scene, "1"))
     troubles = ["SlowDown"] * 3

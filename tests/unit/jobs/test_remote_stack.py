@@ -64,12 +64,12 @@ def test_stack_that_is_another_ones_is_named():
     ],
 )
 def test_execution_is_well_when_all_is_done(status, error, well):
-    """What was left or stopped is no success, and no error either."""
+    """An execution that was stopped or left something is neither a success nor an error."""
     assert Execution("x", status, error, "why").well() is well
 
 
 def test_execution_that_broke_says_why():
-    """What a function refused is the user's; what it raised is shown without the JSON around it."""
+    """An execution that broke raises the function's refusal as a UserError, or its exception's text without the JSON."""
     with pytest.raises(UserError, match=r"^no such rule$"):
         Execution("x", "FAILED", "Refused", "no such rule").well()
     cause = json.dumps({"errorMessage": "TableNotFound: state", "errorType": "StoreError", "stackTrace": []})
@@ -114,7 +114,7 @@ def test_machine_fails_for_what_is_left_and_not_for_what_is_refused(answer, stat
 
 
 def test_machine_waits_until_it_has_begun_or_ended():
-    """It looks again until what is there once it has begun is there, or it has ended; and not for ever."""
+    """`begun` looks until the first state is saved or the execution has ended, but for about a minute at most."""
     waits: list[float] = []
     runs = {"status": "RUNNING"}
     found = iter([None, {}, {"said": ""}])
@@ -128,7 +128,7 @@ def test_machine_waits_until_it_has_begun_or_ended():
 
 
 def test_machine_watches_until_the_end():
-    """It looks while it runs, and once more at its end."""
+    """`watch` looks while the execution runs, and once more at its end."""
     states = [{"status": "RUNNING"}, {"status": "RUNNING"}, {"status": "FAILED", "error": "E", "cause": "c"}]
     client = Client(describe_execution=states)
     looks: list[int] = []

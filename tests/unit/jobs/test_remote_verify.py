@@ -225,7 +225,7 @@ def test_remote_sample_reaches_every_table_before_time_is_up(seed):
 
 
 def test_remote_sample_begins_with_another_table_each_time():
-    """Where not even one segment of each table fits into a call, none of them is always the one that is left out."""
+    """A sample too short for all tables begins with a different table for each seed."""
     first = set()
     for seed in range(20):
         scene = wrong()
@@ -236,7 +236,7 @@ def test_remote_sample_begins_with_another_table_each_time():
 
 
 def test_remote_verify_goes_on_where_a_segment_cannot_be_read():
-    """What could not be looked at is told, and no figures are given for the whole."""
+    """A segment that cannot be read is reported with its reason; the other segments are verified."""
     scene = wrong()
 
     def before(request: object) -> None:
@@ -380,7 +380,7 @@ def begun(account: Account, **more) -> tuple[Machine, dict]:
 
 @pytest.mark.parametrize("fails", [True, False], ids=["fails", "ends well"])
 def test_remote_verify_unit_that_comes_late_takes_nothing_back(fails):
-    """What the successor of a call has saved stands, whatever becomes of the call that was taken for dead."""
+    """A verify unit that ends late does not overwrite what its successor has saved."""
     scene = wrong()
     account = Account(scene)
     machine, question = begun(account, segments=1)
@@ -485,7 +485,7 @@ def died_repairing() -> Account:
 
 
 def test_remote_verify_says_that_a_call_died_while_it_repaired():
-    """What such a call mended is in no figure: the state and the report say of how many that is so."""
+    """The state and the report count calls that died during a repair, because their repairs are in no figure."""
     account = died_repairing()
     assert account.state.documents[head_of("one")]["broken"] == 1
     assert (account.rows()[-1]["broken"], account.rows()[-1]["not_looked_at"]) == (1, {})
@@ -522,7 +522,7 @@ class Ended:
 
 
 def watched(account: Account, said: dict, monkeypatch) -> verify_command.RemoteResult:
-    """What the command makes of a verify that ended so."""
+    """The result that the command shows for a verify that ended so."""
     monkeypatch.setattr(verify_command, "BucketReports", lambda *_given: account.shelf)
     stack = Stack("sync-rules", "us-east-1", {"BucketName": "bucket"})
     deployed = Deployed(stack, Ended(said), account.state, "http://127.0.0.1:1", "us-east-1")

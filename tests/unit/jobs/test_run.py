@@ -381,7 +381,7 @@ def test_run_prints_plain_lines_off_a_terminal():
 
 
 def test_run_ends_with_a_status_that_agrees_with_its_summary(capsys):
-    """What was done since the last line is shown in a last one before the summary, lines and JSON alike."""
+    """The last status before the summary has the summary's counts, as lines and as JSON."""
     end = replace(BUSY, seconds=2.5, records=4_101)
     out = StringIO()
     for as_json in (False, True):

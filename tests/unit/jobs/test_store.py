@@ -145,7 +145,7 @@ def absent_copy() -> Condition:
 
 
 def test_dry_store_holds_nothing_of_a_plain_copy():
-    """What a copy rule writes is looked at by nobody again: with the next page it is forgotten, however much it is."""
+    """A dry run forgets the copies of a page with the next page, because no rule reads them."""
     rules, store = books(3_000)
     dry = DryStore(store, rules, frozenset(rules.rules))
     cursor = None
@@ -172,7 +172,7 @@ def test_dry_store_remembers_a_bounded_number_of_what_is_read():
 
 
 def test_dry_store_shows_a_page_that_comes_again_as_it_was_left():
-    """Where a page is tried again after something failed, what was written on it is right, and is not written twice."""
+    """A page that is scanned again shows the dry run's writes on it; another segment's scan forgets them."""
     rules, store = books(1)
     dry = DryStore(store, rules, frozenset(rules.rules))
     first = Scan("books", 100, consistent=True)
@@ -236,7 +236,7 @@ def test_dry_store_refuses_what_another_thread_was_quicker_to_write():
 
 
 def test_dry_store_shows_what_came_where_the_first_segment_of_a_sample_ends():
-    """Of a sample, what only the dry run has is seen once, at the end of the lowest segment that was drawn."""
+    """In a sample, items that only the dry run has are shown once, at the end of the lowest drawn segment."""
     dry = DryStore(MemoryStore(TABLES), EVERYTHING_KEPT, frozenset(), share=Share(10, (4, 7)))
     put = Put(at("a", "1"), {"p": s("a"), "k": n("1")}, (absent(at("a", "1")),))
     dry.apply(Apply((put,)))

@@ -1,4 +1,4 @@
-"""What arrives at a rehearsed pipeline, in which order, and how often."""
+"""Delivery variants: which records reach a rehearsed pipeline, in which order, and how often."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_delivery_brings_back_what_was_not_finished_before_newer_records():
 
 
 def test_delivery_shuffled_brings_back_each_item_in_order():
-    """What comes again is the next of its item, whatever else comes in between."""
+    """Records that are delivered again keep the order of their item."""
     on_the_way = arrivals(Delivery(shuffled=True, batch_max_records=8))
     for _ in range(20):
         arrival = on_the_way.next()

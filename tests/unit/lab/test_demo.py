@@ -65,7 +65,7 @@ def test_demo_reads_without_read_py_are_none(tmp_path):
 
 
 def test_demo_read_py_needs_the_function(tmp_path):
-    """What read.py must have is said, not an AttributeError."""
+    """A read.py without `read` is refused with the signature expected, not with an AttributeError."""
     (tmp_path / "read.py").write_text("def reed(rules, client): ...\n")
     with pytest.raises(UserError, match=r"read\.py: expected a function read\(rules, client\)"):
         answers(tmp_path, RULES, None)
@@ -108,7 +108,7 @@ def expired(reader: ExpiringReader) -> list[bool]:
 
 
 def test_expiring_reader_marks_one_delete_of_the_item():
-    """Of an item that expires, the next delete is marked, and no other record of it or of another item."""
+    """The next delete of an item marked as expired is marked as one by Time to Live; no other record is."""
     reader = ExpiringReader(
         OneShard(record("REMOVE", 1, "USER#2"), record("INSERT", 2), record("REMOVE", 3), record("REMOVE", 4))
     )

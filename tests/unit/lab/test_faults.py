@@ -1,4 +1,4 @@
-"""What goes wrong with the requests of a rehearsed pipeline."""
+"""Faults of the requests of a rehearsed pipeline."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_faults_throttled_writes_may_have_happened_or_may_happen_yet():
 
 
 def test_faults_a_write_that_lands_late_keeps_its_guard():
-    """What was written since is not written over."""
+    """A late write keeps its guard, so it does not overwrite a newer write."""
     (first, *_) = KEYS
     faulty = world()
     faulty.faults.flying.append(WRITES[0])
@@ -67,7 +67,7 @@ def test_faults_a_write_that_lands_late_keeps_its_guard():
 
 
 def test_faults_a_worker_dies_before_amid_or_after_its_writes():
-    """Of the writes of a request that a worker dies over, none, some or all are done."""
+    """A worker that dies during a request has done none, some or all of its writes."""
     seen = set()
     for seed in range(40):
         faulty = world(seed, crashes=1)

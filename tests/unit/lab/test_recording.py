@@ -145,7 +145,7 @@ def test_recording_counts_what_is_left_out(tmp_path):
 
 
 def test_recording_is_read_under_the_table_names_it_was_made_under(tmp_path):
-    """What was recorded in production is replayed with rules whose tables are called otherwise here."""
+    """A recording made under other physical table names is replayed with today's; records of other tables are counted."""
     elsewhere = parse_rules(TEXT.format(prefix="prod-"))
     bodies = [record_of(elsewhere, change) for change in (CAME, RENAMED, WRITTEN)]
     path = tmp_path / "r.jsonl"
@@ -166,7 +166,7 @@ def test_recording_is_never_written_over(tmp_path):
 
 
 def test_recording_is_appended_to_one_of_the_same_sort(tmp_path):
-    """What is appended is read with what was there; the tables of both are known."""
+    """A recording that was appended to is read whole, with the tables of both parts."""
     path = tmp_path / "r.jsonl"
     for name, bodies in (("authors", BODIES[:1]), ("books", BODIES[1:])):
         with writing(path, Header({name: name}), append=True) as write:

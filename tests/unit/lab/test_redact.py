@@ -146,7 +146,7 @@ def texts_of(value: object) -> list[str]:
 
 
 def pieces(bodies: list[dict]) -> set[str]:
-    """What the values of records are made of: three characters or more."""
+    """The runs of three or more characters in the values of records."""
     images = [
         image for body in bodies for name in ("Keys", "NewImage", "OldImage") if (image := body["dynamodb"].get(name))
     ]

@@ -93,7 +93,7 @@ def test_rehearsal_tells_expiry_from_a_delete(stage, action, count):
 
 
 def test_rehearsal_gives_up_rules_that_do_not_end(stage, monkeypatch):
-    """What is not at rest after so many rounds never will be."""
+    """`rest` returns false if the rules are not at rest after the allowed number of rounds."""
     monkeypatch.setattr(rehearsal, "ROUNDS_MAX", 1)
     monkeypatch.setattr(rehearsal, "ROUNDS_PER_CHANGE", 0)
     assert not stage.rest()
@@ -106,7 +106,7 @@ def test_rehearsal_rejects_what_dynamodb_would(stage):
 
 
 def test_rehearsal_raises_what_fails(stage, monkeypatch):
-    """Where nothing is lost or slow, work that fails is told and not left to come again."""
+    """A request that fails raises its error in a rehearsal without faults."""
 
     def broken(_request):
         raise StoreError("Broken")
@@ -142,7 +142,7 @@ def as_map(item: Item) -> AttributeValue:
 
 
 def test_rehearsal_is_the_same_for_the_same_seed():
-    """What is drawn follows from the seed alone: every change of every item, in order."""
+    """The same seed draws the same rehearsal: every change of every item, in order."""
 
     def changes(seed: int) -> list[str]:
         stage = Rehearsal(rules_of(), delivery=replace(VARIANTS[-1], seed=seed))

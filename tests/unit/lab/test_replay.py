@@ -145,7 +145,7 @@ def test_replay_does_not_bring_back_what_the_rules_deleted(records_of):
 
 
 def test_replay_counts_what_no_table_takes(records_of):
-    """What the table refuses is not done, as it would not have been."""
+    """A replay skips and counts a write that the table refuses, such as an item that is too large."""
     large = book_item("b", "a", text=s("x" * 400_000))
     records = records_of(Change(BOOK, None, large), Change(BOOK, large, {**large, "more": s("x" * 9_600)}))
     run = Replay(RULES, IN_ORDER)
@@ -202,7 +202,7 @@ def test_replay_takes_history_for_what_it_is(records_of):
 
 
 def test_replay_does_not_ask_for_what_cannot_be(records_of):
-    """Where a text stands in a copy's place, or the item would grow too large, no pipeline can write it: verify says so."""
+    """A replay does not report a copy that no pipeline can write, such as one inside a string."""
     rules = parse_rules(
         LIBRARY + "  names: {copy: author.name, into: book.text.name}\n  all: {copy: author.bio, into: book.bio}\n"
     )
@@ -268,7 +268,7 @@ def no_pulls(patch: pytest.MonkeyPatch) -> None:
 
 
 def first_wrong(records: tuple[Recorded, ...], rules: Rules) -> Mismatch:
-    """What the command would find."""
+    """The first mismatch that the replay command would find."""
     found = (replay(records, rules, replace(variant, seed=seed)) for seed in range(3) for variant in VARIANTS)
     mismatch = next((one for one in found if one is not None), None)
     assert mismatch is not None
@@ -308,7 +308,7 @@ BLIND = {
 
 @pytest.mark.parametrize("kind", BLIND, ids=lambda kind: kind.__name__)
 def test_replay_finds_rules_that_do_not_look(tmp_path, monkeypatch, kind):
-    """What a rule of another kind misses is found too: elements, counts, paths."""
+    """A replay finds what a broken rule of another kind misses: elements, counts, paths."""
     rules = every_kind.rules_of()
     tape = Tape(rules)
     tape.put("shop", every_kind.user("1"), every_kind.order("1", "10", 5), every_kind.order("1", "11", 5))
@@ -364,7 +364,7 @@ def test_replay_finds_what_the_pipeline_did_to_the_application(tmp_path, monkeyp
 
 
 def test_replay_finds_what_differs_from_a_recompute(tmp_path, monkeypatch):
-    """Where verify is blind, making everything anew is not."""
+    """A recomputation from scratch finds a wrong copy that verify misses."""
     records = recorded(tmp_path / "r.jsonl", RULES, life(Tape(RULES)).bodies[:-2])
     monkeypatch.setattr("sync_rules.lab.recompute.differences", lambda *_given: ())
     monkeypatch.setattr(CopyRule, "pushes", lambda *_given: False)
@@ -454,7 +454,7 @@ def test_history_has_the_sources_that_an_item_named_before(tmp_path):
 
 
 def test_event_tells_names_and_values_only_when_asked():
-    """What came, went or changed, without the key's attributes."""
+    """An event prints the names of attributes that changed, without the key's, and their values only on request."""
     change = Change(BOOK, book_item("b", "a", x=n("1.0"), y=s("old")), book_item("b", "a", x=n(1), z=s("new")))
     event = Event("rules", change)
     assert (event.name, event.text()) == ("MODIFY", "-y, z")

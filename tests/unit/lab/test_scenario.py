@@ -58,7 +58,7 @@ rules: {{old: {{archive: user, into: "s3://${{SCENARIO_BUCKET}}/old/"}}, {more}}
 
 @pytest.fixture
 def refused(load, tmp_path):
-    """What is said of a scenario that cannot be played, without the folder."""
+    """Function that loads a wrong scenario and returns the error message, without the folder."""
 
     def refused(scenario: str, data: str | None = None) -> str:
         with pytest.raises(UserError) as error:
@@ -130,7 +130,7 @@ def test_scenario_needs_no_data(load):
 
 
 def test_scenario_answers_are_plain_values(load):
-    """What read.py must find is plain Python."""
+    """Answers of read.py are compared as plain Python values."""
     loaded = load("answers: {a: [1.5, x], b: !set [y]}")
     assert list(wrong_answers(loaded, {"a": [Decimal("1.5"), "x"], "b": {"y"}})) == []
     missing, more = wrong_answers(loaded, {"a": [Decimal("1.5"), "x"], "c": None})
@@ -316,7 +316,7 @@ def test_scenario_tells_of_failures_nobody_expected(wrong):
 
 
 def test_scenario_tells_of_objects_nobody_expected(wrong):
-    """What was archived and is not expected is wrong, by its content."""
+    """An archived object that the scenario does not expect is wrong, and is shown with its content."""
     (line,) = wrong(f"steps: [{{say: x, expire: {{shop: {{{ORDER}}}}}, expect_objects: {{old-orders: []}}}}]", DATA)
     assert 'expected no other object\n  found    PK: "USER#1", SK: "ORDER#1", total: 5' in line
 

@@ -42,7 +42,7 @@ def test_fewest_leaves_what_is_needed_and_nothing_else(needed, size):
 
 
 def test_shrunk_leaves_the_records_and_the_delivery_that_it_takes():
-    """Of a hundred records of ten items two are left, under the simplest delivery."""
+    """Two of a hundred records are left, the two needed for the failure, under the simplest delivery."""
     least = shrunk(RECORDS, LAST, needs(13, 58), 500)
     assert [one.number for one in least.records] == [13, 58]
     assert least.delivery == VARIANTS[0]

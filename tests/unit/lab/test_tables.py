@@ -102,6 +102,6 @@ def test_plain_mistakes_are_told(engine, action, said):
 
 
 def test_plain_writes_that_dynamodb_rejects_are_rejected(engine):
-    """What DynamoDB would not take raises as it would there."""
+    """A write that DynamoDB would reject raises its ValidationException in memory too."""
     with pytest.raises(StoreError, match="ValidationException"):
         engine.update("shop", USER, {"name.first": "Ada"})

@@ -90,7 +90,7 @@ def test_trial_tells_what_was_expected_where_and_how_to_see_it_again(load):
 
 
 def test_trial_stops_at_the_first_step_that_goes_wrong(load):
-    """What is wrong later follows from what is wrong before, so that is not told."""
+    """A trial stops at its first wrong step, because later errors follow from that one."""
     trial = run_trial(load(SCENARIO.replace("user_name: Ada}", "user_name: Eva}")), VARIANTS[0])
     assert [step.say for step in trial.steps] == ["load the data"]
     assert len(trial.wrong) == 1

@@ -46,7 +46,7 @@ def ends(link):
 
 # ---------------------------------------------------------------- embed and collect
 def test_embed_defaults_are_a_map_by_the_childs_own_key():
-    """What the parent's key does not have names an entry; all but the key is shown; nothing happens to orphans."""
+    """Embed defaults: a map by the child's own key, all attributes but the key, nothing done to orphans."""
     (rule,) = compiled("{embed: order, into: user.orders, limit: {items: 20}}").values()
     assert isinstance(rule, EmbedRule)
     assert (rule.source.name, rule.target.name, rule.into) == ("order", "user", ("orders",))
@@ -134,7 +134,7 @@ def test_derive_takes_a_formula_with_tables_or_fields_to_join():
 
 
 def test_derive_may_fill_the_key_whose_template_names_its_field():
-    """What only the derived key binds is an attribute of its own, and no cycle; what another key binds is read there."""
+    """A field bound only by the derived key is read as an attribute; any other rule reads the field from that key."""
     base = BASE.replace('{PK: "PART#{part_id}", SK: PART}', '{PK: "PART#{part_id}", SK: PART, GSI1PK: "ROLE#{role}"}')
     rule = parse_rules(f"{base}  r: {{derive: part.GSI1PK, as: 'ROLE#{{role}}'}}\n").rules["r"]
     item = {"PK": {"S": "PART#1"}, "SK": {"S": "PART"}, "role": {"S": "LEAD"}, "GSI1PK": {"S": "ROLE#OLD"}}
@@ -186,7 +186,7 @@ def test_children_are_listed_by_the_key_that_holds_most_of_their_parent():
 
 # ---------------------------------------------------------------- mirror
 def test_mirror_fills_the_keys_of_its_entity_from_the_source():
-    """Those of the table and of indexes, by their own names or by those that `link` says; a sentence says it all."""
+    """Mirror fills the keys of its entity and its indexes from fields of the same name, or as `link` says."""
     (rule,) = compiled("mirror user into by_email").values()
     assert isinstance(rule, MirrorRule)
     assert ends(rule.fields) == [("email", "email"), ("owner", "owner"), ("since", "since")]
@@ -346,7 +346,7 @@ def written(options):
 
 @pytest.mark.parametrize(("kind", "option"), [(kind, option) for kind in FULL for option in FULL[kind]])
 def test_fingerprint_changes_with_every_option(kind, option):
-    """What the pipeline would do otherwise."""
+    """Each option of each kind changes the rule's fingerprint."""
     one, other = (loaded(written(options)).fingerprint for options in (FULL[kind], changed(kind, option)))
     assert one != other
 

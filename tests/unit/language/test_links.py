@@ -19,7 +19,7 @@ def compiled(tables, entities, rule):
 
 
 def conditions(rule, **identity):
-    """What is asked for when a source with this identity changes."""
+    """Key conditions of the Query that lists the targets of a source with this identity."""
     key = rule.source.key_of({field: {"S": value} for field, value in identity.items()})
     asked = rule.conditions(key)
     return [(name, *value.values()) for name, value in asked.equals], asked.begins_with
@@ -179,7 +179,7 @@ TENANTS = "users: {key: {tenant: S, user_no: N}}"
     ],
 )
 def test_missing_index_is_named_as_it_can_be_pasted(users, target):
-    """What the error tells to add is a rules file's own text, and cures it."""
+    """An error about a missing index prints one that can be pasted into the rules file and cures the error."""
     text = (
         f"tables: {{{users}, tasks: {{key: {{PK: S, SK: S}}, indexes: {{HERE}}}}}}\n"
         f"entities: {{user: {{table: users}}, task: {target}}}\n"

@@ -93,7 +93,7 @@ def test_a_link_inside_a_key_cannot_be_written_by_accident():
 
 
 def test_warnings_about_an_index_need_a_projection_that_is_said():
-    """Where the file does not say what an index shows, nothing is guessed."""
+    """Warnings about an index are given only if the file states the projection."""
     for projection, expected in (("", []), (", projection: keys", []), (", projection: [x]", ["SR401"]),
                                  (", projection: all", ["SR401"]), (", projection: [y]", [])):  # fmt: skip
         index = f"by_ref: {{partition: {{ref: S}}{projection}}}"

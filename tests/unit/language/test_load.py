@@ -56,7 +56,7 @@ def test_copy_takes_quoted_names():
 
 
 def test_rule_defaults_are_live_keep_and_a_minute():
-    """What a sentence does not say."""
+    """A copy written as a sentence is live, keeps orphans, is not strict and settles in 60 seconds."""
     (rule,) = parsed("r: copy user.name into order.user_name").rules.values()
     assert (rule.mode, rule.on_delete, rule.strict, rule.settle_seconds, rule.where) == (
         "live",
@@ -180,7 +180,7 @@ def test_fingerprint_does_not_depend_on_order_comments_or_names_in_dynamodb():
     ],
 )
 def test_fingerprint_changes_with_what_matters(changed):
-    """What the pipeline would do otherwise."""
+    """Each change of what a rule does changes its fingerprint."""
     assert parsed(*changed).fingerprint != parsed(*RULES).fingerprint
 
 

@@ -63,9 +63,7 @@ LEDGER = Table("t", "t", KeyAttribute("PK", "S"), KeyAttribute("SK", "S"))
 
 @pytest.mark.parametrize("partition", KEYED)
 def test_entity_has_the_keys_whose_fields_it_can_tell(partition):
-    """Whether a key is of an entity is asked far more often than what is in it: both ask the same of a key, also of one
-    that is almost the entity's, as with nothing where a field should be.
-    """
+    """`has` agrees with `fields`, also for a key that is almost the entity's, such as one with an empty field."""
     for sort in KEYED:
         one = Entity("one", LEDGER, {"PK": parse_template(partition), "SK": parse_template(sort)})
         for at, at_sort in product(TEXTS, TEXTS):
@@ -99,7 +97,7 @@ def test_a_mirror_leaves_an_item_of_another_entity_alone():
     ],
 )
 def test_a_rule_does_not_write_on_an_item_of_another_entity(rule):
-    """What is written on edges is not written on a node, whose key an edge could have."""
+    """A rule on edges does not write on a node whose key an edge could have."""
     scene = graph(rule)
     node = scene.put("graph", {"source": s("a"), "target": s("a")})
     scene.rest()

@@ -30,7 +30,7 @@ VALUES = st.recursive(
 
 @given(PATHS)
 def test_path_parses_as_it_is_shown(path):
-    """What a message shows can be pasted into a rules file."""
+    """A path that a message shows can be pasted into a rules file."""
     assert parse_path(show_path(path)) == path
 
 

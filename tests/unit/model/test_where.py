@@ -71,7 +71,7 @@ def test_where_names_the_attributes_it_reads(text, source, target):
 
 @pytest.mark.parametrize("text", ["", "status = OPEN", "user", "@", "keys(@)", "user == 'x'", "nofunction(("])
 def test_where_refuses_what_names_no_attribute(text):
-    """What is not JMESPath, or reads a whole item, cannot be watched."""
+    """A `where` that is not JMESPath, or that reads a whole item, is refused."""
     with pytest.raises(UserError):
         compile_where(text, "user")
 

@@ -25,7 +25,7 @@ ITEMS = st.dictionaries(NAMES, VALUES, max_size=3).map(lambda item: {**item, "id
 
 
 def desired(depth: int) -> st.SearchStrategy:
-    """What some rules want: paths of which none overlaps another."""
+    """Desired values of some rules: paths of which none overlaps another."""
     paths = st.lists(NAMES, min_size=1, max_size=depth).map(tuple)
     apart = st.dictionaries(paths, st.one_of(st.none(), VALUES), min_size=1, max_size=4)
     return apart.filter(lambda all_: not any(overlaps(p, q) for p in all_ for q in all_ if p is not q))
@@ -80,7 +80,7 @@ def test_updates_are_refused_or_harmless_on_any_other_item(image, other, wanted)
 
 
 def test_updates_of_a_map_in_a_map_that_is_gone_are_refused():
-    """Where the map above the one to be created is no map any more, the update is refused: the item changed."""
+    """An update below a map that has become another type is refused, because the item changed."""
     update = update_of(KEY, {"id": s("1"), "a": m()}, {("a", "b", "c"): s("x")}, ())
     result, _ = applied(update, {"id": s("1"), "a": s("text")})
     assert result.status is Status.REFUSED
@@ -124,5 +124,5 @@ def test_updates_tell_null_from_nothing():
     ],
 )
 def test_updates_say_what_stands_in_the_way(item, reason):
-    """What is not a map on the way of a copy is named with its type, never with its value."""
+    """An attribute that blocks a copy's path because it is no map is named with its type, never with its value."""
     assert misfit(item, [("a", "b", "c")]) == reason

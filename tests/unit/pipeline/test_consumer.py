@@ -43,7 +43,7 @@ def name_of(scene: Scene, at) -> str | None:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 10**40), min_size=1), st.randoms())
 def test_batch_lowest_is_by_value(numbers, chance):
-    """Of sequence numbers of any width the lowest by value is named; one that is no number comes before all."""
+    """The lowest of several sequence numbers is found by value, not by text; an empty one is lower than all."""
     texts = [str(number) for number in numbers]
     chance.shuffle(texts)
     assert lowest(texts) == str(min(numbers))
@@ -73,7 +73,7 @@ def test_batch_reports_an_item_by_its_first_record():
 
 
 def test_batch_delivered_again_from_the_failure_does_the_rest():
-    """What comes again after a failure is finished then, at the cost of no second write for what was done."""
+    """A batch delivered again from its failure completes the rest; guards refuse a second write of what was done."""
     scene = Scene(library(settle_seconds=0))
     keys = books(scene)
     records = list(scene.records)
@@ -118,7 +118,7 @@ def test_batch_an_unreadable_record_is_parked_and_stops_nothing():
 
 @pytest.mark.parametrize(("body", "reported"), [({"dynamodb": {"SequenceNumber": "7"}}, "7"), ({}, "")])
 def test_batch_an_unreadable_record_that_cannot_be_parked_comes_again(body, reported):
-    """Where the failure record cannot be kept, the record is reported; without a number, the whole batch is."""
+    """An unreadable record that cannot be parked is reported; without a sequence number the whole batch is."""
     scene = Scene(library())
     scene.parked.broken = "QueueNotFound"
     (at,) = books(scene, 1)
@@ -167,7 +167,7 @@ def test_batch_counts_lag_on_its_own_clock():
 
 # ---------------------------------------------------------------- the breaker
 def test_batch_a_fight_over_an_attribute_ends():
-    """Where another writer keeps setting a copy back, its item is parked after its share of writes; others go on."""
+    """An item whose copy another writer keeps resetting is parked after a bounded number of writes; others go on."""
     scene = Scene(shop(), limits=Limits(fixes_per_target_max_writes=5))
     scene.there("shop", user_item("1", name=s("Ada")))
     for turn in range(8):
@@ -269,7 +269,7 @@ def test_batch_of_all_kinds_comes_to_rest():
 
 
 def test_batch_of_all_kinds_takes_everything_back():
-    """What goes takes what was made from it: elements, entries, mirrors, counts; the archive keeps what it was."""
+    """Deleting a source takes its element, entry, mirror and count with it; the archive keeps the deleted item."""
     scene = Scene(every_kind.rules_of())
     user = scene.put("shop", every_kind.user("1", name=s("Ada"), rank=n(1), email=s("a@x")))
     order = scene.put("shop", every_kind.order("1", "a", 10))

@@ -26,7 +26,7 @@ def scene_of(*names: str, limits: Limits | None = None, **more: str) -> Scene:
 
 # ---------------------------------------------------------------- archive
 def test_effects_archive_what_expired_and_what_was_deleted():
-    """What Time to Live deletes is archived as expired; what anybody deletes, by the rule that says deleted."""
+    """Deletes by Time to Live go to the archive for expired items, all deletes to the one for deleted items."""
     scene = scene_of("kept", expired=EXPIRED)
     one, two = (scene.there("shop", order("1", name, 1)) for name in "ab")
     scene.expire(one)
@@ -65,7 +65,7 @@ def test_effects_without_time_bring_the_record_again():
 
 # ---------------------------------------------------------------- call
 def test_effects_come_after_the_copies():
-    """What a function is told of has its copies already, and its count."""
+    """A called function finds its item's copies and counts already written."""
     scene = scene_of("called", "names", "counted")
     scene.there("shop", user("1", name=s("Ada")))
     at = scene.put("shop", order("1", "a", 1))
@@ -128,7 +128,7 @@ def test_effects_a_change_too_large_for_a_message_is_left_to_people():
 
 @pytest.mark.parametrize("max_tries", [1, 8])
 def test_effects_a_failed_call_that_nobody_can_keep_comes_again(max_tries):
-    """Where neither the message nor the failure record can be kept, the record of the change comes again."""
+    """A failed call whose message and failure record cannot be kept is reported, so its record is delivered again."""
     scene = scene_of("called", limits=Limits(call_max_tries=max_tries))
     scene.put("shop", order("1", "a", 1))
     (position,) = (change.position for change in scene.records)

@@ -1,4 +1,4 @@
-"""What failed, by its form: failure records, batches with and without their records, messages; and how they are grouped."""
+"""Forms of failed entries: failure records, batches with or without their records, messages; and their groups."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MESSAGES = [
 
 
 def batch(**changes) -> dict:
-    """What Lambda leaves in a bucket, with these of its fields changed."""
+    """The document that Lambda leaves in a bucket for a failed batch, with some of its fields changed."""
     info = {
         "shardId": "shard-1",
         "startSequenceNumber": "7",
@@ -60,7 +60,7 @@ def test_failed_batch_is_read_with_its_records(payload):
 
 
 def test_failed_batch_without_records_is_a_span():
-    """What a queue gets names the shard and the range, and how many records there were."""
+    """A failed batch from a queue, which has no records, is read as a span of sequence numbers and a count."""
     found = read(batch())
     assert (found.event, found.records, found.span.first, found.span.last) == (None, 3, "7", "9")
 
@@ -182,7 +182,7 @@ def test_grouped_tells_sorts_apart():
 
 @given(st.dictionaries(st.text(), st.text(st.characters(codec=None))))
 def test_entry_is_written_anew_no_longer_than_it_was(body):
-    """It says the same, in what SQS takes, and letters outside of ASCII are not blown up."""
+    """An entry is rewritten with the same content, in characters that SQS accepts, and no longer than before."""
     text = text_of(body)
     assert json.loads(text) == body
     assert not any(one < " " or "\ud800" <= one <= "\udfff" or one in "\ufffe\uffff" for one in text)

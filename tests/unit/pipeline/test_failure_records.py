@@ -30,7 +30,7 @@ def test_failure_record_without_a_key():
 
 
 def test_failure_record_names_the_member_that_does_not_fit():
-    """Of an item that is made of several, such as a parent of its children, the one that did not fit."""
+    """A failure record of an item made of several names the member that did not fit."""
     parent, child = (ItemKey("shop", (("PK", "S", text),)) for text in ("USER#1", "ORDER#1"))
     record = failure_record(Failure("orders", parent, "TooManyItems", member=child), AT)
     assert record["member"] == {"table": "shop", "key": {"PK": "ORDER#1"}}
@@ -86,7 +86,7 @@ def test_failure_record_is_read_as_it_was_written(values, of_member, element, po
 
 
 def test_failure_record_of_an_older_version_is_read():
-    """What was written without member, position and element is read, without them."""
+    """A failure record without member, position and element, from an older version, can be read."""
     old = told(element=..., member=..., position=...)
     record = read_failure_record(old)
     assert (record.element, record.member, record.position) == (None, None, "")
@@ -94,7 +94,7 @@ def test_failure_record_of_an_older_version_is_read():
 
 
 def test_failure_record_that_failed_again_keeps_its_first_time():
-    """It says since when, when last, and the new reason; whatever else stood there stays."""
+    """A record that failed again keeps its first time and unknown fields, and gets the new reason and last time."""
     once = read_failure_record(told(more="kept")).again("Contended", AT + timedelta(hours=1))
     twice = read_failure_record(once).again("KeyTaken", AT + timedelta(hours=2))
     record = read_failure_record(twice)

@@ -68,9 +68,7 @@ rules:
 
 
 def test_fanout_asks_for_what_the_rules_look_at_and_no_more():
-    """Of rows of an index the keys, of targets and sources what rules go by; in a page, what any rule of the round does,
-    for an item may concern several.
-    """
+    """A fan-out reads only keys of index rows, and of other items only the attributes that rules of the round use."""
     scene = scene_with(2)
     scene.deliver()
     (listed,), (targets, sources) = scene.tap.seen(List), scene.tap.seen(Read)
@@ -114,7 +112,7 @@ def test_fanout_never_touches_another_entity_in_the_same_partition():
 
 
 def test_fanout_never_takes_an_index_row_for_an_image():
-    """What an index still shows is not believed: a book that moved on or is gone is not written."""
+    """An index row is never used as an image: a book that has moved on or is deleted is not written."""
     scene = scene_with(3)
     scene.memory.propagate = lambda *_: None  # from here on the index lags
     table = scene.rules.tables["books"]
@@ -222,7 +220,7 @@ def test_fanout_out_of_time_hands_over_everything():
 
 
 def test_fanout_that_cannot_be_handed_over_fails():
-    """Where the queue does not take the rest, the source's record comes again: nothing is lost."""
+    """A push whose rest cannot be queued is reported as failed, so its record is delivered again."""
     scene = scene_with(5)
     scene.queue.broken = "QueueNotFound"
     position = scene.records[0].position
@@ -230,7 +228,7 @@ def test_fanout_that_cannot_be_handed_over_fails():
 
 
 def test_fanout_second_look_that_cannot_be_asked_for_fails():
-    """Where the queue does not take the second look, the record comes again, though all copies are right."""
+    """A push whose second look cannot be queued is reported as failed, though all copies are right."""
     scene = scene_with(5)
     scene.queue.broken = "QueueNotFound"
     position = scene.records[0].position
@@ -270,9 +268,7 @@ rules:
 
 @pytest.mark.parametrize("missing", ["table", "index"])
 def test_fanout_without_table_or_index_fails_its_own_source_alone(missing):
-    """Where a target table or a listing index is missing, its source's record comes again; its other rules' targets
-    and other sources' are done.
-    """
+    """A missing target table or index fails only its source's record; other rules and other sources are processed."""
     rules = parse_rules(TWO_TARGETS)
     tables = dict(rules.tables)
     talks = tables.pop("talks")
@@ -510,7 +506,7 @@ def test_fanout_looks_again_at_a_group_while_that_finds_something():
 
 
 def test_fanout_looks_once_at_a_group_of_the_base_table():
-    """Where members are listed strongly consistent there is nothing to look for a second time."""
+    """A group listed from the base table with strong consistency needs no second look."""
     scene = kinds("recounted", "least")
     scene.put("shop", ADA, order("1", "a", 1))
     scene.rest()
@@ -518,7 +514,7 @@ def test_fanout_looks_once_at_a_group_of_the_base_table():
 
 
 def test_fanout_of_a_second_look_that_cannot_be_asked_for():
-    """Where the message for the second look cannot be kept, the member's record comes again, not the target's."""
+    """A second look of a group that cannot be queued fails the member's record, not the target's."""
     scene = kinds("posts")
     scene.there("shop", {**ADA, "posts": m()})
     scene.put("posts", post("p", "1", "x"))
@@ -542,7 +538,7 @@ def test_fanout_of_a_hint_that_fails_is_the_members():
 
 
 def test_fanout_of_parts_reports_the_node_that_lists():
-    """What a node's listing finds and cannot put into it brings the node's record again."""
+    """Elements that a node's listing finds and that cannot be written fail the node's record."""
     scene = kinds("tags")
     scene.there("shop", order("1", "a", 1))
     scene.put("shop", ADA)

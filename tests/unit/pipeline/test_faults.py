@@ -38,7 +38,7 @@ class Weather:
         self.met = 0  # how often something went wrong
 
     def strikes(self) -> bool:
-        """Whether something goes wrong now."""
+        """Draw at random if a fault strikes now."""
         strikes = self.bad and self.random.random() < SHARE
         self.met += strikes
         return strikes
@@ -97,7 +97,7 @@ class Weather:
             pytest.fail("it does not come to rest")
 
     def drift(self) -> list[Any]:
-        """What is not as the rules say."""
+        """The differences from the rules that a verify finds."""
         rules = self.scene.rules
         names = rules.kept
         world = World(self.scene.memory, NobodyLooksAgain(), self.scene.parked)
@@ -195,7 +195,7 @@ def test_fault_a_lost_answer_counts_nothing_twice(seed):
 
 
 def test_fault_a_poison_record_is_set_aside_and_named():
-    """It is parked once by its reason; the records beside it are done."""
+    """A poison record is parked once with its reason, and the records beside it are processed."""
     weather = Weather(0)
     weather.poison = True
     weather.scene.put("shop", user("1", name=s("Ada")), order("1", "1", 5))

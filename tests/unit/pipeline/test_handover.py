@@ -1,4 +1,4 @@
-"""What of a push goes on: the keys of its targets in chunks, the rest of a spread, the second look, and nothing twice."""
+"""Handover of a push: chunks of target keys, the rest of a spread, the second look, and nothing twice."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_handover_sends_every_key_exactly_once():
 
 
 def test_handover_of_a_base_table_looks_once():
-    """Where nothing lags there are chunks and no second look."""
+    """A push over a base table makes chunks and no second look."""
     scene = Scene(shop(), limits=SMALL)
     scene.there("shop", *(order("1", f"{i:02}", 5) for i in range(20)))
     scene.put("shop", user("1", name=s("Ada")))
@@ -313,7 +313,7 @@ def test_chunk_deletes_what_lost_its_source():
 
 
 def test_chunk_finds_the_parts_of_a_node():
-    """What a node lists is put into it by chunks too."""
+    """A node's many elements are added by chunks too."""
     scene = Scene(parse_rules(text_of({"tags": RULES["tags"]})), limits=SMALL)
     scene.there("shop", *(order("1", f"{i:02}", 1) for i in range(20)))
     at = scene.put("shop", user("1", name=s("Ada")))
@@ -463,7 +463,7 @@ def test_chunk_that_takes_long_goes_on_as_what_is_left_of_it(looks):
 
 
 def test_chunk_that_failed_otherwise_too_comes_again_whole():
-    """What failed for another reason is not left out of the message that goes on."""
+    """A chunk with a failure of another kind fails whole, and sends no message for a part of it."""
     scene = scene_with(6)
     message = chunk(scene, *(f"b{i:05}" for i in range(6)))
     broken = message.targets[0]

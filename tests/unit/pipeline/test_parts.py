@@ -83,7 +83,7 @@ def test_parts_of_a_source_that_changes_after_the_look_are_put_right():
 
 # ---------------------------------------------------------------- one write for several
 def test_parts_of_one_set_are_one_update_each_way():
-    """What many edges say of one node is one ADD and one DELETE, whatever the number of edges."""
+    """Any number of edges of one node are one ADD and one DELETE."""
     scene = scene_of("tags")
     node = scene.there("shop", ADA)
     scene.put("shop", *(order("1", f"o{i}", 1) for i in range(5)))
@@ -123,7 +123,7 @@ def test_parts_of_one_total_are_one_increment():
 
 
 def test_parts_that_go_out_at_once_touch_no_item_twice():
-    """What the store may write at once has no item in common, be it a node, a total or an edge that is checked."""
+    """Writes that go out at once have no item in common: no node, total or checked edge."""
     scene = scene_of("spent", tags=RULES["tags"].replace("{collect", "{strict: true, collect"))
     node = scene.there("shop", ADA)
     scene.put("shop", *(order("1", f"o{i:03}", i) for i in range(120)))
@@ -210,7 +210,7 @@ def answer(scene: Scene, *answers: Result | None):
 
 
 def test_parts_of_a_refused_joint_are_judged_anew_one_by_one():
-    """Where a joint is refused, each of its parts is read and written alone: what is right by then costs nothing."""
+    """The parts of a refused joint write are read and written one by one; a part that is right by then costs nothing."""
     scene = scene_of("spent")
     scene.put("shop", order("1", "a", 1), order("1", "b", 2), order("1", "c", 4))
     records = list(scene.records)
@@ -288,7 +288,7 @@ def test_parts_of_a_nodes_own_record_are_reported_for_the_node():
 
 @pytest.mark.parametrize("table", ["shop", "ledger"])
 def test_parts_whose_items_cannot_be_read_come_again(table):
-    """Where the target or the source cannot be read, nothing is judged by half of it: the record comes again."""
+    """A part whose target or source cannot be read is not judged, and its record is delivered again."""
     scene = scene_of("spent")
     scene.put("shop", order("1", "a", 1))
     (position,) = (change.position for change in scene.records)
@@ -319,7 +319,7 @@ def test_parts_without_time_come_again():
 
 
 def test_parts_without_time_do_not_count_as_written_too_often():
-    """What fails for want of time is delivered again; it is not parked, whatever the breaker would say."""
+    """A part that fails for want of time is not parked, though it may not be written again."""
     scene = scene_of("spent")
     scene.put("shop", order("1", "a", 1))
     at = scene.at("ledger", "spent/L/USER#1", "ORDER#a")
@@ -337,7 +337,7 @@ def broken(text: str = "many") -> Item:
 
 
 def test_parts_in_trouble_are_parked_and_looked_at_again():
-    """What cannot be counted leaves a failure record with the child, and messages until it can; then it is counted."""
+    """A child that cannot be counted is parked and looked at again until it can be; then it is counted."""
     scene = scene_of("spent")
     child = scene.put("shop", broken())
     assert scene.deliver() == []
@@ -382,7 +382,7 @@ def test_parts_in_patient_trouble_are_recorded_at_the_second_look():
 
 
 def test_parts_that_cannot_be_parked_come_again():
-    """Where the failure record cannot be kept, the child's record is reported."""
+    """A part that cannot be parked fails its child's record."""
     scene = scene_of("spent")
     scene.put("shop", broken())
     (position,) = (change.position for change in scene.records)

@@ -61,7 +61,7 @@ def test_reconcile_right(scene):
 
 
 def test_reconcile_kept(scene):
-    """Where the source is gone and the rule keeps copies, nothing is said and nothing written."""
+    """A copy of a deleted source is kept and not written if the rule keeps copies."""
     orphan = {**STALE, "author_id": s("nobody")}
     book = scene.there("books", orphan)
     assert outcomes(scene.pull(book, orphan)) == {Outcome.KEPT: 1}
@@ -96,7 +96,7 @@ def test_reconcile_failed_comes_again(scene):
 
 
 def test_reconcile_a_removed_attribute_is_removed_from_copies(scene):
-    """What the source no longer has is removed from its targets."""
+    """An attribute removed from the source is removed from its targets."""
     scene.there("authors", author_item("a1", name=s("Ada")))
     book = scene.there("books", RIGHT)
     assert outcomes(scene.pull(book, RIGHT)) == {Outcome.COPIED: 1}
@@ -188,7 +188,7 @@ def test_reconcile_two_changed_sources_become_one_update():
 
 
 def test_reconcile_a_refused_combined_update_is_healed_by_its_record():
-    """Where one rule's copy changed meanwhile, the update for all is refused, and that record re-checks all of them."""
+    """An update for several rules that is refused is completed when the record of the other write is processed."""
     scene = Scene(parse_rules(TWO_SOURCES))
     scene.there("authors", ADA)
     scene.there("houses", {"house_id": s("h1"), "name": s("Press")})
@@ -338,9 +338,7 @@ TWO_POLICIES = TWO_SOURCES.replace(
 
 
 def test_reconcile_a_refused_delete_loses_no_other_rule():
-    """Where a source is back before its targets are deleted, the targets' other rules, asked for by the same batch, are
-    still followed.
-    """
+    """A refused delete of a target, whose source is back, does not lose the work of the target's other rules."""
     scene = Scene(parse_rules(TWO_POLICIES))
     house = {"house_id": s("h1"), "name": s("Press")}
     author = scene.there("authors", ADA)
@@ -384,9 +382,7 @@ def in_map(**given) -> Scene:
 
 
 def test_reconcile_parks_what_cannot_be_placed_and_goes_on():
-    """Where something else stands on a copy's path, a failure record names rule, key and reason; the item's other
-    rules and all other items go on.
-    """
+    """A copy whose path is blocked is parked with its reason; the item's other rules and other items go on."""
     scene = in_map()
     blocked = scene.put("books", book_item("b1", "a1", author=s("text")))
     free = scene.put("books", book_item("b2", "a1"))
@@ -429,7 +425,7 @@ def test_reconcile_parks_a_full_item_and_heals_it_later():
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_reconcile_parks_only_the_rule_that_does_not_fit(strict):
-    """Of several rules that share one write, the one whose copy is too large is parked, the others are copied."""
+    """The one rule whose copy is too large is parked; the others that share its write are copied."""
     rules = library(mapping=mapping(name="author_name"))
     bio = also(rules, name="bio", mapping=mapping(bio="author_bio"), strict=strict)
     scene = Scene(rules_of(*rules.rules.values(), bio))
@@ -458,7 +454,7 @@ rules: {author-on-books: {copy: {author.name: author_name, author.rank: book_ran
 
 
 def test_reconcile_fails_what_cannot_be_parked(scene):
-    """Where the failure record cannot be kept, the target is reported as failed, so that nothing is forgotten."""
+    """A target that cannot be parked is reported as failed."""
     scene = in_map()
     book = scene.there("books", book_item("b1", "a1", author=s("text"), author_bio=s("...")))
     scene.parked.broken = "QueueNotFound"
@@ -480,7 +476,7 @@ def test_reconcile_stops_writing_when_time_is_up(scene):
 
 
 def test_reconcile_a_missing_source_table_fails_only_its_own_rules():
-    """Where one rule's source table is missing, the rules of other tables go on, on other items and on the same."""
+    """A missing source table fails only the rules that read it, also on the same item."""
     rules = parse_rules(TWO_SOURCES)
     tables = {name: table for name, table in rules.tables.items() if name != "houses"}
     scene = Scene(rules, tables=tables)
@@ -587,7 +583,7 @@ def test_reconcile_never_writes_by_a_link_it_is_changing(strict):
 
 
 def test_reconcile_a_rule_waits_in_vain_for_one_that_is_parked():
-    """Where the rule that changes the link cannot be written, the other is written by the link as it stands."""
+    """A rule that waits for another to change its link is written by the present link if the other is parked."""
     scene = Scene(parse_rules(MEMBERS.replace("STRICT", "false")))
     scene.there("users", {"uid": s("u"), "team": s("t2")})
     scene.there("teams", {"tid": s("t1"), "name": s("one")})

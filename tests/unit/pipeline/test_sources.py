@@ -1,4 +1,4 @@
-"""What targets are judged by: members listed from the base table or through an index, sources by key, after the image."""
+"""Sources of targets: members listed from the base table or through an index, sources by key, after the image."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def scene_of(*names: str, limits: Limits | None = None, **more: str) -> Scene:
 
 
 def found(scene: Scene, at, *members, limits: Limits | None = None):
-    """What the rules of an item find for it, by their names."""
+    """The sources that each rule of an item finds, by rule name."""
     image = scene.item(at)
     rules = scene.rules.into_target(scene.rules.entity_of(at))
     target = Target(at, image, rules, members=members)
@@ -55,7 +55,7 @@ def test_sources_of_the_base_table_are_images_at_once():
 
 
 def test_sources_through_an_index_are_keys_only():
-    """Of an index only keys are used: members are read by key, and who is gone or has moved on belongs no more."""
+    """Members listed through an index are read by key; one that was deleted or has moved on does not count."""
     scene = scene_of("posts")
     at = scene.there("shop", ADA)
     scene.there("posts", *(post(name, "1", name) for name in ("stays", "moves", "goes")))
@@ -93,7 +93,7 @@ def test_sources_are_listed_page_by_page():
 
 
 def test_sources_stop_at_enough():
-    """Of a group whose limit is known, one more than fit is listed and no further."""
+    """A group with a limit is listed up to one more member than fits."""
     scene = scene_of(few="{embed: order, into: user.few, fields: [total], limit: {items: 3}}")
     at = scene.there("shop", *(order("1", f"{i:02}", i) for i in range(50)), ADA)
     assert len(found(scene, at)["few"]) == 4
@@ -101,7 +101,7 @@ def test_sources_stop_at_enough():
 
 
 def test_sources_that_are_not_enough_go_on_in_whole_pages():
-    """Where few of the rows are members, the rest of the group is not listed a handful at a time."""
+    """A listing with few members among its rows continues in whole pages."""
     few = "{embed: order, into: user.few, fields: [total], where: \"status == 'OPEN'\", limit: {items: 3}}"
     scene = scene_of(few=few)
     at = scene.there("shop", *(order("1", f"{i:03}", i) for i in range(150)), ADA)
@@ -149,7 +149,7 @@ def test_sources_of_too_many_members_are_a_trouble_though_they_are_named(monkeyp
 
 # ---------------------------------------------------------------- what cannot be read
 def test_sources_of_a_listing_that_fails_fail_their_rule_alone():
-    """Where one rule's members cannot be listed, the other rules of the target are done, and the record comes again."""
+    """A listing that fails fails only its own rule; the target's other rules are written."""
     scene = scene_of("posts", "heads", listed=LISTED)
     at = scene.put("shop", {**ADA, "rank": n(1)})
     position = scene.records[0].position

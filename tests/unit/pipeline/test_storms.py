@@ -1,4 +1,4 @@
-"""What must not multiply, grow or go on without end: messages, listings, failures, and who is called contended."""
+"""Storms: messages, listings and failures do not multiply, grow or go on without end."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def handled(scene: Scene, rounds: int, dead: list[Message] | None = None) -> lis
 
 # ---------------------------------------------------------------- messages
 def test_looks_at_what_is_parked_do_not_multiply_while_something_else_of_it_fails():
-    """What fails comes again by itself, each time with all rules: a look asked for beside it would double every time."""
+    """A target that fails for another reason asks for no second look at its parked copy, or messages would double."""
     scene = Scene(parse_rules(TWO))
 
     def before(request: object) -> None:
@@ -145,7 +145,7 @@ def test_a_look_at_a_target_is_bounded_whatever_where_leaves_out(rule):
 
 
 def test_items_of_an_index_that_where_leaves_out_are_no_overflow():
-    """What an index lists is read before it is counted: a thousand rows that do not belong leave room for one that does."""
+    """Members of an index are read before they are counted, so rows that `where` leaves out cause no overflow."""
     scene = Scene(
         parse_rules(
             """

@@ -222,7 +222,7 @@ def parent_of(rules, user_id: str = "1"):
 
 
 def test_plan_of_a_hint_reads_the_target():
-    """What a member hints at is never judged by an image of the batch, not even the target's own newest one."""
+    """A hinted target is read anew, never judged by an image of the batch."""
     rules = kinds("posts", "heads")
     at, member = parent_of(rules), key(rules.tables["posts"], "p")
     came = Change(at, None, every_kind_user("1", name=s("Ada")))

@@ -102,7 +102,7 @@ def test_throttles_are_counted_at_each_try_and_never_for_a_guard():
 
 
 def test_throttles_of_a_store_are_counted():
-    """What a store meets is told to whoever counts."""
+    """The store reports each throttle to the given function."""
     found: list[str] = []
     tables = shop().tables
     client = answering(refusal("ThrottlingException", throttlingReasons=reasons(HOT)), FINE)

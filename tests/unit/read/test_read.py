@@ -253,7 +253,7 @@ def test_reader_asks_for_unprocessed_keys_whatever_the_client_retries():
     ],
 )
 def test_reader_errors_name_the_table_and_no_value(code, said):
-    """What cannot be answered says why, where and what to do, and repeats nothing that the service quoted."""
+    """A failed read names the reason, the table and the cure, and no value that the service quoted."""
     with pytest.raises(StoreError) as caught:
         reader(nodes_client(1, errors=[failed(code)])).get(NODES, keys_of("0"))
     assert str(caught.value).startswith(said)
@@ -351,7 +351,7 @@ def test_listing_refuses_a_limit_of_nothing():
 
 
 def test_listing_of_an_impossible_key_asks_nothing():
-    """What no item can have as its key is not asked for."""
+    """A listing of a key that no item can have makes no request."""
     client = Fake(EDGES)
     these = Listing(reader(client), EDGES, None)
     assert list(these) == these.page(1).items == client.calls == []
@@ -528,7 +528,7 @@ def test_graph_refuses_a_neighbour_that_no_edge_names():
 
 
 def test_graph_without_a_key_to_its_edges_says_so():
-    """Where edges do not lie under their node, only an index lists them."""
+    """A graph whose edges do not lie under their node says that edges are listed by an index."""
     graph = graph_on(Fake(RECORDS), edge={"source": "{member}", "target": "{goal}"}, node={"source": "{goal}", "target": "{goal}"}, neighbour=None)  # fmt: skip
     with pytest.raises(UserError, match="ask `edges` by an index"):
         graph.edges_of({"source": "G", "target": "G"})
@@ -807,7 +807,7 @@ def tenants():
 
 
 def test_hierarchy_of_a_rule_keeps_tenants_apart():
-    """What the items of a hierarchy share is in no answer another's, though ids, graph and paths are the same."""
+    """A hierarchy of one tenant never returns items of another, though ids and paths are the same."""
     parts = Hierarchy.of(tenant_rules(), "parts", tenants())
     three, one = parts.items([{"tenant": "a", "part_id": "3"}, {"tenant": "b", "part_id": "1"}])
     assert [item["PK"] + item["SK"] for item in parts.ancestors(three)] == ["TENANT#aPART#1", "TENANT#aPART#2"]
@@ -856,7 +856,7 @@ def test_hierarchy_is_consistent_where_the_table_lists_it():
 
 
 def test_hierarchy_without_an_index_says_so():
-    """What no index lists is said to need one, and not found empty."""
+    """A hierarchy without an index raises an error that asks for one, and does not look empty."""
     bare = Hierarchy.of(tenant_rules(find=None, graph=None), "parts", tenants())
     with pytest.raises(UserError, match="name one as `via`"):
         bare.children({"tenant": "a", "part_id": "1"})

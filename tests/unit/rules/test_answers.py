@@ -85,7 +85,7 @@ class Silent(TargetRule):
 
 
 def test_answers_of_a_kind_that_says_nothing_are_safe():
-    """It comes after whatever writes to its source, is scanned, owns nothing, and is not taken for known by a key."""
+    """A kind that answers nothing has safe answers: it owns nothing, is scanned, and is not known by a key."""
     names, told = RULES.rules["names"], RULES.rules["told"]
     silent = Silent("silent", names.target, told.source)
     assert names.feeds(silent)

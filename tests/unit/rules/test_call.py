@@ -27,7 +27,7 @@ def rule(**given: object) -> CallRule:
 @pytest.mark.parametrize("when", [{"created"}, {"changed"}, {"deleted"}, {"created", "deleted"}, None])
 @pytest.mark.parametrize(("change", "word"), [(CREATED, "created"), (CHANGED, "changed"), (DELETED, "deleted")])
 def test_call_is_made_when_the_rule_says(when, change, word):
-    """Of items created, changed or deleted, as told; of all three when nothing is said."""
+    """A call is made for the changes that `when` names, and for all changes without `when`."""
     one = rule() if when is None else rule(when=frozenset(when))
     expected = Call("notify", "mypkg.notify", change) if when is None or word in when else None
     assert one.effect(change) == expected
@@ -59,7 +59,7 @@ def test_call_watches(watch, change, called):
     ],
 )
 def test_call_where_is_of_the_item_as_it_is(text, expected):
-    """Of the new image; of the old one when the item is gone. Fields inside the key are read too."""
+    """`where` of a call reads the new image, or the old image of a deleted item, key fields included."""
     one = rule(where=compile_where(text, ""))
     assert [change for change in (CREATED, CHANGED, DELETED) if one.effect(change)] == expected
 

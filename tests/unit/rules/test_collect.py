@@ -127,7 +127,7 @@ def test_collect_right_is_left_alone():
 
 @pytest.mark.parametrize("value", [s("x"), {"NULL": True}, {"L": []}, {"NS": ["1"]}])
 def test_collect_reports_what_is_no_set(value):
-    """Where something else stands in the set's place, an element that belongs there is a failure; others are not."""
+    """An attribute that is no set blocks an element that belongs there, and does not matter otherwise."""
     rule = graph()
     part = Part(rule, G1, U1, LEAD)
     assert rule.judge(part, goal(edges=value), member()) == Blocked("NotASet")
@@ -177,7 +177,8 @@ def test_collect_strict_checks_the_edge_as_it_was_read(edge, seen):
 
 
 def test_collect_strict_move_checks_one_edge_in_one_way():
-    """What a moved edge leaves and what it comes to are checked alike, so that both can be one transaction."""
+    """A strict move checks the edge alike for the node it leaves and the node it joins, so both fit into one
+    transaction."""
     rule = tickets(strict=True)
     change = Change(ticket_key(), ticket(team="a"), ticket(team="b"))
     nodes = {A: {"team_id": s("a"), "tickets": {"SS": ["1-HIGH"]}}, B: {"team_id": s("b")}}
@@ -291,7 +292,7 @@ def test_collect_a_key_attribute_by_its_own_name_is_parsed():
 
 
 def test_collect_an_element_that_names_another_edge_is_reported():
-    """Where a value holds the separator, the element would stand for another edge: a failure, and never a write."""
+    """An element that could name another edge, because a value holds the separator, is reported and never written."""
     rule = graph()
     dashed = member("U1", "CO-LEAD")
     (part,) = rule.parts(Change(U1, None, dashed), MEMBERSHIP)

@@ -38,7 +38,7 @@ GIVEN = {"WHERE": "posts", "BUCKET": "mine"}
 
 
 def built(text: str, folder: Path) -> bytes:
-    """What the build makes of a rules file."""
+    """The compiled form that the build makes of a rules file."""
     file = folder / "rules.yaml"
     file.write_text(text)
     deployment = deployment_of(file)
@@ -110,7 +110,7 @@ def test_compiled_variables_have_their_values_of_where_it_runs(given, tmp_path):
     ids=["not set", "bucket", "table", "twice"],
 )
 def test_compiled_values_that_do_not_fit_are_refused(given, message, tmp_path):
-    """Where the build could not know them, and with the same words as in a rules file."""
+    """Values of variables that do not fit are refused with the words that a rules file gets."""
     with pytest.raises(UserError, match=r"^rules\.compiled: ") as raised:
         compiled_file.read(built(PLACES, tmp_path), "rules.compiled", given)
     assert message in str(raised.value)
@@ -148,7 +148,7 @@ def test_compiled_by_something_else_is_refused(change, message, tmp_path):
 
 
 def test_compiled_rules_have_nothing_that_was_worked_out(tmp_path):
-    """What rules remember of earlier questions may hold what stands for a variable, and is left out."""
+    """A compiled file leaves out everything cached, because a cache may hold the placeholder of a variable."""
     file = tmp_path / "rules.yaml"
     file.write_text(PLACES)
     deployment = deployment_of(file)

@@ -63,7 +63,7 @@ def test_copy_pulls_on_link_copy_and_place_in_the_index(attribute):
 
 
 def test_copy_watches_what_where_reads():
-    """What `where` reads of a source pushes, what it reads of a target pulls."""
+    """An attribute that `where` reads of a source triggers a push, one of a target a pull."""
     one = rule(where=where("user.active && status == 'OPEN'"))
     table = one.source.table
     user = Change(key(table, "USER#1", "PROFILE"), USER, {**USER, "active": {"BOOL": True}})

@@ -116,7 +116,7 @@ def test_derive_pulls_on_inputs_copy_and_maps(change, pulled):
 
 
 def test_derive_reads_no_other_item():
-    """It names no source, pushes nothing, and guards nothing but its inputs."""
+    """A derive rule has no source, pushes nothing, and guards nothing but its inputs."""
     one = rule()
     assert one.source_keys(ITEM) == ()
     assert one.source_guard(None) == ()

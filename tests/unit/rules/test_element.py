@@ -23,7 +23,7 @@ def of(**values):
 
 
 def test_element_first_field_may_hold_the_separators():
-    """What stands before the last separators is the first field, whatever is in it."""
+    """The first field of an element may hold separators: an element is parsed from the right."""
     text = ROLE.build(of(target=s("GOALMEMBERSHIP-USER-U1"), memberRole=s("LEAD")))
     assert text == "GOALMEMBERSHIP-USER-U1-LEAD"
     assert ROLE.parse(text) == {"target": s("GOALMEMBERSHIP-USER-U1"), "memberRole": s("LEAD")}
@@ -78,7 +78,7 @@ def test_element_of_one_field_is_the_field():
 
 @given(a=TEXTS, b=TEXTS, c=TEXTS, template=st.sampled_from(["E<{a}-{b}::{c}>", "{a}-{b}--{c}", "{a}:{b}:{c}-"]))
 def test_element_comes_apart_into_what_it_was_built_from(a, b, c, template):
-    """What is built parses back to its values; what is not built would not have."""
+    """An element that is built parses back to its values, and one that would not is not built."""
     element, edge = parse_element(template), {"a": s(a), "b": s(b), "c": s(c)}
     text, built = element.text(edge.get), element.build(edge.get)
     assert (text is None) == (not (a and b and c))

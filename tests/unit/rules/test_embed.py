@@ -266,7 +266,7 @@ def test_embed_over_a_limit_omits_all_or_the_oldest():
 
 @pytest.mark.parametrize(("over", "kept"), [(0, "bc"), (1, "c")])
 def test_embed_fills_its_bytes_to_the_last(over, kept):
-    """What is exactly as large as the limit fits; a byte more does not."""
+    """A value exactly as large as `max_bytes` fits; one more byte does not."""
     rule = embed(fields=())
     limit = value_bytes(rule.desired([child("b"), child("c")], parent())[INTO]) - over
     children = [child(name) for name in "abc"]
@@ -280,7 +280,7 @@ def test_embed_fills_its_bytes_to_the_last(over, kept):
 @settings(deadline=None)
 @given(OPTIONS, CHILDREN)
 def test_embed_keeps_as_many_of_the_last_as_fit(options, children):
-    """What `oldest` keeps is the greatest of the order, within the limits, and one more would pass them."""
+    """`oldest` keeps the last entries of the order, as many as fit within the limits."""
     free = {
         **options,
         "max_items": None,
@@ -322,7 +322,7 @@ def test_embed_takes_children_that_point_here_and_satisfy_where(item, expected):
 
 
 def test_embed_takes_no_item_of_the_partition_that_is_not_its_own():
-    """Where one partition holds several parents' children, and other entities, the listing shows them all."""
+    """An embed takes only items that name this parent, though its partition holds other items too."""
     customer = entity("customer", CRM, PK="C#{customer}", SK="PROFILE#{profile}")
     address = embed().source
     link = (*embed().link, ("profile", Ref("profile", ("profile",))))

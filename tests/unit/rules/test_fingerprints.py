@@ -50,7 +50,7 @@ def test_fingerprints_do_not_depend_on_order_comments_or_physical_names():
     ],
 )
 def test_fingerprints_change_with_what_a_rule_says(old, new, rules):
-    """What a rule says, of which items and under which keys, changes its fingerprint and no other's."""
+    """Each change of a rule's text changes exactly the fingerprints of the rules concerned."""
     text = FILE.replace("author_id: S", "author_id: N") if "author_id: N" in new else None
     if text is not None:  # both ends of a link are of one type
         before, now = prints(FILE), prints(text)

@@ -121,7 +121,7 @@ def test_formula_names_its_fields_once():
     ],
 )
 def test_formula_says_what_was_expected(formula, message):
-    """What is no formula is refused with what was expected, and a slip with what was likely meant."""
+    """A wrong formula is refused with what was expected, and a typing error with a suggestion."""
     with pytest.raises(UserError) as error:
         parse_formula(formula, RANKS)
     assert message in str(error.value)
@@ -147,7 +147,7 @@ def test_formula_joins_those_that_are_there():
 
 
 def test_formula_body_tells_formulas_apart():
-    """What makes another text makes another body: the text, the separator, and the tables that are used, no others."""
+    """Two formulas have the same body exactly if they make the same text: unused tables do not count."""
     body = parse_formula("{a:rank}", RANKS).body()
     assert body == parse_formula("{a:rank}", {**RANKS, "unused": {"x": "y"}}).body()
     assert body != parse_formula("{a:rank}", {"rank": {"LEAD": "1"}}).body()

@@ -89,7 +89,7 @@ def test_total_of_is_exact(some):
 @pytest.mark.parametrize("parent", ENTITIES)
 @pytest.mark.parametrize("shards", [1, 12])
 def test_ledger_keys_name_child_and_parent_and_nothing_else(child, parent, shards):
-    """What an entry, a total or a rank item is of is read off its key, and no key is of two of them."""
+    """Each ledger key names its child or parent, and no two ledger items share a key."""
     (child, child_key), (parent, parent_key) = ENTITIES[child], ENTITIES[parent]
     made = ledger.ledger_of("spent", child, parent, COUNTS, shards)
     children, parents = ledger.naming("child", child, child_key), ledger.naming("parent", parent, parent_key)
@@ -140,7 +140,7 @@ def test_ranks_of_a_parent_are_one_listing():
 
 
 def test_ledger_names_no_child_whose_key_is_too_long():
-    """What does not fit into a key of the ledger has no entry; where nothing stands is always a possible key."""
+    """A child whose key is too long for a key of the ledger has no entry; a possible key stands for its absence."""
     pair, _ = ENTITIES["slashes"]
     made = ledger.ledger_of("spent", pair, pair, COUNTS)
     long = key(PAIRS, "x" * 2048, "y")

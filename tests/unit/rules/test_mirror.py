@@ -161,7 +161,7 @@ def test_mirror_goes_with_what_asked_for_it(given, source, check):
 
 
 def test_mirror_reports_what_stands_in_the_way_of_a_copy():
-    """Where a copy needs a map and something else stands there, that is a failure."""
+    """A mirror is blocked if a copy's map is another type on the mirror."""
     rule = by_email(attributes=mapping(name="card__name"))
     trouble = rule.judge(Part(rule, ADA, U1), look_up(card=s("x")), user(name=s("Ada")))
     assert isinstance(trouble, Blocked)
@@ -169,7 +169,7 @@ def test_mirror_reports_what_stands_in_the_way_of_a_copy():
 
 
 def test_mirror_never_touches_its_source():
-    """Where a mirror's key is its source's own, nothing is deleted and nothing is put."""
+    """A mirror under its source's own key is neither put nor deleted."""
     rule = by_tag(target=POST, each=None)
     part = Part(rule, post_key(), post_key())
     assert rule.judge(part, post(), post()) == Blocked("KeyTaken", patient=True)
@@ -177,7 +177,7 @@ def test_mirror_never_touches_its_source():
 
 
 def test_mirror_move_is_one_transaction():
-    """What a move deletes and what it puts are checked alike and become one write."""
+    """The delete and the put of a moved mirror become one transaction with one check of the source."""
     rule = by_email()
     change = Change(U1, user(), user(email="bea@x"))
     mirrors = {ADA: look_up(), BEA: None}
@@ -288,7 +288,7 @@ WIDE = {f"attribute{i}": n(i) for i in range(300)}
 
 
 def test_mirror_of_all_checks_no_more_than_a_condition_has_room_for():
-    """Of an item with many attributes the check compares what names and lets in the mirror; of others everything."""
+    """A mirror's check compares every attribute, or for a wide item only those that name and admit the mirror."""
     rule = by_tag(where=bare("!gone"))
     source = post(tags={"SS": ["a"]}, **WIDE)
     check, put = rule.judge(Part(rule, tag_key("a"), post_key()), None, source).actions
@@ -312,7 +312,7 @@ def test_mirror_of_all_with_very_many_changes_is_put_anew():
 
 
 def test_mirror_each_field_may_stand_in_an_index_key():
-    """What an element binds is known to every template of its mirror."""
+    """The field that `each` binds may be part of an index key of the mirror."""
     by_post = table("tags", {"PK": "S", "SK": "S"}, index("by_tag", {"GSI1PK": "S"}))
     tag = entity("tag", by_post, PK="POST#{post_id}", SK="TAG#{tag}", GSI1PK="{tag}!")
     rule = by_tag(target=tag, attributes=())
@@ -497,7 +497,7 @@ def test_mirror_every_tag_is_right_in_the_end(steps):
 
 
 def test_mirror_a_key_that_was_taken_is_filled_when_it_is_free():
-    """Of two users with one address the first has the mirror; the other is parked, and has it when the first has left."""
+    """The second of two users with one address is parked, and gets the mirror after the first was deleted."""
     world = PartWorld(rules_of(by_email()))
     world.store.put("users", user("1"))
     world.store.put("users", user("2"))

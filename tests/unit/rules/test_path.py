@@ -127,7 +127,7 @@ class Forest:
         pytest.fail("the forest does not come to rest")
 
     def column(self, name: str, *owns: str) -> dict[str, str | None]:
-        """What stands in one attribute of these items, or of all."""
+        """One attribute of these items, or of all items, by component."""
         items = [self.items[at(own)] for own in owns] if owns else self.items.values()
         return {item["ComponentId"]["S"]: item.get(name, {}).get("S", item.get(name, {}).get("N")) for item in items}
 
@@ -211,7 +211,7 @@ def test_path_of_a_cycle_is_left_as_it_was(guide, components):
 
 
 def test_path_of_a_look_alike_is_not_touched(guide, components):
-    """What becomes of CM2 and its descendants does not concern CM20 and CM21."""
+    """Moving CM2 and its descendants does not change CM20 and CM21."""
     for row in case(guide, "prefix trap")["setup_add"]:
         components.put(part(**bare(row)))
     components.rest().written.clear()
@@ -231,7 +231,7 @@ def test_path_of_a_look_alike_is_not_touched(guide, components):
 
 @pytest.mark.parametrize(("policy", "path"), [("keep", "CM1|CM2|CM5|CM10"), ("clear", None), ("restrict", "CM1|CM2|CM5|CM10")])  # fmt: skip
 def test_path_of_an_orphan_follows_the_policy(guide, policy, path):
-    """Where a parent is gone, `on_delete` says what becomes of what was made from it."""
+    """The path of an item below a deleted parent follows `on_delete`, and is right again once the parent is back."""
     forest = Forest(tree(carry=(), on_delete=policy))
     forest.put(*(part(**bare(row)) for row in guide["items"]))
     forest.rest()
@@ -300,9 +300,8 @@ rules:
     ids=["ring", "below a bad id", "children first"],
 )  # fmt: skip
 def test_path_that_never_comes_is_told(parents, troubles):
-    """What is made as a ring, or below an item that can have no path, has a failure record each, and is stuck for
-    verify; what only came before its parent has neither.
-    """
+    """An item in a ring, or below one without a path, leaves a failure record and is stuck; a late parent leaves
+    neither."""
     scene = Scene(parse_rules(PART_RULES))
     for own, parent in parents.items():
         scene.put("parts", {"part_id": s(own), **({} if parent is None else {"parent": s(parent)})})

@@ -170,7 +170,7 @@ def test_rank_looks_at_a_child_only_for_what_decides():
 
 
 def test_rank_tells_the_house_what_it_reads_and_writes():
-    """It writes the items' amounts, made of amount, link and `where`; least and greatest are two rules."""
+    """A rank rule reads amount, link and `where`, and writes the rank items; `min` and `max` are two rules."""
     (node,) = ranked(where=OPEN).nodes()
     assert node.writes == (MADE.ranks, ("n",))
     assert {path for _, path in node.reads} == {("total",), ("user_id",), ("status",)}

@@ -79,7 +79,7 @@ VALUES = (s("a"), s("1"), n(1), n(2), s("USER#1"), {"M": {"x": s("a")}}, {"SS": 
 
 
 def telling_values(rules: Rules) -> list[AttributeValue]:
-    """What conditions compare with, which is in capitals, and a set of what may be elements."""
+    """Values that conditions compare with, which are in capitals, and a set of possible elements."""
     words = [s(name) for name in names_of(rules) if name.isupper()]
     keys = {value["S"] for entity in rules.entities.values() for value in keys_of(entity).values() if "S" in value}
     return [*words, {"SS": sorted(keys)}]
@@ -230,7 +230,7 @@ def test_sieve_lets_pass_what_a_rule_watches(old, new, passes):
     ids=["nothing", "no-keys", "one-key", "other-type", "no-value"],
 )
 def test_record_that_is_none_is_told_and_not_left_out(broken):
-    """What the record_filter cannot read is read in full, and has its failure."""
+    """A record that the filter cannot read is not left out but read in full, and fails."""
     rules = plain_rules()
     one = record(rules.tables["shop"], {}, None, None) | {"dynamodb": broken}
     changes, failures = changes_of(read_event({"Records": [one]}, rules, filtered=True))

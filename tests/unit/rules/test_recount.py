@@ -30,7 +30,7 @@ FUNCTIONS = ["count", "sum", "min", "max"]
 
 
 def recount(function: str, **options) -> RecountRule:
-    """What a user's orders come to."""
+    """A recount rule over a user's orders."""
     order = entity("order", SHOP, PK="U#{user}", SK="O#{id}")
     given = {
         "name": "total",
@@ -133,7 +133,7 @@ def test_recount_equals_a_plain_recompute(function, per, members, random):
 @settings(deadline=None)
 @given(st.sampled_from(FUNCTIONS), MEMBERS, NUMBERS)
 def test_recount_is_as_before_when_a_member_came_and_went(function, members, price):
-    """What a member did to the value goes with it: nothing is remembered, so a parent that had it is put right."""
+    """A member that came and went leaves the parent's value as before."""
     rule = recount(function)
     before = holding(rule.desired(members, PROFILE))
     between = holding(rule.desired([*members, order("x", price=n(price))], before))
@@ -208,7 +208,7 @@ def test_recount_lists_all_members_or_one_end(function, ends, expected):
 
 @pytest.mark.parametrize("attribute", ["price", "status", "role", "active", "other"])
 def test_recount_hints_when_something_changed_that_it_reads(attribute):
-    """What is added up, the group, the weight and `where` are reasons to look at the parent; nothing else is."""
+    """A member hints at its parent if its amount, group, weight or `where` changed, and not otherwise."""
     options = {"per": ("status",), "where": compile_where("active", "order")}
     summed, counted = recount("sum", **options), recount("count", weights=(("role",), {}))
     change = Change(key(SHOP, "U#1", "O#a"), order("a", **{attribute: n(1)}), order("a", **{attribute: n(2)}))

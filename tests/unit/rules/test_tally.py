@@ -46,7 +46,7 @@ rules:
 
 
 def added(total, *amounts):
-    """What a transaction adds to a total: the amounts, and one to its version."""
+    """The increment of a total: the amounts, and one for its version."""
     return Increment(total, (*amounts, ("v", "1")))
 
 
@@ -65,7 +65,7 @@ def entry_of(rule, child):
 
 # ---------------------------------------------------------------- histories
 def worth(child, rule):
-    """What an order adds to which attribute, reckoned plainly from the rule's options."""
+    """The attribute and amount that an order adds, computed from the rule's options alone."""
     status, total = child["status"]["S"], Decimal(child["total"]["N"])
     if "user_id" not in child or (rule.where and status != "OPEN"):
         return "n", 0
@@ -74,7 +74,7 @@ def worth(child, rule):
 
 
 def recounted(store, rule):
-    """What the totals must be, by user and attribute, from the orders alone."""
+    """The totals by user and attribute, computed from the orders alone."""
     sums = defaultdict(Decimal)
     for child in store.items("orders"):
         at, amount = worth(child, rule)
@@ -83,7 +83,7 @@ def recounted(store, rule):
 
 
 def told(store):
-    """What the totals say, by user and attribute, over all shards."""
+    """The totals by user and attribute as stored, summed over all shards."""
     sums = defaultdict(Decimal)
     for (partition, _), numbers in stands(store).items():
         for at, amount in numbers.items():
@@ -185,9 +185,8 @@ def test_tally_has_no_entry_for_a_child_that_adds_nothing(options, child):
     ],
 )
 def test_tally_tells_what_cannot_be_added(options, values, reason):
-    """What is no number or no group is told with the child's key, where no entry ever stands; the entry is taken out,
-    because the child may have moved. Once it is mended, it is counted again and nothing is told.
-    """
+    """A child that cannot be counted is blocked under its own key, and its entry is removed; once correct it is
+    counted."""
     rule = tally(**options)
     good, bad = order("a", "u", total=n(2), status=s("OPEN")), order("a", "v", **values)
     at_entry, nowhere = rule.parts(Change(key_of(bad), good, bad), rule.source)
@@ -254,7 +253,7 @@ def test_tally_leaves_a_broken_entry():
     ],
 )  # fmt: skip
 def test_tally_moves_a_contribution_in_one_transaction(options, child, increments):
-    """What was added is taken back where it was, what is added now is added where it belongs, each total once."""
+    """A changed contribution is subtracted from the old total and added to the new one in a single transaction."""
     entry = entry_of(tally(), order("a", "u", total=n(2)))
     *moved, put = judged(tally(**options), child, entry).actions
     assert tuple(moved) == increments
@@ -357,7 +356,7 @@ def test_tally_bodies_differ_where_rules_do():
 
 
 def test_tally_nodes_lead_from_the_child_to_its_totals():
-    """What the totals are made of is what is read of a child; the rule copies nothing itself."""
+    """A tally reads of a child what its totals are computed from, and copies nothing itself."""
     rule = tally(where=OPEN)
     node = next(node for node in rule.nodes() if node.writes[0] is rule.totals)
     assert {path for entity, path in node.reads if entity is rule.source} == {("user_id",), ("total",), ("status",)}

@@ -92,7 +92,7 @@ def test_total_is_a_copy_like_any_other():
 
 
 def test_total_nodes_follow_those_of_the_tally():
-    """What the tally writes is what the total reads, so that a cascade, or a cycle, is seen through the ledger."""
+    """A total reads what its tally writes, so that cascades and cycles are found through the ledger."""
     made = tally()
     rule = TotalRule("spent", made.totals, USER, into=INTO, function="sum")
     (node,) = rule.nodes()

@@ -153,14 +153,14 @@ def test_toy_kind_is_planned_and_backfilled(scene):
 
 
 def test_toy_kind_is_verified_and_repaired(scene):
-    """What is missing is found, and written with --repair."""
+    """A missing copy of a toy kind is found by verify and written with --repair."""
     verifier = Verifier(scene.rules, scene.world, names_of(scene.rules), repair=True, grace_seconds=0)
     assert [(found.difference.drift, found.repaired) for found in verifier.sweep()] == [(Drift.MISSING, True)]
     assert last(scene) == n(20)
 
 
 def test_toy_kind_is_explained(scene):
-    """What a record triggers, what stands on the parent, and where a child is shown."""
+    """`explain` works for a toy kind: the effects of a record, the state of a parent, and where a child is used."""
     child, parent = scene.at("shop", "USER#1", "ORDER#b"), scene.at("shop", "USER#1", "PROFILE")
     told = [*consequences(Change(child, None, order("1", "b", 20)), scene.rules)]
     assert [one.rule.name for one in told] == ["last"]
@@ -176,7 +176,7 @@ def test_toy_kind_is_drawn(shown):
 
 
 def test_toy_kind_is_pruned(scene):
-    """What a rule of it left behind is found when the rule is gone."""
+    """Prune finds and removes what a dropped rule of a toy kind has written."""
     scene.put("shop", order("1", "c", 30))
     scene.rest()
     past = Past(scene.rules, parse_rules(NOW))
@@ -214,7 +214,7 @@ def test_toy_kind_is_replayed(registered, rules, shown):
 
 
 def test_toy_kind_said_little(rules):
-    """It answers by the defaults of its families."""
+    """A toy kind that answers little has the default answers of its family."""
     (rule,) = rules.rules.values()
     assert isinstance(rule, LatestRule)
     assert (rule.owned, rule.rounds_max, rule.archive, rule.calls) == ((), 1, None, "")
