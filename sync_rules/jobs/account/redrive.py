@@ -7,7 +7,7 @@ entries are hidden for a while, and the unit is then never reported as done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
 
@@ -15,7 +15,7 @@ from sync_rules.adapters.state import LeasedState, SharedState
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Answer, Body, left_of, load_units, not_done
 from sync_rules.jobs.redrive.redriver import RedriveCounts, Redriver
 from sync_rules.model.errors import StoreError, UserError
-from sync_rules.pipeline.failed_entries import Entry, FailureStore
+from sync_rules.pipeline.failed_entries import FailureStore
 from sync_rules.rules.ruleset import Rules
 
 CURE: Final = "Run it again"
@@ -48,31 +48,6 @@ class MarkedStore(FailureStore, Protocol):
         ...
 
 
-@dataclass
-class InTime:
-    """A FailureStore, as far as time goes. `ended`: whether all of it was given."""
-
-    _place: MarkedStore
-    _remaining_ms: Callable[[], int]
-    ended: bool = False
-
-    def entries(self) -> Iterator[Entry]:
-        for entry in self._place.entries():
-            yield entry
-            if self._remaining_ms() < ENTRY_LEAST_MS + LET_GO_MS * self._place.held:
-                return
-        self.ended = True
-
-    def remove(self, entry: Entry) -> None:
-        self._place.remove(entry)
-
-    def replace(self, entry: Entry, text: str) -> None:
-        self._place.replace(entry, text)
-
-    def close(self) -> None:
-        self._place.close()
-
-
 @dataclass(eq=False)
 class RedriveWork:
     """A Work. `places` are where failures lie, by name, each made anew for each call with the mark of the last."""
@@ -97,29 +72,30 @@ class RedriveWork:
         before = held.load(name) or {"done": False, "lost": False, "mark": "", "tally": asdict(RedriveCounts())}
         if before["done"]:
             return True
-        there = self.places[unit](before["mark"])
-        died = died_of(there)
+        place = self.places[unit](before["mark"])
+        died = died_of(place)
         # A call that began and did not end has died, and what it had in hand is hidden where this one looks.
-        lost = before["lost"] or (bool(there.hidden_seconds) and before.get("begun", False))
+        lost = before["lost"] or (bool(place.hidden_seconds) and before.get("begun", False))
         held.save(name, {**before, "lost": lost, "begun": True, "reason": died})
-        place = InTime(there, self.remaining_ms)
         redriver = self.redrivers(frozenset(run["rules"]) or None, self._left_ms)
         try:
             try:
-                redriver.take(place)
+                ended = redriver.take(
+                    place, enough=lambda: self.remaining_ms() < ENTRY_LEAST_MS + LET_GO_MS * place.held
+                )
                 redriver.rest()
             finally:
                 place.close()
         except (StoreError, UserError) as error:
-            held.save(name, {**before, "lost": lost or there.held > 0, "begun": False, "reason": str(error)})
+            held.save(name, {**before, "lost": lost or place.held > 0, "begun": False, "reason": str(error)})
             raise
-        lost = lost or there.held > 0
-        reason = died if lost and place.ended else ""
-        if not place.ended and len(there.mark) > MARK_MAX_CHARS:
+        lost = lost or place.held > 0
+        reason = died if lost and ended else ""
+        if not ended and len(place.mark) > MARK_MAX_CHARS:
             reason = TOO_MANY_STAY
         tally = {word: count + before["tally"][word] for word, count in asdict(redriver.tally).items()}
-        done = place.ended or bool(reason)
-        body = {"done": done, "lost": lost, "begun": False, "reason": reason, "mark": "" if done else there.mark}
+        done = ended or bool(reason)
+        body = {"done": done, "lost": lost, "begun": False, "reason": reason, "mark": "" if done else place.mark}
         held.save(name, {**body, "tally": tally})
         return done
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import IO, Any, Protocol
 
 from sync_rules.audit.compare import Drift
-from sync_rules.audit.drift_report import row
-from sync_rules.audit.findings import Finding, Tally
+from sync_rules.audit.findings import Tally
 from sync_rules.jobs.account.protocol import Body
 
 
@@ -36,57 +36,43 @@ class Reports(Protocol):
         ...
 
 
-class Rows:
-    """A file to which findings are added."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._any = False
-
-    def add(self, finding: Finding) -> None:
-        self._file.write(_line(row(finding)))
-        self._any = True
-
-    def write(self, reports: Reports, name: str) -> str:
-        """Write them as a report, if there are any. Returns its name, "" for none. Raises StoreError."""
-        if not self._any:
+def write(reports: Reports, name: str, lines: Iterable[bytes]) -> str:
+    """Write lines as a report, if there are any. Returns its name, "" for none. Raises StoreError."""
+    with tempfile.TemporaryFile() as file:
+        file.writelines(lines)
+        if not file.tell():
             return ""
-        self._file.seek(0)
-        reports.write(name, self._file)
-        return name
+        file.seek(0)
+        reports.write(name, file)
+    return name
 
 
 def merge(reports: Reports, parts: Iterable[str], name: str, tally: Tally) -> None:
     """Make one report of several; a row that comes again is taken out of the figures. Raises StoreError."""
     known: set[int] = set()
-    with tempfile.TemporaryFile() as file:
-        for line in _rows(reports, parts):
+
+    def once() -> Iterator[bytes]:
+        for line in _lines(reports, parts):
             body = json.loads(line)
             if is_new(body, known):
-                file.write(line + b"\n")
+                yield line
             else:
                 tally.take_out(body["rule"], Drift(body["drift"]), repaired=body["repaired"])
-        file.seek(0)
-        reports.write(name, file)
+
+    write(reports, name, once())
 
 
 def write_whole(
     reports: Reports, parts: Iterable[str], name: str, head: Mapping[str, Any], end: Mapping[str, Any]
 ) -> None:
     """Write the report of the whole verify, as `verify --json` prints it. Raises StoreError."""
-    with tempfile.TemporaryFile() as file:
-        file.write(_line(head))
-        for line in _rows(reports, parts):
-            file.write(line + b"\n")
-        file.write(_line(end))
-        file.seek(0)
-        reports.write(name, file)
+    write(reports, name, chain([as_line(head)], _lines(reports, parts), [as_line(end)]))
 
 
-def _rows(reports: Reports, parts: Iterable[str]) -> Iterator[bytes]:
-    for name in parts:
-        yield from reports.lines(name)
+def _lines(reports: Reports, parts: Iterable[str]) -> Iterator[bytes]:
+    return (line + b"\n" for part in parts for line in reports.lines(part))
 
 
-def _line(body: Mapping[str, Any]) -> bytes:
+def as_line(body: Mapping[str, Any]) -> bytes:
+    """One line of a report."""
     return json.dumps(body).encode() + b"\n"

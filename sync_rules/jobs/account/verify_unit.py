@@ -6,16 +6,16 @@ OutOfTime instead of being killed.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
+from sync_rules.audit.drift_report import row
 from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally, drawn, select_rules
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Body
-from sync_rules.jobs.account.verify_report import Reports, Rows
+from sync_rules.jobs.account.verify_report import Reports, as_line, write
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.pipeline.requests import World
 from sync_rules.rules.ruleset import Rules
@@ -110,16 +110,18 @@ class UnitVerifier:
             sleep=sleep,
         )
         left = ""
-        with tempfile.TemporaryFile() as file:
-            rows = Rows(file)
+
+        def rows() -> Iterator[bytes]:
+            nonlocal left
             try:
                 for one in verifier.add_up(names) if unit == LEDGERS else verifier.look_over(names, found["counted"]):
-                    rows.add(one)
+                    yield as_line(row(one))
             except StoreError as error:
                 if unit != LEDGERS or error.reason != OUT_OF_TIME:  # another call would get no further
                     raise
                 left = str(error)
-            report = rows.write(self.reports, name)
+
+        report = write(self.reports, name, rows())
         return {"tally": verifier.tally.body(), "report": report, "left": left}
 
 

@@ -147,22 +147,29 @@ class Redriver:
         self._held_bytes = 0
         self._looks = 0  # before the current entries
 
-    def take(self, place: FailureStore) -> None:
-        """Retry the entries of a place. Raises StoreError and UserError when the place does not answer."""
+    def take(self, place: FailureStore, *, enough: Callable[[], bool] = lambda: False) -> bool:
+        """Retry the entries of a place, until it is `enough` after one. Returns True if that were all. Raises
+        StoreError and UserError when the place does not answer.
+        """
         for entry in place.entries():
             self.on_entry(entry.where)
             opened = self._open(entry, place)
-            if opened is None:
-                continue
-            self._current, self._looks = (opened,), 0
-            try:
-                opened.reason = self._retry(opened.body)
-            except RecordError as error:
-                opened.reason, opened.unreadable = str(error), True
-            self._close(opened)
-            self._held_bytes += 0 if opened.closed else len(entry.text)
-            if self._held_bytes > HELD_MAX_BYTES:
-                self.rest()
+            if opened is not None:
+                self._take(opened)
+            if enough():
+                return False
+        return True
+
+    def _take(self, opened: OpenEntry) -> None:
+        self._current, self._looks = (opened,), 0
+        try:
+            opened.reason = self._retry(opened.body)
+        except RecordError as error:
+            opened.reason, opened.unreadable = str(error), True
+        self._close(opened)
+        self._held_bytes += 0 if opened.closed else len(opened.entry.text)
+        if self._held_bytes > HELD_MAX_BYTES:
+            self.rest()
 
     def rest(self) -> None:
         """Handle the messages for later, each in its time, until none is left."""
