@@ -1,1 +1,1 @@
-"""What the pipeline costs beside the loop that people write by hand: `make bench`."""
+"""Benchmarks: the cost of the pipeline beside that of the loop that people write by hand. `make bench` runs them."""

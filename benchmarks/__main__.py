@@ -34,9 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", metavar="NAME", action="append", choices=MEASURES, help=", ".join(MEASURES))
-    parser.add_argument("--quick", action="store_true", help="smaller and fewer: rough figures in a minute")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and targets: rough figures in a minute")
     parser.add_argument("--check", action="store_true", help="exit 1 when a count or a ratio misses its goal")
-    parser.add_argument("--results", metavar="FILE", type=Path, help="where the figures go, also of a part")
+    parser.add_argument("--results", metavar="FILE", type=Path, help="file to write the figures to")
     asked = parser.parse_args(arguments)
     results = asked.results or (None if asked.only or asked.quick else RESULTS)
     if results is not None and (why := _unwritable(results)):
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     made = made_with(kind)
     print(table(figures))
-    print("\n" + "\n".join(f"{name}: {told}" for name, told in made.items()))
+    print("\n" + "\n".join(f"{name}: {value}" for name, value in made.items()))
     if results is not None:
         body = {"made_with": made, "quick": asked.quick, "figures": [figure.body() for figure in figures]}
         results.write_text(json.dumps(body, indent=1) + "\n")
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _unwritable(file: Path) -> str:
-    """Why a file cannot be written, "" when it can. Asked before anything is measured; what is there stays as it is."""
+    """The reason why a file cannot be written, "" when it can. Checked before the measures; its content is kept."""
     try:
         there = file.exists()
         file.open("a").close()
@@ -72,7 +72,7 @@ def _unwritable(file: Path) -> str:
 
 
 def measure(names: Sequence[str], *, quick: bool) -> tuple[list[Figure], str]:
-    """The figures of these measures, and what work was counted by."""
+    """Run these measures. Returns their figures, and the unit in which work was counted."""
     os.environ.update(ENVIRONMENT)
     figures: list[Figure] = []
     with answering() as engine:
@@ -86,7 +86,7 @@ def measure(names: Sequence[str], *, quick: bool) -> tuple[list[Figure], str]:
 
 
 def made_with(kind: str) -> Mapping[str, Any]:
-    """What the figures depend on."""
+    """The environment that the figures depend on."""
     flags = sysconfig.get_config_var("CONFIG_ARGS") or ""
     optimised = "--enable-optimizations" in flags
     return {

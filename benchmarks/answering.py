@@ -1,12 +1,13 @@
-"""An engine that answers DynamoDB's calls at once, or after a set latency, and stores nothing: what is measured against
-it is the client alone. It runs in a process of its own, on loopback, counts what comes in, and ends with its parent.
+"""An engine that answers DynamoDB's calls at once, or after a set latency, and stores nothing: so a measure against it
+shows the client alone. It runs in its own process, on loopback, counts requests, and ends with its parent.
 
-Law: an answer has the shape that DynamoDB gives it, as far as the measured clients look; nothing here is remembered but
-counts, so that a million targets take no more memory than one.
+Invariant: an answer has the shape that DynamoDB gives it, as far as the measured clients look. The engine keeps nothing
+but counts and a byte per target.
 
 A user is the source, any number of orders of 1 KB are its targets. In table `together` the orders are in the user's
 partition, in table `apart` each has its own and index GSI1, which projects keys only, lists them. Their copy of the
-user's name is wrong before each pass, or right if so set. `POST /settings` begins anew, `GET /counts` tells.
+user's name is wrong before each pass, or right if so set. `POST /settings` resets the counts, `GET /counts` returns
+them.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Bucket:
         self._at = clock()
 
     def take(self) -> bool:
-        """Whether a write is taken."""
+        """Take a token. True if the write is accepted, False if it is throttled."""
         if not self._rate:
             return True
         now = self._clock()
@@ -95,7 +96,7 @@ class RefusedError(Exception):
 
 
 class Engine:
-    """`latency` is in seconds, and waited for by whoever asks."""
+    """Answers operations. `latency` is in seconds; the connection waits it out before it answers."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -111,7 +112,7 @@ class Engine:
         partitions: int = 1,
         right: bool = False,
     ) -> None:
-        """Begin anew. `writes_per_second` is of each partition, 0 for no limit."""
+        """Reset the counts. `writes_per_second` is the limit of each partition, 0 for none."""
         self.latency = latency_ms / 1000
         self.counts.clear()
         self._targets = targets
@@ -119,7 +120,7 @@ class Engine:
         self._buckets = [Bucket(writes_per_second) for _ in range(partitions)]
         self._written = bytearray(targets)
 
-    def told(self) -> dict[str, int]:
+    def report(self) -> dict[str, int]:
         """The counts. `fan_outs` are listings begun, `distinct` targets written at least once."""
         return {**self.counts, "distinct": sum(self._written)}
 
@@ -220,7 +221,7 @@ class Connection(asyncio.Protocol):
             return
         self._buffer = b""
         if first.startswith("GET /counts"):
-            self._reply(200, json.dumps(self._engine.told()).encode())
+            self._reply(200, json.dumps(self._engine.report()).encode())
         elif first.startswith("POST /settings"):
             self._engine.set(**json.loads(rest))
             self._reply(200, b"{}")
@@ -240,7 +241,7 @@ class Connection(asyncio.Protocol):
 
 
 async def main() -> None:
-    """Serve until standard input closes: whoever started it holds the other end."""
+    """Serve until standard input closes, which the parent process holds open."""
     engine = Engine()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Connection(engine), "127.0.0.1", 0)

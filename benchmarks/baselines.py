@@ -1,7 +1,7 @@
-"""What people write by hand, as tutorials show it: the loop over a boto3 resource, and the same with a thread pool.
+"""The code that people write by hand, as tutorials show it: a loop over a boto3 resource, alone and in a thread pool.
 
-Law: nothing here is made slower than it is found: default settings, one Query page at a time, one conditional update
-per target so that none is created or written after it moved.
+Invariant: nothing here is slower than in the tutorials: default settings, one Query page at a time, one conditional
+update per target so that no target is created, or written after it moved.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ def rename(table: Any, user_id: str, order: Mapping[str, Any], name: str) -> Non
 
 
 def loop(table: Any, user_id: str, name: str) -> None:
-    """One order after the other."""
+    """Rename the user on one order after the other."""
     for order in orders_of(table, user_id):
         rename(table, user_id, order, name)
 
 
 def pool(table: Any, user_id: str, name: str) -> int:
-    """Several orders at a time. Returns how many copies were given up."""
+    """Rename the user on several orders at a time. Returns the number of copies given up."""
     with ThreadPoolExecutor(THREADS) as executor:
         futures = [executor.submit(rename, table, user_id, order, name) for order in orders_of(table, user_id)]
     return sum(isinstance(future.exception(), ClientError) for future in futures)
 
 
 def handle(event: Mapping[str, Any], prefixes: Sequence[str]) -> list[str]:
-    """A stream handler that turns both images of each record into Python, then looks which rule wants it."""
+    """A stream handler that turns both images of each record into Python, then compares its key with each prefix."""
     wanted = []
     deserialize = TypeDeserializer().deserialize
     for record in event["Records"]:

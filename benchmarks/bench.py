@@ -1,7 +1,7 @@
-"""How contenders are measured beside each other.
+"""Measure contenders beside each other.
 
-Law: contenders run in one process (or in fresh ones, in turns), in every round each once, in an order that turns round;
-a ratio is of one round. The first round warms up and is not counted.
+Invariant: contenders run in one process (or in fresh ones, in turns), each once per round, in an order that reverses
+each round; a ratio compares costs of one round. The first round warms up and is not counted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.running import Answering
 
 @dataclass(frozen=True)
 class Bench:
-    """What a measure is given. `quick`: smaller and fewer, for whoever works on it."""
+    """The engine and the counters that a measure uses. `quick`: fewer rounds and targets, for a rough figure."""
 
     engine: Answering
     counters: Counters
@@ -25,7 +25,7 @@ class Bench:
 
     @property
     def counts_instructions(self) -> bool:
-        """Whether work is told by instructions: where it is by CPU time, that has a figure of its own."""
+        """True if work is counted in instructions. Else it is counted in CPU time, which has a figure of its own."""
         return self.counters.kind != CPU_TIME
 
     def rounds(self, wanted: int, quick: int = 3) -> int:
@@ -37,7 +37,7 @@ class Bench:
     def in_turns(
         self, contenders: Mapping[str, Callable[[], Cost]], rounds: int, quick: int = 3
     ) -> dict[str, list[Cost]]:
-        """The costs of each contender, round by round; of a quick run, so many rounds."""
+        """The costs of each contender, round by round; a quick run has at most `quick` rounds."""
         found: dict[str, list[Cost]] = {name: [] for name in contenders}
         for number in range(self.rounds(rounds, quick) + 1):
             for name in list(contenders)[:: 1 if number % 2 else -1]:
@@ -48,7 +48,7 @@ class Bench:
         return found
 
     def copying(self, targets: int, work: Callable[[], object], **settings: Any) -> Cost:
-        """The cost of each copy when so many are to be made; all of them were."""
+        """The cost of each copy when `work` makes one on each of so many targets. Asserts that all were made."""
         self.engine.set(targets=targets, **settings)
         cost = self.counters.cost(work)
         written = self.engine.counts()["written"]

@@ -1,7 +1,7 @@
-"""What a piece of work costs this process: instructions where the kernel lets them be counted, else CPU time alone.
+"""The cost of a piece of work in this process: instructions where the kernel can count them, else CPU time alone.
 
-Law: what counts is said with every figure. Instructions repeat to about 1 % under any load; CPU time does not, so
-whoever compares by it allows for that.
+Invariant: every figure names its counter. Instructions repeat to about 1 % under any load; CPU time does not, so goals
+in CPU time have an allowance.
 https://man7.org/linux/man-pages/man2/perf_event_open.2.html
 """
 
@@ -40,12 +40,12 @@ class Cost:
         )
 
     def per(self, count: int) -> Cost:
-        """Of one of so many."""
+        """The cost of one of `count` equal pieces."""
         return Cost(self.instructions / count, self.cpu_seconds / count, self.seconds / count)
 
     @property
     def work(self) -> float:
-        """What two costs of one machine are compared by: instructions, or CPU time where they cannot be counted."""
+        """The figure by which two costs are compared: instructions, or CPU time where they cannot be counted."""
         return self.instructions or self.cpu_seconds
 
 

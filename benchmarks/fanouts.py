@@ -1,6 +1,6 @@
-"""What a fan-out costs: work, requests, bytes, time, memory, and what a limit of the table does to it.
+"""The cost of a fan-out: work, requests, bytes, time, memory, and the effect of a limit of the table.
 
-Law: both sides make all copies, and the engine says so; figures are for each copy.
+Invariant: both sides make all copies, by the engine's count; figures are per copy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.figures import ENGINE, WALL, Figure, ratios
 from benchmarks.ours import consumer_of, handled, renamed
 
 USER: Final = "1"
-MEETS_LIMIT: Final = 1.5  # so many times as fast as the limit, and every pause shows
+MEETS_LIMIT: Final = 1.5  # a client this many times as fast as the limit shows every pause
 ONE_WORKER: Final = 1  # as many as the loop has: CPU time of threads counts their waiting for each other too
 
 
@@ -52,7 +52,7 @@ def base(bench: Bench) -> Iterator[Figure]:
 
 
 def sent(bench: Bench) -> Iterator[Figure]:
-    """What goes out, as the engine counts it."""
+    """Requests, bytes and writes per copy, as the engine counts them."""
     url, targets, few = bench.engine.url, 2_000, 400
     table, pipeline = baselines.table_of(url, "together"), consumer_of(url, ONE_WORKER)
     bench.copying(targets, lambda: handled(pipeline, renamed("together")))
@@ -123,7 +123,7 @@ def latency(bench: Bench) -> Iterator[Figure]:
 
 
 def memory(bench: Bench) -> Iterator[Figure]:
-    """What a thousand times as many targets need."""
+    """Extra memory for a thousand times as many targets."""
     many = 100_000 if bench.quick else 1_000_000
     peaks = []
     for targets in (1_000, many):
@@ -137,8 +137,9 @@ def memory(bench: Bench) -> Iterator[Figure]:
 
 
 def limited(bench: Bench) -> Iterator[Figure]:
-    """Under a limit of write units a second, met or kept to. Where a machine is hardly faster than the limit it meets
-    none, and its figures are told without a goal. They depend on the clock: what gates is that no copy is lost.
+    """Fan out under a limit of write units per second, which the client meets as throttles, or knows and keeps to. On a
+    machine that is hardly faster than the limit, figures are reported without a goal. The figures depend on the clock,
+    so the only gate is that no copy is lost.
     """
     cases = (("400/s, one partition", "together", 400, 1, 3_000), ("4 x 1,000/s", "apart", 1_000, 4, 20_000))
     for words, table, rate, partitions, wanted in cases:
@@ -147,20 +148,20 @@ def limited(bench: Bench) -> Iterator[Figure]:
         alone = 1 / bench.copying(2_000, partial(handled, meeting, renamed(table))).seconds
         note = f"without a limit {alone:,.0f}/s"
         ideal = (targets - whole) / whole  # a second's worth is there when it begins
-        for how, pipeline in (("", meeting), (", told of it", keeping)):
+        for how, pipeline in (("", meeting), (", limit known", keeping)):
             bench.engine.set(targets=targets, writes_per_second=rate, partitions=partitions)
             cost = bench.counters.cost(partial(handled, pipeline, renamed(table)))
-            told = bench.engine.counts()
+            counts = bench.engine.counts()
             meets = alone > MEETS_LIMIT * whole
             yield Figure(
                 f"share of {words} reached{how}", (ideal / cost.seconds,), "%", WALL,
                 at_least=0.95 if meets else None, note=note,
             )  # fmt: skip
             yield Figure(
-                f"throttled writes per copy at {words}{how}", (told["throttled"] / targets,), "", ENGINE,
+                f"throttled writes per copy at {words}{how}", (counts["throttled"] / targets,), "", ENGINE,
                 at_most=(0.05 if how else 0.3) if meets else None,
             )  # fmt: skip
-            lost = targets - told["distinct"]
+            lost = targets - counts["distinct"]
             yield Figure(f"copies lost at {words}{how}", (lost,), "", ENGINE, at_most=0, gated=True)
     table = baselines.table_of(bench.engine.url, "together")
     bench.engine.set(targets=1_000, writes_per_second=400)

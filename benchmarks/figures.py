@@ -1,7 +1,7 @@
 """A measured figure beside its goal, and the Markdown table of them.
 
-Law: what gates is what repeats: counts, and ratios of two things measured in turns in one run. Seconds of one machine
-are told and gate nothing.
+Invariant: only figures that repeat are gated: counts, and ratios of two things measured in turns in one run. Seconds of
+one machine are reported and gate nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from benchmarks.counters import CPU_TIME
 
-CPU_TIME_ALLOWANCE: Final = 1.15  # what CPU time is off by on a shared machine, and instructions are not
+CPU_TIME_ALLOWANCE: Final = 1.15  # the error of CPU time on a shared machine; instructions have none
 ENGINE: Final = "the engine's counts"
 WALL: Final = "the clock"
 FORMATS: Final = {"%": "{:.1%}", "x": "{:.2f}x", "us": "{:.3g} us", "MB": "{:.1f} MB", "": "{:.4g}"}
@@ -21,7 +21,7 @@ FORMATS: Final = {"%": "{:.1%}", "x": "{:.2f}x", "us": "{:.3g} us", "MB": "{:.1f
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the table: a value per round, `at_most` or `at_least` so much. A share is 1 for all of it."""
+    """One line of the table: a value per round, and its goal, `at_most` or `at_least`. A share of 1 is all of it."""
 
     measure: str
     rounds: tuple[float, ...]
@@ -45,12 +45,12 @@ class Figure:
 
     @property
     def reached(self) -> bool:
-        """Whether the goal is reached, to the letter."""
+        """True if the goal is reached exactly, without an allowance."""
         return self._within(1.0)
 
     @property
     def passes(self) -> bool:
-        """Whether it stands in nobody's way: not gated, or within the goal as exactly as its counter tells."""
+        """True if the figure is not gated, or within its goal by the precision of its counter."""
         return not self.gated or self._within(CPU_TIME_ALLOWANCE if self.counted_by == CPU_TIME else 1.0)
 
     def _within(self, allowance: float) -> bool:
@@ -62,26 +62,26 @@ class Figure:
         if self.at_most is not None and self.at_most == self.at_least:
             return f"exactly {self._said(self.at_most)}"
         words = [("at most ", self.at_most), ("at least ", self.at_least)]
-        return ", ".join(word + self._said(bound) for word, bound in words if bound is not None) or "told"
+        return ", ".join(word + self._said(bound) for word, bound in words if bound is not None) or "reported"
 
     def _said(self, value: float) -> str:
         return FORMATS[self.unit].format(value)
 
     @property
     def missed(self) -> str:
-        """What is told when it does not pass."""
+        """The message for a figure that does not pass."""
         return f"missed: {self.measure}: {self.goal}, measured {self._said(self.value)}"
 
     def row(self) -> str:
-        """As a row of the table."""
+        """The figure as a row of the table."""
         low, high = map(self._said, self.quartiles)
-        well = "" if self.goal == "told" else "yes" if self.reached else "**no**"
+        well = "" if self.goal == "reported" else "yes" if self.reached else "**no**"
         spread = "" if low == high else f"{low} to {high}"
         name = f"{self.measure} ({self.note})" if self.note else self.measure
         return f"| {name} | {self.goal} | {self._said(self.value)} | {spread} | {well} | {self.counted_by} |"
 
     def body(self) -> dict[str, Any]:
-        """As it stands in results.json."""
+        """The figure as results.json stores it."""
         return {**asdict(self), "value": self.value, "quartiles": self.quartiles, "reached": self.reached}
 
 
@@ -92,5 +92,5 @@ def table(figures: Iterable[Figure]) -> str:
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, ...]:
-    """Round by round."""
+    """Divide the values of each round."""
     return tuple(one / other for one, other in zip(ours, theirs, strict=True))

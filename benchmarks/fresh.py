@@ -1,4 +1,4 @@
-"""What is measured in interpreters of its own: how a process starts, and the most memory that one ever had."""
+"""Measures in fresh interpreters: the start of a process, and its peak memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STATUS: Final = Path("/proc/self/status")
 
 @contextmanager
 def deployed() -> Iterator[Path]:
-    """Where the rules file would be in a bundle: what is there is what the build makes of it."""
+    """Build a bundle's rules in a temporary folder. Yields the path that the rules file would have there."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / RULES_FILE.name
         compiled_file.beside(file).write_bytes(compiled_file.written(load_rules(RULES_FILE), {}))
@@ -35,17 +35,17 @@ def deployed() -> Iterator[Path]:
 
 
 def run(code: str, rules_file: Path) -> None:
-    """A statement in a fresh interpreter."""
+    """Run a statement in a fresh interpreter."""
     child("-c", code, SYNC_RULES_FILE=str(rules_file), SYNC_RULES_QUEUE_URL=QUEUE_URL)
 
 
 def peak_bytes(url: str) -> float:
-    """The most memory a process had that fanned one change out to all targets."""
+    """Peak memory of a fresh process that fans one change out to all targets."""
     return float(child("-m", "benchmarks.fresh", url))
 
 
 def own_peak_bytes() -> int:
-    """Of this process. Not `ru_maxrss` where the kernel tells better: that begins with what the parent had."""
+    """Peak memory of this process, from /proc where there is one: `ru_maxrss` starts with the peak of the parent."""
     if STATUS.exists():
         (line,) = (line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
         return int(line.split()[1]) * 1024

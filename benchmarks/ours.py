@@ -1,7 +1,7 @@
 """The pipeline as it runs in Lambda, in front of the engine: events in, copies out.
 
-Law: it is the very code of production with production's settings, writes in batches; only that one event is worked to
-its end, where in Lambda the rest of a large fan-out goes on elsewhere.
+Invariant: this is the code of production with production's settings, and writes in batches. One difference: an event is
+processed to its end here, while in Lambda other workers take the rest of a large fan-out.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ MINUTE_MS: Final = 60_000
 
 
 class NoFailures:
-    """Nothing may fail here."""
+    """Failures that raise: no benchmark may fail."""
 
     def park(self, failure: Failure) -> None:
         raise AssertionError(failure)
 
 
 class NoStore:
-    """A store for records that ask for nothing: whoever calls it is wrong."""
+    """A store for records that need no request: any call of it is an error."""
 
     def __getattr__(self, name: str) -> Any:
         raise StoreError("NoStore", name)
 
 
 def store_of(url: str, rules: Rules, workers: int = WORKERS) -> DynamoStore:
-    """The store of production, with credentials as long as Lambda's although it asks an address on loopback."""
+    """The store of production, with credentials as long as Lambda's although its address is on loopback."""
     with mock.patch.object(aws, "LOOPBACK", frozenset()):
         client = aws.dynamodb(url)
     return DynamoStore(client, rules.tables, write_mode="batch", workers=workers)
 
 
 def consumer_of(url: str, workers: int = WORKERS, write_units: int | None = None) -> Consumer:
-    """The pipeline of a process; with `write_units`, which it may spend on each table in a second."""
+    """The pipeline of a process. `write_units` is its limit for each table, per second."""
     rules = load_rules(RULES_FILE)
     limited = {name: replace(one, max_write_units_per_second=write_units) for name, one in rules.tables.items()}
     store = within_budget(store_of(url, rules, workers), limited)
@@ -68,7 +68,7 @@ def idle_consumer(rules: Rules) -> Consumer:
 
 
 def handled(consumer: Consumer, event: dict[str, Any]) -> None:
-    """Handle an event, all of it."""
+    """Handle an event, and assert that no record failed."""
     answer = consumer.handle_event(event, lambda: MINUTE_MS)
     assert answer == {"batchItemFailures": []}, answer
 
@@ -102,12 +102,12 @@ def event_of(table: str, images: Iterable[tuple[dict[str, Any], dict[str, Any]]]
 
 
 def renamed(table: str, times: int = 1) -> dict[str, Any]:
-    """The user got another name, so often in a row."""
+    """An event in which the user was renamed `times` times in a row."""
     names = [BEFORE, *(f"Grace {number}" for number in range(1, times)), AFTER]
     user = [{**SOURCE, "name": {"S": name}} for name in names]
     return event_of(table, pairwise(user))
 
 
 def copied(table: str, count: int) -> dict[str, Any]:
-    """What our own writes on the first targets come back as."""
+    """The event that the pipeline's own writes on the first `count` targets cause."""
     return event_of(table, ((target(table, n), target(table, n, AFTER)) for n in range(count)))

@@ -1,6 +1,6 @@
-"""What is read before anything is copied: a process that starts, and a table that is scanned.
+"""The cost before anything is copied: the start of a process, and the scan of a table.
 
-Law: both sides read the same.
+Invariant: both sides read the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sync_rules.pipeline.requests import NobodyLooksAgain, Scan, World, run_work
 
 
 def start(bench: Bench) -> Iterator[Figure]:
-    """What a fresh process does before its first record."""
+    """The work of a fresh process before its first record."""
     with fresh.deployed() as rules_file:
         costs = bench.in_turns(
             {
@@ -79,4 +79,4 @@ def scan(bench: Bench) -> Iterator[Figure]:
         "scan in backfill, per 1 KB item, against client.scan",
         ratios(works(costs["ours"]), theirs), "%", bench.counters.kind, at_most=0.2, gated=True,
     )  # fmt: skip
-    yield Figure("the same with each copy looked at", ratios(works(costs["whole"]), theirs), "%", bench.counters.kind)
+    yield Figure("the same with each copy checked", ratios(works(costs["whole"]), theirs), "%", bench.counters.kind)

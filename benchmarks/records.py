@@ -1,6 +1,6 @@
-"""What records cost that ask for no copy: those no rule reads, and those of our own writes.
+"""The cost of records that need no copy: those that no rule reads, and those of the pipeline's own writes.
 
-Law: from the event as Lambda hands it over to the answer, a new event each time.
+Invariant: each measure goes from the event, as Lambda passes it, to the answer, with a new event each time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MANY_ROUNDS: Final = 31  # each takes milliseconds, which another process on the
 
 
 def irrelevant(bench: Bench) -> Iterator[Figure]:
-    """Records that ask for nothing, from the event to the answer."""
+    """Records that concern no rule, from the event to the answer."""
     few, many = (idle_consumer(parse_rules(_rules(count))) for count in (20, 200))
     prefixes = [f"S{number}" for number in range(20)]
     other, unread = (json.dumps(_records(sort_key)) for sort_key in ("LOG#{}", "S3"))
@@ -60,7 +60,7 @@ def irrelevant(bench: Bench) -> Iterator[Figure]:
 
 
 def _rules(count: int) -> str:
-    """A rules file with so many rules, each of a source and targets of its own."""
+    """A rules file with `count` rules, each with its own source and targets."""
     entities = "".join(
         f'  source{n}: {{table: bench, key: {{PK: "P#{{id}}", SK: "S{n}"}}}}\n'
         f'  target{n}: {{table: bench, key: {{PK: "P#{{id}}", SK: "T{n}#{{number}}"}}}}\n'
@@ -71,13 +71,13 @@ def _rules(count: int) -> str:
 
 
 def _records(sort_key: str) -> dict[str, Any]:
-    """Records of 1 KB items of which an attribute changed that no rule reads."""
+    """Records of 1 KB items in which only an attribute changed that no rule reads."""
     items = [{**target("together", n), "PK": {"S": f"P#{n}"}, "SK": {"S": sort_key.format(n)}} for n in range(RECORDS)]
     return event_of("bench", [(item, {**item, "status": {"S": "PAID"}}) for item in items])
 
 
 def own(bench: Bench) -> Iterator[Figure]:
-    """Records of our own copies, of one source."""
+    """Records of the pipeline's own writes, for targets of one source."""
     pipeline = consumer_of(bench.engine.url, 1)
     reads = []
 

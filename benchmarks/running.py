@@ -1,6 +1,6 @@
-"""The engine in a process of its own, and what the measured clients find in their environment.
+"""The engine in its own process, and the environment of the measured clients.
 
-Law: nothing of the machine's own AWS settings reaches a measured client, and no address but loopback is ever asked.
+Invariant: nothing of the machine's own AWS settings reaches a measured client, and requests go to loopback only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parent.parent
 LOOPBACK: Final = "127.0.0.1"
 STOP_MAX_SECONDS: Final = 10
-OF_ITS_OWN: Final = 0  # the process group of what is started: a terminal's interrupt is told to us alone
+OF_ITS_OWN: Final = 0  # process group of children: a terminal's interrupt reaches only this process
 # As long as in Lambda: the token is most of what the hand-written loop sends.
 ENVIRONMENT: Final = {
     "AWS_ACCESS_KEY_ID": "ASIA" + "X" * 16,
@@ -43,11 +43,11 @@ class Answering:
         self._port = port
 
     def set(self, **settings: Any) -> None:
-        """Begin anew: counts are 0. The settings are those of `Engine.set`."""
+        """Reset the counts to 0. The settings are those of `Engine.set`."""
         self._call("POST", "/settings", json.dumps(settings))
 
     def counts(self) -> Counter[str]:
-        """What was counted since."""
+        """The counts since the last `set`."""
         return Counter(json.loads(self._call("GET", "/counts")))
 
     def _call(self, method: str, path: str, body: str = "") -> bytes:
@@ -61,7 +61,7 @@ class Answering:
 
 @contextmanager
 def answering() -> Iterator[Answering]:
-    """Run the engine. Counters opened before would count its work too: open them inside."""
+    """Run the engine. Open counters inside: a counter opened earlier would count the engine's work too."""
     command = [sys.executable, "-m", "benchmarks.answering"]
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True, process_group=OF_ITS_OWN)
@@ -76,7 +76,7 @@ def answering() -> Iterator[Answering]:
 
 
 def child(*arguments: str, **environment: str) -> str:
-    """Run a fresh interpreter, and give what it printed."""
+    """Run a fresh interpreter. Returns its output."""
     found = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(ROOT), **ENVIRONMENT, **environment}
     command = [sys.executable, *arguments]
     return subprocess.run(

@@ -1,8 +1,8 @@
-"""How long a fan-out takes on AWS, what it costs and which limit binds, for a thousand to a billion copies: the tables
-of docs/scale.md. `python -m benchmarks.scale` writes them there.
+"""Compute the tables of docs/scale.md: the time and cost of a fan-out on AWS, and which limit binds, for a thousand to
+a billion copies. `python -m benchmarks.scale` writes them there.
 
-Law: nothing here was run on AWS. Every number is an assumption or a documented limit, named below, and all else is
-computed from these; what one process writes a second is measured by `make bench`.
+Invariant: nothing here was run on AWS. Every number is an assumption or a documented limit, named below, or computed
+from these. `make bench` measures how many copies one process writes per second.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ LOOP_COPIES_SECOND: Final = 130  # the hand-written loop, measured beside
 
 @dataclass(frozen=True)
 class Limit:
-    """So many copies a second, and no more."""
+    """A limit on copies per second."""
 
     name: str
     copies_second: float
@@ -72,8 +72,8 @@ class Limit:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the targets are, and how warm their table is. `write_units` are those a second in the first half hour, in
-    the next, and so on; the last stay. `listed_bytes`: what a listing reads for each target.
+    """Placement of the targets, and how warm their table is. `write_units` has the units per second of the first half
+    hour, the next, and so on; the last value stays. `listed_bytes` is read for each target by a listing.
     """
 
     title: str
@@ -120,7 +120,7 @@ LAYOUTS: Final = (
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of one fan-out. Money is in dollars; `workers` are those that the fastest rate needs."""
+    """The time and cost of one fan-out. Money is in dollars; `workers` is the number that the fastest rate needs."""
 
     copies: int
     seconds: float
@@ -137,7 +137,7 @@ class Estimate:
 
 # ---------------------------------------------------------------- time
 def estimate(copies: int, layout: Layout) -> Estimate:
-    """Time and money for so many copies."""
+    """Estimate time and money of a fan-out."""
     seconds, binds, fastest = _duration(copies, layout)
     writes, reads = write_units(copies), read_units(copies, layout)
     prices = own_prices().regions[REGION]
@@ -148,7 +148,7 @@ def estimate(copies: int, layout: Layout) -> Estimate:
 
 
 def _duration(copies: int, layout: Layout) -> tuple[float, str, float]:
-    """Seconds, the limit that most of them are due to, and the fastest rate."""
+    """The duration in seconds, the limit that most of it is due to, and the fastest rate."""
     left, seconds, fastest = float(copies), 0.0, 0.0
     due: dict[str, float] = {}
     for stage, units in enumerate(layout.write_units):
@@ -180,13 +180,13 @@ def _limits(copies: int, layout: Layout, stage: int, units: int) -> Iterable[Lim
 
 # ---------------------------------------------------------------- units and money
 def write_units(copies: int) -> int:
-    """One for each KB of a target, however little of it changes."""
+    """The write units: one for each KB of a target, however little of it changes."""
     return copies * math.ceil(TARGET_BYTES / WRITE_UNIT_BYTES)
 
 
 def read_units(copies: int, layout: Layout) -> float:
-    """The listing; the images, which a worker reads again and an index does not have; the source, once for each page,
-    chunk, and batch of our own records.
+    """The read units: of the listing; of the images, which a worker reads again and an index does not have; of the
+    source, once for each page, each chunk, and each batch of records of the pipeline's own writes.
     """
     listing = copies * layout.listed_bytes / READ_UNIT_BYTES * (1 if layout.consistent else 0.5)
     seen_by_listing = min(copies, INLINE_COPIES) if layout.consistent else 0
@@ -196,7 +196,7 @@ def read_units(copies: int, layout: Layout) -> float:
 
 
 def compute(copies: int) -> Decimal:
-    """Lambda and SQS: the workers, and the stream handler that sees each write come back."""
+    """The cost of Lambda and SQS: the workers, and the stream handler, which gets a record of each write."""
     chunks = math.ceil(max(copies - INLINE_COPIES, 0) / CHUNK_COPIES)
     invocations = 1 + chunks + math.ceil(copies / STREAM_BATCH_RECORDS)
     seconds = copies / WORKER_COPIES_SECOND + copies * RECORD_SECONDS
@@ -208,13 +208,13 @@ def compute(copies: int) -> Decimal:
 
 
 def loop_invocations(copies: int) -> int:
-    """How often the hand-written loop would be stopped by Lambda's limit and begun again, if it knew where to go on."""
+    """The invocations that the hand-written loop takes, if it could resume where Lambda's limit stopped it."""
     return math.ceil(copies / (LOOP_COPIES_SECOND * LAMBDA_MAX_SECONDS))
 
 
 # ---------------------------------------------------------------- shown
 def duration(seconds: float) -> str:
-    """In the largest unit of which there is one at least."""
+    """A duration in the largest unit that gives at least 1."""
     for size, unit in ((86_400, "days"), (3_600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds / size:.1f} {unit}"
@@ -222,7 +222,7 @@ def duration(seconds: float) -> str:
 
 
 def dollars(money: Decimal) -> str:
-    """To three digits, and a hundredth of a cent at least."""
+    """An amount to three digits, or "under" for less than a hundredth of a cent."""
     if money < Decimal("0.0001"):
         return "under $0.0001"
     digits = max(0, 2 - math.floor(math.log10(money)))
@@ -230,39 +230,41 @@ def dollars(money: Decimal) -> str:
 
 
 def assumed() -> Iterable[tuple[str, str]]:
-    """What the estimates are made from."""
+    """The assumptions behind the estimates."""
     prices = own_prices().regions[REGION].on_demand
     more = f"{WORKERS_MORE_SECOND * 60:.0f}"
-    yield "a target, no index with what is copied", f"{TARGET_BYTES:,} bytes"
-    yield "its row in an index that projects keys only", f"{INDEX_ROW_BYTES} bytes"
-    yield "copies a second of one process, each answer after 5 ms", f"{WORKER_COPIES_SECOND:,}"
-    yield "the same of the hand-written loop", f"{LOOP_COPIES_SECOND}"
-    yield "copies made where the record arrives, before workers are asked", f"{INLINE_COPIES:,}"
-    yield "copies of one message to a worker", f"{CHUNK_COPIES}"
-    yield "records of our own writes in a batch", f"{STREAM_BATCH_RECORDS}"
-    yield "what each of them takes", f"{RECORD_SECONDS * 1e6:.0f} us"
-    yield "a worker's memory, which gives it a whole core", f"{WORKER_GIGABYTES} GB"
-    yield "writes and reads a second of one partition", f"{PARTITION_WRITES:,}, {PARTITION_READS:,}"
-    yield "of a new on-demand table", f"{NEW_TABLE_WRITES:,}, {NEW_TABLE_READS:,}"
-    yield "of a table by default quota", f"{TABLE_WRITES:,}, {TABLE_READS:,}"
-    yield "workers at first, more in a minute, at most", f"{WORKERS_FIRST}, {more}, {WORKERS_MAX:,}"
-    yield "a million write units, read units", f"${prices.write_units_million}, ${prices.read_units_million}"
-    yield "Lambda (arm64): a gigabyte-second, a million invocations", f"${GIGABYTE_SECOND}, ${INVOCATIONS_MILLION}"
-    yield "SQS: a million requests, three for each message", f"${MESSAGES_MILLION}"
+    yield "a target; no index contains a copied attribute", f"{TARGET_BYTES:,} bytes"
+    yield "a target's row in an index that projects keys only", f"{INDEX_ROW_BYTES} bytes"
+    yield "copies per second of one process, each answer after 5 ms", f"{WORKER_COPIES_SECOND:,}"
+    yield "copies per second of the hand-written loop", f"{LOOP_COPIES_SECOND}"
+    yield "copies made by the invocation that got the record; workers make the others", f"{INLINE_COPIES:,}"
+    yield "copies per message to a worker", f"{CHUNK_COPIES}"
+    yield "records of the pipeline's own writes, per batch", f"{STREAM_BATCH_RECORDS}"
+    yield "time for each such record", f"{RECORD_SECONDS * 1e6:.0f} us"
+    yield "memory of a worker, which gives it a whole core", f"{WORKER_GIGABYTES} GB"
+    yield "write units and read units per second of one partition", f"{PARTITION_WRITES:,}, {PARTITION_READS:,}"
+    yield "write units and read units per second of a new on-demand table", f"{NEW_TABLE_WRITES:,}, {NEW_TABLE_READS:,}"
+    yield "write units and read units per second of a table, by default quota", f"{TABLE_WRITES:,}, {TABLE_READS:,}"
+    yield "workers at first, workers added per minute, most workers", f"{WORKERS_FIRST}, {more}, {WORKERS_MAX:,}"
+    units = f"${prices.write_units_million}, ${prices.read_units_million}"
+    yield "price of a million write units, of a million read units", units
+    functions = f"${GIGABYTE_SECOND}, ${INVOCATIONS_MILLION}"
+    yield "price of Lambda (arm64): a gigabyte-second, a million invocations", functions
+    yield "price of SQS: a million requests, three for each message", f"${MESSAGES_MILLION}"
 
 
 def generated() -> str:
-    """What docs/scale.md has between its marks."""
+    """The generated part of docs/scale.md."""
     prices = own_prices()
     parts = [
-        "## What is assumed\n",
+        "## Assumptions\n",
         _table("assumption | value", "|---|---:|", (f"| {words} | {value} |" for words, value in assumed())),
         f"Prices are of {REGION}, on demand, {prices.date}: {prices.source}.\n",
-        "## What comes of it\n",
+        "## Results\n",
     ]  # fmt: skip
     for layout in LAYOUTS:
         rows = [_row(estimate(copies, layout)) for copies in COPIES]
-        head = "copies | time | what binds | workers | writes | reads | Lambda, SQS | in all"
+        head = "copies | time | binding limit | workers | writes | reads | Lambda, SQS | in all"
         parts += [f"### {layout.title}\n", f"{fill(layout.words, LINE_MAX)}\n"]
         parts.append(_table(head, "|---:|---:|---|---:|---:|---:|---:|---:|", rows))
     rows = [
@@ -289,7 +291,7 @@ def _row(one: Estimate) -> str:
 
 
 def page_with(page: str) -> str:
-    """The page with its generated part as it is by now."""
+    """The page with its generated part made anew."""
     before, _, rest = page.partition(BEGIN)
     return f"{before}{BEGIN}\n{generated()}\n{END}{rest.partition(END)[2]}"
 

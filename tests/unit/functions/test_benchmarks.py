@@ -102,7 +102,7 @@ def test_engine_refuses_what_dynamodb_refuses(engine):
         status, error = ask(engine, "BatchExecuteStatement", Statements=statements)
         assert (status, error["__type"].rpartition("#")[2]) == (400, "ValidationException")
     assert ask(engine, "DeleteTable")[0] == 400
-    assert engine.told()["distinct"] == 0
+    assert engine.report()["distinct"] == 0
 
 
 def test_engine_throttles_each_statement_by_itself(engine):
@@ -112,7 +112,7 @@ def test_engine_throttles_each_statement_by_itself(engine):
     codes = [one.get("Error", {}).get("Code") for one in answer["Responses"]]
     assert (status, codes) == (200, [None] * 3 + ["ProvisionedThroughputExceeded"] * 2)
     assert ask(engine, "UpdateItem", TableName="together", Key=key_of("together", 9))[0] == 400
-    assert {name: engine.told()[name] for name in ("written", "throttled", "distinct")} == {
+    assert {name: engine.report()[name] for name in ("written", "throttled", "distinct")} == {
         "written": 3, "throttled": 3, "distinct": 3,
     }  # fmt: skip
 
@@ -352,9 +352,9 @@ def test_instructions_are_told_where_they_are_counted(monkeypatch, kind):
     monkeypatch.setattr(Bench, "in_turns", lambda *_args, **_kwargs: costs)
     engine = mock.Mock(url="http://127.0.0.1:1", counts=lambda: Counter(requests=1))
     bench = Bench(engine, mock.Mock(kind=kind))
-    told = [one for measure in (fanouts.base, fanouts.index) for one in measure(bench)]
+    figures = [one for measure in (fanouts.base, fanouts.index) for one in measure(bench)]
     assert any("instructions" in one.measure for one in told) is (kind != CPU_TIME)
-    assert [one.gated for one in told if one.measure == "client CPU per copy"] == [True]
+    assert [one.gated for one in figures if one.measure == "client CPU per copy"] == [True]
 
 
 @pytest.mark.parametrize(("alone", "meets"), [(601, True), (599, False)])
@@ -365,9 +365,9 @@ def test_limit_has_a_goal_where_a_machine_meets_it(monkeypatch, alone, meets):
     monkeypatch.setattr(baselines, "pool", lambda *_: 0)
     engine = mock.Mock(url="http://127.0.0.1:1", counts=lambda: Counter(throttled=1, distinct=3_000))
     counters = mock.Mock(cost=lambda _work: Cost(0, 0, 1.0))
-    told = [one for one in fanouts.limited(Bench(engine, counters)) if "400/s, one partition" in one.measure]
-    assert {one.gated for one in told if "lost" in one.measure} == {True}
-    assert {(one.gated, one.goal != "told") for one in told if "lost" not in one.measure} == {(False, meets)}
+    figures = [one for one in fanouts.limited(Bench(engine, counters)) if "400/s, one partition" in one.measure]
+    assert {one.gated for one in figures if "lost" in one.measure} == {True}
+    assert {(one.gated, one.goal != "reported") for one in figures if "lost" not in one.measure} == {(False, meets)}
 
 
 # ---------------------------------------------------------------- scale
