@@ -25,7 +25,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.consumer import Consumer
-from sync_rules.pipeline.requests import NobodyLooksAgain, World
+from sync_rules.pipeline.requests import DroppingQueue, World
 from sync_rules.rules.ruleset import Rules
 
 RULES_FILE: Final = Path(__file__).parent / "rules.yaml"
@@ -59,12 +59,12 @@ def consumer_of(url: str, workers: int = WORKERS, write_units: int | None = None
     rules = load_rules(RULES_FILE)
     limited = {name: replace(one, max_write_units_per_second=write_units) for name, one in rules.tables.items()}
     store = within_budget(store_of(url, rules, workers), limited)
-    return Consumer(rules, World(store, NobodyLooksAgain(), NoFailures()), THIS_PROCESS, limits=INLINE)
+    return Consumer(rules, World(store, DroppingQueue(), NoFailures()), THIS_PROCESS, limits=INLINE)
 
 
 def idle_consumer(rules: Rules) -> Consumer:
     """A pipeline that must not make any request."""
-    return Consumer(rules, World(NoStore(), NobodyLooksAgain(), NoFailures()), THIS_PROCESS, limits=INLINE)
+    return Consumer(rules, World(NoStore(), DroppingQueue(), NoFailures()), THIS_PROCESS, limits=INLINE)
 
 
 def handled(consumer: Consumer, event: dict[str, Any]) -> None:

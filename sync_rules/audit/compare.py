@@ -184,11 +184,11 @@ def _compare_part(part: Part, written_on: Found, made_from: Found, sides: int, c
         raise written_on
     if isinstance(made_from, StoreError):
         raise made_from
-    verdict = part.rule.judge(part, written_on, made_from)
-    if verdict is None:
+    write = part.rule.write_for(part, written_on, made_from)
+    if write is None:
         comparison.right.update([part.rule.name] * sides)
     else:
-        comparison.different.append(_differing_part(part, verdict, written_on, made_from))
+        comparison.different.append(_differing_part(part, write, written_on, made_from))
 
 
 def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison: Comparison) -> None:
@@ -225,14 +225,14 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
     )
 
 
-def _differing_part(part: Part, verdict: Write | Blocked, target: Found, source: Found) -> Difference:
+def _differing_part(part: Part, write: Write | Blocked, target: Found, source: Found) -> Difference:
     """A part that is not right. Of a set only the one element counts: the others come and go."""
     reason: str = ""
     held: object = None
     unasked = Drift.ORPHAN if source is None else Drift.EXTRA
-    last = verdict.actions[-1] if isinstance(verdict, Transaction) else verdict
-    if isinstance(verdict, Blocked):
-        drift, reason, held = Drift.STUCK, verdict.reason, verdict.reason
+    last = write.actions[-1] if isinstance(write, Transaction) else write
+    if isinstance(write, Blocked):
+        drift, reason, held = Drift.STUCK, write.reason, write.reason
     elif isinstance(last, Update) and (last.adds or last.discards):
         drift, held = Drift.MISSING if last.adds else unasked, bool(last.adds)
     elif isinstance(last, Delete):

@@ -88,11 +88,11 @@ def _each(function: str, grant: Grant, rule: str) -> Iterator[Need]:
 # backfill scans the images; only a record or a message of a source lists and deletes targets. Verify writes with
 # --repair. With a limit the stream handler reads what it writes; no other function writes what it has not read.
 WORK: Final[Mapping[str, tuple[Moment, ...]]] = {
-    STREAM: (Moment.JUDGED, Moment.HINTED, Moment.PRICED, Moment.LISTED, Moment.WRITTEN, Moment.DELETED),
-    FANOUT: (Moment.JUDGED, Moment.BY_KEY, Moment.LISTED, Moment.WRITTEN, Moment.DELETED),
-    VERIFY: (Moment.DESCRIBED, Moment.SCANNED, Moment.JUDGED, Moment.BY_KEY, Moment.WRITTEN),
-    BACKFILL: (Moment.DESCRIBED, Moment.SCANNED, Moment.JUDGED, Moment.WRITTEN),
-    REDRIVE: (Moment.JUDGED, Moment.BY_KEY, Moment.LISTED, Moment.WRITTEN, Moment.DELETED),
+    STREAM: (Moment.CHECKED, Moment.HINTED, Moment.PRICED, Moment.LISTED, Moment.WRITTEN, Moment.DELETED),
+    FANOUT: (Moment.CHECKED, Moment.BY_KEY, Moment.LISTED, Moment.WRITTEN, Moment.DELETED),
+    VERIFY: (Moment.DESCRIBED, Moment.SCANNED, Moment.CHECKED, Moment.BY_KEY, Moment.WRITTEN),
+    BACKFILL: (Moment.DESCRIBED, Moment.SCANNED, Moment.CHECKED, Moment.WRITTEN),
+    REDRIVE: (Moment.CHECKED, Moment.BY_KEY, Moment.LISTED, Moment.WRITTEN, Moment.DELETED),
 }
 
 # ---------------------------------------------------------------- outside the tables

@@ -24,7 +24,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, same
 from sync_rules.model.writes import misfit
-from sync_rules.pipeline.requests import NobodyLooksAgain, World
+from sync_rules.pipeline.requests import DroppingQueue, World
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.kinds.mirror import MirrorRule
@@ -167,7 +167,7 @@ class _Nowhere:
 
 def differences(store: MemoryStore, rules: Rules, names: frozenset[str]) -> Iterator[Difference]:
     """The differences that verify finds while no work is pending."""
-    world = World(store, NobodyLooksAgain(), _Nowhere())
+    world = World(store, DroppingQueue(), _Nowhere())
     for finding in Verifier(rules, world, names, grace_seconds=0).sweep():
         yield finding.difference
 

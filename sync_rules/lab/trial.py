@@ -22,7 +22,7 @@ from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.suggest import unknown
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import printable
-from sync_rules.pipeline.requests import NobodyLooksAgain, World
+from sync_rules.pipeline.requests import DroppingQueue, World
 from sync_rules.rules.ruleset import Rules
 
 TOLERATED: Final = frozenset({Drift.STUCK, Drift.ORPHAN})
@@ -94,7 +94,7 @@ def _drifted(scenario: Scenario, step: Step, world: World) -> Iterator[str]:
 def drifted(rules: Rules, world: World) -> Iterable[Finding]:
     """The drift that verify finds while no work is pending. Nothing is repaired."""
     kept = rules.kept
-    verifier = Verifier(rules, replace(world, queue=NobodyLooksAgain()), kept, grace_seconds=0)
+    verifier = Verifier(rules, replace(world, queue=DroppingQueue()), kept, grace_seconds=0)
     return (one for one in verifier.sweep() if one.difference.drift not in TOLERATED) if kept else ()
 
 

@@ -88,5 +88,5 @@ def report_unfinished(listings: Iterable[Listing], report: Report) -> Report:
         if listing.failed:
             report.note(listing.push.source, Unfinished(listing.push.names, listing.failed))
         if listing.failed and not listing.targets_failed:  # a failure of the listing, which no target has counted
-            report.tally(listing.push.rules, Outcome.FAILED)
+            report.count(listing.push.rules, Outcome.FAILED)
     return report

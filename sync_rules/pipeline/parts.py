@@ -98,9 +98,9 @@ def _decide(
         if isinstance(target, StoreError) or isinstance(source, StoreError):
             _fail(look, str(target if isinstance(target, StoreError) else source), report)
             continue
-        write = part.rule.judge(part, target, source)
+        write = part.rule.write_for(part, target, source)
         if write is None:
-            report.tally([part.rule], Outcome.RIGHT)
+            report.count([part.rule], Outcome.RIGHT)
         elif isinstance(write, Blocked):
             stuck.append((look, write))
         else:
@@ -233,7 +233,7 @@ def _turns(joints: Sequence[JointWrite], max_writes: int) -> Iterator[list[Joint
 def _take(joint: JointWrite, result: Result, bounds: Bounds, report: Report) -> Work[Sequence[PartLook]]:
     rules = [look.part.rule for look in joint.looks]
     if result.status is Status.WRITTEN:
-        report.tally(rules, Outcome.COPIED)
+        report.count(rules, Outcome.COPIED)
         report.written.update(look.part.target for look in joint.looks)
     elif result.status is Status.REFUSED or (result.status is Status.REJECTED and len(joint.looks) > 1):
         return joint.looks
@@ -246,7 +246,7 @@ def _take(joint: JointWrite, result: Result, bounds: Bounds, report: Report) -> 
 
 
 def _fail(look: PartLook, reason: str, report: Report) -> None:
-    report.tally([look.part.rule], Outcome.FAILED)
+    report.count([look.part.rule], Outcome.FAILED)
     report.note(look.part.target, Unfinished((look.part.rule.name,), reason, (look.part,)))
 
 

@@ -59,7 +59,7 @@ def _reconcile_round(targets: Sequence[Target], bounds: Bounds) -> Work[Report]:
         waiting = yield from _apply(decisions.intents, bounds, report)
         for target in decisions.deferred:
             if target.key in report.written:  # the record of the other rule's write reconciles this one
-                report.tally(target.rules, Outcome.SUPERSEDED)
+                report.count(target.rules, Outcome.SUPERSEDED)
             else:
                 waiting.append(target)
     for target in waiting:  # its source changes faster than it can be copied: let the record be delivered again
@@ -116,7 +116,7 @@ def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Repo
         return {}
     desired = found if isinstance(found, Blocked) else rule.desired(found, target.image)
     if desired is None:
-        report.tally([rule], Outcome.KEPT)
+        report.count([rule], Outcome.KEPT)
         return {}
     if isinstance(desired, Blocked):
         decisions.stuck.append((target, [rule], desired))
@@ -126,7 +126,7 @@ def _changes_by(rule: TargetRule, target: Target, sources: Sources, report: Repo
         decisions.stuck.append((target, [rule], Blocked(reason)))
         return {}
     if not changes:
-        report.tally([rule], Outcome.RIGHT)
+        report.count([rule], Outcome.RIGHT)
     return changes
 
 
@@ -138,7 +138,7 @@ def _apply(intents: Sequence[Intent], bounds: Bounds, report: Report) -> Work[li
         results = yield from apply_writes([intent.write for intent in some], bounds)
         for intent, result in zip(some, results, strict=True):
             if result.status is Status.WRITTEN:
-                report.tally(intent.rules, Outcome.DELETED if intent.deletes else Outcome.COPIED)
+                report.count(intent.rules, Outcome.DELETED if intent.deletes else Outcome.COPIED)
                 report.written.add(intent.target.key)
                 continue
             target = yield from _take(intent, result, bounds, report)
@@ -164,7 +164,7 @@ def _take(intent: Intent, result: Result, bounds: Bounds, report: Report) -> Wor
         return replace(target, image=result.item)
     else:
         outcome = refusal(intent, result.item)
-        report.tally(intent.rules, outcome)
+        report.count(intent.rules, outcome)
         if outcome is Outcome.RIGHT:  # perhaps written here, and the answer was lost
             report.written.add(target.key)
     return None
@@ -202,4 +202,4 @@ def _report_restricted(target: Target, rule: TargetRule, report: Report) -> Work
     except StoreError as error:
         report.fail(target.only([rule]), str(error))
     else:
-        report.tally([rule], Outcome.KEPT)
+        report.count([rule], Outcome.KEPT)

@@ -50,14 +50,14 @@ class Report:
         for key, unfinished in other.failed.items():
             self.note(key, unfinished)
 
-    def tally(self, rules: Iterable[Rule], outcome: Outcome) -> None:
+    def count(self, rules: Iterable[Rule], outcome: Outcome) -> None:
         """Count an outcome of each of these rules on one target."""
         for rule in rules:
             self.outcomes[rule.name, outcome] += 1
 
     def fail(self, target: Target, reason: str) -> None:
         """Count all rules of a target as failed, and note why."""
-        self.tally(target.rules, Outcome.FAILED)
+        self.count(target.rules, Outcome.FAILED)
         self.note(target.key, Unfinished(tuple(rule.name for rule in target.rules), reason))
 
     def park(

@@ -193,7 +193,7 @@ class Nobody:
 NOBODY: Final = Nobody()
 
 
-class NobodyLooksAgain:
+class DroppingQueue:
     """A Queue that drops every message: for work that visits every item anyway, and reports what it leaves."""
 
     def send(self, _message: Message, _delay_seconds: int) -> None:

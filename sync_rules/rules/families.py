@@ -85,13 +85,13 @@ class TargetRule(Rule):
 
     @property
     @abstractmethod
-    def goes_by(self) -> tuple[Path, ...]:
-        """The target paths that name the source or let it in: another rule that writes one of them comes first."""
+    def decided_by(self) -> tuple[Path, ...]:
+        """The target paths that decide the source, or whether the rule applies. A rule that writes one goes first."""
 
     @cached_property
     def relevant_paths(self) -> tuple[Path, ...]:
-        """The target paths that guards compare or a listing goes by: a change of one is a reason to look."""
-        return (*self.goes_by, *self.copies)
+        """The target paths that guards compare or that a listing depends on: a change of one is a reason to look."""
+        return (*self.decided_by, *self.copies)
 
     @property
     def watches_in_source(self) -> tuple[Path, ...] | None:
@@ -164,12 +164,12 @@ class TargetRule(Rule):
         """Each copy, made of all that the rule watches of a source; of a whole source where that cannot be said."""
         watched = ((),) if self.watches_in_source is None else self.watches_in_source
         reads = tuple((self.source, path) for path in watched)
-        goes_by = tuple((self.target, path) for path in self.goes_by)
-        return tuple(Node(self, (self.target, copy), reads, goes_by) for copy in self.copies)
+        decided_by = tuple((self.target, path) for path in self.decided_by)
+        return tuple(Node(self, (self.target, copy), reads, decided_by) for copy in self.copies)
 
     def link_guard(self, image: Item) -> tuple[Condition, ...]:
         """Guard: the target still names the same source, and the rule still speaks of the target."""
-        return as_seen(image, self.goes_by)
+        return as_seen(image, self.decided_by)
 
     def source_guard(self, source: Item | None) -> tuple[Condition, ...]:  # noqa: ARG002
         """Guard: the source is as it was read. For the transactions of strict rules and of deletes."""
@@ -182,7 +182,7 @@ class TargetRule(Rule):
     # ---------------------------------------------------------------- what it needs of tables
     def uses(self) -> Iterator[Use]:
         on, table = name_of(self.target), self.target.table
-        yield from self.judging_uses()
+        yield from self.reading_uses()
         yield from self.finding_uses()
         yield Use(Moment.BY_KEY, Operation.READ, table, f"{on}, of which only the key is known")
         writes = tuple(self.writing_uses())
@@ -191,10 +191,10 @@ class TargetRule(Rule):
             yield Use(Moment.PRICED, Operation.READ, table, f"{on}: how large it is, as its table has a limit")
         yield from self._sweeping_uses()
 
-    def judging_uses(self) -> Iterator[Use]:
-        """Reads whenever a target is judged, its own image aside."""
+    def reading_uses(self) -> Iterator[Use]:
+        """Reads whenever a target is checked, besides that of its own image."""
         why = f"{name_of(self.source)}, whose values {name_of(self.target)} has"
-        yield Use(Moment.JUDGED, Operation.READ, self.source.table, why)
+        yield Use(Moment.CHECKED, Operation.READ, self.source.table, why)
 
     def finding_uses(self) -> Iterator[Use]:
         """Reads of targets that records of a source name, and listings."""
@@ -224,15 +224,15 @@ class Part:
 
 
 class PartRule(Rule):
-    """A rule that keeps parts: each is judged by two items, its target first and its source then."""
+    """A rule that keeps parts: each is checked by two items, which are read in this order: its target, its source."""
 
     @abstractmethod
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
         """The parts that a record of a source or of a target names, as the item was and as it is, whoever wrote it."""
 
     @abstractmethod
-    def judge(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
-        """The write that makes a part true; None for a part that is."""
+    def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
+        """The write that makes a part right; None for a part that is right."""
 
     def nodes(self) -> tuple[Node, ...]:
         """The target as a whole, made of the source as a whole: the empty path is all of an item."""
@@ -250,8 +250,8 @@ class PartRule(Rule):
     def uses(self) -> Iterator[Use]:
         target, source = name_of(self.target), name_of(self.source)
         read = Operation.READ
-        yield Use(Moment.JUDGED, read, self.target.table, f"{target} as it is, before it is written")
-        yield Use(Moment.JUDGED, read, self.source.table, f"{source}, from which it is made")
+        yield Use(Moment.CHECKED, read, self.target.table, f"{target} as it is, before it is written")
+        yield Use(Moment.CHECKED, read, self.source.table, f"{source}, from which it is made")
         yield from self._listing_uses(Moment.LISTED)
         yield from self.writing_uses()
         yield from self._sweeping_uses()

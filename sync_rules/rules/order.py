@@ -1,6 +1,6 @@
 """The order in which rules are verified and applied, each after those that feed it, and the tables to scan for them.
 
-Invariant: no copy is judged or repaired before everything it is made from was.
+Invariant: no copy is checked or repaired before everything that the copy is made from.
 """
 
 from __future__ import annotations

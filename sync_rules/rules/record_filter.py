@@ -36,7 +36,7 @@ class RecordFilter:
         self._by_partition = Beginnings({begins: Beginnings(of_sort) for begins, of_sort in found.items()})
 
     def asks(self, data: Mapping[str, Any]) -> Watched | Literal[False]:
-        """The attributes that a record, as its `dynamodb` says it, is to be judged by; False if it can concern no rule.
+        """The attributes of a record (its `dynamodb` part) that must be compared; False if it can concern no rule.
 
         Raises:
             KeyError, TypeError, AttributeError: when it is not what a record should be: read it in full, and see why.

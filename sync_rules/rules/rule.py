@@ -39,18 +39,18 @@ class Blocked:
 class Node:
     """An attribute that a rule writes, and what decides it: cycles and the order of rules follow from nodes.
 
-    `reads` is what the value is made of; `goes_by` what, on the target, says from which source, and whether.
+    `reads` is what the value is made of; `decided_by` is what, on the target, decides from which source, and whether.
     """
 
     rule: Rule
     writes: AttributeRef
     reads: tuple[AttributeRef, ...]
-    goes_by: tuple[AttributeRef, ...] = ()
+    decided_by: tuple[AttributeRef, ...] = ()
 
 
 def causes(writer: Node, node: Node) -> bool:
     """True if what one node writes decides what another node, of any rule, must be."""
-    reads = node.reads if writer.rule is node.rule else (*node.reads, *node.goes_by)
+    reads = node.reads if writer.rule is node.rule else (*node.reads, *node.decided_by)
     entity, path = writer.writes
     return any(entity is read_of and overlaps(path, read) for read_of, read in reads)
 

@@ -25,7 +25,7 @@ class Operation(Enum):
 class Moment(Enum):
     """The moment at which an operation is needed."""
 
-    JUDGED = auto()  # whenever a target or a part is judged: all that is read but its own image
+    CHECKED = auto()  # whenever a target or a part is checked: all that is read but its own image
     HINTED = auto()  # a record of a source names a target, whose image only other records have
     BY_KEY = auto()  # only the key of a target is known
     PRICED = auto()  # the image of a target came in a record, and its table has a limit of write units

@@ -65,7 +65,7 @@ from sync_rules.pipeline.messages import (
     decode,
     encode,
 )
-from sync_rules.pipeline.requests import NobodyLooksAgain, World
+from sync_rules.pipeline.requests import DroppingQueue, World
 from sync_rules.rules.fingerprints import of_each
 from sync_rules.rules.ruleset import Rules
 
@@ -655,7 +655,7 @@ def _remote_backfill() -> str:
 def _remote_verify() -> str:
     rules = rules_of(EVERY_KIND)
     store, kept, lines = shop(rules), Kept(), list[str]()
-    world = World(store, NobodyLooksAgain(), kept)
+    world = World(store, DroppingQueue(), kept)
     state, shelf = Documents(lines), Shelf(lines)
 
     def make() -> VerifyWork:

@@ -158,17 +158,17 @@ def every_member_belongs(patch: pytest.MonkeyPatch) -> None:
 
 def entries_are_not_kept(patch: pytest.MonkeyPatch) -> None:
     """Totals move by the record, without a note of who was counted."""
-    true_judge = TallyRule.judge
+    true_write_for = TallyRule.write_for
 
-    def judge(rule: TallyRule, part: Part, target: Item | None, source: Item | None) -> object:
-        write = true_judge(rule, part, target, source)
+    def write_for(rule: TallyRule, part: Part, target: Item | None, source: Item | None) -> object:
+        write = true_write_for(rule, part, target, source)
         return Transaction(write.actions[:-1]) if isinstance(write, Transaction) else write
 
     def parts(rule: TallyRule, change: Change, entity: Entity) -> Iterable[Part]:
         return true_parts(rule, change, entity) if entity is rule.source else ()
 
     true_parts = TallyRule.parts
-    patch.setattr(TallyRule, "judge", judge)
+    patch.setattr(TallyRule, "write_for", write_for)
     patch.setattr(TallyRule, "parts", parts)
 
 

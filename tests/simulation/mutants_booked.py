@@ -58,14 +58,14 @@ def old_total_kept() -> Any:
 
 def troubled_kept(rule_type: Any, contribution: Callable[[Any, Any, Any], Any]) -> Mutant:
     """What a child counted stays counted when it has come to be of no use."""
-    original = rule_type.judge
+    original = rule_type.write_for
 
-    def judge(rule: Any, part: Any, target: Any, source: Any) -> Any:
+    def write_for(rule: Any, part: Any, target: Any, source: Any) -> Any:
         if target is not None and source is not None and isinstance(contribution(rule, part, source), Blocked):
             return None
         return original(rule, part, target, source)
 
-    return replacing(rule_type, "judge", judge)
+    return replacing(rule_type, "write_for", write_for)
 
 
 def never(*_args: Any) -> bool:

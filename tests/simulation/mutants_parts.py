@@ -75,13 +75,13 @@ def only_what_came(rule: Any, change: Change, entity: Any, original: Any) -> Any
 # ---------------------------------------------------------------- what is written
 def judged(rule_type: Any, change: Callable[[Any], Any]) -> Mutant:
     """Every write that a rule wants goes through a function first."""
-    original = rule_type.judge
+    original = rule_type.write_for
 
-    def judge(rule: Any, part: Any, target: Any, source: Any) -> Any:
+    def write_for(rule: Any, part: Any, target: Any, source: Any) -> Any:
         wanted = original(rule, part, target, source)
         return wanted if wanted is None or isinstance(wanted, Blocked) else change(wanted)
 
-    return replacing(rule_type, "judge", judge)
+    return replacing(rule_type, "write_for", write_for)
 
 
 def upsert(write: Any) -> Any:
@@ -129,15 +129,15 @@ def _seen(one: Any) -> tuple[Condition, ...]:
 
 def taken_as_own() -> Any:
     """Whoever asks for a key takes it for his, whatever stands there."""
-    original = MirrorRule.judge
+    original = MirrorRule.write_for
 
-    def judge(rule: Any, part: Any, target: Any, source: Any) -> Any:
+    def write_for(rule: Any, part: Any, target: Any, source: Any) -> Any:
         wanted = original(rule, part, target, source)
         if isinstance(wanted, Blocked) and wanted.reason == "KeyTaken":
             return over_others(original(rule, part, None, source))
         return wanted
 
-    return patch.object(MirrorRule, "judge", judge)
+    return patch.object(MirrorRule, "write_for", write_for)
 
 
 # ---------------------------------------------------------------- what becomes of a write

@@ -73,7 +73,7 @@ def old_link() -> Iterator[None]:
         pull = original(key, asked, newest)
         if pull is None or pull.image is None or newest.old is None:
             return pull
-        links = {path[0] for rule in pull.rules for path in rule.goes_by}
+        links = {path[0] for rule in pull.rules for path in rule.decided_by}
         rest = {name: value for name, value in pull.image.items() if name not in links}
         return replace(pull, image={**rest, **{name: newest.old[name] for name in links if name in newest.old}})
 
@@ -173,7 +173,7 @@ def full_item_dropped() -> Any:
     """A write that can never succeed is forgotten: no failure record, no later look."""
 
     def _rejected(intent: Any, _result: Any, _bounds: Any, report: Any) -> Work:
-        report.tally(intent.rules, Outcome.PARKED)
+        report.count(intent.rules, Outcome.PARKED)
         return
         yield
 

@@ -148,7 +148,7 @@ class Worker:
                 yield True
                 source = None if part.source is None else history.store.item(part.source)
                 yield True
-                write = history.rule.judge(part, target, source)
+                write = history.rule.write_for(part, target, source)
                 if write is None or isinstance(write, Blocked):
                     break
                 if history.deaths and history.random.random() < 0.2:

@@ -123,7 +123,7 @@ class PartWorld:
             yield
             source = None if part.source is None else self.store.item(part.source)
             yield
-            write = part.rule.judge(part, target, source)
+            write = part.rule.write_for(part, target, source)
             if write is None:
                 return
             if isinstance(write, Blocked):

@@ -26,7 +26,7 @@ from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.values import show_path
 from sync_rules.pipeline.failure_records import plain_key, printable
-from sync_rules.pipeline.requests import NOBODY, NobodyLooksAgain, Read, World, run_work
+from sync_rules.pipeline.requests import NOBODY, DroppingQueue, Read, World, run_work
 from sync_rules.rules.families import PartRule
 from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.rule import Rule
@@ -62,7 +62,7 @@ def explain(
         show(record_rows(record, rules), as_json=as_json)
         return 0
     store = DynamoStore(aws.dynamodb(endpoint_url, region), rules.tables)
-    world = World(store, NobodyLooksAgain(), NoFailures(), NOBODY, NOBODY)
+    world = World(store, DroppingQueue(), NoFailures(), NOBODY, NOBODY)
     if key is not None:
         item_key = parse_key(key, table, rules)
         show(item_rows(item_key, rules, world), as_json=as_json)

@@ -40,7 +40,7 @@ from sync_rules.model.errors import UserError
 from sync_rules.pipeline.failed_entries import Entry
 from sync_rules.pipeline.failure_records import visible
 from sync_rules.pipeline.records import STREAM_ARN
-from sync_rules.pipeline.requests import NobodyLooksAgain, World
+from sync_rules.pipeline.requests import DroppingQueue, World
 from sync_rules.rules.ruleset import Rules
 
 VERB = "redrive"
@@ -110,7 +110,7 @@ def redrive(
         client = aws.dynamodb(endpoint_url, region)
         store = within_budget(DynamoStore(client, rules.tables), rules.tables)
         recorded = FailureLog(failures, wall_clock_ms)
-        world = World(store, NobodyLooksAgain(), recorded)
+        world = World(store, DroppingQueue(), recorded)
         if not dry_run:
             chosen = _chosen(rules, only)
             if not calls_table:

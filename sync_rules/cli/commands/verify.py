@@ -40,7 +40,7 @@ from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
-from sync_rules.pipeline.requests import NobodyLooksAgain, World
+from sync_rules.pipeline.requests import DroppingQueue, World
 from sync_rules.rules.key_json import parse_key
 from sync_rules.rules.ruleset import Rules
 
@@ -143,7 +143,7 @@ def verify(
 
         verifier = Verifier(
             rules,
-            World(store, NobodyLooksAgain(), FailureLog(failures, wall_clock_ms)),
+            World(store, DroppingQueue(), FailureLog(failures, wall_clock_ms)),
             only,
             repair=repair,
             share=share,

@@ -23,7 +23,7 @@ from sync_rules.jobs.backfill.segments import Supplies
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
-from sync_rules.pipeline.requests import Failures, NobodyLooksAgain, Store, World
+from sync_rules.pipeline.requests import DroppingQueue, Failures, Store, World
 from sync_rules.rules.order import cascade
 
 UNSAID: Final = "NotFinished"  # the reason of a supply whose worker is gone
@@ -215,7 +215,7 @@ class BackfillRun:
         totals = Totals.of(begun["totals"])
         done: bool = begun["done"]
         store = MeteredStore(self._store, selection.rules.tables, self._before_write, self._budget)
-        world = World(store, NobodyLooksAgain(), self._failures)
+        world = World(store, DroppingQueue(), self._failures)
         saved_at, pause = self._clock(), 0.0
         while not done and not self._halted():
             page = Totals()

@@ -282,7 +282,7 @@ class CollectRule(ListingRule, PartRule):
             if claim is not None:
                 yield Part(self, claim.node, change.key, claim.element)
 
-    def judge(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
+    def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
         """Put one element in, or take it out; nothing when it is where it belongs."""
         if target is None:
             return None

@@ -39,9 +39,9 @@ class CopyRule(LinkedRule):
 
     def nodes(self) -> tuple[Node, ...]:
         decides = tuple((self.source, path) for path in (self.where.source_paths if self.where else ()))
-        goes_by = tuple((self.target, path) for path in self.goes_by)
+        decided_by = tuple((self.target, path) for path in self.decided_by)
         return tuple(
-            Node(self, (self.target, to), ((self.source, path), *decides), goes_by) for path, to in self.mapping
+            Node(self, (self.target, to), ((self.source, path), *decides), decided_by) for path, to in self.mapping
         )
 
     def body(self) -> Mapping[str, object]:

@@ -42,7 +42,7 @@ class DeriveRule(TargetRule):
     @cached_property
     def _read_as(self) -> Entity:
         """The entity without the template of what is derived: a field that only this binds is an attribute of its own
-        name. Read out of the key that is made of it, it could never come to be.
+        name. If it were read from the key that is made of it, it could never have a first value.
         """
         keys = {attribute.name for attribute in self.target.table.key}
         templates = self.target.templates.items()
@@ -55,13 +55,13 @@ class DeriveRule(TargetRule):
         return {name: parse_path(name) for name in self.formula.fields}
 
     @cached_property
-    def goes_by(self) -> tuple[Path, ...]:
-        """The inputs without those inside the item's key, which cannot change: whoever else writes one comes first."""
+    def decided_by(self) -> tuple[Path, ...]:
+        """The inputs, except those inside the item's key, which cannot change. A rule that writes one goes first."""
         return self.target.changing(self.inputs)
 
     def nodes(self) -> tuple[Node, ...]:
         reads = tuple((self.target, path) for path in self.inputs)
-        return (Node(self, (self.target, self.path), reads, tuple((self.target, path) for path in self.goes_by)),)
+        return (Node(self, (self.target, self.path), reads, tuple((self.target, path) for path in self.decided_by)),)
 
     def body(self) -> Mapping[str, object]:
         return {"path": self.path, **self.formula.body()}
@@ -72,7 +72,7 @@ class DeriveRule(TargetRule):
     def drawn(self) -> Drawing:
         return Drawing(self.target, tuple(self._named.values()), self.copies)
 
-    def judging_uses(self) -> Iterator[Use]:
+    def reading_uses(self) -> Iterator[Use]:
         return iter(())
 
     def finding_uses(self) -> Iterator[Use]:

@@ -30,7 +30,7 @@ class GatheredRule(ListingRule, TargetRule):
     into: Path
     where: Where | None = None
     gathers = True
-    goes_by = ()  # what a target's members point to is its key, which cannot change
+    decided_by = ()  # what a target's members point to is its key, which cannot change
 
     @property
     def copies(self) -> tuple[Path, ...]:
@@ -53,8 +53,8 @@ class GatheredRule(ListingRule, TargetRule):
     def known_by_key(self, entity: Entity) -> bool:
         return entity is not self.source or not self.source.changing(ref.path for _, ref in self.link)
 
-    def judging_uses(self) -> Iterator[Use]:
-        return self._listing_uses(Moment.JUDGED)
+    def reading_uses(self) -> Iterator[Use]:
+        return self._listing_uses(Moment.CHECKED)
 
     def finding_uses(self) -> Iterator[Use]:
         return (use for use in super().finding_uses() if use.moment is not Moment.LISTED)

@@ -87,7 +87,7 @@ class LinkedRule(TargetRule):
         return self.target.changing(map(self.target.stored, self.where.target_paths if self.where else ()))
 
     @cached_property
-    def goes_by(self) -> tuple[Path, ...]:
+    def decided_by(self) -> tuple[Path, ...]:
         return (*self.link_paths, *self.where_paths)
 
     @cached_property

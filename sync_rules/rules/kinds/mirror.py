@@ -221,7 +221,7 @@ class MirrorRule(PartRule):
             return self.copies
         return self.target.changing((name,) for mirror in mirrors for name in mirror or ())
 
-    def judge(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
+    def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
         """Put, update or delete one mirror; nothing when it is as it should be."""
         if part.source is None:
             return None

@@ -61,10 +61,10 @@ class TreeRule(LinkedRule):
 
     def nodes(self) -> tuple[Node, ...]:
         """Without what each attribute reads of itself, one level up: hierarchies are the cycles that end."""
-        goes_by = tuple((self.target, path) for path in self.goes_by)
+        decided_by = tuple((self.target, path) for path in self.decided_by)
         parent = (self.source, self.path)
         return tuple(
-            Node(self, (self.target, copy), () if copy == self.path else (parent,), goes_by) for copy in self.copies
+            Node(self, (self.target, copy), () if copy == self.path else (parent,), decided_by) for copy in self.copies
         )
 
     def body(self) -> Mapping[str, object]:

@@ -66,7 +66,7 @@ class RankRule(BookedRule):
         yield self._checking_use()
 
     # ---------------------------------------------------------------- what is true
-    def judge(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
+    def write_for(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
         """A rank item where the child belongs, none where it does not. A blocked child is reported once, where
         nothing ever stands: the place that the child had before must be cleared all the same.
         """

@@ -73,7 +73,7 @@ class TallyRule(BookedRule):
         return self.target.key_of(ledger.naming("child", self.source, child))
 
     # ---------------------------------------------------------------- what is true
-    def judge(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
+    def write_for(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
         """The entry as its child is now, and the totals moved by the difference. A child that is blocked is
         reported once, where nothing ever stands: what the child counted before must be taken back all the same.
         """
@@ -157,7 +157,7 @@ class TotalRule(TargetRule):
     function: Literal["count", "sum"]
     per: bool = False
     shards: int = 1
-    goes_by = ()  # a parent is named by its key alone, which cannot change
+    decided_by = ()  # a parent is named by its key alone, which cannot change
 
     @property
     def kind(self) -> str:

@@ -33,7 +33,7 @@ class StampRule(TargetRule):
     path: Path
     text: str
     kind = "stamp"
-    goes_by = ()
+    decided_by = ()
 
     @property
     def copies(self):

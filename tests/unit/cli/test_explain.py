@@ -21,7 +21,7 @@ from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item
-from sync_rules.pipeline.requests import List, NobodyLooksAgain, World, run_work
+from sync_rules.pipeline.requests import DroppingQueue, List, World, run_work
 from sync_rules.rules.ruleset import Rules
 from tests.support.builders import s
 from tests.support.every_kind import order, part, post, rules_of, user
@@ -36,7 +36,7 @@ class Shop:
     def __init__(self) -> None:
         self.rules: Rules = rules_of()
         self.store = MemoryStore(self.rules.tables)
-        self.world = World(self.store, NobodyLooksAgain(), Parked())
+        self.world = World(self.store, DroppingQueue(), Parked())
         self.ada = self.put("shop", user("1", **ADA))
         self.bob = self.put("shop", user("2", name=s("Bobbity"), rank=s("2"), email=s("bob@example.org")))
         self.order = self.put("shop", order("1", "7", 30))

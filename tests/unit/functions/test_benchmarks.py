@@ -353,7 +353,7 @@ def test_instructions_are_told_where_they_are_counted(monkeypatch, kind):
     engine = mock.Mock(url="http://127.0.0.1:1", counts=lambda: Counter(requests=1))
     bench = Bench(engine, mock.Mock(kind=kind))
     figures = [one for measure in (fanouts.base, fanouts.index) for one in measure(bench)]
-    assert any("instructions" in one.measure for one in told) is (kind != CPU_TIME)
+    assert any("instructions" in one.measure for one in figures) is (kind != CPU_TIME)
     assert [one.gated for one in figures if one.measure == "client CPU per copy"] == [True]
 
 

@@ -457,6 +457,8 @@ def test_parts_judge_may_be_any_trouble():
     child = scene.there("shop", order("1", "a", 1))
     entry = scene.there("ledger", {"PK": s("spent/L/USER#1"), "SK": s("ORDER#a"), "n": s("not ours")})
     one = look(scene, "spent.ledger", entry, child)
-    assert one.part.rule.judge(one.part, scene.item(entry), scene.item(child)) == Blocked("EntryBroken", member=child)
+    assert one.part.rule.write_for(one.part, scene.item(entry), scene.item(child)) == Blocked(
+        "EntryBroken", member=child
+    )
     scene.drive(reconcile_parts([one], Bounds()))
     assert scene.parked.failures == [Failure("spent.ledger", entry, "EntryBroken", member=child)]

@@ -81,7 +81,7 @@ class Silent(TargetRule):
     kind = "silent"
     body = desired = None
     copies = (("at",),)
-    goes_by = ()
+    decided_by = ()
 
 
 def test_answers_of_a_kind_that_says_nothing_are_safe():

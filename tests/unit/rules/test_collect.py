@@ -89,7 +89,7 @@ def discards(at, attribute, value):
 def test_collect_adds_the_element_of_an_edge_without_reading_the_others(strings):
     """An element goes in with nothing asked of the node but that it exists."""
     rule = graph()
-    write = rule.judge(Part(rule, G1, U1, LEAD), goal(**strings), member())
+    write = rule.write_for(Part(rule, G1, U1, LEAD), goal(**strings), member())
     assert write == adds(G1, "edges", {"SS": [LEAD]})
 
 
@@ -108,21 +108,21 @@ def test_collect_discards_what_its_edge_does_not_ask_for(given, edge):
     """An element goes out when its edge is gone, has another element, none at all, or is left out."""
     rule = graph(**given)
     part = Part(rule, G1, U1, LEAD)
-    assert rule.judge(part, goal(edges={"SS": [LEAD, "other"]}), edge) == discards(G1, "edges", {"SS": [LEAD]})
-    assert rule.judge(part, goal(edges={"SS": ["other"]}), edge) is None
+    assert rule.write_for(part, goal(edges={"SS": [LEAD, "other"]}), edge) == discards(G1, "edges", {"SS": [LEAD]})
+    assert rule.write_for(part, goal(edges={"SS": ["other"]}), edge) is None
 
 
 def test_collect_never_creates_a_node():
     """Without a node nothing is written, whether the edge is there or not."""
     rule = graph()
-    assert rule.judge(Part(rule, G1, U1, LEAD), None, member()) is None
-    assert rule.judge(Part(rule, G1, U1, LEAD), None, None) is None
+    assert rule.write_for(Part(rule, G1, U1, LEAD), None, member()) is None
+    assert rule.write_for(Part(rule, G1, U1, LEAD), None, None) is None
 
 
 def test_collect_right_is_left_alone():
     """An element that is where it belongs costs no write, in a strict rule neither."""
     for rule in (graph(), graph(strict=True)):
-        assert rule.judge(Part(rule, G1, U1, LEAD), goal(edges={"SS": [LEAD]}), member()) is None
+        assert rule.write_for(Part(rule, G1, U1, LEAD), goal(edges={"SS": [LEAD]}), member()) is None
 
 
 @pytest.mark.parametrize("value", [s("x"), {"NULL": True}, {"L": []}, {"NS": ["1"]}])
@@ -130,8 +130,8 @@ def test_collect_reports_what_is_no_set(value):
     """An attribute that is no set blocks an element that belongs there, and does not matter otherwise."""
     rule = graph()
     part = Part(rule, G1, U1, LEAD)
-    assert rule.judge(part, goal(edges=value), member()) == Blocked("NotASet")
-    assert rule.judge(part, goal(edges=value), None) is None
+    assert rule.write_for(part, goal(edges=value), member()) == Blocked("NotASet")
+    assert rule.write_for(part, goal(edges=value), None) is None
 
 
 def test_collect_number_sets_compare_by_value():
@@ -145,9 +145,9 @@ def test_collect_number_sets_compare_by_value():
     at = key(orders, "G1", "1.0")
     (part,) = rule.parts(Change(at, None, order), rule.source)
     assert part.element == "1"
-    assert rule.judge(part, goal(orders={"NS": ["2", "1.00"]}), order) is None
-    assert rule.judge(part, goal(), order) == adds(G1, "orders", {"NS": ["1"]})
-    assert rule.judge(part, goal(orders={"NS": ["1.00"]}), None) == discards(G1, "orders", {"NS": ["1"]})
+    assert rule.write_for(part, goal(orders={"NS": ["2", "1.00"]}), order) is None
+    assert rule.write_for(part, goal(), order) == adds(G1, "orders", {"NS": ["1"]})
+    assert rule.write_for(part, goal(orders={"NS": ["1.00"]}), None) == discards(G1, "orders", {"NS": ["1"]})
     change = Change(G1, goal(orders={"NS": ["1", "2"]}), goal(orders={"NS": ["1.0", "3"]}))
     assert {p.element for p in rule.parts(change, GOAL)} == {"2", "3"}
 
@@ -172,7 +172,7 @@ def test_collect_strict_checks_the_edge_as_it_was_read(edge, seen):
     """A strict rule writes an element together with a check of everything that decided about it."""
     rule = tickets(strict=True, where=bare("open || ticket_id"))
     node = {"team_id": s("a"), "tickets": {"SS": ["1-HIGH"]}}
-    write = rule.judge(Part(rule, A, ticket_key(), "1-HIGH"), node, edge)
+    write = rule.write_for(Part(rule, A, ticket_key(), "1-HIGH"), node, edge)
     assert write == Transaction((Check(ticket_key(), seen), discards(A, "tickets", {"SS": ["1-HIGH"]})))
 
 
@@ -182,7 +182,7 @@ def test_collect_strict_move_checks_one_edge_in_one_way():
     rule = tickets(strict=True)
     change = Change(ticket_key(), ticket(team="a"), ticket(team="b"))
     nodes = {A: {"team_id": s("a"), "tickets": {"SS": ["1-HIGH"]}}, B: {"team_id": s("b")}}
-    writes = [rule.judge(part, nodes[part.target], change.new) for part in rule.parts(change, TICKET)]
+    writes = [rule.write_for(part, nodes[part.target], change.new) for part in rule.parts(change, TICKET)]
     assert [write.actions[1].key for write in writes] == [A, B]
     assert writes[0].actions[0] == writes[1].actions[0]
 
@@ -190,7 +190,7 @@ def test_collect_strict_move_checks_one_edge_in_one_way():
 def test_collect_strict_takes_out_a_stranger_without_a_check():
     """An element that names no edge has none to be checked."""
     rule = graph(strict=True)
-    write = rule.judge(Part(rule, G1, None, "stranger"), goal(edges={"SS": ["stranger"]}), None)
+    write = rule.write_for(Part(rule, G1, None, "stranger"), goal(edges={"SS": ["stranger"]}), None)
     assert write == discards(G1, "edges", {"SS": ["stranger"]})
 
 
@@ -227,7 +227,7 @@ def test_collect_a_node_is_no_edge_of_its_own():
     holding = goal(memberRole=s("LEAD"), edges={"SS": ["G1-LEAD"]})
     (part,) = rule.parts(Change(G1, None, holding), GOAL)
     assert part.source is None
-    assert rule.judge(part, holding, None) == discards(G1, "edges", {"SS": ["G1-LEAD"]})
+    assert rule.write_for(part, holding, None) == discards(G1, "edges", {"SS": ["G1-LEAD"]})
 
 
 def test_collect_nodes_and_edges_may_be_of_one_entity():
@@ -296,12 +296,12 @@ def test_collect_an_element_that_names_another_edge_is_reported():
     rule = graph()
     dashed = member("U1", "CO-LEAD")
     (part,) = rule.parts(Change(U1, None, dashed), MEMBERSHIP)
-    assert rule.judge(part, goal(), dashed) == Blocked("ElementAmbiguous", member=U1)
+    assert rule.write_for(part, goal(), dashed) == Blocked("ElementAmbiguous", member=U1)
     held = goal(edges={"SS": [part.element]})
-    assert rule.judge(part, held, None) is None  # whether it belongs there is for the other edge to say
+    assert rule.write_for(part, held, None) is None  # whether it belongs there is for the other edge to say
     (of_node,) = rule.parts(Change(G1, None, held), GOAL)
     assert of_node.source == key(GRAPH, "G1", "GOALMEMBERSHIP-USER-U1-CO")
-    assert rule.judge(of_node, held, None) == discards(G1, "edges", {"SS": [part.element]})
+    assert rule.write_for(of_node, held, None) == discards(G1, "edges", {"SS": [part.element]})
 
 
 def test_collect_an_edge_that_becomes_fit_is_looked_at():
@@ -309,8 +309,8 @@ def test_collect_an_edge_that_becomes_fit_is_looked_at():
     rule = tickets(element=parse_element("{x}|{y}|{ticket_id}"))
     old, new = ticket(x=s("a"), y=s("b|c")), ticket(x=s("a|b"), y=s("c"))
     (part,) = rule.parts(Change(ticket_key(), old, new), TICKET)
-    assert rule.judge(part, {"team_id": s("a")}, old) == Blocked("ElementAmbiguous", member=ticket_key())
-    assert rule.judge(part, {"team_id": s("a")}, new) == adds(A, "tickets", {"SS": ["a|b|c|1"]})
+    assert rule.write_for(part, {"team_id": s("a")}, old) == Blocked("ElementAmbiguous", member=ticket_key())
+    assert rule.write_for(part, {"team_id": s("a")}, new) == adds(A, "tickets", {"SS": ["a|b|c|1"]})
 
 
 # ---------------------------------------------------------------- listing

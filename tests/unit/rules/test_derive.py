@@ -127,7 +127,7 @@ def test_derive_guards_each_input_as_seen():
     """Inputs that can change are guarded where they are stored; those in the item's key are not."""
     one = rule("gsi0", "{role}-{team}-{goal_id}-{missing}")
     assert one.inputs == (("role",), ("GSI1PK",), ("PK",), ("missing",))
-    assert one.goes_by == (("role",), ("GSI1PK",), ("missing",))
+    assert one.decided_by == (("role",), ("GSI1PK",), ("missing",))
     guard = one.link_guard(ITEM)
     assert holds(guard, ITEM)
     for name in ("role", "GSI1PK", "missing"):

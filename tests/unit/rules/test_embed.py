@@ -447,5 +447,5 @@ def test_embed_says_what_it_does_and_is_listed_by():
     ]
     assert len({json.dumps(embed(**one).body()) for one in options}) == len(options)
     rule = embed()
-    assert (rule.kind, rule.copies, rule.goes_by, rule.link_guard(parent())) == ("embed", (INTO,), (), ())
+    assert (rule.kind, rule.copies, rule.decided_by, rule.link_guard(parent())) == ("embed", (INTO,), (), ())
     assert (rule.anchor, rule.listed) == (rule.target, rule.source)

@@ -99,17 +99,17 @@ def test_mirror_is_put_with_its_keys_its_owner_and_its_copies():
     """A mirror that is missing is put, if nothing has come there, with a check of everything read of its source."""
     rule = by_email()
     put = Put(ADA, look_up(user_name=s("Ada")), (Condition(Test.ABSENT, ("PK",)),))
-    write = rule.judge(Part(rule, ADA, U1), None, user(name=s("Ada"), other=s("x")))
+    write = rule.write_for(Part(rule, ADA, U1), None, user(name=s("Ada"), other=s("x")))
     assert write == Transaction((seen(name=s("Ada")), put))
 
 
 def test_mirror_builds_every_index_key_that_can_be():
     """A key of an index is built of the mirror's fields, be they copies or in its key; else it is left out."""
     rule = by_email(attributes=mapping(address__city="city"))
-    put = rule.judge(Part(rule, ADA, U1), None, user(address=m(city=s("Rome")))).actions[1]
+    put = rule.write_for(Part(rule, ADA, U1), None, user(address=m(city=s("Rome")))).actions[1]
     assert put.item == look_up(city=s("Rome"), GSI1SK=s("Rome/ada@x"))
     for city in (n(1), s("x" * 1025)):  # a number reads as text; a sort key of an index holds 1024 bytes
-        put = rule.judge(Part(rule, ADA, U1), None, user(address=m(city=city))).actions[1]
+        put = rule.write_for(Part(rule, ADA, U1), None, user(address=m(city=city))).actions[1]
         assert put.item.get("GSI1SK") == (s("1/ada@x") if "N" in city else None)
 
 
@@ -117,7 +117,7 @@ def test_mirror_of_its_source_is_brought_in_line():
     """Only what differs is written, to an item that is still of this source."""
     rule = by_email(attributes=mapping(name="card__name", city="city"))
     stale = look_up(card=m(name=s("Eva"), kept=s("x")), city=s("Rome"), GSI1SK=s("Rome/ada@x"), foreign=s("y"))
-    write = rule.judge(Part(rule, ADA, U1), stale, user(name=s("Ada")))
+    write = rule.write_for(Part(rule, ADA, U1), stale, user(name=s("Ada")))
     check, update = write.actions
     assert check.guard[0] == Condition(Test.EXISTS, ("user_id",))
     assert isinstance(update, Update)
@@ -130,17 +130,17 @@ def test_mirror_right_is_left_alone():
     """A mirror that is as it should be costs no write, whatever else stands on it."""
     rule = by_email()
     right = look_up(user_name=s("Ada"), foreign=s("y"))
-    assert rule.judge(Part(rule, ADA, U1), right, user(name=s("Ada"))) is None
+    assert rule.write_for(Part(rule, ADA, U1), right, user(name=s("Ada"))) is None
 
 
 @pytest.mark.parametrize("taken", [look_up(owner="2"), {"PK": s("EMAIL#ada@x")}, {**look_up(), "owner": m()}])
 def test_mirror_never_writes_what_is_not_its_own(taken):
     """A key that holds an item of another source, or of none, is reported; where no mirror belongs, it is left alone."""
     rule = by_email()
-    trouble = rule.judge(Part(rule, ADA, U1), taken, user())
+    trouble = rule.write_for(Part(rule, ADA, U1), taken, user())
     assert trouble == Blocked("KeyTaken", patient=taken.get("owner") == s("2"))
-    assert rule.judge(Part(rule, ADA, U1), taken, None) is None
-    assert rule.judge(Part(rule, ADA, U1), taken, user(email="bea@x")) is None
+    assert rule.write_for(Part(rule, ADA, U1), taken, None) is None
+    assert rule.write_for(Part(rule, ADA, U1), taken, user(email="bea@x")) is None
 
 
 @pytest.mark.parametrize(
@@ -155,15 +155,15 @@ def test_mirror_never_writes_what_is_not_its_own(taken):
 def test_mirror_goes_with_what_asked_for_it(given, source, check):
     """A mirror whose source is gone, names another, or is not let in, is deleted if it is still of this source."""
     rule = by_email(**given)
-    write = rule.judge(Part(rule, ADA, U1), look_up(foreign=s("y")), source)
+    write = rule.write_for(Part(rule, ADA, U1), look_up(foreign=s("y")), source)
     assert write == Transaction((check, Delete(ADA, (THERE, equals("owner", s("1"))))))
-    assert rule.judge(Part(rule, ADA, U1), None, source) is None
+    assert rule.write_for(Part(rule, ADA, U1), None, source) is None
 
 
 def test_mirror_reports_what_stands_in_the_way_of_a_copy():
     """A mirror is blocked if a copy's map is another type on the mirror."""
     rule = by_email(attributes=mapping(name="card__name"))
-    trouble = rule.judge(Part(rule, ADA, U1), look_up(card=s("x")), user(name=s("Ada")))
+    trouble = rule.write_for(Part(rule, ADA, U1), look_up(card=s("x")), user(name=s("Ada")))
     assert isinstance(trouble, Blocked)
     assert "card is a string" in trouble.reason
 
@@ -172,8 +172,8 @@ def test_mirror_never_touches_its_source():
     """A mirror under its source's own key is neither put nor deleted."""
     rule = by_tag(target=POST, each=None)
     part = Part(rule, post_key(), post_key())
-    assert rule.judge(part, post(), post()) == Blocked("KeyTaken", patient=True)
-    assert by_tag(target=POST, each=None, where=bare("no")).judge(part, post(), post()) is None
+    assert rule.write_for(part, post(), post()) == Blocked("KeyTaken", patient=True)
+    assert by_tag(target=POST, each=None, where=bare("no")).write_for(part, post(), post()) is None
 
 
 def test_mirror_move_is_one_transaction():
@@ -183,7 +183,7 @@ def test_mirror_move_is_one_transaction():
     mirrors = {ADA: look_up(), BEA: None}
     parts = list(rule.parts(change, USER))
     assert [part.target for part in parts] == [ADA, BEA]
-    writes = [(PartLook(part), rule.judge(part, mirrors[part.target], change.new)) for part in parts]
+    writes = [(PartLook(part), rule.write_for(part, mirrors[part.target], change.new)) for part in parts]
     (joint,) = joined(writes)
     assert [type(action) for action in joint.write.actions] == [Check, Delete, Put]
 
@@ -193,7 +193,7 @@ def test_mirror_of_all_holds_every_attribute_but_the_key():
     """With all attributes the mirror is the source under another key; what its key binds is not held twice."""
     rule = by_tag()
     source = post(tags={"SS": ["a", "b"]}, title=s("T"))
-    check, put = rule.judge(Part(rule, tag_key("a"), post_key()), None, source).actions
+    check, put = rule.write_for(Part(rule, tag_key("a"), post_key()), None, source).actions
     assert put.item == tagged("a", tags={"SS": ["a", "b"]}, title=s("T"))
     assert check.guard == (THERE, equals("tags", {"SS": ["a", "b"]}), equals("title", s("T")))
 
@@ -203,7 +203,7 @@ def test_mirror_of_all_loses_what_its_source_lost():
     rule = by_tag()
     source = post(tags={"SS": ["a"]})
     stale = tagged("a", tags={"SS": ["a", "b"]}, title=s("T"))
-    update = rule.judge(Part(rule, tag_key("a"), post_key()), stale, source).actions[1]
+    update = rule.write_for(Part(rule, tag_key("a"), post_key()), stale, source).actions[1]
     assert (update.sets, update.removes) == (((("tags",), {"SS": ["a"]}),), (("title",),))
 
 
@@ -240,13 +240,13 @@ def test_mirror_tells_a_source_whose_mirror_cannot_be(value, told):
     rule = by_email(target=HASHED, where=bare("!gone"))
     source = {"user_id": s("1"), **({} if value is None else {"email": value})}
     part = Part(rule, U1, U1)
-    assert rule.judge(part, source, source) == (Blocked("NoMirrorKey", member=U1) if told else None)
+    assert rule.write_for(part, source, source) == (Blocked("NoMirrorKey", member=U1) if told else None)
     assert (part in rule.parts(Change(U1, None, source), USER)) == told
     gone = {**source, "gone": s("x")}
-    assert rule.judge(part, gone, gone) is None
+    assert rule.write_for(part, gone, gone) is None
     assert (part in rule.parts(Change(U1, source, user()), USER)) == told
-    assert rule.judge(part, user(), user()) is None
-    assert rule.judge(part, None, None) is None
+    assert rule.write_for(part, user(), user()) is None
+    assert rule.write_for(part, None, None) is None
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_mirror_tells_an_element_whose_mirror_cannot_be(tags, told):
     parts = list(rule.parts(Change(post_key(), None, source), POST))
     assert (Part(rule, post_key(), post_key()) in parts) == told
     assert (Part(rule, tag_key("a"), post_key()) in parts) == ("a" in str(tags) and "BS" not in tags)
-    trouble = rule.judge(Part(rule, post_key(), post_key()), source, source)
+    trouble = rule.write_for(Part(rule, post_key(), post_key()), source, source)
     assert trouble == (Blocked("NoMirrorKey", member=post_key()) if told else None)
 
 
@@ -291,11 +291,11 @@ def test_mirror_of_all_checks_no_more_than_a_condition_has_room_for():
     """A mirror's check compares every attribute, or for a wide item only those that name and admit the mirror."""
     rule = by_tag(where=bare("!gone"))
     source = post(tags={"SS": ["a"]}, **WIDE)
-    check, put = rule.judge(Part(rule, tag_key("a"), post_key()), None, source).actions
+    check, put = rule.write_for(Part(rule, tag_key("a"), post_key()), None, source).actions
     assert check.guard == (THERE, equals("tags", {"SS": ["a"]}), equals("gone", None))
     assert put.item == tagged("a", tags={"SS": ["a"]}, **WIDE)
     few = {name: WIDE[name] for name in list(WIDE)[:90]}
-    check, _ = rule.judge(Part(rule, tag_key("a"), post_key()), None, post(tags={"SS": ["a"]}, **few)).actions
+    check, _ = rule.write_for(Part(rule, tag_key("a"), post_key()), None, post(tags={"SS": ["a"]}, **few)).actions
     assert len(check.guard) == 90 + 3
 
 
@@ -305,9 +305,9 @@ def test_mirror_of_all_with_very_many_changes_is_put_anew():
     source = post(tags={"SS": ["a"]}, **WIDE)
     part = Part(rule, tag_key("a"), post_key())
     right = tagged("a", tags={"SS": ["a"]}, **WIDE)
-    _, put = rule.judge(part, tagged("a", foreign=s("x")), source).actions
+    _, put = rule.write_for(part, tagged("a", foreign=s("x")), source).actions
     assert put == Put(tag_key("a"), right, (THERE,))
-    _, update = rule.judge(part, {**right, "foreign": s("x")}, source).actions
+    _, update = rule.write_for(part, {**right, "foreign": s("x")}, source).actions
     assert isinstance(update, Update)
 
 
@@ -317,7 +317,7 @@ def test_mirror_each_field_may_stand_in_an_index_key():
     tag = entity("tag", by_post, PK="POST#{post_id}", SK="TAG#{tag}", GSI1PK="{tag}!")
     rule = by_tag(target=tag, attributes=())
     at = key(by_post, "POST#7", "TAG#a")
-    put = rule.judge(Part(rule, at, post_key()), None, post(tags={"SS": ["a"]})).actions[1]
+    put = rule.write_for(Part(rule, at, post_key()), None, post(tags={"SS": ["a"]})).actions[1]
     assert put.item == {"PK": s("POST#7"), "SK": s("TAG#a"), "GSI1PK": s("a!")}
 
 
@@ -337,7 +337,7 @@ def test_mirror_field_that_is_an_index_key_itself(given, expected):
     rule = by_email(
         **{"target": entity("by_email", lookup, PK="EMAIL#{email}"), "fields": by_email().fields[:1], **given}
     )
-    put = rule.judge(Part(rule, ADA, U1), None, user(status=n("1.5"))).actions[1]
+    put = rule.write_for(Part(rule, ADA, U1), None, user(status=n("1.5"))).actions[1]
     assert put.item.get("state") == expected
     assert (("state",) in rule.copies) == (expected is not None)
 

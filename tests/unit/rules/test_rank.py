@@ -40,7 +40,7 @@ def part_of(child, rule=RULE):
 
 def item_of(child, rule=RULE):
     """The rank item that a child's first judgement puts."""
-    return rule.judge(part_of(child, rule), None, child).actions[-1].item
+    return rule.write_for(part_of(child, rule), None, child).actions[-1].item
 
 
 # ---------------------------------------------------------------- histories
@@ -78,8 +78,8 @@ def test_rank_histories_come_to_the_sorted_children(rule):
 class Unchecked(RankRule):
     """Whose transactions ask nothing of the child, and whose items are not looked at again."""
 
-    def judge(self, part, target, source):
-        write = super().judge(part, target, source)
+    def write_for(self, part, target, source):
+        write = super().write_for(part, target, source)
         if not isinstance(write, Transaction):
             return write
         return Transaction(tuple(replace(a, guard=(ALWAYS,)) if isinstance(a, Check) else a for a in write.actions))
@@ -105,21 +105,21 @@ def test_rank_histories_need_each_law(mutant):
 def test_rank_puts_a_child_where_its_amount_belongs():
     """One transaction checks the child as it was read and puts an item that carries the amount."""
     child = order("a", "u", total=n("2.50"), note=s("x"))
-    check, put = RULE.judge(part_of(child), None, child).actions
+    check, put = RULE.write_for(part_of(child), None, child).actions
     there = Condition(Test.EXISTS, ("order_id",))
     assert check == Check(key_of(child), (there, equals_seen(("user_id",), s("u")), equals_seen(("total",), n("2.50"))))
     assert put.guard == (Condition(Test.ABSENT, ("PK",)),)
     assert put.item["n"] == n("2.5")
-    assert RULE.judge(part_of(child), put.item, child) is None
+    assert RULE.write_for(part_of(child), put.item, child) is None
 
 
 def test_rank_clears_the_place_that_a_child_left():
     """A change of the amount is a part at the old place and one at the new; both check the child alike."""
     old, new = order("a", "u", total=n(1)), order("a", "u", total=n(2))
     before, after = RULE.parts(Change(key_of(old), old, new), ORDER)
-    check, delete = RULE.judge(before, item_of(old), new).actions
+    check, delete = RULE.write_for(before, item_of(old), new).actions
     assert delete == Delete(before.target, delete.guard)
-    same_check, put = RULE.judge(after, None, new).actions
+    same_check, put = RULE.write_for(after, None, new).actions
     assert isinstance(put, Put)
     assert check == same_check
 
@@ -128,23 +128,23 @@ def test_rank_clears_the_place_that_a_child_left():
 def test_rank_keeps_nothing_that_its_child_does_not_say(child):
     """A child that is gone, points elsewhere or has another amount has no item here."""
     part = part_of(order("a", "u", total=n(1)))
-    assert isinstance(RULE.judge(part, item_of(order("a", "u", total=n(1))), child).actions[-1], Delete)
-    assert RULE.judge(part, None, child) is None
+    assert isinstance(RULE.write_for(part, item_of(order("a", "u", total=n(1))), child).actions[-1], Delete)
+    assert RULE.write_for(part, None, child) is None
 
 
 def test_rank_tells_what_is_no_number_and_clears_the_place_it_had():
     """A child without a number stands nowhere; that is told once, and its old item goes."""
     old, new = order("a", "u", total=n(1)), order("a", "u", total=s("soon"))
     before, trouble = RULE.parts(Change(key_of(old), old, new), ORDER)
-    assert isinstance(RULE.judge(before, item_of(old), new).actions[-1], Delete)
-    assert RULE.judge(trouble, None, new) == Blocked("NotANumber", member=key_of(new))
-    assert RULE.judge(trouble, None, old) is None
+    assert isinstance(RULE.write_for(before, item_of(old), new).actions[-1], Delete)
+    assert RULE.write_for(trouble, None, new) == Blocked("NotANumber", member=key_of(new))
+    assert RULE.write_for(trouble, None, old) is None
 
 
 def test_rank_tells_a_key_that_has_no_room():
     """A child whose key does not fit behind its amount is told, not passed over."""
     long = order("x" * 1024, "u", total=n(1))
-    assert RULE.judge(part_of(long), None, long) == Blocked("KeyTooLong", member=key_of(long))
+    assert RULE.write_for(part_of(long), None, long) == Blocked("KeyTooLong", member=key_of(long))
 
 
 # ---------------------------------------------------------------- records
@@ -155,7 +155,7 @@ def test_rank_looks_at_every_record_of_an_item():
     at = COUNTS.key_of(item)
     for old, new in ((None, item), (item, None), (item, {**item, "n": n(7)})):
         assert list(RULE.parts(Change(at, old, new), MADE.ranks)) == [Part(RULE, at, key_of(child))]
-    put = RULE.judge(part_of(child), {**item, "n": n(7)}, child).actions[-1]
+    put = RULE.write_for(part_of(child), {**item, "n": n(7)}, child).actions[-1]
     assert put.item == item
     assert equals_seen(("n",), n(7)) in put.guard
 

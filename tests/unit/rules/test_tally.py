@@ -55,7 +55,7 @@ def entry_key(order_id="a"):
 
 
 def judged(rule, child, entry=None, order_id="a"):
-    return rule.judge(Part(rule, entry_key(order_id), key_of(order(order_id))), entry, child)
+    return rule.write_for(Part(rule, entry_key(order_id), key_of(order(order_id))), entry, child)
 
 
 def entry_of(rule, child):
@@ -107,8 +107,8 @@ def test_tally_histories_come_to_a_plain_recount(options):
 
 
 class Unguarded(TallyRule):
-    def judge(self, part, target, source):
-        return unguarded(super().judge(part, target, source))
+    def write_for(self, part, target, source):
+        return unguarded(super().write_for(part, target, source))
 
 
 class Forgetful(TallyRule):
@@ -190,14 +190,14 @@ def test_tally_tells_what_cannot_be_added(options, values, reason):
     rule = tally(**options)
     good, bad = order("a", "u", total=n(2), status=s("OPEN")), order("a", "v", **values)
     at_entry, nowhere = rule.parts(Change(key_of(bad), good, bad), rule.source)
-    assert rule.judge(nowhere, None, bad) == Blocked(reason, member=key_of(bad))
+    assert rule.write_for(nowhere, None, bad) == Blocked(reason, member=key_of(bad))
     (at,) = entry_of(rule, good)["at"].values()
-    increment, delete = rule.judge(at_entry, entry_of(rule, good), bad).actions
+    increment, delete = rule.write_for(at_entry, entry_of(rule, good), bad).actions
     assert (increment, type(delete)) == (added(U, (at, "-2")), Delete)
-    assert rule.judge(at_entry, None, bad) is None
+    assert rule.write_for(at_entry, None, bad) is None
     assert list(rule.parts(Change(key_of(bad), bad, good), rule.source)) == [at_entry, nowhere]
-    assert rule.judge(nowhere, None, good) is None
-    assert rule.judge(nowhere, None, None) is None
+    assert rule.write_for(nowhere, None, good) is None
+    assert rule.write_for(nowhere, None, None) is None
 
 
 def test_tally_of_a_child_that_left_and_fits_no_more_is_right_at_its_old_parent():
@@ -229,12 +229,12 @@ def test_tally_tells_a_key_that_has_no_room_in_the_ledger():
     rule = tally()
     long = order("x" * 2045, "u", total=n(1))
     (part,) = rule.parts(Change(key_of(long), None, long), rule.source)
-    assert rule.judge(part, None, long) == Blocked("KeyTooLong", member=key_of(long))
-    assert rule.judge(part, None, None) is None
+    assert rule.write_for(part, None, long) == Blocked("KeyTooLong", member=key_of(long))
+    assert rule.write_for(part, None, None) is None
     moved = order("a", "x" * 2045, total=n(1))
     at_entry, nowhere = rule.parts(Change(key_of(moved), None, moved), rule.source)
-    assert rule.judge(nowhere, None, moved) == Blocked("KeyTooLong", member=key_of(moved))
-    assert isinstance(rule.judge(at_entry, entry_of(rule, order("a", "u", total=n(1))), moved).actions[-1], Delete)
+    assert rule.write_for(nowhere, None, moved) == Blocked("KeyTooLong", member=key_of(moved))
+    assert isinstance(rule.write_for(at_entry, entry_of(rule, order("a", "u", total=n(1))), moved).actions[-1], Delete)
 
 
 def test_tally_leaves_a_broken_entry():
@@ -342,8 +342,8 @@ def test_tally_reads_fields_that_the_key_binds():
     )  # fmt: skip
     child = {"PK": s("USER#u"), "SK": s("LINE#east#1"), "total": n(4)}
     part = Part(rule, key(COUNTS, "spent/L/x", "-"), shop.key_of(child))
-    assert rule.judge(part, None, child).actions[0] == added(U, ("=east", "4"))
-    assert rule.judge(part, None, {**child, "SK": s("LINE#sea#1")}) is None
+    assert rule.write_for(part, None, child).actions[0] == added(U, ("=east", "4"))
+    assert rule.write_for(part, None, {**child, "SK": s("LINE#sea#1")}) is None
     assert rule.source_paths == (("total",),)
 
 

@@ -87,7 +87,7 @@ def test_total_is_a_copy_like_any_other():
     assert rule.pulls(Change(at, old, {"user_id": s("u")}))
     assert not rule.pulls(Change(at, old, {**old, "name": s("Bea")}))
     assert not rule.pulls(Change(at, old, None))
-    assert rule.link_guard(old) == rule.goes_by == ()
+    assert rule.link_guard(old) == rule.decided_by == ()
     assert not rule.pushes(Change(at, old, None))
 
 
