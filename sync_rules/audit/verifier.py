@@ -287,11 +287,11 @@ class Verifier:
             comparison = run_work(look_again(some, self.rules), self.world)
             self._last_seen = self.clock()
             before = {one.subject: one for one in some}
-            judged: dict[Verdict, list[Difference]] = {verdict: [] for verdict in Verdict}
+            by_verdict: dict[Verdict, list[Difference]] = {verdict: [] for verdict in Verdict}
             for one in comparison.different:
-                judged[second_verdict(before[one.subject], one)].append(one)
-            waiting = [] if last else judged[Verdict.UNSURE]
-            drifted = judged[Verdict.DRIFT] + (judged[Verdict.UNSURE] if last else [])
+                by_verdict[second_verdict(before[one.subject], one)].append(one)
+            waiting = [] if last else by_verdict[Verdict.UNSURE]
+            drifted = by_verdict[Verdict.DRIFT] + (by_verdict[Verdict.UNSURE] if last else [])
             unsure += waiting
             self.tally.lag.update(one.rule for one in some)
             self.tally.lag.subtract(one.rule for one in (*drifted, *waiting))
