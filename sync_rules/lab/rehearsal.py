@@ -6,12 +6,11 @@ as soon as all other work is done. Parked work is retried as long as something c
 
 from __future__ import annotations
 
-import base64
 import gzip
 import json
 from collections.abc import Iterator, Sequence
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
@@ -26,7 +25,8 @@ from sync_rules.model.values import Item
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.pipeline.breaker import DeduplicatedFailures
 from sync_rules.pipeline.consumer import process, process_message
-from sync_rules.pipeline.messages import Message
+from sync_rules.pipeline.messages import Message, PartMessage, PullMessage
+from sync_rules.pipeline.records import read_image
 from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Caller, World, run_work
 from sync_rules.rules.ruleset import Rules
@@ -43,7 +43,7 @@ class Rehearsal:
 
     def __init__(self, rules: Rules, caller: Caller | None = None, delivery: Delivery | None = None) -> None:
         self._rules = rules
-        self._reports: list[Reported] = []
+        self._failures: list[Failure] = []
         self._objects: dict[tuple[str, str], Keep] = {}
         self._calls = CountedCalls(caller)
         self._expiring = False
@@ -58,17 +58,9 @@ class Rehearsal:
     # ------------------------------------------------------------ the stage
     def do(self, action: Action) -> None:
         """Write to the store. Raises StoreError for a write that DynamoDB would reject."""
-        match action:
-            case Put():
-                self.store.put(action.key.table, action.item)
-            case Update():
-                self.store.update(action.key, action.sets, action.removes)
-            case Delete():
-                self.store.delete(action.key)
-            case Expire():
-                self._expiring = True
-                self.store.delete(action.key)
-                self._expiring = False
+        self._expiring = isinstance(action, Expire)
+        write(self.store, action)
+        self._expiring = False
 
     def rest(self) -> bool:
         """Process arrivals until none is left. False when there is no end.
@@ -96,10 +88,22 @@ class Rehearsal:
         return [item for keep in self._objects.values() if keep.rule == rule for item in archived(keep.body)]
 
     def reports(self) -> Sequence[Reported]:
-        return self._reports
+        return [(failure.rule, failure.reason) for failure in self._failures]
 
     def calls(self, rule: str) -> int:
         return self._calls.times(rule)
+
+    def parked(self) -> tuple[Failure, ...]:
+        """The failures, each once."""
+        return tuple(dict.fromkeys(self._failures))
+
+    def look_again(self) -> None:
+        """Retry parked work: a taken key may be free, a missing parent may exist now."""
+        for failure in self.parked():
+            if failure.key is not None and failure.element is not None:
+                self.send(PartMessage(failure.rule, failure.key, failure.member, failure.element), 0)
+            elif failure.key is not None:
+                self.send(PullMessage(failure.key), 0)
 
     # ------------------------------------------------------------ the world: Queue, Failures, Archive
     def send(self, message: Message, delay_seconds: int) -> None:
@@ -108,7 +112,7 @@ class Rehearsal:
 
     def park(self, failure: Failure) -> None:
         """Keep a failure record."""
-        self._reports.append((failure.rule, failure.reason))
+        self._failures.append(failure)
 
     def keep(self, keep: Keep) -> None:
         """Keep an object; one with the same name has the same content."""
@@ -144,6 +148,17 @@ class Rehearsal:
             raise StoreError(reason, "work failed although no fault occurred")
 
 
+def write(store: MemoryStore, action: Action) -> None:
+    """Make a write of the application. Raises StoreError for a write that DynamoDB would reject."""
+    match action:
+        case Put():
+            store.put(action.key.table, action.item)
+        case Update():
+            store.update(action.key, action.sets, action.removes)
+        case Delete() | Expire():
+            store.delete(action.key)
+
+
 class CountedCalls:
     """A Caller that counts calls and passes each on once, if there is a caller behind it."""
 
@@ -167,14 +182,4 @@ class CountedCalls:
 def archived(body: bytes) -> Iterator[Item]:
     """The items in an archived object."""
     for line in gzip.decompress(body).splitlines():
-        yield json.loads(line, object_hook=_binary)["item"]
-
-
-def _binary(value: dict[str, Any]) -> dict[str, Any]:
-    """An attribute value read from JSON, in which binary is text."""
-    match value:
-        case {"B": str(text)} if len(value) == 1:
-            return {"B": base64.b64decode(text)}
-        case {"BS": [*texts]} if len(value) == 1 and all(isinstance(text, str) for text in texts):
-            return {"BS": [base64.b64decode(text) for text in texts]}
-    return value
+        yield read_image(json.loads(line)["item"])

@@ -21,16 +21,15 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.lab.delivery import VARIANTS, Delivery
 from sync_rules.lab.recompute import Derived, Ending, Wrong, wrongs
 from sync_rules.lab.recording import Recorded
-from sync_rules.lab.rehearsal import Rehearsal
+from sync_rules.lab.rehearsal import Rehearsal, write
 from sync_rules.lab.scenario import Action, Expire, show
 from sync_rules.lab.scenario_form import ByTable
 from sync_rules.lab.scenario_reader import ScenarioReader
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Change, Failure, ItemKey
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item, same, show_path
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.pipeline.failure_records import plain_key, printable
-from sync_rules.pipeline.messages import PartMessage, PullMessage
 from sync_rules.rules.families import PartRule, TargetRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
@@ -158,26 +157,6 @@ def load_data(file: File, rules: Rules) -> tuple[Put, ...]:
     return puts
 
 
-class _Stage(Rehearsal):
-    """A rehearsal that remembers parked work and can retry it."""
-
-    def __init__(self, rules: Rules, delivery: Delivery) -> None:
-        super().__init__(rules, delivery=delivery)
-        self.parked: dict[Failure, None] = {}
-
-    def park(self, failure: Failure) -> None:
-        super().park(failure)
-        self.parked[failure] = None
-
-    def look_again(self) -> None:
-        """Retry parked work: a taken key may be free, a missing parent may exist now."""
-        for failure in self.parked:
-            if failure.key is not None and failure.element is not None:
-                self.send(PartMessage(failure.rule, failure.key, failure.member, failure.element), 0)
-            elif failure.key is not None:
-                self.send(PullMessage(failure.key), 0)
-
-
 class Replay:
     """One replay. `counts` has the number of records replayed (`done`), and of those that were not: `copies` and
     `ledger`, written by the recorded pipeline; `gone`, changes of items that are gone by then; `refused` by the table.
@@ -190,7 +169,7 @@ class Replay:
         self._delivery = delivery
         self._with_copies = with_copies
         self._derived = Derived(rules)
-        self._stage = _Stage(rules, delivery)
+        self._stage = Rehearsal(rules, delivery=delivery)
         self._applied = MemoryStore(rules.tables)
         self._by: By = "rules"
         self._record = 0
@@ -208,7 +187,7 @@ class Replay:
             if not self._play(records, data):
                 yield Mismatch("", RESTLESS, self._delivery, history=tuple(self.events))
                 return
-            ending = Ending(self._rules, self._stage.store, self._applied, self._changes(), tuple(self._stage.parked))
+            ending = Ending(self._rules, self._stage.store, self._applied, self._changes(), self._stage.parked())
             for wrong in wrongs(ending):
                 yield self._mismatch(wrong)
         except StoreError as error:
@@ -264,13 +243,7 @@ class Replay:
             self._stage.do(action)
         except StoreError:
             return False
-        match action:
-            case Put():
-                self._applied.put(action.key.table, action.item)
-            case Update():
-                self._applied.update(action.key, action.sets, action.removes)
-            case Delete() | Expire():
-                self._applied.delete(action.key)
+        write(self._applied, action)
         return True
 
     # ---------------------------------------------------------------- the rules

@@ -18,22 +18,6 @@ Fails = Callable[[Sequence[Recorded], Delivery], bool]
 SEEDS = range(3)
 
 
-@dataclass
-class Tries:
-    """The number of tries that are left, and that were made."""
-
-    left: int
-    made: int = 0
-
-    def may(self) -> bool:
-        """Count one more try; False when there is none left."""
-        if not self.left:
-            return False
-        self.left -= 1
-        self.made += 1
-        return True
-
-
 @dataclass(frozen=True)
 class Shrunk:
     """A failure after shrinking."""
@@ -45,22 +29,25 @@ class Shrunk:
 
 def shrunk(records: Sequence[Recorded], delivery: Delivery, fails: Fails, tries_max: int) -> Shrunk:
     """Find a smaller failure: first simpler deliveries, then fewer items, then fewer records."""
-    tries = Tries(tries_max)
-    best = tuple(records)
+    best, left = tuple(records), tries_max
 
-    def still(candidate: Sequence[Recorded]) -> bool:
-        return tries.may() and fails(candidate, delivery)
+    def still(candidate: Sequence[Recorded], under: Delivery) -> bool:
+        nonlocal left
+        if not left:
+            return False
+        left -= 1
+        return fails(candidate, under)
 
     while True:
         before = (best, delivery)
-        delivery = next((one for one in _simpler(delivery) if tries.may() and fails(best, one)), delivery)
+        delivery = next((one for one in _simpler(delivery) if still(best, one)), delivery)
         by_item: dict[object, list[Recorded]] = {}
         for one in best:
             by_item.setdefault(one.change.key, []).append(one)
-        keys = fewest(tuple(by_item), lambda some: still(_of(best, some)))  # noqa: B023 - used at once
-        best = tuple(fewest(_of(best, keys), still))
-        if (best, delivery) == before or not tries.left:
-            return Shrunk(best, delivery, tries.made)
+        keys = fewest(tuple(by_item), lambda some: still(_of(best, some), delivery))  # noqa: B023 - used at once
+        best = tuple(fewest(_of(best, keys), lambda some: still(some, delivery)))  # noqa: B023
+        if (best, delivery) == before or not left:
+            return Shrunk(best, delivery, tries_max - left)
 
 
 def fewest(things: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> Sequence[T]:

@@ -87,7 +87,7 @@ def _read_record(record: object, position: str, rules: Rules, names: Names) -> C
     keys = data.get("Keys") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(keys, dict) or not keys:
         raise RecordError("a record has no dynamodb.Keys")
-    keys = _read_image(keys)
+    keys = read_image(keys)
     table = _table_of(body, keys, rules)
     if table is None:
         return None
@@ -95,8 +95,8 @@ def _read_record(record: object, position: str, rules: Rules, names: Names) -> C
     if key is None:
         expected = ", ".join(f"{attribute.name} ({attribute.type})" for attribute in table.key)
         raise RecordError(f"the keys of a record are not those of table {table.name}: expected {expected}")
-    new = _read_image(data["NewImage"], names) if data.get("NewImage") else None
-    old = _read_image(data["OldImage"], names) if data.get("OldImage") else None
+    new = read_image(data["NewImage"], names) if data.get("NewImage") else None
+    old = read_image(data["OldImage"], names) if data.get("OldImage") else None
     if lacking := _lacking(body, data, old, new):
         reason = (
             f"a record of table {table.name} lacks its {lacking} image (stream view type"
@@ -172,7 +172,8 @@ def _milliseconds(stamp: object) -> int | None:
     return milliseconds if milliseconds in DATES else None
 
 
-def _read_image(image: object, names: Names = None) -> dict[str, AttributeValue]:
+def read_image(image: object, names: Names = None) -> dict[str, AttributeValue]:
+    """Check the image of an item, or these attributes of it, and decode its binaries. Raises RecordError."""
     if not isinstance(image, dict):
         raise RecordError("an image of a record is not a map")
     read: dict[str, AttributeValue] = {}

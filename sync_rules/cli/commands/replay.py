@@ -23,7 +23,7 @@ from sync_rules.lab.delivery import Delivery
 from sync_rules.lab.recording import Recorded, Recording, read_all, writing
 from sync_rules.lab.replay import Mismatch, Replay, load_data
 from sync_rules.lab.scenario_file import rules_in_memory
-from sync_rules.lab.shrink import shrunk
+from sync_rules.lab.shrink import Shrunk, shrunk
 from sync_rules.lab.trial import variants
 from sync_rules.model.errors import UserError
 from sync_rules.model.writes import Put
@@ -103,17 +103,17 @@ def replay(
             return 0
         status.update("reducing the failure; Ctrl-C shows the result so far")
         with stop_signals() as stopping:
-            least = shrink(case, recording, outcome.mismatch, shrink_tries, stopping)
+            least, last = shrink(case, recording, outcome.mismatch, shrink_tries, stopping)
     if out is not None:
         with writing(out, replace(recording.header, ordered=True)) as write:
             write(one.body for one in least.records)
     again = case.command([out], least.delivery) if out else case.command(files, outcome.mismatch.delivery)
     if as_json:
-        print(
-            json.dumps({**row(outcome, recording), **least.mismatch.body(values=values), **least.row(), "again": again})
-        )
+        shrinking = {"shrunk_to": len(least.records), "tries": least.tries}
+        found = {**row(outcome, recording), **last.body(values=values), **shrinking}
+        print(json.dumps({**found, "again": again}))
     else:
-        print("\n".join(wrong(outcome, recording, least, values=values)))
+        print("\n".join(wrong(outcome, recording, least, last, values=values)))
         print(f"again: {again}" + ("" if out else "\n--out FILE saves these records."))
     return 1
 
@@ -126,19 +126,6 @@ class Outcome:
     replays: int
     seconds: float
     counts: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Reduced:
-    """A reduced recording, and its mismatch."""
-
-    records: tuple[Recorded, ...]
-    delivery: Delivery
-    mismatch: Mismatch
-    tries: int
-
-    def row(self) -> dict[str, int]:
-        return {"shrunk_to": len(self.records), "tries": self.tries}
 
 
 def replayed(
@@ -157,23 +144,20 @@ def replayed(
 
 
 def shrink(
-    case: Case,
-    recording: Recording,
-    found: Mismatch,
-    tries_max: int,
-    stopping: Callable[[], bool] = lambda: False,
-) -> Reduced:
-    """The smallest recording found whose first mismatch is of the same rule and check."""
-
-    def same_wrong(records: Sequence[Recorded], delivery: Delivery) -> Mismatch | None:
-        first = next(case.replay(delivery).mismatches(records, case.data), None)
-        return first if first is not None and (first.rule, first.check) == (found.rule, found.check) else None
+    case: Case, recording: Recording, found: Mismatch, tries_max: int, stopping: Callable[[], bool]
+) -> tuple[Shrunk, Mismatch]:
+    """The smallest recording found whose first mismatch is of the same rule and check, and that mismatch."""
+    latest = found
 
     def fails(records: Sequence[Recorded], delivery: Delivery) -> bool:
-        return not stopping() and same_wrong(records, delivery) is not None
+        nonlocal latest
+        first = None if stopping() else next(case.replay(delivery).mismatches(records, case.data), None)
+        if first is None or (first.rule, first.check) != (found.rule, found.check):
+            return False
+        latest = first  # what fails is always kept
+        return True
 
-    less = shrunk(recording.records, found.delivery, fails, tries_max)
-    return Reduced(less.records, less.delivery, same_wrong(less.records, less.delivery) or found, less.tries)
+    return shrunk(recording.records, found.delivery, fails, tries_max), latest
 
 
 # ---------------------------------------------------------------- output
@@ -200,9 +184,9 @@ def records(outcome: Outcome, recording: Recording) -> str:
     return f"{outcome.counts.get('done', 0):,} of {len(recording.records):,} records replayed{skipped}"
 
 
-def wrong(outcome: Outcome, recording: Recording, least: Reduced, *, values: bool) -> list[str]:
+def wrong(outcome: Outcome, recording: Recording, least: Shrunk, last: Mismatch, *, values: bool) -> list[str]:
     """The mismatch, the reduced recording and its history, for people."""
-    first, last = outcome.mismatch, least.mismatch
+    first = outcome.mismatch
     assert first is not None, "there is a mismatch"
     events = list(last.history_lines(values=values))
     if len(events) > SHOWN_MAX_EVENTS:
