@@ -1,7 +1,7 @@
-"""A small Lambda Runtime API on loopback, and the runtime client that AWS uses in a function, driven by it.
+"""A small Lambda Runtime API on loopback, and AWS's own runtime client driven by it.
 
-Law: as on Lambda, one invocation at a time, and nothing is known of the function but what it answers. What it prints
-goes to a file, since a pipe that nobody reads would stop it.
+Invariant: one invocation runs at a time, as on Lambda, and a function is known by its answers alone. Its output goes to
+a file, because a pipe without a reader would block it.
 https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html
 """
 

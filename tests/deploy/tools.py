@@ -1,7 +1,8 @@
-"""Tools of deployment, each in an environment of its own that `make engines` makes, and what they are run with.
+"""Deployment tools, each in an environment of its own that `make engines` makes, and the variables that they run with.
 
-Law: a missing tool skips its tests, and fails them under REQUIRE_ENGINES=1. DEPLOY_TOOLS names another folder of tools.
-Tools see no setting and no credentials of this machine, and no address but the one they are given.
+A missing tool skips its tests, and fails them under REQUIRE_ENGINES=1. DEPLOY_TOOLS names another folder of tools.
+
+Invariant: a tool sees no setting, no credentials and no address of this machine but those that it is given.
 """
 
 from __future__ import annotations

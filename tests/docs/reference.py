@@ -1,6 +1,6 @@
 """The parts of the documentation that are made from the code. `python -m tests.docs.reference` writes them anew.
 
-Law: what the code says is never typed a second time by hand. `test_docs` compares; this module only renders.
+Invariant: nothing that the code says is typed a second time by hand. `test_docs` compares; this module only renders.
 """
 
 from __future__ import annotations

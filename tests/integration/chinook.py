@@ -1,7 +1,7 @@
-"""The music shop of the Chinook data: its tables, the rules over them, and the same plainly computed.
+"""The music shop of the Chinook data: its tables, the rules over them, and the same values plainly computed.
 
-Law: `truth` is made of what the application wrote and of nothing else, in the plainest Python there is: dictionaries,
-Counter and Decimal. It shares no line with the rules.
+Invariant: `truth` is computed from the application's own writes alone, in the plainest Python: dictionaries, Counter
+and Decimal. It shares no line with the rules.
 """
 
 from __future__ import annotations

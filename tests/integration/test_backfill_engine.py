@@ -96,9 +96,8 @@ def shop(engine, tmp_path, capsys) -> Shop:
 
 
 def test_backfill_engine_brings_every_kind_in_line(shop):
-    """What no handler ever saw is brought in line by four workers at once; verify finds nothing, and a second backfill
-    writes nothing.
-    """
+    """A backfill with four workers makes every copy right on tables that no handler saw; a second backfill writes
+    nothing."""
     shop.fill()
     code, summary = shop.backfill()
     assert (code, summary["done"], summary["parked"], summary["failed"]) == (0, True, 0, 0)

@@ -64,7 +64,7 @@ class Application:
 
 
 def found(items: Callable[[str], Iterable[Item]]) -> Data:
-    """What stands in the tables, as plain Python."""
+    """The items of the tables as plain Python."""
     plain = {t: [{name: plain_of(value) for name, value in item.items()} for item in items(t)] for t in TABLES}
     return {table: {key_of(table, item): item for item in items} for table, items in plain.items()}
 

@@ -1,7 +1,7 @@
-"""What each kind of rule costs, counted at the store: every write asked for, refused ones included, and every read.
+"""The cost of each kind of rule, counted at the store: every write requested, refused ones included, and every read.
 
-Law: the figures are promises to whoever pays. Each test lets the pipeline rest on what one change caused,
-the records of its own writes and the second looks included, and then counts.
+The figures are promises to whoever pays. Each test lets the pipeline rest after one change, the records of its own
+writes and the second looks included, and then counts.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def part(name: str, parent: str | None) -> dict:
 
 
 def settled(scene: Scene) -> Scene:
-    """What was written so far is dealt with, and nothing is counted yet."""
+    """Let the pipeline come to rest, and forget the requests made so far."""
     finish(scene)
     scene.tap.requests.clear()
     return scene
@@ -88,7 +88,7 @@ def bill(scene: Scene) -> list[Write]:
 
 
 def acts(write: Write) -> list[type[Action]]:
-    """What a write is made of, without what it merely checks."""
+    """The actions of a write, without its checks."""
     actions = write.actions if isinstance(write, Transaction) else (write,)
     return [type(action) for action in actions if not isinstance(action, Check)]
 

@@ -157,14 +157,14 @@ def test_demo_says_what_did_not_hold(demo, tmp_path):
 
 
 def test_demo_says_that_time_to_live_is_played(demo):
-    """Where a scenario expires items, the demo tells that no engine does, and what was done instead."""
+    """The demo says that no emulator runs Time to Live, if its scenario expires items."""
     code, out = demo("game-players")
     assert code == 0
     assert "No emulator runs Time to Live" in out
 
 
 def test_engine_keeps_an_archived_item_whole(engine, tmp_path):
-    """What is read back from S3 is the item as it last was, sets and numbers included."""
+    """An archived item read back from S3 is the item as it was last, sets and numbers included."""
     rules = hastened(rules_of(ROOT / "examples/game-players", engines.unique_prefix()), 0)
     create_tables(aws.dynamodb(engine), rules)
     stage = EngineStage(rules, engine, tmp_path, tmp_path)

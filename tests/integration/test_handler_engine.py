@@ -57,7 +57,7 @@ class Deployed:
         return self.client.get_item(TableName=table, Key=key, ConsistentRead=True)["Item"]
 
     def new_records(self) -> list[Change]:
-        """What the streams of both tables hold that was not delivered yet."""
+        """The stream records of both tables that were not delivered yet."""
         found: list[Change] = []
         for name, table in self.rules.tables.items():
             records = engines.stream_records(self.url, table)
@@ -130,9 +130,8 @@ def test_handler_engine_finishes_through_the_queue(deployed):
 
 
 def test_handler_engine_parks_what_the_service_refuses(deployed, capsys):
-    """What the service itself calls too large or of a wrong type is parked with rule, key and reason; the book beside
-    it is done; and the service's words, which quote values, are shown nowhere.
-    """
+    """A copy that the service rejects is parked with rule, key and reason; others are written, and no log shows a
+    value."""
     deployed.put("authors", {"author_id": s("a1"), "name": s(MARK * 2_000), "rank": s("1")})
     deployed.put("authors", {"author_id": s("a2"), "name": s("Bea"), "rank": {"N": "5"}})
     deployed.put("books", {"book_id": s("full"), "author_id": s("a1"), "text": s(MARK * 36_000)})
@@ -151,7 +150,7 @@ def test_handler_engine_parks_what_the_service_refuses(deployed, capsys):
 
 
 def test_handler_engine_a_missing_index_is_named(deployed, capsys):
-    """Where the listing index is missing, the record comes again, and the log names table, index and cure."""
+    """A missing index fails the record, and the log names the table, the index and the cure."""
     physical = deployed.rules.tables["books"].physical_name
     deployed.client.delete_table(TableName=physical)
     engines.create(deployed.url, {"books": replace(deployed.rules.tables["books"], indexes=())})

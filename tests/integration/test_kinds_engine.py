@@ -206,7 +206,7 @@ def test_kinds_engine_verify_finds_what_was_corrupted_and_mends_it(shop):
 
 @pytest.mark.parametrize("name", CORRUPT)
 def test_kinds_engine_verify_finds_nothing_else(shop, name):
-    """Of one thing that is corrupted, only its own rule tells, and only once."""
+    """Verify reports one corrupted copy once, under its own rule alone."""
     CORRUPT[name](shop)
     code, rows = shop.verify()
     follow = {"counted": {"told"}}.get(name, set())
@@ -216,7 +216,7 @@ def test_kinds_engine_verify_finds_nothing_else(shop, name):
 
 
 def test_kinds_engine_prune_removes_what_dropped_rules_left(shop):
-    """Of each rule that is dropped everything goes, and nothing else; in the end there is what the application put."""
+    """Prune removes everything that a dropped rule has written and nothing else."""
     dropped: list[str] = []
     for name in sorted(RULES, reverse=True):
         old, dropped = shop.write("before.yaml", *dropped), [*dropped, name]

@@ -49,7 +49,7 @@ ONCE = "copy"
 
 
 def told_by(name: str, unit: Iterable[Pair]) -> bool:
-    """Whether a story must tell of these permissions."""
+    """True if a story must use these permissions."""
     action, resource = min(unit)
     of_rule = action.startswith("dynamodb:") and "/stream" not in resource and resource != "*"
     of_rule = of_rule and ("table/state" not in resource or name == "call")
@@ -149,7 +149,7 @@ def test_least_privilege_is_enough_for_every_kind_at_once(account, function):
 
 @pytest.mark.parametrize("function", PLAYED)
 def test_least_privilege_is_enough_for_updates_in_batches(account, monkeypatch, function):
-    """Where several updates share a request, as on AWS, they are statements, and the roles allow just these."""
+    """The roles allow PartiQL updates in batches, as used on AWS."""
     monkeypatch.setattr(aws, "is_aws", lambda _client: True)
     made = account(STORIES["copy"])
     said = made.run(function)
@@ -196,7 +196,7 @@ BY_POST = {"KeyConditionExpression": "post_id = :p", "ExpressionAttributeValues"
 
 @pytest.mark.parametrize("function", [STREAM, FANOUT])
 def test_least_privilege_denies_what_is_foreign(account, function):
-    """What no rule asks for is refused: other tables, other indexes, other actions, other queues, other objects."""
+    """A role denies other tables, indexes, actions, queues and objects than those of the rules."""
     made = account(STORIES["copy-index-clear"])
     with made.guard.watching(made.stack.dynamodb, made.stack.sqs, made.stack.s3), made.guard.acting(role_of(function)):
         for what, request in FOREIGN.items():

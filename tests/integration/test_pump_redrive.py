@@ -98,7 +98,7 @@ class Shop:
         return answer
 
     def give_up(self, record: dict) -> None:
-        """Where Lambda puts a batch, under the name that Lambda gives it."""
+        """Store a failed batch as Lambda does, under the name that Lambda gives it."""
         info = record["DDBStreamBatchInfo"]
         day = datetime.now(UTC).strftime("%Y/%m/%d")
         name = f"aws/lambda/0b1c0b1c/{info['shardId']}/{day}/{info['startSequenceNumber']}"

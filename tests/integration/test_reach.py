@@ -1,7 +1,7 @@
-"""What the pipeline must reach on the embedded engine: one source change with 20 targets, all copies right in under 2 s.
+"""The goal for the embedded engine: one source change with 20 targets has all copies right in under 2 seconds.
 
-The figure is printed (pytest -s, or on failure) and kept as a property of the test; the bound asserted is looser, since
-the machines that run this are shared.
+The figure is printed (pytest -s, or on failure) and kept as a property of the test. The asserted bound is looser,
+because the machines that run this test are shared.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def shop(engine: str, tmp_path) -> Shop:
 
 
 def recorded_meanwhile(shop: Shop, do: Callable[[], None]) -> Recording:
-    """What is recorded while something is done."""
+    """The recording made while `do` runs."""
     path = shop.folder / "live.jsonl"
     done = threading.Event()
     arns = require(shop.client, only(shop.rules, [])).stream_arns
@@ -107,9 +107,7 @@ def recorded_meanwhile(shop: Shop, do: Callable[[], None]) -> Recording:
 
 
 def test_record_engine_records_what_happens_and_replay_ends_right(shop, capsys):
-    """What was recorded live is a beginning of what the streams hold; with or without copies, redacted or not, every
-    delivery ends right; and a broken rule is found in it.
-    """
+    """A recording made live is a prefix of the streams, replays without a mismatch, and reveals a broken rule."""
     random = Random(11)
 
     def do() -> None:
@@ -145,7 +143,7 @@ def test_record_engine_records_what_happens_and_replay_ends_right(shop, capsys):
 
 
 def test_record_engine_from_now_leaves_out_what_was(shop, capsys):
-    """What was written before is not read, and reading ends."""
+    """`record --from-now` leaves out earlier records and ends."""
     shop.work(Random(1))
     out = str(shop.folder / "r.jsonl")
     words = ["record", str(shop.folder / "rules.yaml"), "--out", out, "--endpoint-url", shop.url, "--json"]

@@ -57,7 +57,7 @@ class Account:
             self.client.put_item(TableName=self.rules.tables[table].physical_name, Item=item)
 
     def names(self) -> dict[str, str | None]:
-        """What each book says its author is called."""
+        """The author's name on each book."""
         found = self.client.scan(TableName=self.rules.tables["books"].physical_name, ConsistentRead=True)["Items"]
         return {item["book_id"]["S"]: item.get("author_name", {}).get("S") for item in found}
 

@@ -148,7 +148,8 @@ def test_remote_engine_backfill_brings_every_kind_in_line(deployed):
 
 
 def test_remote_engine_verify_finds_repairs_and_reports(deployed, tmp_path):
-    """It finds what drifts, with a report that `verify --from` takes; repairs it; and then finds nothing."""
+    """A remote verify finds drift, writes a report that `verify --from` accepts, repairs the drift, and then finds
+    none."""
     deployed.fill()
     code, rows, err = deployed.run("verify", "--grace-seconds", "0", "--segments", "3")
     assert code == 1, err
@@ -178,7 +179,7 @@ def test_remote_engine_redrive_puts_through_what_failed(deployed):
 
 
 def test_remote_engine_what_cannot_begin_is_the_users_mistake(deployed):
-    """What the function refuses is said to the user, with exit code 2."""
+    """A request that the function refuses exits with 2 and shows the reason."""
     code, _, err = deployed.run("backfill", "--rule", "nobody")
     assert code == 2
     assert "nobody" in err

@@ -74,12 +74,12 @@ class Play:
                 return
 
     def items(self, table: str) -> list[Plain]:
-        """What stands there of all that was put."""
+        """The items now stored under the keys that were put."""
         found = self.bench.store.read(Read(tuple(self.keys[table])))
         return [{name: plain_of(value) for name, value in item.items()} for item in found if item is not None]
 
     def client(self, table: str) -> Any:
-        """What an application reads with."""
+        """A client for an application's reads."""
         if self.endpoint_url is not None:
             return aws.dynamodb(self.endpoint_url)
         items = [{name: raw_of(value) for name, value in item.items()} for item in self.items(table)]
@@ -136,7 +136,7 @@ class Car:
         return found
 
     def change(self, derived: Plain) -> None:
-        """What a case says is changed, the rest of the item staying as it is; then all that follows."""
+        """Change an item as a case says, keeping its other attributes, and let the pipeline come to rest."""
         change = derived["change"]
         item = self.items[change["ComponentId"]] | change.get("set", {})
         self.play.put("components", {n: v for n, v in item.items() if n not in change.get("remove", ())})

@@ -163,9 +163,7 @@ class Shop:
 
 @pytest.mark.parametrize("by_report", [False, True], ids=["sweep", "report"])
 def test_verify_engine_finds_and_mends_injected_drift_of_every_kind(engine, tmp_path, capsys, by_report):
-    """Of each kind something is written behind the pipeline's back, wrong, missing, extra and orphaned: exactly that is
-    found, with exit code 1; mended at once, or from the report; then nothing is found any more.
-    """
+    """Verify finds exactly the injected drift of every kind and exits with 1; repair, at once or by report, removes it."""
     shop = Shop(engine, tmp_path, capsys)
     assert shop.verify("--repair")[0] == 0
     assert shop.verify()[0] == 0

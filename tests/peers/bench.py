@@ -1,7 +1,7 @@
-"""The world a scenario plays in: tables, what an application writes, and the records their streams give.
+"""The world a scenario plays in: tables, an application's writes, and the records of their streams.
 
-Law: records reach the runner as a Lambda event has them, whoever made them; nothing else about a change does. The store
-that the pipeline gets is metered: it counts writes, and can die in the middle of them.
+Invariant: a change reaches the runner only as a record of a Lambda event, whoever made it. The store of the pipeline is
+metered: it counts writes, and can die in the middle of them.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class DryMeter(Meter):
 
 
 def is_bookkeeping(write: Write, helpers: frozenset[Target]) -> bool:
-    """Whether a write touches helpers only. What a transaction merely checks is not written."""
+    """True if a write changes helpers only; the checks of a transaction are not counted."""
     actions = write.actions if isinstance(write, Transaction) else (write,)
     return all(_is_helper(action, helpers) for action in actions if not isinstance(action, Check))
 

@@ -1,6 +1,6 @@
 """Scenarios that say: loading these rules must fail. Each class of mistake is made in a rules file of ours.
 
-Law: it is not enough that loading fails; the error must be the one that fits, told by its code or its words.
+Invariant: loading must fail with the error that fits, recognised by its code or its words.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Attempt:
     fitting: str
 
     def error(self) -> str:
-        """What loading it says against it; empty when it loads."""
+        """The error of loading the rules, or an empty text."""
         try:
             self.load()
         except UserError as error:

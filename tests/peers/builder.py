@@ -1,8 +1,8 @@
-"""A rules file in the making, for one scenario: tables, indexes, rules, and what only the translation needs.
+"""A rules file in the making, for one scenario: tables, indexes, rules, and helpers that only the translation needs.
 
-Law: every table has one entity of the same name, whose key attributes are its fields. What the scenario does not speak
-of, attributes and whole tables, is listed as a helper, so that its writes are not taken for the scenario's; a helper is
-made once for a purpose, however often it is asked for.
+Invariant: every table has one entity of the same name, whose key attributes are its fields. Attributes and whole tables
+that the scenario does not mention are listed as helpers, so that their writes are not taken for the scenario's. A
+helper is made once for a purpose, however often it is asked for.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def path_of(text: object) -> Path:
 
 
 def helps(helpers: frozenset[Target], table: str, path: Path) -> bool:
-    """Whether an attribute is there for the translation alone."""
+    """True if an attribute exists for the translation alone."""
     return (table, ()) in helpers or (table, path) in helpers
 
 
@@ -55,7 +55,7 @@ class Builder:
         return "N" if values and all(isinstance(value, int | float) for value in values) else "S"
 
     def values(self, table: str, path: Path) -> list[Any]:
-        """What items of a table have at a path, as the scenario writes them; None where they have nothing."""
+        """The values of a table's items at a path, as the scenario writes them; None for an item without a value."""
         return [_plain_get(item, path) for of, item in self.scenario.items() if of == table]
 
     def id_of(self, table: str) -> str:

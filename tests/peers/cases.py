@@ -1,6 +1,6 @@
-"""What can be run of a scenario: all of it, or the refusal of a broken rules file.
+"""The cases of a scenario: the whole scenario, or the refusal of a broken rules file.
 
-Law: nothing is left out silently. A scenario that cannot be run is a case that fails, with the reason.
+Invariant: nothing is left out silently. A scenario that cannot be run is a case that fails, with the reason.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Entry = Case | broken.Refusal | Unsupported
 
 
 def entries(scenarios: Iterable[Scenario]) -> list[Entry]:
-    """What there is to run, in order."""
+    """The cases to run, in order."""
     return [of_scenario(scenario) for scenario in scenarios]
 
 

@@ -1,10 +1,10 @@
-"""Copies over one hop or several, and deletion with what is referred to.
+"""Copies over one hop or several, and deletion with the item referred to.
 
-Law: a path that cannot be followed to its end makes no rule at all.
+Invariant: a path that cannot be followed to its end makes no rule at all.
 
-- a path of several hops becomes a chain: each item on the way holds a copy of what comes after it;
-- `references: cascade` becomes a copy of the source's identity with `on_delete: delete`. It is always a rule of its own:
-  `delete` on the copies themselves would keep a stale value on a target that is pointed at a source that is missing.
+- a path of several hops becomes a chain: each item on the way holds a copy of the next hop's value;
+- `references: cascade` becomes a copy of the source's identity with `on_delete: delete`. It is always a rule of its
+  own: `delete` on the copies themselves would keep a stale value on a target that points to a missing source.
 """
 
 from __future__ import annotations

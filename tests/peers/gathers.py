@@ -1,11 +1,12 @@
-"""What is made of many items on one: maps of entries, counts, sums, least and greatest.
+"""Attributes made of many items: maps of entries, counts, sums, least and greatest.
 
-Law: one rule of ours for each, over the items that point to their parent by one attribute. DynamoDB cannot index a list,
-so where ids stand in a list, on either side, a table of edges comes between: a mirror keeps one edge per item and
-element, and what is asked of the members stands on their edges:
+Each becomes one rule of ours over the items that point to their parent by one attribute. DynamoDB cannot index a list,
+so if ids stand in a list, on either side, a table of edges comes between: a mirror keeps one edge per item and element,
+and the members' attributes stand on their edges:
 
-- a list on the members: their mirrors carry it;
-- a list on the parent: it is copied onto the edges, with the member's own key, without which there is no member.
+- a list on the members: their mirrors carry the attributes;
+- a list on the parent: attributes are copied onto the edges, with the member's own key, without which there is no
+  member.
 
 Counts and the like keep their books in a ledger, one table per scenario.
 """

@@ -1,4 +1,4 @@
-"""What a scenario's `repair` step does: the real verify and repair, and what it put right."""
+"""The `repair` step of a scenario: the real verify and repair, and the attributes that were repaired."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def repair(bench: Bench, meter: Meter, rules: Sequence[Rule], keys: Collection[s
 
 
 def _waits_for_its_source(found: Difference) -> bool:
-    """Whether it is an orphan that the rule leaves to people."""
+    """True for an orphan that the rule leaves to people."""
     return found.drift is Drift.ORPHAN and not found.repairable
 
 

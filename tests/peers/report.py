@@ -18,7 +18,7 @@ from tests.peers.variants import REFERENCE, VARIANTS, Variant
 
 
 class Verdict(Enum):
-    """What came of a scenario."""
+    """The result of a scenario."""
 
     PASSED = "passed"
     FAILED = "failed"

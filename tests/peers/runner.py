@@ -1,15 +1,15 @@
-"""Plays one scenario under one schedule of delivery, and checks what must hold each time the pipeline has settled.
+"""Plays one scenario under one schedule of delivery, and checks its expectations each time the pipeline has settled.
 
-Law: the pipeline is the real one, from the Lambda event to the guarded write; only the world around it is ours. What is
-checked at each stop, and there is one after every step unless the schedule lags:
+Invariant: the pipeline is the real one, from the Lambda event to the guarded write; only the world around it is ours.
+There is a stop after every step unless the schedule lags. Checked at each stop are:
 
-- the expectations of the step. Where several steps lie between two stops (a lagging schedule), of all that was expected
-  of one attribute the last counts, and only if the reference (variant 1, checked step by step) still shows it at this
-  stop: a later step may have changed what it did not speak of;
-- the whole state, which is the reference's at the same step. Maps that are left empty around a copy that is gone, and
-  totals of nothing in a ledger, do not count: whether they were ever made depends on when the pipeline looked;
-- `max_target_writes`, counting all that this step caused, duplicates, retries and second looks included, but not writes
-  of helpers alone. Not in lagging schedules, where no write can be laid at one step's door;
+- the expectations of the step. If several steps lie between two stops (a lagging schedule), the last expectation of an
+  attribute counts, and only if the reference (variant 1, checked step by step) still shows it at this stop: a later
+  step may have changed attributes that it does not mention;
+- the whole state, which is the reference's at the same step. Maps left empty around a deleted copy, and ledger totals
+  of zero, do not count: whether they were ever made depends on when the pipeline looked;
+- `max_target_writes`, counting all writes that this step caused, duplicates, retries and second looks included, but not
+  writes of helpers alone. Lagging schedules are left out, because there no write belongs to one step;
 - `expect_fixed` and `expect_fixed_count` of a repair;
 - that no failure was reported or parked, and, at the end, that a repair finds nothing to fix.
 """
@@ -160,7 +160,7 @@ class Run:
         return repair(self.bench, self.meter, rules, None if keys is None else {str(key) for key in keys})
 
     def _helps(self, rule: Rule) -> bool:
-        """Whether all that a rule writes is there for the translation alone."""
+        """True if everything that a rule writes exists for the translation alone."""
         table, helpers = rule.target.table.name, self.case.translation.helpers
         return helps(helpers, table, ()) or all(helps(helpers, table, copy) for copy in rule.copies)
 

@@ -1,7 +1,7 @@
 """Scenario files: read, and their plain YAML values turned into items, keys and expectations.
 
-Law: what is read here is the neutral format and nothing of ours; `translate` makes rules of it, `runner` plays it. What
-a file says wrongly is an error that names file and scenario, never a scenario that passes because it says nothing.
+Invariant: this module knows the neutral format and nothing of ours; `translate` makes rules of it, `runner` plays it. A
+mistake in a file is an error that names file and scenario, never a scenario that passes because it is empty.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STEP_WORDS = {
 
 @dataclass(frozen=True)
 class Expectation:
-    """What one item must show: `value` at `path`, or ABSENT there; with the empty path NO_ITEM, or any item at all."""
+    """The expected `value` of one item at `path`, or ABSENT; with the empty path NO_ITEM, or any item at all."""
 
     table: str
     key: str
@@ -58,17 +58,17 @@ class Step:
 
     @property
     def alone(self) -> bool:
-        """Whether everything must have settled before and after it, whatever the delivery."""
+        """True if everything must have settled before and after the step, in every delivery."""
         return self.repair is not None or self.unseen
 
     @property
     def unseen(self) -> bool:
-        """Whether the pipeline never gets its records."""
+        """True if the pipeline never gets the records of this step."""
         return self.paused or any(verb == "corrupt" for verb, _ in self.writes)
 
     @property
     def leaves_drift(self) -> bool:
-        """Whether something may be wrong after this step on purpose: until a repair of everything."""
+        """True if something may be wrong after this step on purpose, until everything is repaired."""
         return bool(self.repair) or self.unseen
 
 

@@ -1,6 +1,6 @@
-"""Two short scenarios that hold, one of copies and one of what is made of many, and steps that do not.
+"""Two short scenarios that hold, one of copies and one of gathered attributes, and steps that do not.
 
-Law: for the tests of the runner itself; what they break, or mutilate, is what these tell.
+The tests of the runner itself break or change these scenarios.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def test_command_exits_0_when_all_pass(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_command_exits_1_when_a_scenario_cannot_be_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is not translated is no pass: it is told with the reason."""
+    """A rule that cannot be translated fails the run, with the reason."""
     agg = "{table: users, attr: posts, agg: set, path: [{from: posts, 'on': user_id}]}"
     (tmp_path / "a.yaml").write_text((HEAD + STORY).replace("  initial:", f"  - {agg}\n  initial:"))
     assert __main__.main([str(tmp_path)]) == 1

@@ -49,7 +49,7 @@ def bench(engine: str, endpoints: Endpoints) -> MakeBench:
 
 @pytest.mark.parametrize(("engine", "case", "variant"), PLAYS)
 def test_scenario_holds(engine: str, case: Case, variant: Variant, endpoints: Endpoints) -> None:
-    """What the scenario says holds, however its records are delivered."""
+    """The expectations of the scenario hold however its records are delivered."""
     check_variant(case, variant, bench(engine, endpoints))
 
 

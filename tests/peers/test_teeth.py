@@ -140,13 +140,13 @@ def no_total_hints(patch: pytest.MonkeyPatch) -> None:
 
 
 def parents_are_not_pulled(patch: pytest.MonkeyPatch) -> None:
-    """What was written over a parent stays."""
+    """Break the pipeline: a write over a parent's embedded children or totals is not repaired."""
     patch.setattr(EmbedRule, "pulls", lambda *_: False)
     patch.setattr(TotalRule, "pulls", lambda *_: False)
 
 
 def old_images_are_not_read(patch: pytest.MonkeyPatch) -> None:
-    """What a list no longer names keeps its mirror."""
+    """Break the pipeline: an id removed from a list keeps its mirror."""
     true_parts = MirrorRule.parts
     patch.setattr(MirrorRule, "parts", lambda self, change, at: true_parts(self, replace(change, old=None), at))
 

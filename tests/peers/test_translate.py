@@ -115,7 +115,7 @@ def test_members_that_point_to_their_parent_need_no_table_between() -> None:
 
 
 def test_list_on_the_parent_becomes_edges_that_copies_fill() -> None:
-    """What is asked of the members stands on their edges, with their own key: without it there is no member."""
+    """Edges carry the attributes asked of the members and the members' own keys, without which there is no member."""
     path, posts = {"to": "notes", "by": "note_ids"}, ({"id": "p", "note_ids": ["a"]},)
     told = scenario(
         gathering("notes", "map", path, fields=["text"]), gathering("sum", "sum", path, of="size"), posts=posts

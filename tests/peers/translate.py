@@ -1,7 +1,7 @@
 """From a scenario's neutral rules to a rules file of ours, as YAML text that is then parsed like any user's.
 
-Law: a rule is translated whole, or the scenario says which of its rules is not. Helpers, which only the translation
-needs, are listed, so that their writes are not taken for the scenario's.
+Invariant: a rule is translated whole, or the scenario says which of its rules is not. Helpers, which only the
+translation needs, are listed, so that their writes are not taken for the scenario's.
 """
 
 from __future__ import annotations

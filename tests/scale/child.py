@@ -1,7 +1,7 @@
 """A backfill in a process of its own, to be killed: `python -m tests.scale.child LOG ARGUMENTS...`.
 
-Law: it is the command as users have it. Beside that, each write is noted in a file when it was done, so that whoever
-killed it knows what was.
+Invariant: it is the command as users have it. In addition, each write is noted in a file once done, so that whoever
+killed the process knows its writes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Backfills on an engine that are killed with SIGKILL and gone on with, against one that nobody disturbed.
+"""Backfills on an engine that are killed with SIGKILL and resumed, against one that nobody disturbed.
 
-Law: each is killed when it has done so many writes, drawn from a seed; nobody waits for the clock. The one that is left
-in peace runs on a store in memory, over the same items.
+Invariant: each is killed after a number of writes drawn from a seed, never by the clock. The undisturbed one runs on a
+store in memory, over the same items.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Backfills of a store in memory: how much the process grows meanwhile, and how long each item takes.
+"""Backfills of a store in memory: growth of the process, and time per item.
 
-Law: what is measured is the resident memory of the whole process, from the moment that the store is full until the end
-of the backfill. Nothing watches allocations, which would cost more than it measures.
+Measured is the resident memory of the whole process, from the moment the store is full until the end of the backfill.
+Allocations are not traced, because tracing would cost more than it measures.
 """
 
 from __future__ import annotations

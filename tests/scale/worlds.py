@@ -1,7 +1,7 @@
 """A shop of any size: users with a hundred orders each, whose copies are wrong for one order in so many.
 
-Law: the wrong copies are as large as the right ones, so that a store in memory does not grow as they are put right, and
-what grows is the backfill.
+Invariant: a wrong copy is as large as the right one, so that repairs do not enlarge a store in memory, and any growth
+is the backfill's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""An application as the workload sees it: what it knows, which items it can choose from, what it makes of them.
+"""An application as the workload sees it: its knowledge, the items it can choose from, its writes.
 
-Law: everything it chooses comes from one stream of choices; the plainest choice is the first.
+Invariant: everything it chooses comes from one stream of choices; the plainest choice is the first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Chooser(Protocol):
 
 @dataclass
 class Application:
-    """What an application knows: the items there can be, and what it read earlier and may still put."""
+    """The items that an application can choose from, and those that it read earlier and may still put."""
 
     configuration: Configuration
     watch: Watch

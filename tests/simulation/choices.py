@@ -1,7 +1,7 @@
 """The decisions of a history: four independent streams of integers, drawn from a seed or given as lists.
 
-Law: everything a history does follows from these integers. 0 is always the plainest choice, and a list that is too
-short goes on with 0, so a history shrinks by deleting and zeroing choices.
+Invariant: everything a history does follows from these integers. 0 is always the plainest choice, and a list that is
+too short continues with 0, so a history shrinks by deleting and zeroing choices.
 """
 
 from __future__ import annotations

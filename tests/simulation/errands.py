@@ -1,6 +1,7 @@
-"""What people start beside the pipeline: backfills, verifies, redrives. Each is a worker, and may die at any request.
+"""Work that people start: backfills, verifies, redrives. Each is a worker, and may die at any request.
 
-Law: it is the code of production, in whole. A backfill that dies goes on from its checkpoints; the others begin anew.
+Invariant: an errand is the code of production, in whole. A backfill that dies resumes from its checkpoints; the others
+begin anew.
 """
 
 from __future__ import annotations
@@ -167,7 +168,7 @@ class Verify(Errand):
         return True
 
     def drift(self) -> list[Difference]:
-        """What it found that should not be there: all but orphans of which the rules do not say what to do."""
+        """The differences found that are wrong by the rules: all but orphans that the rules leave to people."""
         found = (one.difference for one in self.findings)
         return [one for one in found if one.repairable or one.drift is not Drift.ORPHAN]
 

@@ -1,7 +1,7 @@
-"""What a small world is: the items there can be, and what must be true of them.
+"""A small world: the items there can be, and the facts that must be true of them.
 
-Law: what must be true (`Fact`) is said a second time here, in plain words of Python and without the core, so that a
-fault in the core cannot excuse itself.
+Invariant: a `Fact` says a second time, in plain Python and without the core, what must be true, so that a fault in the
+core cannot excuse itself.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ class Fact:
     applies: Callable[[Place], bool] = lambda _place: True
 
     def speaks_of(self, target: Item) -> bool:
-        """Whether `where` holds of a target whose source is gone."""
+        """True if `where` holds for a target whose source is deleted."""
         return self.where is None or self.where({}, target)
 
     def goes_by(self, name: str) -> bool:
-        """Whether a rule that writes this attribute of a target changes what this fact is judged by."""
+        """True if a rule that writes this attribute of a target changes the judgement of this fact."""
         return name in self.attached_by or name in self.where_by
 
 
@@ -99,7 +99,7 @@ class Configuration:
 
     @property
     def plain(self) -> bool:
-        """Whether copies are always what their source has, so that renames alone say everything about them."""
+        """True if copies always equal their source, so that renames alone say everything about them."""
         return all(truth.plain for truth in self.truths) and all(
             not fact.snapshot and fact.where is None and not any(fact.goes_by(to[0]) for to in self.copies)
             for fact in self.facts

@@ -1,7 +1,7 @@
-"""What can go wrong: a table of faults per request, drawn from a finite budget until the world heals.
+"""A table of faults per request, drawn from a finite budget until the world heals.
 
-Law: a fault is something AWS or a dying worker may really do. A write that got no answer may have happened, may happen
-later, or never.
+Invariant: a fault is something AWS or a dying worker may really do. A write that got no answer may have happened, may
+happen later, or never.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Faults:
         self.budget = 0
 
     def occurs(self, fault: str) -> bool:
-        """Whether this happens now."""
+        """Decide if this fault happens now."""
         if self.budget <= 0 or fault not in self.possible or not self.stream.chance(self.percent):
             return False
         self.budget -= 1
@@ -57,7 +57,7 @@ class Faults:
         return True
 
     def of(self, request: Request, write: Write | None = None) -> str | None:
-        """What goes wrong with a request, or with one of its writes, if anything."""
+        """Draw the fault of a request or of one of its writes, if any."""
         if self.budget <= 0 or not self.stream.chance(self.percent):
             return None
         kind = next(kind for kind in ALL_FAULTS if isinstance(request, kind))

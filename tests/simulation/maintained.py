@@ -1,7 +1,8 @@
 """A history in which people work beside the pipeline: backfills, verifies and redrives, while applications write.
 
-Law: whatever they do, and wherever they die, no live write is lost, and what they are there to bring in line is right in
-the end: what nobody listened to (`late_start`) by a backfill, what left no record (`losses`) by a last verify.
+Invariant: whatever people do, and wherever their work dies, no live write is lost, and their work leaves everything
+right in the end: a backfill the items changed before the stream was read (`late_start`), a last verify those that left
+no record (`losses`).
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Maintained(Staffed):
         self._put_everything_through_again()
 
     def exempt(self) -> set[Place]:
-        """What others than the handler had to leave is looked at when somebody cares for their failure records."""
+        """The places left by a backfill or a redrive, which are looked at when somebody handles their failure records."""
         messages = (Note(text, 0) for text in (self.world.shelf or {}).values() if '"kind":' in text)
         return super().exempt() | self.world.left.keys() | set(filter(None, map(place_of_note, messages)))
 
@@ -110,8 +111,9 @@ class Maintained(Staffed):
         self.backfills_left = self.choices.configuration.pick(2)
 
     def _repaired(self) -> bool:
-        """What left no record is found and mended, with the handler at work or without; what is parked waits meanwhile.
-        Says whether it is all: what is right by now may be in the way of something else.
+        """Cure parked items, then find and repair differences that left no record, with the handler at work or without.
+
+        Returns true if nothing is in the way of a copy any more: a copy now right may block another one.
         """
         while places := unfit(self.watch):
             self._write(mended(self.app, places[0]), "mend")

@@ -1,6 +1,7 @@
-"""The laws, each removed once, and who must notice.
+"""The invariants, each removed once, and the oracles that must notice.
 
-Law: the production code has no switches. A mutant replaces a function from outside; at least one oracle must notice.
+Invariant: the production code has no switches. A mutant replaces a function from outside; at least one oracle must
+notice.
 """
 
 from __future__ import annotations

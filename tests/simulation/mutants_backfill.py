@@ -99,7 +99,7 @@ def failures_acknowledged(self: Any, supply: Any, *args: Any, **_more: Any) -> A
 
 
 def set_aside_in_silence(_self: Any, _brought: Any, _world: Any) -> bool:
-    """What failed on a page each time is forgotten."""
+    """Mutant: items that keep failing on a page are forgotten."""
     return True
 
 
@@ -119,7 +119,7 @@ def begun_is_done() -> Iterator[None]:
 
 @contextmanager
 def begun(change: Callable[[Any], None]) -> Iterator[None]:
-    """What is done to a run that goes on."""
+    """Patch the begin of a run: `change` is applied to a resumed run."""
     original = BackfillRun.begin
 
     def begin(self: Any) -> None:
@@ -141,7 +141,7 @@ def next_round(run: Any) -> None:
 
 
 def forgets_that(run: Any) -> None:
-    """What was written just before it died is not counted."""
+    """Mutant: a resumed run does not know that writes before the kill are not counted."""
     run._resumed = False
 
 

@@ -51,13 +51,13 @@ def two_writes() -> Iterator[None]:
 
 
 def old_total_kept() -> Any:
-    """What a child added before is not taken from there."""
+    """Mutant: a changed child's earlier contribution is not subtracted."""
     original = tally._moves
     return patch.object(tally, "_moves", lambda _held, wanted: original(None, wanted))
 
 
 def troubled_kept(rule_type: Any, contribution: Callable[[Any, Any, Any], Any]) -> Mutant:
-    """What a child counted stays counted when it has come to be of no use."""
+    """Mutant: a child that can no longer be counted stays counted."""
     original = rule_type.write_for
 
     def write_for(rule: Any, part: Any, target: Any, source: Any) -> Any:
@@ -77,13 +77,13 @@ def none(*_args: Any) -> tuple[()]:
 
 
 def one_shard() -> Any:
-    """Of several totals only the first is read."""
+    """Mutant: only the first of several shards of a total is read."""
     original = TotalRule.source_keys
     return patch.object(TotalRule, "source_keys", lambda rule, target: original(rule, target)[:1] * rule.shards)
 
 
 def unsummed(one: Increment, _two: Increment) -> Increment:
-    """Of two increments of one total the second is lost."""
+    """Mutant: the second of two increments of one total is lost."""
     return one
 
 

@@ -105,7 +105,7 @@ def no_link_check() -> Iterator[None]:
 
 @contextmanager
 def no_parts() -> Iterator[None]:
-    """Of what a chunk names only targets are looked at."""
+    """Mutant: only the targets of a chunk are looked at, not its parts."""
     original = fanout.parts_listed
 
     def parts_listed(push: Any, key: Any, image: Any) -> Any:

@@ -41,7 +41,7 @@ BOOKED = among("O8", "booked", "booked-few", "booked-groups", "booked-mixed")
 # ---------------------------------------------------------------- verify
 @contextmanager
 def remembered() -> Iterator[dict[Any, Any]]:
-    """What the sweep found to be right, by rule and target: the image, and what is to be written."""
+    """Record the differences that the sweep found: by rule and target, the image and the writes to make."""
     found: dict[Any, Any] = {}
     compare_one, sweep = compare._compare_one, Verifier._sweep
 
@@ -94,7 +94,7 @@ def blind_at_once() -> Iterator[None]:
 
 @contextmanager
 def creating() -> Iterator[None]:
-    """What is gone by the second look is still called wrong, and a repair brings it back."""
+    """Mutant: a target deleted before the second look is still called wrong, and the repair creates it again."""
     original = verifier.repair
     with remembered() as found:
 
@@ -157,7 +157,7 @@ def orphans_deleted() -> Iterator[None]:
 
 
 def one_sum(_table: Any, _rules: Any, found: Any) -> Work:
-    """What was added up once is called wrong."""
+    """Mutant: a total that differs in one look is called wrong."""
     return found
     yield
 
@@ -221,7 +221,7 @@ def removed_first() -> Iterator[None]:
 
 
 def taken_away(self: Any, opened: Any, _reason: str, **_more: Any) -> None:
-    """What failed again is taken from the shelf."""
+    """Mutant: an entry that failed again is removed."""
     opened.place.remove(opened.entry)
 
 

@@ -45,26 +45,26 @@ def parts_from(rule_type: Any, change: Callable[[Any, Change, Any, Any], Any]) -
 
 
 def no_parts_of_target(rule: Any, change: Change, entity: Any, original: Any) -> Any:
-    """What somebody wrote on a target is not looked at again."""
+    """Mutant: another writer's change of a target is not looked at."""
     return [] if entity is rule.target and entity is not rule.source else original(rule, change, entity)
 
 
 def only_new(rule: Any, change: Change, entity: Any, original: Any) -> Any:
-    """Where a source belonged before is not looked at; what is gone is."""
+    """Mutant: a source's former part is not looked at, unless the source was deleted."""
     if entity is rule.source and change.new is not None:
         change = replace(change, old=None)
     return original(rule, change, entity)
 
 
 def only_old(rule: Any, change: Change, entity: Any, original: Any) -> Any:
-    """Where a source belongs now is not looked at; what is new is."""
+    """Mutant: a source's present part is not looked at, unless the source is new."""
     if entity is rule.source and change.old is not None:
         change = replace(change, new=None)
     return original(rule, change, entity)
 
 
 def only_what_came(rule: Any, change: Change, entity: Any, original: Any) -> Any:
-    """Of a set only what came into it is looked at."""
+    """Mutant: only the elements added to a set are looked at."""
     found = original(rule, change, entity)
     if entity is not rule.target or change.new is None:
         return found
@@ -103,7 +103,7 @@ def checked_for_being_there(write: Any) -> Any:
 
 
 def kept(write: Any) -> Any:
-    """What is there no longer is not deleted."""
+    """Mutant: a part that should be gone is not deleted."""
     return None if any(isinstance(one, Delete) for one in write.actions) else write
 
 
@@ -143,7 +143,7 @@ def taken_as_own() -> Any:
 # ---------------------------------------------------------------- what becomes of a write
 @contextmanager
 def taken(change: Callable[[Any, Any, Result], Any]) -> Iterator[None]:
-    """What is left to do after a write: `change` is given the original answer, the joint write and its result."""
+    """Patch the work left after a write: `change` gets the original answer, the joint write and its result."""
     original = parts._take
 
     def _take(joint: Any, result: Result, bounds: Any, report: Any) -> Work:
@@ -160,7 +160,7 @@ def refused_dropped(_again: Any, _joint: Any, _result: Result) -> Any:
 
 @contextmanager
 def one_of_each_join() -> Iterator[None]:
-    """Of two writes that become one, the second is lost."""
+    """Mutant: the second of two joined writes is lost."""
     original = parts._join
     with patch.object(parts, "_join", lambda one, two: None if original(one, two) is None else one):
         yield

@@ -44,7 +44,7 @@ def eventual_read() -> Iterator[None]:
 
 @contextmanager
 def cached_source() -> Iterator[None]:
-    """What was read of a source once is used by every later batch."""
+    """Mutant: a source read once is used by all later batches."""
     cache: dict[Any, Any] = {}
     configure, read_sources = History._configure, reconcile.read_sources
 
@@ -102,7 +102,7 @@ def source_first() -> Iterator[None]:
 
 @contextmanager
 def value_from_image() -> Iterator[None]:
-    """What a record's image says of a source is taken for the source."""
+    """Mutant: the image of a source's record is taken for the source."""
     original = consumer.process
 
     def process(changes: Any, rules: Any, bounds: Any) -> Work:

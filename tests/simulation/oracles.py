@@ -1,7 +1,7 @@
-"""Which histories there are, and what each sort of them is asked.
+"""The sorts of histories, and the oracles that check each sort.
 
-Law: convergence alone (O1) misses some faults; O2 to O6 exist for those. O7 to O9 are of what people do beside the
-pipeline; in the others nobody does, for a backfill would hide what the pipeline forgets.
+Convergence alone (O1) misses some faults; O2 to O6 exist for those. O7 to O9 concern work of people beside the
+pipeline; in the other histories nobody works beside it, because a backfill would hide what the pipeline forgets.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def shorter(failed: Failed, mutant: Callable[[], AbstractContextManager[object]]
 
 
 def kind_of(reason: str) -> str:
-    """What sort of failure it is, without the items and values."""
+    """The kind of a failure: its reason without items and values."""
     last = reason.strip().splitlines()[-1]
     return last.split(": ", 1)[-1].split(" is ")[0].split(" was ")[0][:20] if ")" in last else last[:40]
 

@@ -1,7 +1,8 @@
 """One history: the scheduler picks what happens next, request by request, until all is healed and quiet.
 
-Law: the pipeline runs as it does in production, the same generators; between any two of its requests anything else may
-happen. Faults come from a finite budget; then the world heals, and everything must come to rest within a step limit.
+Invariant: the pipeline runs as it does in production, the same generators; between any two of its requests anything
+else may happen. Faults come from a finite budget; then the world heals, and everything must come to rest within a step
+limit.
 """
 
 from __future__ import annotations
@@ -266,9 +267,8 @@ class History:
         return True
 
     def _waits(self, note: Note) -> bool:
-        """Whether a parked item is not looked at now: it must do without, or was so often in this storm, or nobody can
-        help it before it changes.
-        """
+        """True if a parked item is not looked at now: looks are off, or used up in this storm, or cannot help before a
+        change."""
         if self.parked_wait or (not self.world.calm and note.attempt > PARKED_LOOKS_MAX):
             return True
         return bool(self.world.calm and self.watch.truths and place_of_note(note) in unfit(self.watch))

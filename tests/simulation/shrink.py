@@ -1,6 +1,7 @@
 """From a history that fails to a shorter one that fails too: choices are deleted and zeroed while the failure stays.
 
-Law: what fails must fail with the same first words, so a story shrinks to its own end and not to another one.
+Invariant: a shorter history must fail with the same first words, so a story shrinks to its own end and not to another
+one.
 """
 
 from __future__ import annotations

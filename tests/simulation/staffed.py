@@ -1,7 +1,7 @@
-"""People who work beside the pipeline: who begins a backfill, a verify or a redrive when, and goes on with it.
+"""People who work beside the pipeline: when they begin a backfill, a verify or a redrive, and when they resume it.
 
-Law: what is decided here comes after what is decided for the pipeline, in the same four streams. In the middle of it all
-anything may begin at any time; when nothing fails any more, what must be done is done.
+Invariant: these decisions are drawn after those for the pipeline, from the same four streams. Anything may begin at any
+time during the storm; when nothing fails any more, all that must be done is done.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PASSING = (
 
 
 def _is_record(text: str) -> bool:
-    """Whether it is a failure record, and neither a batch nor a message."""
+    """True for a failure record, false for a batch or a message."""
     return '"DDBStreamBatchInfo":' not in text and '"kind":' not in text
 
 
@@ -90,7 +90,7 @@ class Staffed(History):
         self.workers.begin(errand.work(), errand)
 
     def _ready(self, errand: Errand | None, kind: type[Errand]) -> bool:
-        """Whether it may begin now, or go on."""
+        """True if the errand may begin or resume now."""
         return not (errand is not None and errand.at_work) and (self.hurry or self.steps >= self.next_at[kind])
 
     # ------------------------------------------------------------ backfill
@@ -112,7 +112,7 @@ class Staffed(History):
         return True
 
     def _begins_again(self) -> bool:
-        """What a backfill had to leave it says so; who reads that begins it again when the items are cured."""
+        """Begin another backfill for the items that one had to leave, once they are cured."""
         if (self.cured_by_redrive and not self.secluded) or not self._cares_for_what_was_left():
             return False
         self.seen["backfill", "again for what was left"] += 1
@@ -120,15 +120,15 @@ class Staffed(History):
         return True
 
     def _quiet(self) -> bool:
-        """Whether the handler has done all that it can."""
+        """True if the handler has done all that it can."""
         return not (self.workers.tasks or self.world.streams.ready() or self.world.flying or self.world.store.behind())
 
     def _cured(self) -> bool:
-        """Whether nothing is in the way of copies any more."""
+        """True if nothing blocks a copy any more."""
         return self.curing and self._quiet() and not unfit(self.watch)
 
     def _cares_for_what_was_left(self) -> bool:
-        """Whether it is time to: for what failed for no reason of its own at once, for the rest when it is cured."""
+        """True if something was left that can be handled now: transient failures at once, others when cured."""
         if not self.hurry or not self._quiet():
             return False
         cured, left = self._cured(), self.world.left
@@ -184,8 +184,9 @@ class Staffed(History):
         return one
 
     def _accused(self, finding: Finding, began: int) -> None:
-        """What was right all the while was lag, however old the image that a scan showed. Only copies, whose oracles
-        say of each item by itself what it must hold.
+        """Raise DivergenceError if a copy that a verify accused was right all the while, however old the scanned image.
+
+        Only copies are judged, because an oracle says of each item alone what its copies must be.
         """
         one = finding.difference
         self.tell(f"found {one.drift.value}: {one.rule} on {one.target}, {'repaired' if finding.repaired else 'left'}")
@@ -201,7 +202,7 @@ class Staffed(History):
 
     # ------------------------------------------------------------ redrive
     def _redrive(self) -> bool:
-        """What failed is put through again: in the middle of it all, and when nothing fails any more."""
+        """Redrive failed batches, records and messages: during the storm, and when nothing fails any more."""
         shelf, dead = self.world.shelf, self.world.streams.dead
         while dead:
             self.world.put_aside(batch_text(dead.pop(0).changes, self.rules))

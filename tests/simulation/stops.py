@@ -1,7 +1,7 @@
 """Ordinary code that is stopped at every request, as the pipeline's generators are: a whole backfill, a whole verify.
 
-Law: it is the code of production. It runs in a greenlet, which gives way whenever it asks the world for something: so it
-can be answered, refused, or never come back. Saving a checkpoint and waiting are requests too.
+Invariant: it is the code of production. It runs in a greenlet, which gives way at each request to the world: so a
+request can be answered, refused, or never return. Saving a checkpoint and waiting are requests too.
 """
 
 from __future__ import annotations

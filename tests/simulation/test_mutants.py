@@ -44,7 +44,7 @@ def test_second_look_may_be_asked_for_early():
 
 
 def test_maps_of_many_entries_converge_too():
-    """Where more entries differ than one condition can hold, the map is written whole: here, whenever one differs."""
+    """A map with more differing entries than one condition can hold is written whole and converges; here every map is."""
     pairs = (
         ("O1", "embed"),
         ("O1", "embed-index"),

@@ -124,7 +124,7 @@ def test_simulation_covers_what_people_do():
 
 
 def rare(wanted, pairs, seen):
-    """What occurs less than five times in 3,000 histories; whether these diverge is for other tests to say."""
+    """The wanted events that occur less than five times in 3,000 histories; divergence is left to other tests."""
     for first in range(0, 3_000, 250):
         if not {what for what in wanted if seen[what] < 5}:
             break

@@ -1,7 +1,7 @@
-"""What must be true of everything that is not a plain copy: the statements of an observer, and how they are compared.
+"""Truths about everything that is not a plain copy: the statements of an observer, and how they are compared.
 
-Law: a truth is recomputed from the items of the applications each time, in plain words of Python and without the core,
-so that a fault in the core cannot excuse itself. It knows how things are and never how they came to be so.
+Invariant: a truth is recomputed from the items of the applications each time, in plain Python and without the core, so
+that a fault in the core cannot excuse itself. It knows how things are and never how they came to be so.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Truth:
 
     # ---------------------------------------------------------------- when all is quiet
     def wanted(self, items: Items) -> Wanted:
-        """What must stand on each item that there is. Of a place or a path that is not named the rule says nothing."""
+        """The required values by item and path. A place or path not named is free."""
         return {}
 
     def owns(self, place: Place) -> bool:
-        """Whether this item, if there is one, belongs to the pipeline: a mirror, an entry, a total."""
+        """True if the pipeline owns this item, such as a mirror, an entry or a total."""
         return False
 
     def owned(self, items: Items) -> Mapping[Place, Item]:
@@ -54,7 +54,7 @@ class Truth:
         return ()
 
     def mended(self, items: Items, place: Place) -> tuple[Place, Item | None]:
-        """What an application writes to cure one of these; perhaps to another item."""
+        """The write by which an application cures one unfit item, perhaps on another item."""
         raise NotImplementedError
 
     def meddled(self, items: Items) -> Mapping[Place, Item]:
@@ -66,13 +66,11 @@ class Truth:
         return place[0] == self.table and self.applies(place)
 
     def may_write(self, place: Place, path: Path) -> bool:
-        """Whether the pipeline may change this path. Of what it owns, any."""
+        """True if the pipeline may write this path; on an item that it owns, any path."""
         return self.owns(place) or (self.at(place) and any(path[: len(mine)] == mine for mine in self.paths))
 
     def judge(self, place: Place, old: Item, new: Item, items: Items) -> str:
-        """What is wrong with one write of the pipeline to an item that there was, if anything; `items` are as they are
-        after it.
-        """
+        """The fault of one write of the pipeline to an existing item, or an empty text; `items` are as after the write."""
         if not self.exact:
             return ""
         for path, value in self.wanted(items).get(place, {}).items():
@@ -81,11 +79,11 @@ class Truth:
         return ""
 
     def came_or_went(self, place: Place, old: Item | None, new: Item | None, items: Items) -> str:
-        """What is wrong with an item of its own that the pipeline created or deleted, if anything."""
+        """The fault of creating or deleting an item of the pipeline's own, or an empty text."""
         return ""
 
     def always(self, items: Items) -> str:
-        """What does not hold, though it must after every single write of the pipeline, a transaction being one."""
+        """The fault of a state that must hold after every single write of the pipeline, a transaction being one."""
         return ""
 
 
@@ -119,9 +117,8 @@ def put(item: Item, path: Path, value: Value) -> Item:
 
 
 def wrong(truth: Truth, items: Items, right: Items | None = None) -> Iterator[tuple[Place, str]]:
-    """Where things are not as a truth has them, and in which way. It may be asked what is right of other items, with
-    all that its values are made of as it will be.
-    """
+    """Differences from a truth, each with its place. `right` gives the items from which the required values are
+    computed, if these are others."""
     right = items if right is None else right
     for place, paths in truth.wanted(right).items():
         for path, value in paths.items() if place in items else ():

@@ -1,7 +1,7 @@
-"""What must hold: at every write of the pipeline, when all is quiet, and of the cost.
+"""Checks of every write of the pipeline, of the state when all is quiet, and of the cost.
 
-Law: an oracle never asks the core. It keeps its own picture of every item from the records of the store and states each
-rule as its `Fact`.
+Invariant: an oracle never asks the core. It keeps its own picture of every item from the records of the store and
+states each rule as its `Fact`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class DivergenceError(AssertionError):
 
 
 def misplaced(paths: Iterable[Path], item: Item) -> bool:
-    """Whether something that is not a map stands where one of these paths needs one."""
+    """True if a value that is not a map stands where one of these paths needs one."""
     roots = (item.get(path[0]) for path in paths if len(path) > 1)
     return any(root is not None and "M" not in root for root in roots)
 
@@ -159,7 +159,7 @@ class Watch:
                 raise DivergenceError(f"{place}: {'.'.join(to)} is {get(item, to)}, its source {source} says {value}")
 
     def orphans(self) -> bool:
-        """Whether some target was attached to a source that had been removed: reported, not deleted."""
+        """True if some target was attached to a source that had been deleted; such a target is reported, not deleted."""
         links = [
             fact.link(item)
             for place, item in self.items.items()
@@ -174,7 +174,7 @@ class Watch:
         return {place: item for place, item in then if item is not None}
 
     def wrong_since(self, clock: int, place: Place) -> bool:
-        """Whether some copy on an item was wrong at some time since then."""
+        """True if some copy on an item was wrong at some time since `clock`."""
         for moment in range(clock, self.clock + 1):
             items = self.items_at(moment)
             for fact in self.of(place) if (item := items.get(place)) is not None else ():
@@ -183,7 +183,7 @@ class Watch:
         return False
 
     def wanted(self, fact: Fact, item: Item, items: Mapping[Place, Item] | None = None) -> dict[Path, Value]:
-        """What the copies must be now; empty where the rule says nothing."""
+        """The copies required now; empty if the rule leaves them open."""
         items = self.items if items is None else items
         place = fact.link(item)
         source = None if place is None else items.get(place)
@@ -216,7 +216,7 @@ class Watch:
         return writes + self._cost_of_truths(items)
 
     def _cost_of_truths(self, items: Mapping[Place, Item]) -> int:
-        """What is left to write when the copies are right."""
+        """The writes still needed once the copies are right."""
         if not self.truths:
             return 0
         right = completed(self.truths, items)
@@ -260,11 +260,11 @@ def _at(versions: Sequence[tuple[int, Item | None]], clock: int) -> Item | None:
 
 
 def _seen(fact: Fact, source: Item | None, path: Path) -> Value:
-    """What a rule reads of a source."""
+    """The value that a rule reads of a source."""
     return None if source is None else get(fact.view(source), path)
 
 
 def _attaches(fact: Fact, old: Item, new: Item) -> bool:
-    """Whether a change makes an item a target of its source that it was not before."""
+    """True if a change makes an item a target of its source that it was not before."""
     moved = any(old.get(name) != new.get(name) for name in fact.attached_by)
     return moved or (not fact.speaks_of(old) and fact.speaks_of(new))

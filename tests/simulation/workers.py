@@ -1,7 +1,7 @@
 """Workers: the pipeline's generators, each stopped at one request, which is answered, refused, or the worker's last.
 
-Law: the pipeline runs as it does in production, the same generators; only who answers differs. Each write of an `Apply`
-and each key of a `Read` is a step of its own.
+Invariant: the pipeline runs as it does in production, the same generators; only who answers differs. Each write of an
+`Apply` and each key of a `Read` is a step of its own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Task:
 
     @property
     def writes(self) -> bool:
-        """Whether it is about to write."""
+        """True if the task is about to write."""
         return isinstance(self.request, Apply)
 
 
@@ -221,7 +221,7 @@ class Workers:
             self.world.streams.release(origin, origin.changes)
 
     def _finish(self, task: Task, report: Any) -> None:
-        """What came of it: records from the lowest failed position on come again, as Lambda has it."""
+        """Finish a task with its report: records from the lowest failed position on are delivered again, as by Lambda."""
         if isinstance(task.origin, Errand):
             self.tell(f"worker {task.number} is done: {report}")
             task.origin.ended(report)
@@ -249,14 +249,14 @@ class Workers:
             self.world.streams.finished.append(Batch(finished, first=False))
 
     def _gives_up(self) -> bool:
-        """Whether retries are used up."""
+        """True if the retries of a batch are used up."""
         if self.faults.occurs("give up"):
             return True
         return not self.world.calm and self.faults.stream.chance(self.gives_up_percent)
 
 
 def _second_look(request: Later) -> bool:
-    """Whether it waits for the indexes; a parked item is looked at whenever it comes."""
+    """True for a second look, which waits for the indexes; the look at a parked item needs no such wait."""
     message = request.message
     again = isinstance(message, PushMessage) or (isinstance(message, PullMessage) and message.delay_seconds > 0)
     return again and request.delay_seconds > 0
@@ -267,7 +267,7 @@ def _spreads(message: Message) -> bool:
 
 
 def _kind(request: Later) -> str:
-    """What is to be done later, for the coverage of the generators."""
+    """The kind of delayed work, for the coverage of the generators."""
     message = request.message
     parked = isinstance(message, PullMessage | PartMessage) and message.attempt > 0
     return f"{'parked ' if parked else 'second ' if _second_look(request) else ''}{KINDS[type(message)]}"

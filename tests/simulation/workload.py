@@ -1,7 +1,7 @@
-"""What applications do: one function per operation, each a single write (or read) of an item as DynamoDB sees it.
+"""Operations of applications: one function each, a single write (or read) of an item as DynamoDB sees it.
 
-Law: an application owes the pipeline nothing. It writes stale copies, puts whole items it read long ago, deletes and
-re-creates, points elsewhere and back.
+Invariant: an application owes the pipeline nothing. It writes stale copies, puts whole items it read long ago, deletes
+and re-creates, points elsewhere and back.
 """
 
 from __future__ import annotations
@@ -232,6 +232,6 @@ def mended(app: Application, place: Place) -> Write:
 
 
 def _paths(watch: Watch, place: Place) -> list[Path]:
-    """What the rules write on an item."""
+    """The paths that the rules write on an item."""
     facts = [to for fact in watch.of(place) for _, to in fact.pairs]
     return facts + [path for truth in watch.truths if truth.at(place) for path in truth.paths]

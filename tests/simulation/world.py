@@ -1,7 +1,7 @@
 """The world outside the pipeline: a store whose indexes lag, streams, a queue, workers that can die, writes in flight.
 
-Law: whatever AWS allows may happen here and nothing else: records of one item first arrive in order and never in two
-invocations at once, everything may arrive again, a read is consistent, an index is not.
+Invariant: whatever AWS allows may happen here and nothing else: records of one item first arrive in order and never in
+two invocations at once, everything may arrive again, a read is consistent, an index is not.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ class LaggingStore(MemoryStore):
                     self.apply_one(number, which)
 
     def behind(self) -> list[tuple[int, tuple[str, str, Values]]]:
-        """What could be applied next: (replica, row)."""
+        """The rows that a replica could apply next: (replica, row)."""
         return [(number, which) for number, replica in enumerate(self.replicas) for which in replica.waiting]
 
     def caught_up(self, clock: int) -> bool:
-        """Whether every replica has applied all that was written up to then."""
+        """True if every replica has applied all writes up to `clock`."""
         return all(rows[0][0] > clock for replica in self.replicas for rows in replica.waiting.values())
 
     def page_items(self, limit: int) -> int:
@@ -188,7 +188,7 @@ def place_of_note(note: Note) -> Place | None:
 
 
 def parked_part(note: Note) -> bool:
-    """Whether it is about a part that waits to be looked at again."""
+    """True for a message about a parked part."""
     return note.parked and isinstance(decode(note.text), PartMessage)
 
 

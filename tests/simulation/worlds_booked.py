@@ -42,7 +42,7 @@ def number(amount: Decimal) -> AttributeValue:
 # ---------------------------------------------------------------- count and sum
 @dataclass(frozen=True)
 class Booked(Truth):
-    """What has its books in the ledger, under the name of its rule."""
+    """Entries and totals in the ledger, under the name of their rule."""
 
     rule: str = ""
 

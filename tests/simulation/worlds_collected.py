@@ -53,7 +53,7 @@ ROLES = ("lead", "guest")
 
 
 def on(item: Item) -> bool:
-    """What every `where` of these worlds says."""
+    """The `where` of every rule in these worlds."""
     return text(item, "noise") != "off"
 
 

@@ -53,8 +53,9 @@ def in_its_table(place: Place, item: Item) -> Item | None:
 
 @dataclass(frozen=True)
 class Gathered(Truth):
-    """What a parent must hold, made of its children; `counts` says which of them. `child` gives an item with its
-    attributes `parent` and `child`, if it is a child.
+    """The attribute of a parent that is made of its children; `counts` says which of them.
+
+    `child` gives an item with its attributes `parent` and `child`, if it is a child.
     """
 
     counts: Callable[[Item], bool] = lambda _child: True
@@ -68,7 +69,7 @@ class Gathered(Truth):
 
 
 def shown(child: Item) -> bool:
-    """Whether the index has a row of a child: it has all of the key."""
+    """True if the index has a row of a child, which needs all attributes of the key."""
     return "rank" in child
 
 
@@ -109,7 +110,7 @@ class Embedded(Gathered):
         return {"M": {child["child"]["S"]: self._entry(child) for child in children}}
 
     def _entry(self, child: Item) -> AttributeValue:
-        """What a parent shows of a child."""
+        """The entry of a child on its parent."""
         names = [name for name in child if name not in ("parent", "child")] if self.whole else ("name", "size")
         return {"M": {name: child[name] for name in names if name in child}}
 

@@ -46,7 +46,7 @@ class Mirrored(Truth):
         return right
 
     def _others(self, item: Item) -> Item:
-        """What else stands on a mirror."""
+        """Other attributes on a mirror."""
         return {name: value for name, value in item.items() if self.written and name not in self.written}
 
     def unfit(self, items: Items) -> Iterable[Place]:
@@ -55,7 +55,7 @@ class Mirrored(Truth):
         return [place for place, some in self._claims(items).items() if len(some) > 1 or place in taken]
 
     def mended(self, items: Items, place: Place) -> tuple[Place, Item | None]:
-        """What is nobody's goes; of several the last one, who may be the one that has it, asks no more."""
+        """Delete a mirror without a source; of several sources with the same key, the last one drops its address."""
         if place in items and self.holder(place, items[place]) is None:
             return place, None
         source = list(self._claims(items)[place])[-1]
@@ -75,8 +75,10 @@ class Mirrored(Truth):
         return "" if self._rightly({}, new, asked) else f"put as {new}, but {holder} asks for {asked}"
 
     def _rightly(self, old: Item, new: Item, asked: Item | None) -> bool:
-        """Whether what was written is right at this moment. Where all attributes are mirrored, one that the source got
-        since it was read may be missing for now: no check can name it.
+        """True if the write of a mirror is right at this moment.
+
+        If all attributes are mirrored, one that the source got since it was read may be missing for now, because no
+        check can name it.
         """
         written = [name for name in {**old, **new, **(asked or {})} if not (old and old.get(name) == new.get(name))]
         lately = () if self.written else [name for name in written if name not in new]

@@ -142,7 +142,7 @@ class InBranch(Nested):
 
 
 def derived_link() -> Configuration:
-    """What a child points to and where the index has it are made of its other attributes."""
+    """A world in which a child's link and index key are derived from its other attributes."""
     rules = """
 tables:
   parents: {key: {parent: S}}
@@ -219,7 +219,7 @@ rules:
 
 @dataclass(frozen=True)
 class Reports(Truth):
-    """Those who name somebody their boss, with some of their attributes."""
+    """The items that name an item as their boss, with some of their attributes."""
 
     def wanted(self, items: Items) -> Wanted:
         return {place: {self.paths[0]: {"M": self._of(place[1][0], items)}} for place in items if self.at(place)}

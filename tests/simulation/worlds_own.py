@@ -13,7 +13,7 @@ from tests.simulation.truths import Items, Truth, Value, Wanted, put
 
 @dataclass(frozen=True)
 class Derived(Truth):
-    """What an item must hold, made of its own attributes."""
+    """An attribute of an item made from its own attributes."""
 
     made: Callable[[Item], Value] = lambda _item: None
 

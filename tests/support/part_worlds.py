@@ -1,7 +1,7 @@
 """Rules of parts on a store in memory, step by step: any record at any time, again and again, late writes included.
 
-Law: it does what the road of parts promises and no more. The target is read first, the source then, a refused write is
-judged anew from fresh reads; between any two requests of one look anything else may happen.
+Invariant: this world does what `pipeline/parts.py` promises and no more. It reads the target first, then the source,
+and judges a refused write anew from fresh reads; between any two requests of one look anything else may happen.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Who may do what, as IAM decides it, for the statements that the template has; and clients that are held to it.
+"""IAM's decision on a request, for the statements of the template; and clients that are held to it.
 
-Law: exact, and for what is used here only: statements that allow, actions without wildcards, resources whose only
-wildcard is `*`. Anything else, an operation that is not known here among them, is an error and never let through.
+Invariant: exact, and for the statements used here only: statements that allow, actions without wildcards, resources
+whose only wildcard is `*`. Anything else, such as an unknown operation, is an error and never allowed.
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic.html
 """
 

@@ -75,7 +75,7 @@ def test_unknown_by_key_is_nothing_where_all_is_in_the_key(rules):
     ids=["mirrored", "ranked", "mirror", "embedded", "path", "entry"],
 )
 def test_unknown_by_key_is_what_an_attribute_said(table, values, unknown):
-    """Prune by key names the rules whose parts only an attribute of the lost image named."""
+    """`unknown_by_key` names the rules whose parts only an attribute of the lost image named."""
     rules = every_kind.rules_of(effects=False)
     found = unknown_by_key(key(rules.tables[table], *values), rules)
     assert [rule.name for rule in found] == unknown
