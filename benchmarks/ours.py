@@ -17,9 +17,9 @@ from unittest import mock
 import handlers  # noqa: F401 -- for what it sets in the process
 from benchmarks.answering import AFTER, BEFORE, SOURCE, target
 from sync_rules.adapters import aws
-from sync_rules.adapters.budget import within_budget
 from sync_rules.adapters.dynamodb import WORKERS, DynamoStore
 from sync_rules.adapters.host import THIS_PROCESS
+from sync_rules.adapters.metered import within_budget
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure

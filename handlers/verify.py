@@ -6,7 +6,7 @@ from random import SystemRandom
 from typing import Any
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.budget import within_budget
+from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import describe, require
 from sync_rules.adapters.s3 import BucketReports
 from sync_rules.audit.findings import Tally

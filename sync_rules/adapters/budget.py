@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
-from threading import Lock, local
-from typing import Final
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Final
 
-from sync_rules.adapters.metered import Costs, MeteredStore, Partition
 from sync_rules.model.entities import Table
 from sync_rules.model.limits import Limits
-from sync_rules.pipeline.requests import Store
 
 BURST_SECONDS: Final = 1.0  # of the ceiling, at once
 SLOWER: Final = 0.7  # times the rate, after a throttle
@@ -30,6 +29,8 @@ ENOUGH: Final = 1e-9  # relative error of sums of floats
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 PARTITION_MAX_UNITS_PER_SECOND: Final = 1_000
 PARTITIONS_MAX: Final = 1_000  # known at a time; a partition that was dropped starts with a new burst
+
+Partition = tuple[Any, ...]  # a table, and the name, type and value of its partition key
 
 
 def writes_at_once(rate: float) -> int:
@@ -111,6 +112,22 @@ class Rate:
         self._rate = min(self._cap, self._rate + passed * self.ceiling / RECOVERY_SECONDS)
 
 
+@dataclass(frozen=True)
+class Costs:
+    """Write units: by table, with those of its indexes; by partition key of the table, without them."""
+
+    tables: Counter[str] = field(default_factory=Counter)
+    partitions: Counter[Partition] = field(default_factory=Counter)
+
+    def add(self, other: Costs) -> None:
+        self.tables.update(other.tables)
+        self.partitions.update(other.partitions)
+
+    @property
+    def units(self) -> int:
+        return self.tables.total()
+
+
 class Budget:
     """The write units of this process, as one of several `writers`. May be used by several threads.
 
@@ -171,13 +188,3 @@ class Budget:
 
     def _rate(self, units_per_second: float) -> Rate:
         return Rate(units_per_second, clock=self._clock, sleep=self._sleep)
-
-
-class BudgetedStore(local, MeteredStore):
-    """A MeteredStore that several threads may use: each has its own, and its own memory of what it read."""
-
-
-def within_budget(store: Store, tables: Mapping[str, Table], budget: Budget | None = None) -> Store:
-    """Put a store with this budget before a store, if a table has a limit; without a `budget`, as the only writer."""
-    budget = budget or Budget(tables)
-    return BudgetedStore(store, tables, budget=budget) if budget.limits else store

@@ -11,10 +11,12 @@ is bounded: the first ones, which are the page itself, and the last ones.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from threading import local
+from typing import Final
 
+from sync_rules.adapters.budget import Budget, Costs
 from sync_rules.adapters.expressions import InvalidUpdateError, as_update, same_item, updated, whole
 from sync_rules.model.entities import Index, Table
 from sync_rules.model.errors import StoreError
@@ -22,16 +24,13 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.sizes import item_bytes
 from sync_rules.model.values import Item, same
 from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Result, Status, Transaction, Write
-from sync_rules.pipeline.requests import Apply, List, Page, Read, Remembering, Scan, Store
+from sync_rules.pipeline.requests import OUT_OF_TIME, Apply, List, Page, Read, Remembering, Scan, Store
 
 READ_UNIT_BYTES: Final = 4096
 WRITE_UNIT_BYTES: Final = 1024
 FIRST_SEEN_MAX_ITEMS: Final = 1_000  # room for a page and a round of a push
 LAST_SEEN_MAX_ITEMS: Final = 4_000  # both sides of a round of parts, twice
 AT_ONCE_MAX_UNITS: Final = 100.0  # write units of the writes sent together
-OUT_OF_TIME: Final = Result(Status.FAILED, reason="OutOfTime")
-
-Partition = tuple[Any, ...]  # a table, and the name, type and value of its partition key
 
 
 # ---------------------------------------------------------------- units
@@ -66,9 +65,23 @@ def actions_of(write: Write) -> tuple[Action, ...]:
     return write.actions if isinstance(write, Transaction) else (write,)
 
 
-def action_units(table: Table, before: Item | None, now: Item | None) -> int:
-    """Units of one changed item and its indexes. In a transaction the item costs twice that, the indexes do not."""
-    return base_units(before, now) + sum(index_units(table, index, before, now) for index in table.indexes)
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The write units of an action: of its item, doubled in a transaction, and of the indexes that show it."""
+
+    action: Action
+    item: int
+    indexes: int
+
+
+def costs_of(write: Write, tables: Mapping[str, Table], seen: Callable[[ItemKey], Item | None]) -> Iterator[Cost]:
+    """The cost of each action of a write, by the items as they were `seen`."""
+    times = 2 if isinstance(write, Transaction) else 1
+    for action in actions_of(write):
+        table, before = tables[action.key.table], seen(action.key)
+        now = after(action, before)
+        indexes = sum(index_units(table, index, before, now) for index in table.indexes)
+        yield Cost(action, times * base_units(before, now), indexes)
 
 
 def base_units(before: Item | None, now: Item | None) -> int:
@@ -97,39 +110,6 @@ def _row(table: Table, index: Index, item: Item | None) -> Item | None:
 
 
 # ---------------------------------------------------------------- the store
-@dataclass(frozen=True)
-class Costs:
-    """Write units: by table, with those of its indexes; by partition key of the table, without them."""
-
-    tables: Counter[str] = field(default_factory=Counter)
-    partitions: Counter[Partition] = field(default_factory=Counter)
-
-    def add(self, other: Costs) -> None:
-        self.tables.update(other.tables)
-        self.partitions.update(other.partitions)
-
-    @property
-    def units(self) -> int:
-        return self.tables.total()
-
-
-class Spending(Protocol):
-    """A limit on write units."""
-
-    @property
-    def at_once_max_units(self) -> float:
-        """The most units to send together."""
-        ...
-
-    def watches(self, table: str) -> bool:
-        """True if writes on this table are limited."""
-        ...
-
-    def take(self, costs: Costs) -> bool:
-        """Wait until these costs may be spent. Returns False when there is no time."""
-        ...
-
-
 class MeteredStore(Remembering):
     """A store in front of another one, for one thread.
 
@@ -143,7 +123,7 @@ class MeteredStore(Remembering):
         inner: Store,
         tables: Mapping[str, Table],
         before_write: Callable[[float], object] | None = None,
-        budget: Spending | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.reads: defaultdict[str, float] = defaultdict(float)
         self.writes: Counter[str] = Counter()
@@ -236,13 +216,10 @@ class MeteredStore(Remembering):
     def costs(self, write: Write) -> Costs:
         """The write units of one write, by its items as last seen."""
         costs = Costs()
-        for action in actions_of(write):
-            before = self.seen(action.key)
-            now = after(action, before)
-            base = base_units(before, now) * (2 if isinstance(write, Transaction) else 1)
-            table = self._tables[action.key.table]
-            costs.tables[table.name] += base + sum(index_units(table, index, before, now) for index in table.indexes)
-            costs.partitions[table.name, *action.key.values[0]] += base
+        for cost in costs_of(write, self._tables, self.seen):
+            key = cost.action.key
+            costs.tables[key.table] += cost.item + cost.indexes
+            costs.partitions[key.table, *key.values[0]] += cost.item
         return costs
 
     def seen(self, key: ItemKey) -> Item | None:
@@ -269,3 +246,13 @@ class MeteredStore(Remembering):
 
     def _count(self, table: str, units: float) -> None:
         self.reads[table] += units
+
+
+class BudgetedStore(local, MeteredStore):
+    """A MeteredStore that several threads may use: each has its own, and its own memory of what it read."""
+
+
+def within_budget(store: Store, tables: Mapping[str, Table], budget: Budget | None = None) -> Store:
+    """Put a store with this budget before a store, if a table has a limit; without a `budget`, as the only writer."""
+    budget = budget or Budget(tables)
+    return BudgetedStore(store, tables, budget=budget) if budget.limits else store

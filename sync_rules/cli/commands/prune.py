@@ -14,9 +14,10 @@ import typer
 from rich.console import Console
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.budget import Budget, within_budget
+from sync_rules.adapters.budget import Budget
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.failure_log import FailureLog
+from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import require_answer
 from sync_rules.audit.prune import Leftover, Past, prune_page, remove
 from sync_rules.cli import options as opt

@@ -20,10 +20,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.budget import within_budget
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import archive_of, caller_of, require_buckets
 from sync_rules.adapters.failure_log import FailureLog, require_writable
+from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.sqs import SqsQueue, require_queue_url
 from sync_rules.adapters.streams import DynamoDBStreams

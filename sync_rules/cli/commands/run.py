@@ -18,12 +18,12 @@ import typer
 from rich.console import Console
 
 from sync_rules.adapters import aws
-from sync_rules.adapters.budget import within_budget
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import archive_of, caller_of, require_buckets
 from sync_rules.adapters.failure_log import require_writable
 from sync_rules.adapters.files import locked, require_own
 from sync_rules.adapters.host import THIS_PROCESS
+from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt

@@ -15,7 +15,8 @@ from threading import Lock
 from typing import Any, Final
 from uuid import uuid4
 
-from sync_rules.adapters.metered import MeteredStore, Spending
+from sync_rules.adapters.budget import Budget
+from sync_rules.adapters.metered import MeteredStore
 from sync_rules.adapters.state import Body, State
 from sync_rules.jobs.backfill.page import Pages, Selection, Supply
 from sync_rules.jobs.backfill.progress import HEAD, UNREADABLE, Position, Totals, next_position, start_of, unfinished
@@ -62,7 +63,7 @@ class BackfillRun:
         workers: int = 1,
         bounds: Bounds | None = None,
         before_write: Callable[[float], object] | None = None,
-        budget: Spending | None = None,
+        budget: Budget | None = None,
         on_page: Callable[[Totals], None] = lambda _totals: None,
         stopping: Callable[[], bool] = lambda: False,
         sleep: Callable[[float], None] = time.sleep,

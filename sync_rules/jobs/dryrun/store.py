@@ -15,14 +15,14 @@ from typing import Final
 
 from sync_rules.adapters.expressions import identity
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.metered import READ_UNIT_BYTES, action_units, after, base_units, read_units
+from sync_rules.adapters.metered import READ_UNIT_BYTES, Cost, actions_of, costs_of, read_units
 from sync_rules.audit.findings import WHOLE, Share
 from sync_rules.jobs.dryrun.overlay import Overlay
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.sizes import item_bytes
 from sync_rules.model.values import Item
-from sync_rules.model.writes import Action, Check, Result, Status, Transaction, Write
+from sync_rules.model.writes import Check, Result, Status, Write
 from sync_rules.pipeline.requests import Apply, List, Page, Read, Scan, Store
 from sync_rules.rules.families import PartRule
 from sync_rules.rules.order import cascade
@@ -30,15 +30,6 @@ from sync_rules.rules.ruleset import Rules
 
 SEEN_MAX_ITEMS: Final = 4_000  # both sides of a round of parts, twice
 ADDED: Final = "sync-rules/added"  # in a cursor: the number of the last item that only the dry run has
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The write units of an action: of its item, doubled in a transaction, and of the indexes that show it."""
-
-    action: Action
-    item: int
-    indexes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +169,7 @@ class DryStore:
     # ------------------------------------------------------------ writes
     def apply(self, request: Apply) -> tuple[Result, ...]:
         try:
-            seen = self._look(action.key for write in request.writes for action in _actions(write))
+            seen = self._look(action.key for write in request.writes for action in actions_of(write))
         except StoreError as error:
             return (Result(Status.FAILED, reason=error.reason),) * len(request.writes)
         return tuple(self._try(write, seen) for write in request.writes)
@@ -195,7 +186,7 @@ class DryStore:
         return seen | kept | (dict(zip(unread, self.inner.read(Read(unread)), strict=True)) if unread else {})
 
     def _try(self, write: Write, seen: Mapping[ItemKey, Item | None]) -> Result:
-        actions = _actions(write)
+        actions = actions_of(write)
         with self._lock:  # no other thread's write comes in between
             images = {action.key: seen[action.key] for action in actions}
             images |= self.overlay.find(images)
@@ -205,8 +196,7 @@ class DryStore:
                 for action in actions:
                     if not isinstance(action, Check):
                         self._take(action.key, images[action.key], scratch.item(action.key))
-            twice = 1 + isinstance(write, Transaction)
-            costs = tuple(self._cost(action, images[action.key], twice) for action in actions)
+            costs = tuple(costs_of(write, self.rules.tables, images.__getitem__))
             self.on_write(TriedWrite(write, result.status, costs))
         return result
 
@@ -216,11 +206,6 @@ class DryStore:
         entity = self.rules.entity_of(key)
         if entity is None or entity.name in self._kept:
             self.overlay.put(key, now, added=before is None)
-
-    def _cost(self, action: Action, before: Item | None, times: int) -> Cost:
-        now = after(action, before)
-        item = base_units(before, now)
-        return Cost(action, times * item, action_units(self.rules.tables[action.key.table], before, now) - item)
 
     # ------------------------------------------------------------ helpers
     def _known(self, keys: Iterable[ItemKey]) -> dict[ItemKey, Item | None]:
@@ -266,10 +251,6 @@ def _tried(scratch: MemoryStore, images: Mapping[ItemKey, Item | None], write: W
     except StoreError as error:
         return Result(Status.REJECTED, reason=error.reason)
     return scratch.apply(Apply((write,)))[0]
-
-
-def _actions(write: Write) -> tuple[Action, ...]:
-    return write.actions if isinstance(write, Transaction) else (write,)
 
 
 def _place(key: ItemKey) -> object:

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.adapters.budget import PARTITION_MAX_UNITS_PER_SECOND, PARTITIONS_MAX, Budget, within_budget
+from sync_rules.adapters.budget import PARTITION_MAX_UNITS_PER_SECOND, PARTITIONS_MAX, Budget, Costs
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.metered import OUT_OF_TIME, Costs
+from sync_rules.adapters.metered import within_budget
 from sync_rules.cli import commands
 from sync_rules.model.writes import WRITTEN, Condition, Test, Transaction, Update
-from sync_rules.pipeline.requests import Apply, Read
+from sync_rules.pipeline.requests import OUT_OF_TIME, Apply, Read
 from tests.support.builders import key, n, s, table
 from tests.unit.adapters.test_rate import Clock
 

@@ -8,10 +8,16 @@ from pathlib import Path
 import pytest
 
 from benchmarks import answering
-from sync_rules.adapters.budget import Budget, within_budget
+from sync_rules.adapters.budget import Budget, Costs
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS, Costs, MeteredStore, base_units
+from sync_rules.adapters.metered import (
+    FIRST_SEEN_MAX_ITEMS,
+    LAST_SEEN_MAX_ITEMS,
+    MeteredStore,
+    base_units,
+    within_budget,
+)
 from sync_rules.language.load import load_rules, parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change
