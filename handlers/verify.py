@@ -17,7 +17,6 @@ from sync_rules.functions.runtime import Context, budget, deadline, endpoint, in
 from sync_rules.jobs.account.protocol import answer
 from sync_rules.jobs.account.verify import VerifyWork
 from sync_rules.jobs.account.verify_unit import sample
-from sync_rules.jobs.backfill.job import only
 from sync_rules.pipeline.requests import DroppingQueue, World
 from sync_rules.rules.order import swept_tables
 
@@ -58,6 +57,6 @@ def _sample(world: World, percent: float) -> dict[str, Any]:
 def _sizes(names: frozenset[str]) -> dict[str, int]:
     """The item counts of the tables to verify, as DynamoDB reports them. Raises UserError, StoreError."""
     client = aws.dynamodb(endpoint())
-    require(client, only(rules(), names), streams=False)
+    require(client, rules().only(sorted(names)), streams=False)
     swept = swept_tables(rules(), names)
     return {table.name: int((describe(client, table, aws.retrying()) or {}).get("ItemCount", 0)) for table in swept}

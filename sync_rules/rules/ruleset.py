@@ -5,8 +5,8 @@ Invariant: an item is of one entity by its key, and its entity alone says which 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sync_rules.model.entities import Entity, Table
@@ -73,6 +73,14 @@ class Rules:
                 if entity.has(key):
                     return entity
         return None
+
+    def only(self, names: Iterable[str]) -> Rules:
+        """These rules by name, on the same tables."""
+        return replace(self, rules={name: self.rules[name] for name in names})
+
+    def titled(self, titles: Container[str] | None) -> Rules:
+        """The rules of these names in the rules file; None: all."""
+        return self if titles is None else self.only(n for n, rule in self.rules.items() if rule.title in titles)
 
     def from_source(self, entity: Entity) -> tuple[Rule, ...]:
         """The rules that read this entity."""

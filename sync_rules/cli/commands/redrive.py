@@ -112,7 +112,7 @@ def redrive(
         recorded = FailureLog(failures, wall_clock_ms)
         world = World(store, DroppingQueue(), recorded)
         if not dry_run:
-            chosen = _chosen(rules, only)
+            chosen = rules.titled(only)
             if not calls_table:
                 _require_no_calls(chosen)
             require(client, chosen, streams=False)
@@ -142,12 +142,6 @@ def redrive(
     tally = redriver.tally
     print(json.dumps(asdict(tally)) if as_json else summary(tally, failures, dry_run=dry_run))
     return 1 if tally.again or tally.unreadable else 0
-
-
-def _chosen(rules: Rules, only: frozenset[str] | None) -> Rules:
-    if only is None:
-        return rules
-    return replace(rules, rules={name: rule for name, rule in rules.rules.items() if rule.title in only})
 
 
 def _require_no_calls(rules: Rules) -> None:

@@ -92,7 +92,7 @@ def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request:
         UserError: when tables or indexes are not as the rules need them, or the selection does not exist.
         StoreError: when that cannot be read.
     """
-    require(client, only(rules, names), streams=False)
+    require(client, rules.only(sorted(names)), streams=False)
     found = {table.name: _describe(client, rules, table.name) for table in swept_tables(rules, names)}
     if request.table is not None:
         if request.table not in rules.tables:
@@ -134,20 +134,15 @@ def job_of_item(client: DynamoDBClient, rules: Rules, names: frozenset[str], key
     mine = names.intersection(rule.name for rule in about)
     if not mine:
         raise UserError(f"no rule asked for has to do with {printable(key)}, which is of entity {entity.name}")
-    require(client, only(rules, mine), streams=False)
+    require(client, rules.only(sorted(mine)), streams=False)
     if DynamoStore(client, rules.tables).read(Read((key,))) == (None,):
         raise UserError(f"there is no item {printable(key)}")
     return Job(Selection(rules, mine), lambda _names: (OneItem(key),), Scope({}, {}), {})
 
 
-def only(rules: Rules, names: frozenset[str]) -> Rules:
-    """The rules of these names, on the same tables."""
-    return replace(rules, rules={name: rules.rules[name] for name in sorted(names)})
-
-
 def unseen_changes(client: DynamoDBClient, rules: Rules, names: frozenset[str]) -> Iterator[str]:
     """A line for each table without a stream that the handler reads. Raises StoreError."""
-    for problem in survey(client, only(rules, names)).problems:
+    for problem in survey(client, rules.only(sorted(names))).problems:
         yield f"changes made meanwhile are not seen: {problem}"
 
 

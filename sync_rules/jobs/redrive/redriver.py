@@ -133,12 +133,9 @@ class Redriver:
     remaining_ms: Callable[[], int] = lambda: NO_DEADLINE_MS
 
     def __post_init__(self) -> None:
-        rules, only = self.rules, self.only
         self.tally = RedriveCounts()
-        self._rules = rules  # to retry by
-        if only is not None:
-            self._rules = replace(rules, rules={n: rule for n, rule in rules.rules.items() if rule.title in only})
-        failures = RecordsNew(self.world.failures, rules, self.tally)
+        self._rules = self.rules.titled(self.only)  # to retry by
+        failures = RecordsNew(self.world.failures, self.rules, self.tally)
         self._world = replace(self.world, queue=self.queue or self, failures=failures)
         self._strict = replace(self._world, failures=FailsAgain())
         self._consumer = Consumer(self._rules, self._world, THIS_PROCESS, limits=None if self.queue else AT_ONCE)

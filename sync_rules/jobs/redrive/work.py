@@ -113,7 +113,7 @@ def _of_record(failure: Failure, key: ItemKey, rules: Rules, bounds: Bounds) -> 
 
 
 def _without_images(key: ItemKey, concerned: Collection[Rule], rules: Rules, bounds: Bounds) -> Work[Report]:
-    alone = _only(concerned, rules)
+    alone = rules.only(rule.name for rule in concerned)
     report = yield from _everything_of(key, alone, bounds)
     unknown = unknown_by_key(key, alone)
     if unknown and not report.failed:
@@ -121,10 +121,6 @@ def _without_images(key: ItemKey, concerned: Collection[Rule], rules: Rules, bou
         reason = f"what {titles} made of the item as it was stood in the image that is missing: {REPAIR}"
         report.note(key, Unfinished(tuple(rule.name for rule in unknown), reason))
     return report
-
-
-def _only(some: Collection[Rule], rules: Rules) -> Rules:
-    return replace(rules, rules={rule.name: rule for rule in some})
 
 
 def _everything_of(key: ItemKey, rules: Rules, bounds: Bounds) -> Work[Report]:
@@ -144,7 +140,7 @@ def _around(failure: Failure, look: PartLook, rules: Rules, bounds: Bounds) -> W
     """Look at a part, and at the parts that its source names by now. An older record does not name its element: then at
     all that it could mean.
     """
-    alone, key = _only([look.part.rule], rules), look.part.target
+    alone, key = rules.only([look.part.rule.name]), look.part.target
     if failure.element is not None:
         report = yield from reconcile_parts([look], bounds)
         if failure.member is not None:
