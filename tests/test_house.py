@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from pathlib import Path
 
@@ -171,3 +172,17 @@ def test_house_a_file_opens_with_what_it_is_for(path):
     lines = len(path.read_text().splitlines())
     if lines > LINES_MAX:
         warnings.warn(f"{name_of(path)} has {lines} lines: is there a second job in it?", stacklevel=1)
+
+
+NO_BEGINNING = ("What", "Whether", "Where", "Of", "Those", "It", "Them")
+
+
+@pytest.mark.parametrize("folder", ["sync_rules", "handlers", "benchmarks", "tests"])
+def test_house_docstrings_begin_with_a_verb_or_the_thing(folder):
+    """No docstring begins with a relative pronoun, a pronoun or `Of`, which readers cannot understand alone."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            docstring = (ast.get_docstring(node) or "") if isinstance(node, documented) else ""
+            first = re.match(r"\w*", docstring)[0]
+            assert first not in NO_BEGINNING, f"{path.relative_to(ROOT)}: {docstring.splitlines()[0]}"

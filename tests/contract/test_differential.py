@@ -119,7 +119,8 @@ def seen_conditions(item):
 
 def engines_differ(item, action):
     """Cases in which engines differ from DynamoDB (see the contract suite): a path through something that is no map, a
-    set element spelled otherwise, a sum of many digits."""
+    set element spelled otherwise, a sum of many digits.
+    """
     if isinstance(action, Increment):
         seen = [item.get(name, {}).get("N", "0") for name, _ in action.amounts]
         return any(len(Decimal(text).as_tuple().digits) >= DIGITS_MAX for text in seen)

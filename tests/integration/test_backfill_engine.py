@@ -96,8 +96,7 @@ def shop(engine, tmp_path, capsys) -> Shop:
 
 
 def test_backfill_engine_brings_every_kind_in_line(shop):
-    """A backfill with four workers makes every copy right on tables that no handler saw; a second backfill writes
-    nothing."""
+    """A backfill with four workers makes every copy right; a second backfill writes nothing."""
     shop.fill()
     code, summary = shop.backfill()
     assert (code, summary["done"], summary["parked"], summary["failed"]) == (0, True, 0, 0)

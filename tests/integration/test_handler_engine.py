@@ -130,8 +130,7 @@ def test_handler_engine_finishes_through_the_queue(deployed):
 
 
 def test_handler_engine_parks_what_the_service_refuses(deployed, capsys):
-    """A copy that the service rejects is parked with rule, key and reason; others are written, and no log shows a
-    value."""
+    """A copy that the service rejects is parked with its reason, others are written, and no log shows a value."""
     deployed.put("authors", {"author_id": s("a1"), "name": s(MARK * 2_000), "rank": s("1")})
     deployed.put("authors", {"author_id": s("a2"), "name": s("Bea"), "rank": {"N": "5"}})
     deployed.put("books", {"book_id": s("full"), "author_id": s("a1"), "text": s(MARK * 36_000)})

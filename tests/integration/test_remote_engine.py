@@ -148,8 +148,7 @@ def test_remote_engine_backfill_brings_every_kind_in_line(deployed):
 
 
 def test_remote_engine_verify_finds_repairs_and_reports(deployed, tmp_path):
-    """A remote verify finds drift, writes a report that `verify --from` accepts, repairs the drift, and then finds
-    none."""
+    """A remote verify finds drift, writes a report that `verify --from` accepts, and repairs the drift."""
     deployed.fill()
     code, rows, err = deployed.run("verify", "--grace-seconds", "0", "--segments", "3")
     assert code == 1, err

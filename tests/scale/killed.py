@@ -40,7 +40,8 @@ WAIT_MAX_SECONDS = 3_600
 @dataclass(frozen=True)
 class Outcome:
     """The result of a comparison: writes of an undisturbed backfill, writes beyond them, if both ended in the same
-    state, and the figures of the last process."""
+    state, and the figures of the last process.
+    """
 
     writes: int
     again: int

@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def mutants(histories: int, seed: int) -> int:
-    """Each law removed in turn: the history at which an oracle notices."""
+    """Remove each invariant in turn, and print the history at which an oracle notices."""
     survivors = 0
     for name, mutation in MUTANTS.items():
         with mutation.mutant():

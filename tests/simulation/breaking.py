@@ -17,7 +17,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Mutation:
-    """A law removed, and the oracles and configurations that speak of it; none: all of copies."""
+    """A removed invariant, and the oracles and configurations that check it; None stands for all of copies."""
 
     mutant: Mutant
     pairs: Pairs | None = None

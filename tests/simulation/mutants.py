@@ -32,7 +32,7 @@ DELETE = among("O1", "delete", "delete-index", "two-delete")
 WRITES = among("O1", "writes-link", "writes-link-strict", "writes-where", "writes-where-strict")
 TRANSACTIONS = among("O1", "strict", "strict-index", "own-strict", "delete")
 
-# where a mutant is looked for whose law is about no kind of rule: among copies, which are quick to play
+# Where a mutant of no particular kind of rule is tried: among copies, which are quick to play.
 COPIES = tuple(
     (oracle.name, name)
     for oracle in ORACLES.values()

@@ -66,8 +66,9 @@ def cached_source() -> Iterator[None]:
 
 @contextmanager
 def impossible_keys() -> Iterator[None]:
-    """A link is followed wherever it leads, to keys that DynamoDB refuses to look up. Keys are kept once made: none that
-    the law has made is left to the mutant, and none of the mutant's to whoever comes after it.
+    """Mutant: links are followed even to keys that DynamoDB refuses to look up.
+
+    Keys are cached once made, so the cache is emptied before and after the mutant.
     """
 
     def possible(*_args: object) -> bool:

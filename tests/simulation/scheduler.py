@@ -267,8 +267,7 @@ class History:
         return True
 
     def _waits(self, note: Note) -> bool:
-        """True if a parked item is not looked at now: looks are off, or used up in this storm, or cannot help before a
-        change."""
+        """True if looking at a parked item is off, used up in this storm, or useless before a change."""
         if self.parked_wait or (not self.world.calm and note.attempt > PARKED_LOOKS_MAX):
             return True
         return bool(self.world.calm and self.watch.truths and place_of_note(note) in unfit(self.watch))

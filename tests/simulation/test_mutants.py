@@ -1,4 +1,4 @@
-"""Each law removed once: some oracle must notice, within 5,000 histories."""
+"""Each invariant is removed once: some oracle must notice, within 5,000 histories."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CAUGHT_BY = json.loads((Path(__file__).parent / "caught.json").read_text(encodin
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant_is_caught(name):
-    """Without this law, some history within 5,000 diverges; with it, the same history does not."""
+    """Without the invariant, some history within 5,000 diverges; with the invariant, the same history does not."""
     mutation = MUTANTS[name]
     with mutation.mutant():
         known = CAUGHT_BY.get(name, 0)
@@ -36,8 +36,9 @@ def test_mutant_is_caught(name):
 
 
 def test_second_look_may_be_asked_for_early():
-    """Not a law: a second look asked for after the first page converges too, because what it has to find was attached
-    before the listing began. Only a look that is never asked for (after one page only) is a fault.
+    """A second look queued after the first page converges too, because its targets were attached before the listing.
+
+    Only a second look that is never queued is a fault.
     """
     with second_look_too_early():
         assert not list(failures(300, SEED, (("O1", "index"), ("O1", "two-index"))))

@@ -118,7 +118,8 @@ def put(item: Item, path: Path, value: Value) -> Item:
 
 def wrong(truth: Truth, items: Items, right: Items | None = None) -> Iterator[tuple[Place, str]]:
     """Differences from a truth, each with its place. `right` gives the items from which the required values are
-    computed, if these are others."""
+    computed, if these are others.
+    """
     right = items if right is None else right
     for place, paths in truth.wanted(right).items():
         for path, value in paths.items() if place in items else ():

@@ -1,5 +1,6 @@
 """Updates that share a request: what each answer of BatchExecuteStatement comes to. What a statement does to an item is
-in the contract suite, on engines whose PartiQL is sound."""
+in the contract suite, on engines whose PartiQL is sound.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ def test_single_update_is_an_update_item():
 
 def test_refusal_with_the_item_counts_and_one_without_is_tried_alone():
     """A guard's refusal is an answer if it shows the item; else, an item that is gone or an engine that is silent, the
-    UpdateItem says which."""
+    UpdateItem says which.
+    """
     alone = failed("ConditionalCheckFailedException")
     client = Client(answers(("ConditionalCheckFailed", STOOD), "", "ConditionalCheckFailed"), alone)
     store, waits = store_on(client)
@@ -96,8 +98,7 @@ def test_statements_that_were_throttled_are_asked_again_together(code):
 
 @pytest.mark.parametrize(("code", "reason"), PASSING.items())
 def test_statement_that_is_throttled_each_time_fails_alone(code, reason):
-    """A statement that fails with a transient error each time fails alone, with the reason that a single write would
-    give."""
+    """A statement with a transient error each time fails alone, with the reason that a single write would give."""
     client = Client(answers("", code), *[answers(code)] * 3)
     store, waits = store_on(client, attempts_max=3)
     assert store.apply(Apply(updates(2))) == (WRITTEN, Result(Status.FAILED, reason=reason))

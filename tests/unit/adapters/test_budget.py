@@ -144,8 +144,7 @@ def test_budgeted_store_waits_for_what_writes_cost():
 
 
 def test_budgeted_store_fails_what_there_is_no_time_for():
-    """Writes that do not fit before the deadline are reported as failed, out of time; the others are reported as
-    written."""
+    """Writes that do not fit before the deadline fail as out of time; the others are reported as written."""
     store, memory, clock = store_of(10, within_seconds=lambda: 1_001 - clock.now)
     keys = items(memory, 50)
     store.read(Read(keys))

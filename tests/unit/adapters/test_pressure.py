@@ -145,8 +145,7 @@ def test_pressure_counts_each_write_that_is_throttled():
 
 
 def test_pressure_pauses_longer_while_little_goes_through():
-    """The pause doubles up to a bound without progress, halves with more, and ends after many writes without a
-    throttle."""
+    """The pause doubles up to a bound without progress, halves with more, and ends after many unthrottled writes."""
     pressure = Pressure(lambda _low, high: high)
     assert not pressure.there
     pressure.refused()

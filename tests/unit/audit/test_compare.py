@@ -277,8 +277,7 @@ def test_compare_a_stuck_part_stays_stuck_whatever_else_happens():
     ],
 )
 def test_compare_judges_an_element_by_its_edge_alone(meanwhile, verdict):
-    """An element of a set is judged alone: other elements may change, and a change of its edge makes the verdict
-    unsure."""
+    """An element is judged apart from other elements; a change of its edge makes the verdict unsure."""
     scene = kinds("tags")
     scene.there("shop", ADA, order("1", "a", 1))
     (before,) = swept(scene).different
@@ -319,8 +318,7 @@ def test_compare_says_which_orphans_a_repair_removes(on_delete, repairable):
     ],
 )
 def test_compare_counts_the_copies_that_outlive_their_source(options, book, orphaned):
-    """A kept copy whose source was deleted is counted as orphaned; a missing copy, a snapshot or an unlinked copy is
-    not."""
+    """A kept copy whose source is deleted counts as orphaned; a missing copy, a snapshot or an unlinked copy does not."""
     scene = with_author(**options)
     scene.there("books", book)
     comparison = sweep(scene)

@@ -66,8 +66,7 @@ def application() -> dict[str, list[Item]]:
 # ---------------------------------------------------------------- what is left
 @pytest.mark.parametrize("name", RULES)
 def test_prune_leaves_nothing_of_a_kind(name):
-    """Prune finds and removes everything of a dropped rule of any kind; other rules' data and a second run stay as they
-    were."""
+    """Prune removes everything of a dropped rule of any kind, and nothing of other rules; a second run finds nothing."""
     scene = settled(every_kind.rules_of(effects=False))
     now = every_kind.rules_of(name, "told" if name == "counted" else name, effects=False)
     found = left(scene, now)
@@ -186,8 +185,7 @@ def test_prune_of_a_renamed_entity_and_table():
     ],
 )
 def test_prune_of_a_rule_that_is_of_another_kind_now(before, after, keys):
-    """A rule that changed its kind keeps what the new kind writes; only ledger entries that it no longer uses are
-    removed."""
+    """A rule that changed its kind keeps what the new kind writes; ledger entries no longer used are removed."""
     scene = settled(kinds(r=before))
     found = {key.partition("[")[2][:7] for _, key, _ in left(scene, kinds(r=after))}
     assert found == keys

@@ -202,8 +202,7 @@ def run(tmp_path, capsys, monkeypatch):
 
 
 def test_record_command_writes_a_recording(run, tmp_path):
-    """A recording's header names its tables and its time, and says that it is not redacted; the command prints the
-    counts."""
+    """A recording's header names its tables and its time and says that it is not redacted."""
     code, out, err = run("--out", "r.jsonl")
     assert (code, out, err) == (0, "1 record (1 of shop) in r.jsonl\n", "")
     header, body = map(json.loads, (tmp_path / "r.jsonl").read_text().splitlines())

@@ -166,8 +166,7 @@ def test_redrive_says_it_to_machines(command):
 
 
 def test_redrive_appends_failures_that_are_new(command):
-    """A failure during a redrive is appended to the failures file for the next redrive, even to the file being
-    redriven."""
+    """A failure during a redrive is appended to the failures file, even to the file being redriven."""
     file = command.path / "f.jsonl"
     lines(file, command.given_up("a"))
     command.reject("a")

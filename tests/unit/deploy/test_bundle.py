@@ -156,8 +156,7 @@ def test_bundle_is_built_in_a_clone_only(tmp_path, monkeypatch, capsys):
 
 
 def test_bundle_requirements_are_those_of_the_handlers_and_locked():
-    """The lock file holds, with hashes and without addresses, exactly the packages that the functions need, without
-    boto3."""
+    """The lock file holds the packages that the functions need except boto3, with hashes and no addresses."""
     names = {re.match(r"[\w.-]+", line)[0].replace(".", "-") for line in requirements()}
     assert {"tenacity", "aws-lambda-powertools"} <= names
     assert not names & {"boto3", "typer", "rich", "pydantic", "ruamel-yaml"}

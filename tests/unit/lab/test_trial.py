@@ -1,4 +1,4 @@
-"""A scenario under every way of delivery: what it finds in sound rules, and in a pipeline that breaks a law."""
+"""A scenario under every delivery variant: it holds for sound rules, and fails for a pipeline without an invariant."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_trial_variants_are_chosen_by_name():
         variants(["crash"])
 
 
-# ---------------------------------------------------------------- mutants: a law is broken
+# ---------------------------------------------------------------- mutants: an invariant is removed
 def test_trial_catches_writes_without_guards(load, monkeypatch):
     """An old record of an order that is gone would make half an order; delivered once and in order nobody sees it."""
     scenario = load()

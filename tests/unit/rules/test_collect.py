@@ -177,8 +177,7 @@ def test_collect_strict_checks_the_edge_as_it_was_read(edge, seen):
 
 
 def test_collect_strict_move_checks_one_edge_in_one_way():
-    """A strict move checks the edge alike for the node it leaves and the node it joins, so both fit into one
-    transaction."""
+    """A strict move checks the edge alike for the node left and the node joined, so both fit into one transaction."""
     rule = tickets(strict=True)
     change = Change(ticket_key(), ticket(team="a"), ticket(team="b"))
     nodes = {A: {"team_id": s("a"), "tickets": {"SS": ["1-HIGH"]}}, B: {"team_id": s("b")}}

@@ -300,8 +300,7 @@ rules:
     ids=["ring", "below a bad id", "children first"],
 )  # fmt: skip
 def test_path_that_never_comes_is_told(parents, troubles):
-    """An item in a ring, or below one without a path, leaves a failure record and is stuck; a late parent leaves
-    neither."""
+    """An item in a ring, or below one without a path, is parked and stuck; one older than its parent is not."""
     scene = Scene(parse_rules(PART_RULES))
     for own, parent in parents.items():
         scene.put("parts", {"part_id": s(own), **({} if parent is None else {"parent": s(parent)})})

@@ -185,8 +185,7 @@ def test_tally_has_no_entry_for_a_child_that_adds_nothing(options, child):
     ],
 )
 def test_tally_tells_what_cannot_be_added(options, values, reason):
-    """A child that cannot be counted is blocked under its own key, and its entry is removed; once correct it is
-    counted."""
+    """A child that cannot be counted is blocked under its own key and loses its entry; once correct it is counted."""
     rule = tally(**options)
     good, bad = order("a", "u", total=n(2), status=s("OPEN")), order("a", "v", **values)
     at_entry, nowhere = rule.parts(Change(key_of(bad), good, bad), rule.source)
