@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -135,14 +134,14 @@ def backfill(
         require_local({"--state-table": typed(context, "state_table")}, "the stack has its own")
         _require_sense("--stop", stop, of_items | of_state | {"--rule": rule, "--table": table, "--detach": detach})
         account = account_of(stack_name, "BackfillMachineArn", endpoint_url, region)
+        there = RemoteBackfill(account, rules_file, as_json=as_json)
         if stop:
-            return stop_in_account(account, rules_file)
+            return there.stop()
         asked = {"rules": rule or [], "changed": changed, "table": table, "where": where, "segments": segments}
         asked |= {"workers": workers, "rate": rate, "resume": resume, "restart": restart}
         words = {"rules": "rule", **{word: word for word in asked if word not in ("rules", "resume", "restart")}}
         given = frozenset(word for word, parameter in words.items() if typed(context, parameter))
-        request = Request(asked, given, rules_file)
-        return backfill_in_account(account, load_rules(rules_file), request, detach=detach, as_json=as_json)
+        return there.start(load_rules(rules_file), asked, given, detach=detach)
     require_remote({"--detach": detach, "--stop": stop, "--stack": typed(context, "stack_name")})
     if (max_lag is None) != (function is None) or (max_lag is not None and not rate):
         raise UserError("--max-lag and --function must be given together, and need a --rate above 0")
@@ -167,10 +166,13 @@ def backfill(
             kept = state_table or str(state)
             require_beginning(documents, job.scope.body(), kept, resume=resume, restart=restart)
         age = None if function is None else IteratorAge(aws.cloudwatch(endpoint_url, region), function)
-        how = RunSettings(workers, rate, age, max_lag or 0.0, failures, as_json=as_json)
         for notice in (*unseen_changes(client, rules, names), *job.notices()):
             print(notice, file=sys.stderr)
-        run, done = run_job(job, client, documents, how)
+        pace = Rate(rate)
+        brake = None if age is None else Brake(pace, age, max_lag or 0.0)
+        run, done = run_job(
+            job, client, documents, workers=workers, rate=pace, brake=brake, failures=failures, as_json=as_json
+        )
         if done and key is None:
             failed = titles_of(rules, run.totals.rules_with(Outcome.FAILED))
             effects = frozenset() if table or where else titles - titles_of(rules, names)
@@ -212,27 +214,23 @@ def _forget(title: str, documents: State, rules: Rules, rules_file: Path) -> int
 
 
 # ---------------------------------------------------------------- a run on this machine
-@dataclass(frozen=True)
-class RunSettings:
-    """Settings of a run: workers, write rate, the function whose lag slows it down, and the file for failures."""
-
-    workers: int
-    rate: float
-    age: IteratorAge | None
-    max_lag_seconds: float
-    failures: Path
-    as_json: bool
-
-
-def run_job(job: Job, client: DynamoDBClient, documents: State, how: RunSettings) -> tuple[BackfillRun, bool]:
+def run_job(
+    job: Job,
+    client: DynamoDBClient,
+    documents: State,
+    *,
+    workers: int,
+    rate: Rate,
+    brake: Brake | None,
+    failures: Path,
+    as_json: bool,
+) -> tuple[BackfillRun, bool]:
     """Run a job and show its progress. Gives the run, and whether it is complete."""
-    require_writable(how.failures)
-    rate = Rate(how.rate)
-    brake = None if how.age is None else Brake(rate, how.age, how.max_lag_seconds)
+    require_writable(failures)
     if brake is not None:
         brake.look()
     meter = Meter(job.estimate)
-    with stop_signals() as stopping, display_on(Console(stderr=True), as_json=how.as_json) as display:
+    with stop_signals() as stopping, display_on(Console(stderr=True), as_json=as_json) as display:
 
         def before_write(units: float) -> None:
             if brake is not None:
@@ -246,12 +244,12 @@ def run_job(job: Job, client: DynamoDBClient, documents: State, how: RunSettings
         run = BackfillRun(
             job.selection,
             DynamoStore(client, job.selection.rules.tables, workers=WRITERS, sleep=slowing(rate)),
-            DeduplicatedFailures(FailureLog(how.failures, wall_clock_ms), Limits(), THIS_PROCESS),
+            DeduplicatedFailures(FailureLog(failures, wall_clock_ms), Limits(), THIS_PROCESS),
             documents,
             job.scope.body(),
             supplies=job.supplies,
-            workers=how.workers,
-            bounds=Bounds(Limits(apply_max_writes=writes_at_once(how.rate))),
+            workers=workers,
+            bounds=Bounds(Limits(apply_max_writes=writes_at_once(rate.ceiling))),
             before_write=before_write,
             budget=Budget(job.selection.rules.tables),
             on_page=on_page,
@@ -260,159 +258,141 @@ def run_job(job: Job, client: DynamoDBClient, documents: State, how: RunSettings
         )
         done = run.run()
     go_on = "Continue with the same command and --resume." if job.resumable else "Run it again."
-    conclude(run, meter, done=done, as_json=how.as_json, advice=(go_on, f"Failure records: {how.failures}."))
+    conclude(run, meter, done=done, as_json=as_json, advice=(go_on, f"Failure records: {failures}."))
     return run, done
 
 
 # ---------------------------------------------------------------- a run in the account
-@dataclass(frozen=True)
-class Request:
-    """A backfill to start: `body` is the request; `typed` names the options the user gave, as opposed to defaults."""
+class RemoteBackfill:
+    """The backfill in an account."""
 
-    body: Mapping[str, Any]
-    typed: frozenset[str]
-    rules_file: Path
+    def __init__(self, account: Account, rules_file: Path, *, as_json: bool) -> None:
+        self._account = account
+        self._rules_file = rules_file
+        self._as_json = as_json
 
+    def start(self, rules: Rules, asked: Mapping[str, Any], given: frozenset[str], *, detach: bool) -> int:
+        """Start or continue a backfill, and watch it to its end. Exit codes as the command's. `asked` is the request;
+        `given` names the options the user gave, as opposed to defaults.
+        """
+        rules_to_apply(rules, asked["rules"], None)  # reports an unknown rule name at once
+        running = self._account.machine.running()
+        watch = f"Watch it with: {self._command('--resume')}"
+        if running and asked["resume"]:
+            self._require_as_it_runs(running[0], asked, given)
+            return self._watch(rules, running[0])
+        if running:
+            raise UserError(f"{running[0]} is running. {watch}; stop it with: {self._command('--stop')}")
+        body = self._as_before(rules, asked, given) if asked["resume"] else asked
+        self._require_possible(rules, body)
+        name = self._account.machine.start(VERB, {**body, **as_here(rules)})
+        if detach:
+            return report_started(self._account, name, lambda: self._account.state.load(asked_of(name)), watch)
+        return self._watch(rules, name)
 
-def backfill_in_account(account: Account, rules: Rules, request: Request, *, detach: bool, as_json: bool) -> int:
-    """Start or continue a backfill, and watch it to its end. Exit codes as the command's."""
-    rules_to_apply(rules, request.body["rules"], None)  # reports an unknown rule name at once
-    running = account.machine.running()
-    watch = f"Watch it with: {account.command(VERB, request.rules_file, '--resume')}"
-    if running and request.body["resume"]:
-        _require_as_it_runs(account, running[0], request)
-        return _watch(account, rules, running[0], request.rules_file, as_json=as_json)
-    if running:
-        stop = account.command(VERB, request.rules_file, "--stop")
-        raise UserError(f"{running[0]} is running. {watch}; stop it with: {stop}")
-    body = _as_before(account, rules, request) if request.body["resume"] else request.body
-    _require_possible(account, rules, body)
-    name = account.machine.start(VERB, {**body, **as_here(rules)})
-    if detach:
-        return report_started(account, name, lambda: account.state.load(asked_of(name)), watch)
-    return _watch(account, rules, name, request.rules_file, as_json=as_json)
+    def stop(self) -> int:
+        """Stop the running backfill: its workers finish the writes in flight. Raises UserError when none is running."""
+        running = self._account.machine.running()
+        if not running:
+            raise UserError(f"no backfill is running in {self._place}")
+        for name in running:
+            self._account.state.save(STOP, {"execution": name})
+            self._account.machine.stop(name)
+            print(f"stopped {name}: its workers finish the writes in flight, within seconds.")
+        print(f"Continue with: {self._command('--resume')}")
+        return 0
 
+    @property
+    def _place(self) -> str:
+        return f"stack {self._account.stack.name} in {self._account.stack.region}"
 
-def stop_in_account(account: Account, rules_file: Path) -> int:
-    """Stop the running backfill: its workers finish the writes in flight. Raises UserError when none is running."""
-    running = account.machine.running()
-    if not running:
-        raise UserError(f"no backfill is running in {_named(account)}")
-    for name in running:
-        account.state.save(STOP, {"execution": name})
-        account.machine.stop(name)
-        print(f"stopped {name}: its workers finish the writes in flight, within seconds.")
-    print(_go_on(account, rules_file))
-    return 0
+    def _command(self, option: str) -> str:
+        return self._account.command(VERB, self._rules_file, option)
 
+    # ------------------------------------------------------------ before it starts
+    def _require_as_it_runs(self, name: str, asked: Mapping[str, Any], given: frozenset[str]) -> None:
+        """Raises UserError for an option that differs from that of the running backfill."""
+        known = self._account.state.load(ASKED) or {}
+        if known.get("execution") != name:
+            return  # it has not begun yet
+        for word in sorted(given):
+            before, now = _shown(known["asked"][word]), _shown(asked[word])
+            if before != now:
+                option = OPTIONS.get(word, f"--{word}")
+                raise UserError(
+                    f"{name} runs with {option} {before}, not {now}: leave the option out to watch it, or stop it first"
+                )
 
-def _go_on(account: Account, rules_file: Path) -> str:
-    return f"Continue with: {account.command(VERB, rules_file, '--resume')}"
+    def _as_before(self, rules: Rules, asked: Mapping[str, Any], given: frozenset[str]) -> dict[str, Any]:
+        """The request, completed by the options of the unfinished backfill. Raises UserError when there is none, or an
+        option that was given differs in a way that would change its scope.
+        """
+        head = unfinished(self._account.state)
+        if head is None:
+            raise UserError(f"{self._place} has no unfinished backfill: leave out --resume")
+        which = frozenset(("rules", "changed"))  # either selects the rules
+        given |= which if given & which else frozenset()
+        before = asked_before(self._account.state, head)
+        body = {**asked, **{word: value for word, value in before.items() if word not in given}}
+        about = {word: body[word] for word in ("table", "where", "segments")}
+        require_same(head["scope"], {**head["scope"], **about, "rules": prints_of(rules, self._names(rules, body))})
+        return body
 
+    def _names(self, rules: Rules, body: Mapping[str, Any]) -> frozenset[str]:
+        names, _ = rules_to_apply(rules, body["rules"], applied(self._account.state) if body["changed"] else None)
+        return names
 
-def _require_as_it_runs(account: Account, name: str, request: Request) -> None:
-    """Raises UserError for an option that differs from that of the running backfill."""
-    known = account.state.load(ASKED) or {}
-    if known.get("execution") != name:
-        return  # it has not begun yet
-    for word in sorted(request.typed):
-        before, now = _shown(known["asked"][word]), _shown(request.body[word])
-        if before != now:
-            option = OPTIONS.get(word, f"--{word}")
-            raise UserError(
-                f"{name} runs with {option} {before}, not {now}: leave the option out to watch it, or stop it first"
-            )
+    def _require_possible(self, rules: Rules, body: Mapping[str, Any]) -> None:
+        """Check what can be checked before anything is started in the account. Raises UserError."""
+        names, table = self._names(rules, body), body["table"]
+        if table is not None and table not in rules.tables:
+            raise UserError(unknown("table", table, rules.tables))
+        if body["where"] is not None:
+            wanted(body["where"], rules)
+        supplies = segments_of(rules, body["segments"], () if table is None else (table,))
+        for step in cascade(rules, names):
+            require_units([supply.name for supply in supplies(step.names)])
+        if names and not body["resume"] and not body["restart"]:
+            require_beginning(self._account.state, {}, self._place, resume=False, restart=False)
+
+    # ------------------------------------------------------------ while it runs
+    def _watch(self, rules: Rules, name: str) -> int:
+        """Show the progress until the execution has ended, then the result."""
+        state = self._account.state
+        items: dict[str, int] = {}  # of each table, once it has begun
+        meter = Meter(lambda names: sum(items.get(table.name, 0) for table in swept_tables(rules, names)))
+
+        def look() -> BackfillRun | None:
+            asked = {} if items else state.load(asked_of(name)) or {}
+            if asked.get("items"):  # the start is a time of another clock than this meter's
+                items.update(asked["items"])
+                since = (datetime.now(UTC) - datetime.fromisoformat(asked["at"])).total_seconds()
+                meter.begin(Totals.of(asked["before"]), max(0.0, since - meter.seconds))
+            return watched(state, rules) if items else None
+
+        def show() -> None:
+            run = look()
+            if run is not None:
+                display.update(lambda: meter.figures(run, run.totals))
+
+        with display_on(Console(stderr=True), as_json=self._as_json) as display:
+            display.say(f"{name} in stack {self._account.stack.name}; it goes on after Ctrl-C")
+            ended = self._account.machine.watch(name, show)
+        done = ended.well()
+        answer = state.load(asked_of(name)) or {}
+        for notice in answer.get("notices", ()):
+            print(notice, file=sys.stderr)
+        if answer.get("said"):
+            print(answer["said"])
+            return 0
+        run = look()
+        if run is None:
+            raise UserError(f"{name} has ended before it began")
+        go_on = f"Continue with: {self._command('--resume')}"
+        advice = (go_on, f"To see the failures: {self._account.failures_command()}")
+        conclude(run, meter, done=done, as_json=self._as_json, advice=advice)
+        return 0 if done and not run.totals.count(Outcome.FAILED, Outcome.PARKED) else 1
 
 
 def _shown(value: object) -> str:
     return (", ".join(sorted(value)) or "none") if isinstance(value, list) else "none" if value is None else str(value)
-
-
-def _as_before(account: Account, rules: Rules, request: Request) -> dict[str, Any]:
-    """The request, completed by the options of the unfinished backfill. Raises UserError when there is none, or an
-    option that was given differs in a way that would change its scope.
-    """
-    head = unfinished(account.state)
-    if head is None:
-        raise UserError(f"{_named(account)} has no unfinished backfill: leave out --resume")
-    before = asked_before(account.state, head)
-    which = frozenset(("rules", "changed"))  # either selects the rules
-    typed = request.typed | which if request.typed & which else request.typed
-    body = {**request.body, **{word: value for word, value in before.items() if word not in typed}}
-    names, _ = rules_to_apply(rules, body["rules"], applied(account.state) if body["changed"] else None)
-    about = {word: body[word] for word in ("table", "where", "segments")}
-    require_same(head["scope"], {**head["scope"], **about, "rules": prints_of(rules, names)})
-    return body
-
-
-def _require_possible(account: Account, rules: Rules, body: Mapping[str, Any]) -> None:
-    """Check what can be checked before anything is started in the account. Raises UserError."""
-    names, _ = rules_to_apply(rules, body["rules"], applied(account.state) if body["changed"] else None)
-    if body["table"] is not None and body["table"] not in rules.tables:
-        raise UserError(unknown("table", body["table"], rules.tables))
-    if body["where"] is not None:
-        wanted(body["where"], rules)
-    supplies = segments_of(rules, body["segments"], () if body["table"] is None else (body["table"],))
-    for step in cascade(rules, names):
-        require_units([supply.name for supply in supplies(step.names)])
-    if names and not body["resume"] and not body["restart"]:
-        require_beginning(account.state, {}, _named(account), resume=False, restart=False)
-
-
-def _named(account: Account) -> str:
-    return f"stack {account.stack.name} in {account.stack.region}"
-
-
-def _watch(account: Account, rules: Rules, name: str, rules_file: Path, *, as_json: bool) -> int:
-    """Show the progress until the execution has ended, then the result."""
-    view = View(account, rules, name)
-    with display_on(Console(stderr=True), as_json=as_json) as display:
-        display.say(f"{name} in stack {account.stack.name}; it goes on after Ctrl-C")
-
-        def look() -> None:
-            run = view.look()
-            if run is not None:
-                display.update(lambda: view.meter.figures(run, run.totals))
-
-        ended = account.machine.watch(name, look)
-    done = ended.well()
-    answer = view.asked()
-    for notice in answer.get("notices", ()):
-        print(notice, file=sys.stderr)
-    if answer.get("said"):
-        print(answer["said"])
-        return 0
-    run = view.look()
-    if run is None:
-        raise UserError(f"{name} has ended before it began")
-    advice = (_go_on(account, rules_file), f"To see the failures: {account.failures_command()}")
-    conclude(run, view.meter, done=done, as_json=as_json, advice=advice)
-    return 0 if done and not run.totals.count(Outcome.FAILED, Outcome.PARKED) else 1
-
-
-class View:
-    """A backfill in the account, as its state table shows it."""
-
-    def __init__(self, account: Account, rules: Rules, name: str) -> None:
-        self.meter = Meter(self._estimate)
-        self._account = account
-        self._rules = rules
-        self._name = name
-        self._items: Mapping[str, int] = {}
-
-    def asked(self) -> Mapping[str, Any]:
-        """The function's answer to the request; empty before there is one."""
-        return self._account.state.load(asked_of(self._name)) or {}
-
-    def look(self) -> BackfillRun | None:
-        """The progress; None before it has begun."""
-        if not self._items:
-            asked = self.asked()
-            self._items = asked.get("items", {})
-            if self._items:  # the start is a time of another clock than this meter's
-                since = (datetime.now(UTC) - datetime.fromisoformat(asked["at"])).total_seconds()
-                self.meter.begin(Totals.of(asked["before"]), max(0.0, since - self.meter.seconds))
-        return watched(self._account.state, self._rules) if self._items else None
-
-    def _estimate(self, names: frozenset[str]) -> int:
-        return sum(self._items.get(table.name, 0) for table in swept_tables(self._rules, names))

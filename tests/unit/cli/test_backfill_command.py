@@ -458,6 +458,7 @@ def test_backfill_keeps_to_its_rate(command):
 
     class Rate:
         def __init__(self, ceiling: float) -> None:
+            self.ceiling = ceiling
             rates.append(ceiling)
 
         def take(self, units: float) -> None:
