@@ -1,7 +1,7 @@
-"""Drift of every kind, as data: what is written behind the pipeline's back, and what verify must say of it.
+"""Drift of every kind, as data: an edit made behind the pipeline, and the findings that verify must report.
 
-A `Drifted` is put into a shop in which everything is right. It touches as few items as it can, so what is found beside
-the thing itself, such as the total of a wrong entry, is named too.
+A `Drifted` is put into a shop in which everything is right. Each edit touches as few items as possible, and its side
+effects, such as the total of a wrong entry, are named too.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ITEMS: tuple[tuple[str, Item], ...] = (
 
 @dataclass(frozen=True)
 class Drifted:
-    """`told` is the thing itself; `beside` is what else must be found. `repairable`: --repair leaves nothing."""
+    """An edit with its main finding (`told`) and all others (`beside`). `repairable`: --repair leaves nothing."""
 
     name: str
     edits: tuple[Edit, ...]
@@ -149,9 +149,7 @@ DRIFTS: tuple[Drifted, ...] = (
 
 
 def apart(drifts: Iterable[Drifted]) -> list[Drifted]:
-    """As many of them as do not touch the same attribute, or the same item as a whole, and of which the same rule does
-    not tell of the same item: for one store at once.
-    """
+    """Choose drifts for one store at once: no two edit the same attribute, or report the same rule and item."""
     chosen: list[Drifted] = []
     taken: dict[Place, set[str | None]] = {}
     told: set[tuple[str, Place]] = set()

@@ -16,7 +16,7 @@ NOON_MS = 1_800_000_000_000
 
 @dataclass
 class Clock:
-    """Time that passes only when it is told to, or slept."""
+    """A clock that only tests and sleeps move."""
 
     ms: int = NOON_MS
 

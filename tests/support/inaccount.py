@@ -82,7 +82,7 @@ class Machine:
         raise AssertionError
 
     def run(self, asked: dict) -> dict:
-        """From Begin to Done or Told; gives the last answer."""
+        """Run from Begin to Done or Told, and return the last answer."""
         self.answer = self.again({"do": "begin", "asked": asked, "execution": self.execution})
         return self.go_on()
 
@@ -98,7 +98,7 @@ class Machine:
         raise AssertionError("it does not come to an end")
 
     def work(self, unit: str) -> None:
-        """One child: a unit until it is done, or has failed as often as it may. The others go on."""
+        """Run one unit until it is done or has failed as often as it may, without stopping the other units."""
         self.units.append(unit)
         with suppress(SyncRulesError, KilledError):
             for _ in range(LOOPS_MAX):

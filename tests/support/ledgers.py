@@ -95,7 +95,7 @@ class History:
         return bool(self.records or self.workers or self.late)
 
     def act(self, writes: int) -> None:
-        """One thing happens. `writes`: how many more the application has to do."""
+        """Let one thing happen. `writes`: the number of writes that the application still has to make."""
         choices: list[Callable[[], None]] = [self._write] * bool(writes)
         choices += [self._deliver] * bool(self.records) + [self._work] * (2 * bool(self.workers))
         choices += [self._land] * bool(self.late)

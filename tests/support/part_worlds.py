@@ -67,7 +67,7 @@ class PartWorld:
             self.see(change)
 
     def advance(self, number: int = 0) -> None:
-        """Let one look go on to its next request."""
+        """Move one look to its next request."""
         if self.works:
             work = self.works.pop(number % len(self.works))
             if next(work, "done") is None:

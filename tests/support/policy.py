@@ -144,8 +144,10 @@ def refusal(service: str, operation: str, role: str, pair: Pair) -> ClientError:
 # ---------------------------------------------------------------- clients
 @dataclass
 class Guard:
-    """Holds clients to the policy of whoever is at work. `used` are the pairs of the policies that were needed,
-    `denied` what was asked for and not allowed. Where nobody is at work, it is the application, which may do anything.
+    """Holds clients to the policies of the acting role.
+
+    `used` collects the policy pairs that were needed, `denied` the requests that were not allowed. Without a role the
+    client is the application, which may do anything.
     """
 
     policies: Mapping[str, frozenset[Pair]]
@@ -156,7 +158,7 @@ class Guard:
 
     @contextmanager
     def acting(self, role: str) -> Iterator[None]:
-        """Whatever is done meanwhile, a role does."""
+        """Make all requests inside the block as a role."""
         before, self.role = self.role, role
         try:
             yield
@@ -164,7 +166,7 @@ class Guard:
             self.role = before
 
     def require(self, pair: Pair, operation: str = "?") -> None:
-        """See that the role at work may do this. Raises ClientError, as its service would."""
+        """Raise ClientError, as the service would, unless the acting role may do this."""
         if not self.role:
             return
         action, resource = pair

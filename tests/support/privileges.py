@@ -276,8 +276,9 @@ class Account:
 
     # ------------------------------------------------------------ the application
     def changes(self, *, first: bool, held_back: int = 0) -> list[Change]:
-        """Write what the story says comes first, or then. Gives the changes that this makes. `held_back`: so many items
-        of each table are not written.
+        """Write the first items of the story, or the later ones, and return the changes that this makes.
+
+        `held_back`: number of items of each table that are not written.
         """
         found = []
         for name, items in (self.story.puts if first else self.story.then).items():
@@ -359,7 +360,9 @@ class Account:
             self._done(stream.handler({"Records": records}, context()))
 
     def stream_function(self) -> None:
-        """All changes through the stream handler, a batch that fails into the bucket, a record that nobody can read."""
+        """Send all changes through the stream handler, with a batch that fails into the bucket and an unreadable
+        record.
+        """
         self.stack.streams.list_streams()
         for first in (True, False):
             with self.guard.acting(""):
@@ -370,7 +373,7 @@ class Account:
         self._done(stream.handler({"Records": [{"eventName": "INSERT", "dynamodb": {}}]}, context()))
 
     def fanout_function(self) -> None:
-        """All changes as messages, and one that nobody can read."""
+        """Send all changes as messages, and one unreadable message."""
         messages: list[str] = []
         for first in (True, False):
             with self.guard.acting(""):
@@ -402,8 +405,9 @@ class Account:
         self.machine(backfill.handler, segments=1, workers=1, rate=1_000_000.0, **how)
 
     def redrive_function(self) -> None:
-        """All changes as batches that Lambda gave up, with their records and without, and as messages that nobody
-        handled; a failure record; and something in each place that nobody can read.
+        """Redrive all changes as batches that Lambda gave up, with and without records, and as dead messages.
+
+        A failure record is redriven too, and an unreadable entry from each store.
         """
         with self.guard.acting(""):
             self._lies_there()
@@ -458,13 +462,13 @@ class Account:
                 yield json.loads(item["document"]["S"])
 
     def _done(self, answer: dict[str, Any]) -> None:
-        """After a refusal there is nothing more to see: what was said so far must tell of it."""
+        """Stop the story after a refusal: the output so far must name the refusal."""
         if answer != {"batchItemFailures": []} or self.guard.denied:
             raise StoppedError
 
 
 def _left(document: dict[str, Any]) -> int:
-    """How much a verify found and did not mend, or a redrive left where it was."""
+    """Count the differences that a verify did not repair, or the entries that a redrive left."""
     tally = document.get("tally", {})
     return sum(count for *_, count in tally.get("unmended", ())) + tally.get("again", 0)
 

@@ -1,4 +1,4 @@
-"""Recordings for tests: what an application does in the shop of `every_kind`, with a pipeline at work, as it is recorded."""
+"""Recordings for tests: an application's writes in the shop of `every_kind` while a pipeline runs, as recorded."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Tape:
         self.stage.store.on_change = note
 
     def do(self, *actions: Action, rest: bool = True) -> None:
-        """Let the application do it, and the pipeline come to rest."""
+        """Let the application make its writes, and the pipeline come to rest."""
         for action in actions:
             self._expiring = isinstance(action, Expire)
             self.stage.do(action)
@@ -83,7 +83,7 @@ def recorded(path: Path, rules: Rules, bodies: Iterable[Any]) -> tuple[Recorded,
 
 
 def in_memory(tmp_path_factory: Any, rules: Rules, bodies: Sequence[Any]) -> tuple[Recorded, ...]:
-    """The same, where nobody looks at the file."""
+    """A recording whose file no test looks at."""
     return recorded(tmp_path_factory.mktemp("tape") / "r.jsonl", rules, bodies)
 
 

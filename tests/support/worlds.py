@@ -1,6 +1,6 @@
-"""A pipeline on a store in memory, for tests: what an application writes, the records it leaves, the queue, what was parked.
+"""A pipeline on a store in memory, for tests: an application's writes, their records, the queue, the parked items.
 
-`Tap` stands between the pipeline and its store: it notes every request, and is where a test lets the world go wrong.
+`Tap` stands between the pipeline and its store: it notes every request, and is where a test injects faults.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Untouchable:
 
 
 class Scene:
-    """One rules file at work. `records` are the changes not processed yet; `tables` are those that really exist."""
+    """A pipeline for one rules file. `records` are the changes not processed yet; `tables` are those that exist."""
 
     def __init__(
         self, rules: Rules, *, limits: Limits | None = None, tables: Mapping[str, Table] | None = None
@@ -263,7 +263,7 @@ def context(remaining_ms: int = 60_000) -> Context:
 
 
 class Stdout:
-    """Whatever standard output is at the moment; the logger keeps the one it found when it was made."""
+    """The standard output of the moment; a logger keeps the one it found when made."""
 
     def write(self, text: str) -> None:
         sys.stdout.write(text)

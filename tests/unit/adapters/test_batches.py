@@ -1,5 +1,6 @@
-"""Updates that share a request: what each answer of BatchExecuteStatement comes to. What a statement does to an item is
-in the contract suite, on engines whose PartiQL is sound.
+"""Updates that share a request: the result of each answer of BatchExecuteStatement.
+
+The effect of a statement on an item is in the contract suite, on engines whose PartiQL is sound.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def test_batch_that_is_refused_as_a_whole_is_written_one_by_one(caplog):
 
 @pytest.mark.parametrize("answer", [{}, {"Responses": [{}]}], ids=["none", "fewer"])
 def test_batch_whose_answers_are_not_as_many_is_written_one_by_one(answer):
-    """Nobody knows whose answers they are."""
+    """A batch with another number of answers than statements is written one by one."""
     store, _ = store_on(Client(answer, OK, OK))
     assert store.apply(Apply(updates(2))) == (WRITTEN, WRITTEN)
 

@@ -210,7 +210,7 @@ def test_budget_counts_a_partition_by_its_value():
 
 @pytest.mark.parametrize("name", ["backfill", "prune", "redrive", "run", "verify"])
 def test_budget_is_kept_to_by_each_command_that_writes(name):
-    """Whoever makes a store to write on asks what the rules file allows."""
+    """Every command that writes makes its store with the budget of the rules file."""
     text = (Path(commands.__file__).parent / f"{name}.py").read_text()
     (store,) = re.findall(r".*\bDynamoStore\(.*", text)
     assert "within_budget(" in store or "budget=Budget(" in text

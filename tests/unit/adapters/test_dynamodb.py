@@ -124,7 +124,7 @@ def test_write_is_not_tried_again_after(error, expected):
 
 
 def test_write_gives_up_after_its_attempts():
-    """FAILED with the last error's code: it may have happened, and must be tried again."""
+    """A write that used up its attempts is FAILED with the last error's code."""
     store, waits = store_on(Client(*[failed("ThrottlingException")] * 3), attempts_max=3)
     (result,) = store.apply(Apply((update(SHOP, ONE, a=n(1)),)))
     assert result == Result(Status.FAILED, reason="ThrottlingException")

@@ -107,7 +107,7 @@ def test_outside_functions_are_found_beside_the_rules_file(world, folder):
 
 
 def test_outside_calls_are_remembered_in_the_table_that_is_given(world, folder, monkeypatch):
-    """In a table when one is named, else in this process; and the user of `run` is told which."""
+    """Calls are remembered in the table named, else in this process, and `run` says which."""
     seen = []
     monkeypatch.setattr("sync_rules.adapters.functions.FunctionCaller.require", lambda *_: None)
     monkeypatch.setattr(
@@ -134,7 +134,7 @@ def test_outside_a_table_of_the_rules_cannot_remember_calls(world, folder):
 
 
 def test_outside_the_table_of_calls_is_looked_at(world, folder):
-    """One that does not exist, or has another key, is told before the first call; exit code 2, not an hour of tries."""
+    """A table of calls that does not exist, or has another key, is refused before the first call."""
     with pytest.raises(UserError, match="table typo, which is to remember the calls, does not exist"):
         caller_of(BOTH, client(), "typo", folder=folder)
     create("pairs", PK="S", SK="S")
@@ -242,7 +242,7 @@ def test_outside_without_a_queue_a_call_is_not_lost():
 
 # ---------------------------------------------------------------- sync-rules run
 def test_outside_run_gives_its_consumer_archive_and_caller(tmp_path):
-    """A run passes on what it is given, and stands nobody where nothing is."""
+    """A run passes the archive and the caller to its consumer; without them, effects fail."""
     worlds: list[World] = []
     common = {"stream_arns": [], "rules_fingerprint": "", "reader": None, "store": None, "make_consumer": worlds.append}
     archive, caller = object(), object()
@@ -255,7 +255,7 @@ def test_outside_run_gives_its_consumer_archive_and_caller(tmp_path):
 
 # ---------------------------------------------------------------- from records to effects
 class Bucket:
-    """An Archive in memory; fails as often as told."""
+    """An Archive in memory that fails `failures` times."""
 
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures
@@ -326,7 +326,7 @@ def deliver(consumer: Consumer, changes: list[Change], sizes: list[int]) -> None
 
 @pytest.fixture(scope="module")
 def told_in_memory():
-    """The user's module: a function that raises as often as told, and then remembers what it was told."""
+    """The user's module: a function that raises `raises` times, and then remembers its arguments."""
 
     class Module:
         TOLD: list = []

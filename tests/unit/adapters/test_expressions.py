@@ -141,7 +141,7 @@ def test_as_update_takes_sets_only(mistaken):
 
 @pytest.mark.parametrize("item", [{}, {"id": s("2")}, {"id": n(1)}], ids=str)
 def test_whole_is_an_item_of_its_own_key(item):
-    """DynamoDB is not told the key of a put: another item would be written than was looked at."""
+    """A put whose item has another key than the one guarded is refused."""
     with pytest.raises(AssertionError):
         whole(Put(AT, item, ()))
 
@@ -183,7 +183,7 @@ numbers = st.builds(
 
 @given(numbers, numbers)
 def test_updated_sums_are_exact_and_plain(left, right):
-    """Digit for digit, in the one form that DynamoDB writes; or refused, when no number has so many digits."""
+    """A sum is exact, in DynamoDB's own form, or refused if it needs more than 38 digits."""
     exact = Context(prec=100).add(left, right)
     digits = len(exact.normalize(Context(prec=100)).as_tuple().digits)
     try:

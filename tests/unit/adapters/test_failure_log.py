@@ -59,7 +59,7 @@ def test_failure_log_keeps_lines_whole_when_threads_write(tmp_path):
 
 
 def test_failure_log_is_read_by_its_owner_only(tmp_path):
-    """Given-up batches hold items, so nobody else may read the file."""
+    """Only the owner can read the file, because batches hold items."""
     lines = JsonLines(tmp_path / "f.jsonl")
     lines.append({})
     assert stat.S_IMODE(lines.path.stat().st_mode) == 0o600
@@ -108,7 +108,7 @@ def lines(path) -> list[dict]:
 
 
 def filled(path, count: int) -> JsonLines:
-    """A file of so many lines, each with its number."""
+    """A file of `count` lines, each with its number."""
     log = JsonLines(path)
     for number in range(count):
         log.append({"n": number})
@@ -194,9 +194,7 @@ def test_failed_lines_loses_nothing_that_is_appended_meanwhile(tmp_path):
 
 
 def test_failed_lines_leaves_the_file_to_whom_it_belongs(tmp_path, monkeypatch):
-    """A redrive by somebody else gives the new file to the owner and group of the old one, with its mode; where it may
-    not, and the group is another, what the group may is dropped.
-    """
+    """A rewritten file keeps owner, group and mode; if it may not keep the group, the group's rights are dropped."""
     path = tmp_path / "f.jsonl"
     asked: list[tuple[int, int]] = []
     refused = False

@@ -42,7 +42,7 @@ ITEMS = st.dictionaries(st.sampled_from(["PK", "B", "BS", "name", "x.y"]), VALUE
 
 
 class Wire:
-    """A client without a network: it is answered what it is told."""
+    """A client without a network that gets prepared answers."""
 
     def __init__(self, *, by_json: bool) -> None:
         self.client = boto3.session.Session("x", "y", region_name="us-east-1").client(
@@ -90,7 +90,7 @@ def answers(items: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize("operation", READ)
 def test_fast_json_reads_what_botocore_reads(wires, operation):
-    """Whatever the values are, and whatever attributes are called."""
+    """Any answer is read as botocore reads it."""
 
     @settings(max_examples=60, deadline=None)
     @given(st.lists(ITEMS, max_size=3))
@@ -103,7 +103,7 @@ def test_fast_json_reads_what_botocore_reads(wires, operation):
 
 
 def test_fast_json_leaves_errors_to_botocore(wires):
-    """They are raised as they always were, and nothing of the answer before is left."""
+    """Errors are raised by botocore, without any data of the answer before."""
     _, quick = wires
     assert quick.ask("Query", 200, b'{"Items": [{"a": {"S": "x"}}]}')["Items"]
     with pytest.raises(ClientError) as raised:
@@ -150,7 +150,7 @@ REQUESTS: dict[str, Any] = {
 
 @pytest.mark.parametrize("operation", WRITTEN)
 def test_fast_json_sends_what_botocore_sends(wires, operation):
-    """Whatever the values are, from the first request on."""
+    """Any request is sent as botocore sends it, from the first one on."""
 
     @settings(max_examples=60, deadline=None)
     @given(st.lists(SENT, min_size=1, max_size=3))

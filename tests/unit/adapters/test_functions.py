@@ -1,4 +1,4 @@
-"""Calls of users' functions: once per change and rule, whoever delivers it how often; a failure is told by its class."""
+"""Calls of users' functions: once per change and rule, however often delivered; a failure shows its class only."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def client(monkeypatch):
 
 @pytest.fixture(params=["memory", "table"])
 def memory(request, client):
-    """Both ways to remember; each must be one and the same to whoever asks it."""
+    """Both ways to remember calls."""
     return RememberedInMemory() if request.param == "memory" else RememberedInTable(client, "calls")
 
 
@@ -80,7 +80,7 @@ def raising(error: BaseException):
 
 # ---------------------------------------------------------------- once
 def test_caller_calls_once_per_change_and_rule(hooks, memory):
-    """The same change is told once, by whichever caller and however often; another change or rule is told too."""
+    """A change is called once per rule, by whichever caller and however often it is delivered."""
     others = [replace(CALL, rule="other"), replace(CALL, change=replace(CALL.change, position="101"))]
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # Powertools warns where it does not know how long a call may last
@@ -95,7 +95,7 @@ def test_caller_calls_once_per_change_and_rule(hooks, memory):
     "error", [ValueError("SECRET"), SystemExit("SECRET"), StoreError("SECRET"), UserError("SECRET")]
 )
 def test_caller_a_failure_is_told_by_its_class_and_comes_again(hooks, memory, error):
-    """Whatever a function raises is CallFailed, without its text; the next try calls again, and after that none does."""
+    """An exception of the function becomes CallFailed with its class, without its text, and the next try calls again."""
     caller = FunctionCaller(memory)
     hooks.before = raising(error)
     for _ in range(2):
@@ -110,7 +110,7 @@ def test_caller_a_failure_is_told_by_its_class_and_comes_again(hooks, memory, er
 
 
 def test_caller_keeps_away_from_a_call_that_is_being_made(hooks, memory):
-    """While one makes a call another is told so, and may ask again; done, it is done for both."""
+    """A call in progress makes a second caller fail as busy; once made, it is done for both."""
     met = []
 
     def meanwhile(_change):
@@ -225,7 +225,7 @@ def test_caller_a_function_that_is_not_there_is_the_user_s_mistake(hooks, path, 
 
 
 def test_caller_a_module_that_fails_is_the_user_s_mistake(tmp_path, monkeypatch):
-    """Whatever its import raises is told with its text: no item was seen yet."""
+    """An exception during the import of the user's module is a UserError with its text."""
     (tmp_path / "broken_hooks_of_test.py").write_text("raise OSError('no such queue')\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(UserError, match="fails with OSError: no such queue"):

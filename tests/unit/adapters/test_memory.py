@@ -105,7 +105,7 @@ def test_memory_indexes_lag_when_told_to():
 
 
 def test_memory_cursor_outlives_its_item():
-    """A page goes on after a key whether or not the item is still there."""
+    """A listing continues after its cursor's key even if that item is deleted."""
     store = MemoryStore(SHOP)
     for i in range(4):
         store.put("shop", order_item("1", str(i)))
@@ -116,7 +116,7 @@ def test_memory_cursor_outlives_its_item():
 
 
 def test_memory_cursor_backward_outlives_its_item():
-    """A page from the end goes on before a key, whether or not the item is still there."""
+    """A backward listing continues before its cursor's key even if that item is deleted."""
     store = MemoryStore(SHOP)
     for i in range(4):
         store.put("shop", order_item("1", str(i)))
@@ -156,7 +156,7 @@ def test_memory_full_page_has_a_cursor():
 
 
 def test_memory_pages_may_end_early():
-    """A subclass says how many items a page holds: each is still listed once, and an empty page goes on where it was."""
+    """With pages of any size, empty ones included, each item is listed once."""
     rooms = iter([2, 0, 1, 0, 0, 3, 5])
 
     class Short(MemoryStore):
@@ -180,7 +180,7 @@ def test_memory_pages_may_end_early():
 
 
 def test_memory_first_page_is_never_empty_with_a_cursor():
-    """There would be nothing to go on from: the first page holds at least one item."""
+    """The first page holds at least one item, because an empty page without one would have no cursor."""
 
     class Empty(MemoryStore):
         def page_items(self, _limit):

@@ -50,7 +50,7 @@ def ordered(number: int, **values) -> dict:
 
 
 class Told:
-    """A metered store that says what it was told before each write, and when."""
+    """A metered store that notes the units announced before each write, and when."""
 
     def __init__(self) -> None:
         self.memory = MemoryStore(TABLES)
@@ -92,7 +92,7 @@ def test_metered_counts_pages_by_size_and_items_one_by_one(told):
 
 
 def test_metered_says_the_units_of_a_write_before_it_is_made(told):
-    """Whoever holds the rate is asked first, with what the write costs: the larger of the item before and after."""
+    """The rate is asked before each write, for the larger size of the item before and after."""
     at = told.put("plain", "1", text=s("x" * 2_500))
     told.metered.read(Read((at,)))
     told.metered.apply(Apply((setting(at, text=s("y")),)))
@@ -142,7 +142,7 @@ def test_metered_remembers_a_bounded_number_and_the_first_of_a_page(told):
 
 
 def test_metered_forgets_with_each_page(told):
-    """A scan, and whoever comes to a new page, forgets what was seen."""
+    """`forget` and each scanned page drop the sizes seen before."""
     at = told.put("plain", "1")
     told.metered.read(Read((at,)))
     told.metered.forget()
@@ -163,7 +163,7 @@ def test_metered_put_of_a_new_item_costs_its_size(told):
 
 
 def test_metered_writes_nothing_there_is_no_time_for():
-    """Such writes failed, and come again: they are not made, and not counted."""
+    """A write that the rate refuses is neither made nor counted, and fails with OutOfTime."""
     memory = MemoryStore(TABLES)
     at = memory.put("plain", {"id": s("1")})
     metered = MeteredStore(memory, TABLES, lambda _units: False)
@@ -199,7 +199,7 @@ def paying(of: str, inner) -> tuple[MeteredStore, list[float]]:
 
 @pytest.mark.parametrize("of", ["rate", "budget"])
 def test_metered_reads_what_it_pays_for_and_did_not_see(told, of):
-    """An item that a record brought is read, whole, with all others of that request, and once only."""
+    """Unseen items of a request are read whole, together and once, to know their cost."""
     tap = Tap(told.memory)
     metered, paid = paying(of, tap)
     one, two, three, gone = (told.put("plain", name, text=s("x" * 4_500)) for name in ("1", "2", "3", "4"))
@@ -237,7 +237,7 @@ def test_metered_reads_no_total(told):
 
 @pytest.mark.parametrize("of", ["rate", "budget"])
 def test_metered_writes_nothing_that_it_could_not_read(told, of):
-    """Nobody knows what it costs: it failed, and says why; what was seen is written. Nothing is raised."""
+    """A write whose item cannot be read fails with the reason; items seen before are written."""
     tap = Tap(told.memory)
     metered, paid = paying(of, tap)
     seen, unseen = (told.put("plain", name, text=s("x" * 4_500)) for name in ("1", "2"))

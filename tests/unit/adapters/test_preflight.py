@@ -130,7 +130,7 @@ def test_preflight_names_the_address_where_nothing_answers(call):
 
 
 def test_preflight_still_waits_where_it_is_throttled():
-    """A throttle is an answer: it is tried again as often as ever."""
+    """A throttled check is retried as often as any request."""
 
     class Client:
         calls = 0

@@ -1,4 +1,4 @@
-"""How batches meet a table's limit: few writes in vain, none lost, and hardly any of what the table takes left unused."""
+"""Batches at a table's limit: few writes in vain, none lost, and nearly all of the limit used."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def updates(numbers: range):
 
 
 class Limited:
-    """A client of a table of so many partitions, each of which takes so many writes a second."""
+    """A client of a table with a number of partitions, each with a limit of writes a second."""
 
     def __init__(self, clock: Clock, rate: float, partitions: int) -> None:
         self.clock = clock
@@ -122,7 +122,7 @@ def test_pressure_of_a_hot_key_is_in_nobodys_way(hot, before):
 
 @pytest.mark.parametrize("rate", [1, 5, 20])
 def test_pressure_of_a_slow_table_ends_with_every_copy_made(rate):
-    """However little a table takes: as long as something is written, and there is time, it goes on."""
+    """Every copy is written however little a table accepts, as long as there is time."""
     store, client, _ = limited(rate, 1)
     assert store.apply(Apply(updates(range(200)))) == (WRITTEN,) * 200
     assert sorted(client.written) == list(range(200))

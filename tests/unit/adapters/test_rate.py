@@ -1,4 +1,4 @@
-"""How fast a backfill may write: never more than was asked for, less after throttles and under lag, and back again."""
+"""The write rate of a backfill: never more than asked for, less after throttles and under lag, and back again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sync_rules.adapters.budget import BURST_SECONDS, RECOVERY_SECONDS, Rate
 
 
 class Clock:
-    """A clock that only goes on when somebody sleeps, or is told to."""
+    """A clock that only tests and sleeps move."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -71,7 +71,7 @@ def test_rate_never_lets_more_through_than_it_says(ceiling, steps):
 
 
 def test_rate_is_used_up():
-    """Whoever always has something to write gets what the rate allows: no more, and no less."""
+    """A writer that always has work gets exactly the rate."""
     rate, clock = rate_of(100)
     for _ in range(1_000):
         rate.take(5)
@@ -87,7 +87,7 @@ def test_rate_of_nothing_is_no_limit():
 
 
 def test_rate_goes_down_once_a_second_and_comes_back():
-    """However many are throttled within a second, the rate is lowered once; it recovers in time, and never beyond."""
+    """Many throttles within a second lower the rate once; later the rate recovers up to its limit."""
     rate, clock = rate_of(100)
     for _ in range(20):
         rate.slow_down()

@@ -28,7 +28,7 @@ def client(monkeypatch):
 
 
 class Flaky:
-    """An S3 that answers as told."""
+    """An S3 that answers with the given errors first."""
 
     def __init__(self, *codes: tuple[str, int]) -> None:
         self.codes = list(codes)
@@ -104,7 +104,7 @@ def test_on_failure_objects_are_found_under_their_prefix(client):
 
 
 def test_on_failure_objects_go_on_behind_the_mark(client):
-    """One place goes on where another was, also when what that one was given last is gone."""
+    """A second reader continues behind the first one's mark, even if that object was removed."""
     for number in range(5):
         client.put_object(Bucket="kept", Key=f"aws/{number}", Body=b"x")
     first = OnFailureObjects(client, "kept", "aws/")

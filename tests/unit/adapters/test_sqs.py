@@ -207,7 +207,7 @@ def test_failed_messages_that_became_too_large_are_no_error(client, queue_url, p
 
 
 def test_failed_messages_are_sampled_where_there_are_many(place, monkeypatch):
-    """A look ends after so many, a redrive much later."""
+    """A peek ends after a bounded number of messages."""
     monkeypatch.setattr(sqs, "PEEKED_MAX_MESSAGES", 10)
     assert len([*place(peek=True).entries()]) == 10
 
@@ -234,7 +234,7 @@ def test_failed_messages_with_a_mark_are_each_given_once(place):
 
 
 def test_failed_messages_with_a_mark_that_became_too_large_are_given_once(place):
-    """They stay as they were, and the mark knows them."""
+    """A message whose replacement is too large stays unchanged, and is not given again under the same mark."""
     first = place(mark="")
     entries = {entry.text.decode(): entry for entry in first.entries()}
     first.replace(entries["m1"], "x" * (MESSAGE_MAX_BYTES + 1))
@@ -246,7 +246,7 @@ def test_failed_messages_with_a_mark_that_became_too_large_are_given_once(place)
 
 
 def test_failed_messages_that_cannot_be_let_go_are_counted(client, queue_url, place):
-    """They come back by themselves, and whoever closed the place knows that some are hidden."""
+    """Messages that could not be made visible again are counted."""
 
     class Stubborn:
         def __getattr__(self, name):

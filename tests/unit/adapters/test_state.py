@@ -63,7 +63,7 @@ def test_state_says_which_rules_were_applied(documents):
 
 
 def test_state_file_outlives_the_process_and_is_its_owner_s(tmp_path):
-    """Another process reads what was saved; nobody else may, since it names keys."""
+    """Another process reads the saved state, which names keys and so is readable by its owner alone."""
     path = tmp_path / "state.json"
     FileState(path).save("backfill/a", CURSOR)
     assert FileState(path).load("backfill/a") == CURSOR

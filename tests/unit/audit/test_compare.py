@@ -51,7 +51,7 @@ def with_author(**options) -> Scene:
     ],
 )
 def test_compare_names_the_kind_of_drift(options, book, drift, paths):
-    """Wrong, missing, extra and orphan are told apart, with the paths that differ and no value."""
+    """Each difference is called wrong, missing, extra or orphan, with the paths that differ and no value."""
     scene = with_author(**options)
     scene.there("books", book)
     (found,) = sweep(scene).different
@@ -155,7 +155,7 @@ def test_compare_takes_sets_and_maps_without_their_order():
 
 
 def test_compare_an_orphan_is_not_saved_by_a_new_copy():
-    """An orphan whose copies somebody writes is as much an orphan as before."""
+    """An orphan whose copies were written anew is still an orphan."""
     scene = with_author(on_delete="delete")
     scene.there("books", {**RIGHT, "author_id": s("gone")})
     (before,) = sweep(scene).different
@@ -250,7 +250,7 @@ def test_compare_sees_a_part_from_both_its_sides_and_counts_it_once():
 
 
 def test_compare_says_why_something_is_stuck():
-    """A difference that cannot be mended names its reason."""
+    """A difference that cannot be repaired names its reason."""
     scene = kinds("paths", "mails")
     scene.there("parts", part("a", "b") | {"path": s("b|a")}, part("b", "a") | {"path": s("b")})
     scene.there("shop", ADA, {"PK": s("EMAIL#a@x"), "SK": s("EMAIL"), "note": s("the application's")})
@@ -318,7 +318,7 @@ def test_compare_says_which_orphans_a_repair_removes(on_delete, repairable):
     ],
 )
 def test_compare_counts_the_copies_that_outlive_their_source(options, book, orphaned):
-    """A kept copy whose source is deleted counts as orphaned; a missing copy, a snapshot or an unlinked copy does not."""
+    """A kept copy whose source is deleted counts as orphaned; a missing copy, a snapshot or an unlinked one does not."""
     scene = with_author(**options)
     scene.there("books", book)
     comparison = sweep(scene)
@@ -352,7 +352,7 @@ def test_compare_an_entry_is_an_orphan_when_its_child_is_gone(entries, drift, li
 
 
 def test_compare_an_element_whose_edge_goes_has_not_been_touched():
-    """That its edge is gone by the second look makes an element an orphan, and nobody has kept it up."""
+    """An extra element whose edge is deleted before the second look becomes an orphan, and the verdict is unsure."""
     scene = kinds("tags")
     scene.there("shop", {**ADA, "orders": {"SS": ["a"]}}, order("1", "a", 1, status=s("VOID")))
     (before,) = swept(scene).different

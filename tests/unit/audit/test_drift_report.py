@@ -78,7 +78,7 @@ KEYS = st.text(min_size=1, max_size=20)
 
 @given(KEYS, KEYS)
 def test_drift_report_lists_what_was_written(user, name):
-    """Whatever a key, an element or a path holds, it is read again as it was: what is looked at is the same thing."""
+    """Any key, element and path written to a report is read back unchanged."""
     at = ItemKey("shop", (("PK", "S", f"USER#{user}"), ("SK", "S", "PROFILE")))
     edge = ItemKey("shop", (("PK", "S", f"USER#{user}"), ("SK", "S", f"ORDER#{name}")))
     entry = ItemKey("ledger", (("PK", "S", "spent/T/" + f"USER#{user}"), ("SK", "S", "PROFILE")))

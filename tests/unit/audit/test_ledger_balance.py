@@ -1,4 +1,4 @@
-"""Balance: a total that is not what its entries add up to is found, however it came to be so, and nothing else is."""
+"""Balance: a total that differs from the sum of its entries is found, and nothing else is."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def corrupt(scene: Scene, at: str, name: str, value: Item | None) -> None:
 @settings(max_examples=15, deadline=None)
 @given(st.integers(1, 12))
 def test_balance_finds_nothing_where_the_books_are_kept(orders):
-    """Whatever the pipeline entered adds up: sums, groups and shards, and children that were taken back."""
+    """Totals written by the pipeline equal the sums of their entries: sums, groups, shards and deleted children."""
     scene = at_rest(orders)
     for number in range(0, orders, 3):
         scene.memory.delete(scene.at("shop", f"USER#{number % 2}", f"ORDER#o{number}"))
@@ -69,7 +69,7 @@ def test_balance_finds_nothing_where_the_books_are_kept(orders):
     ],
 )
 def test_balance_finds_a_total_that_somebody_changed(name, value, expected):
-    """A total with another number, with none, gone, or with a group that nobody entered is found; all else is its own."""
+    """A total with another number, without one, deleted, or with an extra group is found alone."""
     scene = at_rest()
     corrupt(scene, "spent/T/USER#1", name, value)
     assert off(scene) == expected
@@ -107,7 +107,7 @@ def unversioned(scene):
 
 
 def test_balance_leaves_what_is_at_work():
-    """A total that moves between two looks is nobody's fault; one that moves under the repair is left alone."""
+    """A total that changes between two looks is no drift, and one that changes during the repair is left alone."""
     scene = at_rest()
     corrupt(scene, "spent/T/USER#1", "n", n(99))
     ((table, tallies),) = ledgers(scene.rules, frozenset(scene.rules.rules))
@@ -138,7 +138,7 @@ def test_balance_leaves_entries_of_totals_that_are_used_no_more():
 
 
 def test_balance_looks_only_at_the_rules_it_is_given():
-    """Rules that share a ledger are told apart; those that are not asked for are not looked at."""
+    """Only the totals of the given rules are compared, even if rules share a ledger."""
     scene = at_rest()
     corrupt(scene, "spent/T/USER#1", "n", n(7))
     ((table, tallies),) = ledgers(scene.rules, frozenset({"by_status.ledger", "by_status", "spent"}))
@@ -148,7 +148,7 @@ def test_balance_looks_only_at_the_rules_it_is_given():
 
 
 def test_balance_is_bounded(monkeypatch):
-    """Only so many uneven buckets are looked into at a time; page by page, and never a whole table at once."""
+    """A bounded number of uneven buckets is compared at a time, and tables are read page by page."""
     monkeypatch.setattr(ledger_balance, "PAGE_MAX_ITEMS", 2)
     monkeypatch.setattr(ledger_balance, "UNEVEN_MAX_BUCKETS", 1)
     scene = at_rest()

@@ -45,7 +45,7 @@ def leftovers(scene: Scene, now: Rules, *only: str):
 
 
 def prune(scene: Scene, now: Rules, *only: str) -> int:
-    """Remove everything; how many could not be."""
+    """Remove all leftovers, and return the number of those that could not be removed."""
     return len(scene.drive(remove(tuple(leftovers(scene, now, *only)))))
 
 
@@ -109,7 +109,7 @@ def test_prune_of_named_rules_leaves_the_others():
 
 
 def test_prune_leaves_snapshots_unless_they_are_named():
-    """A snapshot is meant to outlive its rule: it is removed only by name."""
+    """Snapshots of a dropped rule are removed only if the rule is named."""
     scene = settled(kinds(was="{copy: user.name, into: order.was, mode: snapshot}"))
     assert left(scene, kinds("names")) == []
     assert len(left(scene, kinds("names"), "was")) == 2
@@ -185,7 +185,7 @@ def test_prune_of_a_renamed_entity_and_table():
     ],
 )
 def test_prune_of_a_rule_that_is_of_another_kind_now(before, after, keys):
-    """A rule that changed its kind keeps what the new kind writes; ledger entries no longer used are removed."""
+    """A rule that changed its kind keeps what the new kind writes; unused ledger entries are removed."""
     scene = settled(kinds(r=before))
     found = {key.partition("[")[2][:7] for _, key, _ in left(scene, kinds(r=after))}
     assert found == keys
@@ -210,9 +210,7 @@ def test_prune_keeps_the_items_an_application_has_among_mirrors():
 
 
 def test_prune_of_a_mirror_that_names_its_source_elsewhere_now():
-    """A mirror that today's rule does not know for its own would be a key taken for ever: it is a leftover. One that it
-    knows is not, whatever else it holds.
-    """
+    """A mirror that today's rule would not recognise as its own is a leftover; one that it recognises is not."""
     scene = settled(kinds("mails"))
     elsewhere = kinds(mails="{mirror: user, into: by_email, link: {owner: user_id}}")
     assert len(left(scene, elsewhere)) == 1

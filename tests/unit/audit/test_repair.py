@@ -1,4 +1,4 @@
-"""Repair: what drifted is pulled anew, under guards; what is not right afterwards is said to be left."""
+"""Repair: a target that drifted is pulled anew, under guards; one that is still wrong afterwards is counted as left."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def left(scene: Scene, drifted) -> set[ItemKey]:
 
 
 def test_repair_writes_what_the_source_says_now():
-    """Neither the copy nor the source as they were found is written, but what the source says when it is mended."""
+    """Repair writes the source's value at the time of the repair, not at the time of the finding."""
     scene = scene_with({**RIGHT, "author_name": s("x")})
     drifted = found(scene)
     scene.there("authors", author_item("a1", name=s("Bea"), bio=s("...")))
@@ -39,7 +39,7 @@ def test_repair_writes_what_the_source_says_now():
 
 
 def test_repair_does_not_write_what_is_right_by_now():
-    """A copy that somebody else has put right costs no write and is not counted as left."""
+    """A copy that became right before the repair costs no write and is not counted as left."""
     scene = scene_with({**RIGHT, "author_name": s("x")})
     drifted = found(scene)
     scene.there("books", RIGHT)
@@ -71,7 +71,7 @@ def test_repair_says_what_a_foreign_writer_keeps_wrong():
 
 
 def test_repair_does_not_say_of_lag_that_it_is_left():
-    """A source that changes once its copy was mended leaves lag behind it, and no drift."""
+    """A source that changes after the repair of its copy causes lag, which is not counted as left."""
     scene = scene_with({**RIGHT, "author_name": s("x")})
     drifted = found(scene)
 

@@ -1,4 +1,4 @@
-"""Verify: what differs twice is drift, what differs once is lag; a repair mends that and nothing newer."""
+"""Verify: a difference in two looks is drift, one in a single look is lag; a repair overwrites nothing newer."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def library_scene(**options) -> Scene:
 
 
 def test_verify_finds_every_kind_of_drift_and_mends_it():
-    """Wrong, missing and extra copies are found after one wait and mended; what was right is not touched."""
+    """Wrong, missing and extra copies are found after one wait and repaired; right copies are not touched."""
     scene = library_scene()
     right = scene.there("books", RIGHT)
     wrong = scene.there("books", {**RIGHT, "book_id": s("b2"), "author_name": s("x")})
@@ -110,7 +110,7 @@ def test_verify_never_calls_lag_drift():
 
 
 def test_verify_never_repairs_over_a_newer_write():
-    """A copy that changes under the repair keeps the newer value, and the drift is reported as not mended."""
+    """A copy that changes during the repair keeps the newer value, and its drift is reported as not repaired."""
     scene = library_scene()
     book = scene.there("books", {**RIGHT, "author_name": s("x")})
 
@@ -126,7 +126,7 @@ def test_verify_never_repairs_over_a_newer_write():
 
 
 def test_verify_reports_orphans_and_leaves_them():
-    """An orphan is reported and neither deleted nor counted as mended."""
+    """An orphan is reported, and neither deleted nor counted as repaired."""
     scene = library_scene(on_delete="delete")
     orphan = scene.there("books", {**RIGHT, "author_id": s("gone")})
     run = Run(scene, repair=True)
@@ -170,7 +170,7 @@ def test_verify_repairs_only_the_rules_it_is_given():
 
 
 def test_verify_of_one_item():
-    """A single target is looked at twice like any other; one that does not exist, or is no target, is said to be so."""
+    """A single target is looked at twice like any other; a key without an item, or no target, is an error."""
     scene = library_scene()
     book = scene.there("books", book_item("b1", "a1"))
     scene.there("books", book_item("b2", "a1"))
@@ -194,7 +194,7 @@ def test_verify_sweeps_page_by_page():
 
 
 def test_verify_bounds_what_waits_for_a_second_look(monkeypatch):
-    """When too many differences have gathered they get their second look before the scan goes on."""
+    """Too many differences in memory get their second look before the scan continues."""
     monkeypatch.setattr("sync_rules.audit.verifier.CANDIDATES_MAX", 3)
     monkeypatch.setattr("sync_rules.audit.verifier.PAGE_MAX_ITEMS", 2)
     scene = library_scene()
@@ -205,7 +205,7 @@ def test_verify_bounds_what_waits_for_a_second_look(monkeypatch):
 
 
 def test_verify_a_table_that_cannot_be_read_is_an_error():
-    """A missing table ends the run with an error; it never passes for a table without drift."""
+    """A missing table ends the run with an error."""
     rules = library()
     scene = Scene(rules, tables={"authors": rules.tables["authors"]})
     with pytest.raises(StoreError, match="TableNotFound"):
@@ -265,7 +265,7 @@ def test_verify_finds_the_drift_of_a_hot_source():
 
 
 def test_verify_mends_only_what_it_calls_drift():
-    """A repair of one rule's drift leaves another rule's lag on the same item to whoever is at work on it."""
+    """A repair of one rule's drift leaves another rule's lag on the same item alone."""
     scene = two_rules()
     book = scene.there("books", {**RIGHT, "author_name": s("x"), "author_bio": s("x")})
     run = Run(scene, repair=True, meanwhile=lambda: scene.put("books", {**scene.item(book), "author_bio": s("y")}))
@@ -370,7 +370,7 @@ def test_verify_mends_a_link_before_what_follows_it():
 
 
 def test_verify_goes_round_where_rules_feed_each_other():
-    """Two rules that feed each other through different copies are verified in rounds, until nothing is to be mended."""
+    """Two rules that feed each other through different copies are repaired in rounds until all copies are right."""
     chain = Chain(CIRCLE)
     chain.there("users", name="right", seen="broken")
     chain.there("orders", name="broken", told="broken")
@@ -453,7 +453,7 @@ def test_verify_finds_nothing_where_all_kinds_are_at_rest():
 
 
 def contents(scene: Scene) -> dict[str, list[str]]:
-    """All items, without the versions of totals: how often they were added to."""
+    """All items, without the versions of totals, which count additions."""
     return {
         name: sorted(str({a: value for a, value in item.items() if a != "v"}) for item in scene.memory.items(name))
         for name in scene.rules.tables
@@ -461,7 +461,7 @@ def contents(scene: Scene) -> dict[str, list[str]]:
 
 
 def test_verify_mends_every_kind():
-    """Whatever is broken or lost of what rules keep is mended, each kind in its own way, to what it was before."""
+    """Repair restores everything that rules of any kind keep, after it was changed or deleted."""
     scene = every_kind_scene()
     before = contents(scene)
     user = scene.item(scene.at("shop", "USER#1", "PROFILE"))
@@ -485,9 +485,7 @@ def test_verify_mends_every_kind():
 
 
 def test_verify_adds_up_the_ledger():
-    """A total that somebody changed is found though every entry is right, after a grace period in which nobody was at
-    work on it; a repair puts it right before the parent's attribute is judged by it.
-    """
+    """A changed total is found after a grace period, and repaired before the parent's attribute is compared with it."""
     scene = every_kind_scene()
     at = scene.at("ledger", "spent/T/USER#1", "PROFILE")
     scene.there("ledger", {**scene.item(at), "n": n(99)})
@@ -505,7 +503,7 @@ def test_verify_adds_up_the_ledger():
 
 
 def test_verify_asks_at_every_page_of_a_ledger_whether_to_go_on(monkeypatch):
-    """Whoever looks at a clock while it works can end it between any two pages, those of ledgers too."""
+    """An error raised by the progress callback ends a verify between any two pages, a ledger's included."""
     monkeypatch.setattr("sync_rules.audit.ledger_balance.PAGE_MAX_ITEMS", 1)
     scene = every_kind_scene()
 
@@ -521,7 +519,7 @@ def test_verify_asks_at_every_page_of_a_ledger_whether_to_go_on(monkeypatch):
 
 
 def test_verify_goes_from_the_ledger_down_to_the_copies_of_a_total():
-    """An entry that is wrong is mended first, the total with it, then the parent's attribute, then what copies that."""
+    """A wrong entry is repaired first, then its total, the parent's attribute, and the copies of that attribute."""
     scene = every_kind_scene()
     scene.put("shop", every_kind.order("1", "c", 1))
     scene.records.clear()
@@ -539,7 +537,7 @@ def test_verify_goes_from_the_ledger_down_to_the_copies_of_a_total():
 
 
 def test_verify_mends_a_hierarchy_level_by_level():
-    """A path that is wrong at the root is mended from there down, round by round, to the last level."""
+    """Wrong paths are repaired from the root downwards, one level per round."""
     scene = Scene(parse_rules(every_kind.text_of({"paths": every_kind.RULES["paths"]})))
     names = "fedcba"  # so that no scan meets a parent before its child by chance alone
     for parent, name in zip([None, *names], names, strict=False):
@@ -716,9 +714,7 @@ class Weather:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_verify_finds_nothing_after_any_weather(seed):
-    """Whatever an application does, whatever fails, comes twice or late: once the pipeline is at rest, every rule of
-    every kind holds, but for orphans and what is stuck.
-    """
+    """After any history of faults, once the pipeline is at rest, verify finds only orphans and stuck copies."""
     weather = Weather(seed)
     weather.play(40)
     run = Run(weather.scene)
@@ -794,7 +790,7 @@ def listed(scene: Scene, only: frozenset[str] | None = None):
 
 @pytest.mark.parametrize(("age", "waits"), [(0.0, [120.0]), (50.0, [70.0]), (120.0, []), (9_000.0, [])])
 def test_verify_of_a_report_waits_until_it_is_old_enough(age, waits):
-    """A report is the first look: a repair waits only for what is missing of the grace period, and mends at once."""
+    """A repair from a report waits only for the rest of the grace period, because the report was the first look."""
     scene = library_scene()
     book = scene.there("books", {**RIGHT, "author_name": s("x")})
     of = listed(scene)
@@ -817,7 +813,7 @@ def test_verify_of_a_report_without_repair_looks_twice():
 
 
 def test_verify_of_a_report_never_repairs_over_a_newer_write():
-    """A copy that somebody writes under the repair keeps that value and is left."""
+    """A copy that changes during a repair from a report keeps the newer value and is left."""
     scene = library_scene()
     book = scene.there("books", {**RIGHT, "author_name": s("x")})
     of = listed(scene)
@@ -843,7 +839,7 @@ def test_verify_of_a_report_goes_down_the_cascade():
 
 
 def test_verify_of_a_report_mends_a_hierarchy_level_by_level():
-    """Paths that are listed are mended round by round; what was mended is not said to have come right by itself."""
+    """Listed paths are repaired round by round, and none of them is said to have come right by itself."""
     scene = Scene(parse_rules(every_kind.text_of({"paths": every_kind.RULES["paths"]})))
     names = "fedcba"
     for parent, name in zip([None, *names], names, strict=False):
@@ -857,9 +853,7 @@ def test_verify_of_a_report_mends_a_hierarchy_level_by_level():
 
 
 def test_verify_of_a_report_adds_up_the_totals_it_lists():
-    """A listed total is looked at twice, as a scan is no snapshot; one that is right by now is said to be, and one that
-    is not listed is left alone.
-    """
+    """Only listed totals are added up, each in two looks; one that is right by then is reported as such."""
     scene = every_kind_scene()
     totals = [scene.at("ledger", f"{rule}/T/USER#1", "PROFILE") for rule in ("spent", "counted")]
     before = [scene.item(at) for at in totals]
@@ -876,7 +870,7 @@ def test_verify_of_a_report_adds_up_the_totals_it_lists():
 
 
 def test_verify_of_a_report_bounds_what_is_in_memory():
-    """However long a report is, only so many of its rows are looked at at a time."""
+    """A bounded number of a report's rows is looked at at a time."""
     scene = library_scene()
     scene.there("books", *({**RIGHT, "book_id": s(f"b{i}"), "author_name": s("x")} for i in range(250)))
     of = listed(scene)
@@ -928,7 +922,7 @@ class Busy:
                 scene.put("parts", every_kind.part(f"c{new}", chance.choice(["a", "b", None])))
 
     def catch_up(self) -> None:
-        """While verify waits: all that is behind, then the application goes on."""
+        """Process everything pending while verify waits, then let the application continue."""
         before, self.scene.tap.before = self.scene.tap.before, lambda _request: None
         self.scene.rest()
         self.scene.receive()
@@ -954,9 +948,7 @@ class Busy:
 @pytest.mark.parametrize("repair", [False, True])
 @pytest.mark.parametrize("seed", range(40))
 def test_verify_never_calls_it_drift_that_a_handler_is_behind(seed, repair):
-    """Whatever an application keeps changing, while a handler is behind by less than the grace period: nothing is
-    called drift, nothing is left, and once all is at rest every copy is right, repaired or not.
-    """
+    """Changes that a handler processes within the grace period are lag, never drift."""
     busy = Busy(seed)
     run = Run(busy.scene, repair=repair, meanwhile=busy.catch_up)
     assert rules_found(run) == []
@@ -981,7 +973,7 @@ def mirror_of_ada() -> tuple[Scene, ItemKey, ItemKey]:
 
 
 def test_verify_what_others_write_beside_a_wrong_mirror_is_no_sign_of_life():
-    """An application that counts logins on the mirror keeps no name up: the mirror has drifted, and is mended."""
+    """A wrong mirror is drift even if the application keeps writing another attribute of the mirror."""
     scene, _, mirror = mirror_of_ada()
     clock = [0.0]
 
@@ -997,7 +989,7 @@ def test_verify_what_others_write_beside_a_wrong_mirror_is_no_sign_of_life():
 
 
 def test_verify_a_repair_that_failed_is_left_whatever_else_moved():
-    """Both items are touched while the write fails: the drift is left, and said to be."""
+    """A repair whose write failed is counted as left even if both items changed meanwhile."""
     scene, ada, mirror = mirror_of_ada()
     touches = iter(range(1, 100))
 

@@ -99,7 +99,7 @@ class Command:
         return {item["book_id"]["S"] for item in self.scene.memory.items("books") if "author_name" in item}
 
     def stop_after(self, pages: int) -> None:
-        """As if Ctrl-C came after so many pages."""
+        """Simulate Ctrl-C after a number of pages."""
 
         @contextmanager
         def signals():
@@ -156,7 +156,7 @@ def test_backfill_tells_people_the_same(command):
 
 
 def test_backfill_says_when_there_was_nothing(command):
-    """No item that a rule keeps something of is worth a sentence: it may be the wrong table."""
+    """A backfill says so if no scanned item concerns a rule."""
     code, out, _ = command("--rule", "houses")
     assert code == 0
     assert "No item matched: no rule concerns the scanned items" in out
@@ -184,7 +184,7 @@ def test_backfill_exits_1_when_something_is_parked(command):
 
 
 def test_backfill_exits_1_when_something_was_left(command):
-    """A segment that does not answer is named with its reason; --resume goes on with it."""
+    """A segment that does not answer is named with its reason, and --resume completes the backfill."""
     command.books(20)
 
     def before(request: object) -> None:
@@ -286,7 +286,7 @@ def test_backfill_forgets_a_rule_that_is_gone(command):
 
 # ---------------------------------------------------------------- which items
 def test_backfill_of_one_table(command):
-    """--table goes over that table only; a rule of which not all was gone over does not count as done."""
+    """--table limits the backfill to that table; a rule with other tables does not count as applied."""
     command.books(2)
     command.house()
     code, summary = command.summary("--table", "houses")
@@ -349,7 +349,7 @@ def test_backfill_from_an_export_of_another_table_is_refused(command, tmp_path):
 
 
 def test_backfill_from_an_export_that_is_broken_says_where_and_can_go_on(command, tmp_path):
-    """File and line are named; when the file is mended, --resume goes on with it."""
+    """A broken export is named by file and line; once the file is repaired, --resume completes the backfill."""
     command.books(3)
     place = exported(tmp_path / "export", 0, 1, 2)
     file = tmp_path / "export" / "data" / "a.json.gz"
@@ -484,7 +484,7 @@ def test_backfill_keeps_to_the_limit_of_a_table(command):
 
 
 def test_backfill_slows_down_when_a_call_is_tried_again(command):
-    """Whoever waits before another try tells the rate first."""
+    """A wait before a retry lowers the rate first."""
     told: list[str] = []
 
     class Rate:
@@ -576,7 +576,7 @@ def test_backfill_lines_come_every_few_seconds(command, capsys):
 
 
 def test_backfill_bar_shows_the_figures(command):
-    """A terminal has a bar with how far it is; it is gone at the end."""
+    """A terminal shows a progress bar, which is removed at the end."""
     out = StringIO()
     console = Console(file=out, force_terminal=True, width=160)
     figures = Meter(lambda _n: 10).figures(run_like(command.scene, Totals()), totals_of(4, 3))

@@ -30,7 +30,7 @@ def test_every_verb_has_help(verb, capsys):
 
 
 def test_help_names_every_verb_without_loading_it():
-    """`--help` is quick: it imports no command."""
+    """`--help` names every command and imports none."""
     script = (
         "import sys; from sync_rules.cli import main; code = main.main(['--help']);"
         "sys.exit(code or any(name.startswith('sync_rules.cli.commands.') for name in sys.modules) or 'boto3' in sys.modules)"
@@ -61,7 +61,7 @@ def test_usage_mistakes_exit_with_2(arguments, capsys):
 
 
 def test_user_errors_are_told_in_words(monkeypatch, capsys):
-    """No traceback for what the user can mend."""
+    """A UserError is printed as a sentence without a traceback, and exits with 2."""
     fails_with(monkeypatch, UserError("expected a file, found none: write one"))
     assert main.main(["check"]) == 2
     assert capsys.readouterr().err == "sync-rules: expected a file, found none: write one\n"
@@ -122,7 +122,7 @@ def test_output_error_of_a_file_we_forgot_stays_our_bug(monkeypatch, capsys):
 
 
 def end_of(*words: str, unbuffered: str, **options) -> tuple[int, bytes]:
-    """How the command ends in a process of its own: its code, and what it says on standard error, if that is piped."""
+    """Run a command in its own process, and return the exit code and standard error."""
     environ = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     command = [sys.executable, "-m", "sync_rules", *words]
     done = subprocess.run(command, env=environ, check=False, **{"stderr": subprocess.PIPE, **options})

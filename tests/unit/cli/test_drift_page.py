@@ -116,7 +116,7 @@ def test_htmlreport_shows_the_first_examples_of_each_rule():
 
 
 def test_htmlreport_says_that_all_is_well_or_repaired():
-    """Without drift it is well, and says of which rules that proves nothing; what was repaired is still told."""
+    """A report without drift says OK and names rules that found no items; repairs are shown."""
     clean = Outline(page(verified(clean=True))).words
     assert "✓ OK: no drift" in clean
     assert "○ no items rule names found no targets: no key in table shop matches entity order." in clean
@@ -146,7 +146,7 @@ def test_htmlreport_says_what_it_is_about(changes, said):
 
 
 def test_htmlreport_says_when_and_how():
-    """Time, command, endpoint, grace and repair are told; who asked the endpoint is not."""
+    """The page shows time, command, endpoint, grace and repair, without the endpoint's credentials."""
     words = Outline(page(verified())).words
     for said in (
         "Started 2026-01-02 03:04:05 UTC",

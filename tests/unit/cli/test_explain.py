@@ -201,7 +201,7 @@ def test_a_file_that_holds_no_records_is_refused_with_its_line(shop, tmp_path):
 
 
 def test_no_value_is_told_of_an_item_or_its_uses(shop):
-    """Names of attributes and keys are told, values are not."""
+    """`explain` prints names of attributes and keys, but no values."""
     lines = [line for _, line in item_rows(shop.ada, shop.rules, shop.world)]
     lines += [line for _, line in use_rows(shop.ada, shop.rules, shop.world)]
     assert any("user_name" in line for line in lines)

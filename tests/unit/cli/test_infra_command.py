@@ -116,7 +116,7 @@ def test_infra_writes_what_a_link_leads_to(template):
 
 
 def test_infra_leaves_a_template_that_is_read_only(template, capsys):
-    """Somebody does not want it written; --check does not mind."""
+    """A read-only template is not written; --check still works."""
     before = template.read_bytes()
     template.chmod(0o444)
     assert main.main(["infra", "--check"]) == 0

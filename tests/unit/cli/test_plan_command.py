@@ -178,7 +178,7 @@ def test_plan_is_limited_to_rules_tables_and_items(command):
 
 
 def test_plan_from_a_sample_marks_its_estimates(command):
-    """Each figure of a sample has a mark, the seed that draws the same again is told, and machines get both."""
+    """Each figure of a sample is marked as an estimate, and the seed is printed."""
     command.books(400)
     code, out, _ = command("--sample", "20", "--seed", "7")
     assert code == 0
@@ -219,7 +219,7 @@ def failing(_request):
 
 
 def test_plan_says_why_targets_would_be_parked(command):
-    """A line for each rule that cannot do all: how many, and for which reason."""
+    """A plan prints how many targets of each rule would be parked, by reason."""
     command.scene.there("nodes", {"node_id": s("x"), "parent_id": s("x")})
     out = command()[1]
     assert "parked by paths: 1 Cycle" in out
@@ -290,7 +290,7 @@ def test_plan_gives_no_half_plan(command):
 
 
 def test_plan_that_is_stopped_exits_with_130(command):
-    """Ctrl-C ends it after the pages in hand: there is nothing to go on with, so nothing is shown or kept."""
+    """Ctrl-C ends a plan with 130, without figures and without a file."""
 
     @contextmanager
     def signals():

@@ -169,7 +169,7 @@ def test_prune_exits_2_for_a_table_that_is_gone(command):
 
 
 def test_prune_leaves_the_numbers_of_a_count_that_is_still_there(command):
-    """A sum that goes on under another name keeps its number; only the old books go."""
+    """A sum under a new name keeps its attribute; only the old name's ledger items are removed."""
     command.now.write_text(text_of({**{name: BEFORE[name] for name in ("names", "mails")}, "sum": BEFORE["spent"]}))
     assert command("--apply")[0] == 0
     assert command.scene.item(command.scene.at("shop", "USER#1", "PROFILE"))["spent"] == n(10)

@@ -72,7 +72,7 @@ def test_record_reads_parents_before_children():
 
 
 def test_record_goes_on_after_what_goes_wrong():
-    """A throttle costs time and no record; records that were gone before they were read are told."""
+    """A throttle loses no record; records that expired before they were read are reported."""
     stream = FakeStream(
         {"s": FakeShard(records=[shop_record(1), shop_record(5)], trimmed_to=0)},
         faults={"records": [throttled()], "shards": [throttled()]},
@@ -127,7 +127,7 @@ def test_record_from_now_leaves_out_what_is_there():
 
 
 def test_record_leaves_ledgers_out():
-    """No replay asks for what the pipeline books for itself, and its keys tell of the items."""
+    """A recording leaves the records of ledgers out."""
     rules = every_kind.rules_of()
     assert "ledger" not in only(rules, []).tables
     assert {table.name for table in rules.streamed_tables} - only(rules, []).tables.keys() == {"ledger"}

@@ -118,7 +118,7 @@ def held(path) -> list[dict]:
 
 
 def test_redrive_exits_0_when_there_is_nothing(command):
-    """Without files, and without being told where to look, all is well."""
+    """A redrive without files and options exits with 0."""
     assert command()[:2] == (0, ["0 retried and removed, 0 written"])
 
 
@@ -134,7 +134,7 @@ def test_redrive_empties_the_local_files(command):
 
 
 def test_redrive_keeps_what_fails_again(command):
-    """The exit code is 1; the entry, its reason and its key are shown; it stays with its new reason; the rest is gone."""
+    """An entry that fails again stays with its new reason, is printed with its key, and makes the exit code 1."""
     file = command.path / "f.jsonl"
     lines(file, {**command.told("a"), "reason": "Old"}, command.told("b"), command.told("b", "gone"), "{")
     command.reject("a")
@@ -177,7 +177,7 @@ def test_redrive_appends_failures_that_are_new(command):
 
 
 def test_redrive_puts_a_bucket_through(command):
-    """Objects of a prefix are put through and deleted; one that fails, and one that is no on-failure record, stay."""
+    """Objects of a prefix are processed and deleted; those that fail or are no on-failure records stay."""
     command.s3.create_bucket(Bucket="failed")
     good, bad = command.given_up("a"), command.given_up("b")
     bad["payload"] = bad["payload"].replace('"Keys"', '"Keyes"')
@@ -193,9 +193,7 @@ def test_redrive_puts_a_bucket_through(command):
 
 
 def test_redrive_puts_a_queue_through(command):
-    """Failure records, batches and dead letters in a queue are told apart by their form; those done are deleted, what
-    fails again is there, a failure record with its new reason.
-    """
+    """Failure records, batches and dead letters of a queue are each processed; those that fail again stay."""
     url = command.queue(
         json.dumps(command.told("a")), json.dumps({**command.told("b"), "reason": "Old"}),
         encode(PullMessage(command.at("b"), 11)), "hello",
@@ -255,7 +253,7 @@ def test_redrive_only_shows_with_dry_run(command):
 
 
 def test_redrive_waits_for_second_looks_or_hands_them_over(command):
-    """A look through an index is waited for here, and said to be; with --fanout-queue it goes there instead."""
+    """A redrive waits for second looks and says so; with --fanout-queue it sends them there."""
     file = command.path / "f.jsonl"
     command.scene.put("shop", user("2", name=s("Bea")))
     body = batch_of(event_of(command.scene.rules, *command.scene.records))
@@ -270,7 +268,7 @@ def test_redrive_waits_for_second_looks_or_hands_them_over(command):
 
 
 def test_redrive_of_one_rule(command):
-    """Other rules' failures are left; a batch is put through for that rule only, and kept."""
+    """--rule skips other rules' failures; a batch is retried for that rule alone, and kept."""
     file = command.path / "f.jsonl"
     lines(file, command.told("a"), command.told("b", "posts"), command.given_up("b"))
     code, out, _ = command("--file", str(file), "--rule", "names")
@@ -360,7 +358,7 @@ def test_redrive_reads_a_span_that_the_user_tells(command, monkeypatch):
 
 
 def test_redrive_keeps_what_was_done_when_a_place_fails(command):
-    """A place that does not answer ends the redrive; what was put through before it is removed all the same."""
+    """A store that does not answer ends the redrive; entries processed before are removed all the same."""
     file = command.path / "f.jsonl"
     lines(file, command.told("a"))
     code, _, err = command("--file", str(file), "--bucket", "s3://nowhere")

@@ -115,7 +115,7 @@ def command(monkeypatch, tmp_path, capsys) -> Command:
 
 # ---------------------------------------------------------------- going on
 def test_resume_takes_what_is_not_typed_from_what_was_asked(command):
-    """Whatever options a backfill was begun with, --resume alone goes on with it; and the time after that too."""
+    """--resume without other options continues with those of the start, also the second time."""
     command.leave_something("--rule", "names", "--segments", "3", "--workers", "2", "--rate", "70")
     first = command.machine.asked[0]
     for _ in range(2):  # it is left again, and gone on with again
@@ -160,7 +160,7 @@ def test_resume_with_other_options_starts_nothing(command, options, words):
 
 
 def test_resume_with_rules_that_say_something_else_starts_nothing(command):
-    """The rules it was begun with are those it goes on with."""
+    """--resume with changed rules is refused and starts no execution."""
     command.leave_something("--segments", "3")
     command.file.write_text(STAGED.replace("copy author.name into", "copy author.nick into"))
     code, _, err = command("backfill", "--remote", "--resume")
@@ -170,7 +170,7 @@ def test_resume_with_rules_that_say_something_else_starts_nothing(command):
 
 
 def test_resume_of_one_that_runs_refuses_another_rate(command):
-    """Who watches cannot change what runs, and is told so; the same options again are no other ones."""
+    """--resume of a running backfill refuses other options, and accepts the same ones."""
     command.leave_something("--segments", "3", "--rate", "70")
     command.machine.runs = ["backfill-1"]
     code, _, err = command("backfill", "--remote", "--resume", "--rate", "80")
@@ -181,7 +181,7 @@ def test_resume_of_one_that_runs_refuses_another_rate(command):
 
 
 def test_printed_commands_are_complete(command, tmp_path):
-    """Whatever is printed to be typed works as it stands: file, stack, region."""
+    """A printed command works as it stands, with file, stack and region."""
     other = tmp_path / "my rules.yaml"
     other.write_text(STAGED)
     command.machine.runs = ["backfill-7"]
@@ -322,7 +322,7 @@ def test_figures_of_a_fresh_run_have_nothing_before(command):
 
 
 def test_meter_counts_the_seconds_before_it_was_made(command):
-    """Who comes to watch late sees the rate of the whole run."""
+    """A meter that starts late shows the rate of the whole run."""
     meter = Meter(lambda _names: 10, lambda: 100.0)
     meter.begin(totals_of(0, 0), 40.0)
     meter.begin(totals_of(9, 9), 7.0)

@@ -68,7 +68,7 @@ def break_deletes(monkeypatch) -> None:
 
 
 def test_replay_command_says_that_all_is_right(run, tape):
-    """Every variant and seed; how many records were done, and what was left out and why."""
+    """A replay runs every variant and seed, and prints how many records were skipped and why."""
     code, out, err = run("tape.jsonl", "--seeds", "1")
     assert (code, err) == (0, "")
     assert "7 replays in" in out

@@ -43,7 +43,7 @@ def test_rulegraph_has_one_arrow_for_each_rule_of_the_file():
 
 
 def test_rulegraph_has_a_box_for_each_entity_and_place_outside():
-    """Entities stand with their tables, used or not; the books of a ledger are nobody's entity."""
+    """Every entity and every bucket and function has a box; items of a ledger have none."""
     boxes = graph_of(rules_of("paths")).boxes
     assert [box.name for box in boxes[:5]] == ["user", "order", "by_email", "post", "part"]
     assert boxes[4] == Box("part", "table parts")
@@ -137,7 +137,7 @@ def test_rulegraph_picture_stands_for_itself():
 
 
 def test_rulegraph_picture_is_for_as_many_rules_as_one_can_read():
-    """Hundreds of rules would keep Graphviz busy for minutes: they are not drawn."""
+    """A picture of more than 150 rules is refused, because Graphviz would take minutes."""
     box = Box("user", "table shop")
     arrows = tuple(Arrow(f"r{number}", "copy", box, box, ("a",), ("b",)) for number in range(151))
     with pytest.raises(PictureError, match="151 rules are too many"):

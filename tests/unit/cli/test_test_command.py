@@ -109,7 +109,7 @@ def test_command_lists_the_ways_of_delivery(run):
 
 
 def test_command_plays_nothing_while_a_file_is_wrong(folder, run):
-    """All that is wrong in any file is told at once, each with its place, and the code is 2."""
+    """Errors in any scenario file are all printed with their places, and the exit code is 2."""
     (folder / "scenarios/marry/scenario.yaml").write_text("rules: ../../rules.yaml\nsteps: {}")
     (folder / "scenarios/rename/scenario.yaml").write_text("rules: ../../rules.yaml\nexpect: {shp: {}}")
     code, out, err = run("scenarios")

@@ -97,7 +97,7 @@ def test_verify_exits_0_without_drift(command):
 
 
 def test_verify_exits_1_with_drift_and_0_once_it_is_mended(command):
-    """Drift is exit code 1, each on a line with rule, kind, keys and paths and no value; --repair mends it and is 0."""
+    """Drift is printed without values and exits with 1; --repair repairs it and exits with 0."""
     book = command.scene.there("books", {**RIGHT, "author_name": s("SECRET")})
     code, (row, totals) = command.rows()
     assert code == 1
@@ -130,7 +130,7 @@ def test_verify_tells_people_the_same(command):
 
 
 def test_verify_of_one_rule_leaves_the_others(command):
-    """--rule, given once or again, limits what is looked at, shown and mended."""
+    """--rule, once or repeated, limits the rules that are checked and repaired."""
     book = command.scene.there("books", {"book_id": s("b1"), "author_id": s("a1")})
     code, rows = command.rows("--rule", "bios", "--repair")
     assert code == 0
@@ -141,7 +141,7 @@ def test_verify_of_one_rule_leaves_the_others(command):
 
 
 def test_verify_of_one_key(command):
-    """--key looks at one item of the table its attributes tell, in the type of that table's key."""
+    """--key checks one item, in the key type of the table with these attributes."""
     command.scene.there("books", {"book_id": s("b1"), "author_id": s("a1")}, {"book_id": s("b2"), "author_id": s("a1")})
     code, rows = command.rows("--key", '{"book_id": "b2"}', "--table", "books")
     assert code == 1
@@ -311,7 +311,7 @@ def test_verify_of_a_file_without_such_rules_exits_0(command):
 
 
 def test_verify_says_which_rules_saw_no_sources(shop):
-    """A rule of parts without sources is named, under the name in the file; it proves nothing either."""
+    """A rule of parts without sources is named by its name in the rules file."""
     shop.scene.memory.delete(shop.scene.at("shop", "USER#1", "ORDER#a"))
     shop.scene.rest()
     _, out, _ = shop()
@@ -341,7 +341,7 @@ def test_verify_says_what_repair_can_mend_and_what_not(shop):
 
 
 def test_verify_says_of_orphans_that_nothing_brings_them_back(command):
-    """A copy whose source is gone is no drift that --repair mends, and is not said to be."""
+    """An orphan is left by --repair, and the output does not promise otherwise."""
     command.file.write_text(
         RULES.replace(
             "copy author.name into book.author_name", "{copy: author.name, into: book.author_name, on_delete: restrict}"
@@ -364,7 +364,7 @@ def test_verify_of_one_key_shows_the_rules_that_looked(shop):
 
 
 def test_verify_tells_of_parts_what_it_tells_of_targets(shop):
-    """A part that drifted is a line with its key and its source's, and is mended like any other."""
+    """A part that drifted is printed with its own and its source's key, and is repaired."""
     at = shop.scene.at("shop", "EMAIL#a@x", "EMAIL")
     shop.scene.there("shop", {**shop.scene.item(at), "name": s("SECRET")})
     _, out, _ = shop()
@@ -376,9 +376,7 @@ def test_verify_tells_of_parts_what_it_tells_of_targets(shop):
 
 # ---------------------------------------------------------------- a sample, several at a time
 def test_verify_of_a_sample_says_what_was_looked_at(shop):
-    """A share of the segments is read, the same again by its seed; what it was, and that no totals were added up, is
-    said to people and to machines.
-    """
+    """A sample is the same for the same seed, and the output says that it is one without totals."""
     for number in range(200):
         shop.scene.there("parts", every_kind.part(f"p{number}"))
     shop.scene.put("ledger", shop.scene.item(shop.scene.at("ledger", "spent/T/USER#1", "PROFILE")) | {"n": n(99)})
@@ -397,13 +395,13 @@ def test_verify_of_a_sample_says_what_was_looked_at(shop):
 
 
 def test_verify_of_a_sample_tells_no_rule_that_its_table_is_empty(shop):
-    """A rule that saw nothing in a sample is told so, and not that there is nothing."""
+    """A rule without items in a sample is reported as not sampled, not as empty."""
     _, out, _ = shop("--sample", "0.1", "--seed", "1", "--rule", "paths")
     assert "rule paths found no targets: none is in the sample" in out
 
 
 def test_verify_of_a_sample_mends_what_it_finds(shop):
-    """With --repair what is in the sample is mended and the rest is left."""
+    """--repair with --sample repairs the sampled items only."""
     for number in range(100):
         shop.scene.there("parts", {**every_kind.part(f"p{number}"), "path": s("x"), "depth": n(0)})
     code, rows = shop.rows("--rule", "paths", "--sample", "30", "--seed", "3", "--repair")
@@ -414,7 +412,7 @@ def test_verify_of_a_sample_mends_what_it_finds(shop):
 
 
 def test_verify_by_several_workers_finds_the_same(shop):
-    """Segments that are read at the same time come to the same figures, and each item is seen once."""
+    """Several workers give the same figures as one, and see each item once."""
     for number in range(50):
         shop.scene.there("parts", {**every_kind.part(f"p{number}"), "path": s("x")})
     alone, together = shop.rows(), shop.rows("--workers", "4")
@@ -528,7 +526,7 @@ def test_verify_from_a_report_without_repair_only_looks(command, tmp_path):
 
 
 def test_verify_from_a_report_of_a_repair_looks_at_what_was_left(command, tmp_path):
-    """A repair that could not mend everything leaves a report of the rest: what it mended is not looked at again."""
+    """--from with the report of a repair checks only the rows that were not repaired."""
     broken(command, "b1", "b2")
     b2 = command.scene.at("books", "b2")
     command.scene.tap.result = lambda write: Result(Status.FAILED, reason="Slow") if write.key == b2 else None

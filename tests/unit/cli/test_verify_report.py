@@ -104,7 +104,7 @@ def test_verify_refuses_a_bad_place_for_failures(command, tmp_path, monkeypatch,
 
 
 def test_verify_report_is_not_written_by_half(command, tmp_path):
-    """A verify that does not come to its end leaves the page of the one before."""
+    """A verify that fails leaves the previous page as it was."""
     file = tmp_path / "out.html"
     file.write_text("an older one")
 
