@@ -173,7 +173,7 @@ class BackfillWork:
             sleep=self.sleep or until(stopping),
             clock=self.clock,
         )
-        supply = next((one for one in backfill.supplies() if one.name == unit), None)
+        supply = next((one for one in backfill.round_supplies() if one.name == unit), None)
         if supply is None:
             raise UserError(f"there is no {unit} in this step")
         name = f"{HEAD}/{unit}"
@@ -193,7 +193,7 @@ class BackfillWork:
             raise UserError("another backfill was begun meanwhile: it goes on, and this one ends")
         backfill = of_head(head, self.rules, self.stores(time.sleep), self.failures, held)
         if _at(head, run):
-            held.fetch(f"{HEAD}/{supply.name}" for supply in backfill.supplies())
+            held.fetch(f"{HEAD}/{supply.name}" for supply in backfill.round_supplies())
             if not backfill.end_round():
                 if _at(self.state.load(HEAD) or {}, run):
                     return self._left(backfill, run)
@@ -216,7 +216,7 @@ class BackfillWork:
     # ------------------------------------------------------------ the answers
     def _next(self, backfill: BackfillRun, held: LeasedState, head: Mapping[str, Any], run: Body) -> Answer:
         """The answer that asks for the supplies of this round that are not done."""
-        supplies = backfill.supplies()
+        supplies = backfill.round_supplies()
         held.fetch(f"{HEAD}/{supply.name}" for supply in supplies)
         backfill.survey()
         units = [one.supply for one in backfill.left]
@@ -284,6 +284,6 @@ def watched(state: SharedState, rules: Rules) -> BackfillRun | None:
         return None
     nobody: Any = None  # to be shown, it needs neither a store nor a place for failures
     run = of_head(head, rules, nobody, nobody, held)
-    held.fetch(f"{HEAD}/{supply.name}" for supply in run.supplies())
+    held.fetch(f"{HEAD}/{supply.name}" for supply in run.round_supplies())
     run.survey()
     return run

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from threading import Lock
 from typing import Any, Final
 from uuid import uuid4
@@ -40,6 +40,7 @@ class LeftSupply:
     reason: str
 
 
+@dataclass(eq=False)
 class BackfillRun:
     """One backfill. `scope` says what it is about, as JSON: a run resumes only a checkpoint of its scope, so the caller
     checks `unfinished` first. `supplies` gives the supplies for the rules of one step.
@@ -50,50 +51,37 @@ class BackfillRun:
     identifies the run.
     """
 
-    def __init__(
-        self,
-        selection: Selection,
-        store: Store,
-        failures: Failures,
-        state: State,
-        scope: Body,
-        *,
-        supplies: Supplies,
-        name: str = "",
-        workers: int = 1,
-        bounds: Bounds | None = None,
-        before_write: Callable[[float], object] | None = None,
-        budget: Budget | None = None,
-        on_page: Callable[[Totals], None] = lambda _totals: None,
-        stopping: Callable[[], bool] = lambda: False,
-        sleep: Callable[[float], None] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        in_order = replace(selection.rules, rules=dict(sorted(selection.rules.rules.items())))  # whatever the file's is
-        self.steps = tuple(cascade(in_order, selection.names))
+    selection: Selection
+    store: Store
+    failures: Failures
+    state: State
+    scope: Body
+    _: KW_ONLY
+    supplies: Supplies
+    name: str = ""
+    workers: int = 1
+    bounds: Bounds = field(default_factory=Bounds)
+    before_write: Callable[[float], object] | None = None
+    budget: Budget | None = None
+    on_page: Callable[[Totals], None] = lambda _totals: None
+    stopping: Callable[[], bool] = lambda: False
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        in_order = self.selection.rules.only(sorted(self.selection.rules.rules))  # whatever the file's order is
+        self.steps = tuple(cascade(in_order, self.selection.names))
         self.position = start_of(0, self.steps)
         self.before = Totals()
         self.left: list[LeftSupply] = []
-        self._run = name or uuid4().hex  # checkpoints of another run are none of this one
+        self._run = self.name or uuid4().hex  # checkpoints of another run are none of this one
         self._resumed = False
         self._steps_done = Totals()
         self._rounds = Totals()  # of this step, done
         self._round = Totals()
-        self._of_round: Sequence[Supply] | None = None
+        self._supplies: Sequence[Supply] | None = None
         self._broken = False
-        self._selection = selection
-        self._store = store
-        self._failures = failures
-        self._state = state
-        self._scope = dict(scope)
-        self._supplies = supplies
-        self._workers = workers
-        self._pages = Pages(bounds or Bounds(), self._halted, sleep)
-        self._before_write = before_write
-        self._budget = budget
-        self._on_page = on_page
-        self._stopping = stopping
-        self._clock = clock
+        self._pages = Pages(self.bounds, self._halted, self.sleep)
         self._lock = Lock()
 
     def run(self) -> bool:
@@ -111,16 +99,16 @@ class BackfillRun:
         """True once the last step is done."""
         return self.position.step == len(self.steps)
 
-    def supplies(self) -> Sequence[Supply]:
+    def round_supplies(self) -> Sequence[Supply]:
         """The supplies of this round."""
-        if self._of_round is None:
-            self._of_round = () if self.ended else self._supplies(self.steps[self.position.step].names)
-        return self._of_round
+        if self._supplies is None:
+            self._supplies = () if self.ended else self.supplies(self.steps[self.position.step].names)
+        return self._supplies
 
     def attach(self, head: Mapping[str, Any]) -> None:
         """Take the position of another process. Raises UserError for one that these rules do not have."""
         self._run, self._resumed = head["run"], bool(head.get("resumed"))
-        self.position, self._of_round = Position(**head["place"]), None
+        self.position, self._supplies = Position(**head["place"]), None
         if self.position.step > len(self.steps):
             raise UserError(UNREADABLE)
         self._steps_done, self._rounds = Totals.of(head["steps"]), Totals.of(head["rounds"])
@@ -134,7 +122,7 @@ class BackfillRun:
 
     def survey(self) -> bool:
         """Read how far each supply of this round is. Says whether all are done; `left` names those that are not."""
-        found = [(supply, self._load(supply)) for supply in self.supplies()]
+        found = [(supply, self._load(supply)) for supply in self.round_supplies()]
         self.left = [LeftSupply(supply.name, one.get("reason") or UNSAID) for supply, one in found if not one["done"]]
         with self._lock:
             self._round = Totals()
@@ -147,11 +135,11 @@ class BackfillRun:
         """Move on if all supplies of this round are done. Says whether they are. Raises StoreError."""
         if not self.survey():
             return False
-        supplies = self.supplies()
+        supplies = self.round_supplies()
         self._move_on(self._round.copy())
         self._save_head()
         for supply in supplies:  # of another position now: nobody resumes them
-            self._state.remove(f"{HEAD}/{supply.name}")
+            self.state.remove(f"{HEAD}/{supply.name}")
         if self.ended:
             self._save_head()  # a file keeps what was removed until something is saved
         return True
@@ -165,30 +153,30 @@ class BackfillRun:
     # ------------------------------------------------------------ the position
     def begin(self) -> None:
         """Note the beginning in the state, or resume. Raises StoreError and UserError."""
-        head = unfinished(self._state)
-        if head is not None and head["scope"] == self._scope:
+        head = unfinished(self.state)
+        if head is not None and head["scope"] == self.scope:
             self.attach(head)
             self._resumed = True
         self._save_head(begins=True)
 
     def _save_head(self, *, begins: bool = False) -> None:
-        found = None if begins else self._state.load(HEAD)
+        found = None if begins else self.state.load(HEAD)
         if found is not None and found["run"] != self._run:
             raise StoreError("StateTaken", "another backfill began on the same state: it goes on, and this one ends")
         self._round = Totals()
         self.before = self._sum()
         body = {"steps": self._steps_done.body(), "rounds": self._rounds.body(), "place": vars(self.position)}
-        what = {"run": self._run, "done": self.ended, "scope": self._scope, "resumed": self._resumed}
-        self._state.save(HEAD, {**what, **body})
+        what = {"run": self._run, "done": self.ended, "scope": self.scope, "resumed": self._resumed}
+        self.state.save(HEAD, {**what, **body})
 
     def _move_on(self, ended: Totals) -> None:
         """Move to the position after a round."""
         self._rounds.look_again(ended)
-        position = next_position(self.position, self.steps, self._selection.rules, ended, resumed=self._resumed)
+        position = next_position(self.position, self.steps, self.selection.rules, ended, resumed=self._resumed)
         if position.step > self.position.step:
             self._steps_done.add(self._rounds)
             self._rounds = Totals()
-        self.position, self._of_round, self._resumed = position, None, False
+        self.position, self._supplies, self._resumed = position, None, False
 
     # ------------------------------------------------------------ supplies
     def _go_over(self) -> bool:
@@ -201,23 +189,23 @@ class BackfillRun:
                 self._broken = True  # the others stop after their pages in hand
                 raise
 
-        begun = [(supply, self._load(supply)) for supply in self.supplies()]
+        begun = [(supply, self._load(supply)) for supply in self.round_supplies()]
         with self._lock:
             for _, found in begun:
                 self._round.add(Totals.of(found["totals"]))
-            self._on_page(self._sum())
-        with ThreadPoolExecutor(self._workers) as pool:
+            self.on_page(self._sum())
+        with ThreadPoolExecutor(self.workers) as pool:
             return all(list(pool.map(run_one, begun)))
 
     def _run_one(self, supply: Supply, begun: dict[str, Any]) -> bool:
         """Process one supply from its checkpoint to its end. Says whether it was finished."""
-        selection = replace(self._selection, names=self.steps[self.position.step].names)
+        selection = replace(self.selection, names=self.steps[self.position.step].names)
         cursor: Item | None = begun["cursor"]
         totals = Totals.of(begun["totals"])
         done: bool = begun["done"]
-        store = MeteredStore(self._store, selection.rules.tables, self._before_write, self._budget)
-        world = World(store, DroppingQueue(), self._failures)
-        saved_at, pause = self._clock(), 0.0
+        store = MeteredStore(self.store, selection.rules.tables, self.before_write, self.budget)
+        world = World(store, DroppingQueue(), self.failures)
+        saved_at, pause = self.clock(), 0.0
         while not done and not self._halted():
             page = Totals()
             store.forget()
@@ -229,10 +217,10 @@ class BackfillRun:
                 break
             self._take(page, store, totals)
             cursor, done = result.cursor, result.cursor is None
-            waited = (began := self._clock()) - saved_at
+            waited = (began := self.clock()) - saved_at
             if done or waited >= max(pause, 0 if page.wrote else SAVED_EVERY_SECONDS):
                 self._save(supply, cursor, totals, done=done)
-                saved_at = self._clock()
+                saved_at = self.clock()
                 pause = SAVE_PAUSE_FACTOR * (saved_at - began)
         if not done:
             self._save(supply, cursor, totals, done=False)
@@ -240,7 +228,7 @@ class BackfillRun:
 
     # ------------------------------------------------------------ between threads
     def _halted(self) -> bool:
-        return self._broken or self._stopping()
+        return self._broken or self.stopping()
 
     def _take(self, page: Totals, store: MeteredStore, totals: Totals) -> None:
         """Count a page that was processed, in full or in part."""
@@ -250,7 +238,7 @@ class BackfillRun:
         totals.add(page)
         with self._lock:
             self._round.add(page)
-            self._on_page(self._sum())
+            self.on_page(self._sum())
 
     def _sum(self) -> Totals:
         step = self._rounds.copy()
@@ -265,11 +253,11 @@ class BackfillRun:
     # ------------------------------------------------------------ checkpoints
     def _load(self, supply: Supply) -> dict[str, Any]:
         """The checkpoint of a supply in this run, step and round."""
-        found, fresh = self._state.load(f"{HEAD}/{supply.name}"), self._body(None, Totals(), done=False)
+        found, fresh = self.state.load(f"{HEAD}/{supply.name}"), self._body(None, Totals(), done=False)
         return found if found is not None and found.get("here") == fresh["here"] else fresh
 
     def _save(self, supply: Supply, cursor: Item | None, totals: Totals, *, done: bool) -> None:
-        self._state.save(f"{HEAD}/{supply.name}", self._body(cursor, totals, done=done))
+        self.state.save(f"{HEAD}/{supply.name}", self._body(cursor, totals, done=done))
 
     def _body(self, cursor: Item | None, totals: Totals, *, done: bool) -> dict[str, Any]:
         here = {"run": self._run, **vars(self.position)}
