@@ -151,7 +151,7 @@ def load_data(file: File, rules: Rules) -> tuple[Put, ...]:
         UserError: with every mistake in it, and when there is no such file.
     """
     reading = ScenarioReader(file, rules)
-    puts = tuple(reading.puts()) if reading.shaped(TypeAdapter(ByTable)) else ()
+    puts = tuple(reading.puts((), reading.shaped(TypeAdapter(ByTable)) or {}))
     if reading.wrong:
         raise reading.error()
     return puts

@@ -13,7 +13,7 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from sync_rules.lab.scenario import Action, Scenario, Step
+from sync_rules.lab.scenario import Scenario
 from sync_rules.lab.scenario_form import ByTable, ScenarioForm
 from sync_rules.lab.scenario_reader import ScenarioReader
 from sync_rules.language.load import RulesFileError, check_rules, read_text
@@ -68,25 +68,23 @@ def load_scenario(path: File, rules: Rules | None = None) -> Scenario:
         UserError: when there is no such file, or with every mistake in the scenario or the rules.
     """
     reader = ScenarioReader(path / SCENARIO if path.is_dir() else path)
-    if not reader.shaped(TypeAdapter(ScenarioForm)):
+    form = reader.shaped(TypeAdapter(ScenarioForm))
+    if form is None:
         raise reader.error()
-    reader.rules = rules or _rules_of(reader)
-    place: KeyPath = ("data",)
-    data = reader
-    if reader.at(("data",)) is None:
-        data, place = ScenarioReader(reader.file.parent / DATA, reader.rules), ()
+    reader.rules = rules or _rules_of(reader, form.rules)
+    beside = ScenarioReader(reader.file.parent / DATA, reader.rules)
     puts: tuple[Put, ...] = ()
-    if data is reader or (data.file.exists() and data.shaped(TypeAdapter(ByTable))):
-        puts = tuple(data.puts(place))
-    steps = [_step(reader, (), LOAD, puts)]
-    for number, step in enumerate(reader.at(("steps",)) or ()):
+    if form.data is not None:
+        puts = tuple(reader.puts(("data",), form.data))
+    elif beside.file.exists():
+        puts = tuple(beside.puts((), beside.shaped(TypeAdapter(ByTable)) or {}))
+    steps = [reader.step((), LOAD, puts, form)]
+    for number, step in enumerate(form.steps):
         here: KeyPath = ("steps", number)
-        steps.append(_step(reader, here, step["say"], tuple(reader.actions(here))))
-    if reader.wrong or data.wrong:
-        raise reader.error() if data is reader else reader.error(data)
-    answers = {
-        name: (reader.location("answers", name), answer) for name, answer in (reader.at(("answers",)) or {}).items()
-    }
+        steps.append(reader.step(here, step.say, tuple(reader.actions(here, step)), step))
+    if reader.wrong or beside.wrong:
+        raise reader.error(beside)
+    answers = {name: (reader.location("answers", name), answer) for name, answer in form.answers.items()}
     return Scenario(str(reader.file), reader.rules, tuple(steps), answers)
 
 
@@ -96,9 +94,8 @@ def as_typed(file: File) -> File:
     return whole.relative_to(File.cwd()) if whole.is_relative_to(File.cwd()) else whole
 
 
-def _rules_of(reader: ScenarioReader) -> Rules:
+def _rules_of(reader: ScenarioReader, named: str | None) -> Rules:
     """Load the rules that a scenario names."""
-    named = reader.at(("rules",))
     file = as_typed(reader.file.parent / (RULES if named is None else named))
     if named is None and not file.exists():
         reader.say(
@@ -117,15 +114,3 @@ def _parsed(name: str, text: str, environ: tuple[tuple[str, str], ...]) -> Rules
     if rules is None:
         raise RulesFileError(name, errors(problems))
     return rules
-
-
-def _step(reader: ScenarioReader, here: KeyPath, say: str, actions: tuple[Action, ...]) -> Step:
-    return Step(
-        say,
-        reader.location(*here),
-        actions,
-        tuple(reader.expected(here)),
-        tuple(reader.kept((*here, "expect_objects"))),
-        tuple(reader.called((*here, "expect_calls"))),
-        frozenset(reader.reports((*here, "expect_failures"))),
-    )

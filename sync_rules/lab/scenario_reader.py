@@ -5,9 +5,9 @@ Invariant: one mistake does not hide the next: it is noted with its location, an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path as File
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
@@ -19,10 +19,10 @@ from sync_rules.lab.scenario import (
     ExpectedObjects,
     Expire,
     Marker,
-    Reported,
+    Step,
     Wanted,
 )
-from sync_rules.lab.scenario_form import TAGS, keys_at
+from sync_rules.lab.scenario_form import TAGS, ByTable, ExpectForm, StepForm, keys_at
 from sync_rules.language.load import read_text
 from sync_rules.language.problems import Location, Problems
 from sync_rules.language.yaml_source import Document, KeyPath, read, type_name
@@ -35,6 +35,7 @@ from sync_rules.model.values import AttributeValue, Path, parse_path
 from sync_rules.model.writes import Delete, Put, Update
 from sync_rules.rules.ruleset import Rules
 
+T = TypeVar("T")
 TYPES: Final = {"S": "text", "N": "number", "B": "binary"}
 EXPECTED: Final = {
     "dict_type": "a map",
@@ -72,68 +73,63 @@ class ScenarioReader:
     # ------------------------------------------------------------ places
     def location(self, *keys: str | int) -> Location:
         """The location of a value."""
-        return self._document.value(*keys)
+        return self._document.value(*self._written(keys))
 
-    def at(self, keys: KeyPath) -> Any:
-        """The value at a key path, or None."""
-        value = self._document.data
-        for part in keys:
+    def location_of_key(self, *keys: str | int) -> Location:
+        """The location of a value's key."""
+        return self._document.key(*self._written(keys))
+
+    def _written(self, keys: KeyPath) -> KeyPath:
+        """The key path as it stands in the file, where a list of one may be written alone."""
+        value, written = self._document.data, list[str | int]()
+        for key in keys:
+            if isinstance(key, int) and not isinstance(value, list):
+                continue
+            written.append(key)
             try:
-                value = value[part]
+                value = value[key]
             except (KeyError, IndexError, TypeError):
-                return None
-        return value
+                value = None
+        return tuple(written)
 
-    def each(self, keys: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
-        """The values of a list; a single value is a list of one."""
-        value = self.at(keys)
-        if isinstance(value, list):
-            yield from (((*keys, index), one) for index, one in enumerate(value))
-        elif value is not None:
-            yield keys, value
-
-    def names(self, keys: KeyPath, what: str, known: Collection[str]) -> Iterator[tuple[str, KeyPath]]:
-        """The names in a map, each with its key path. A name that is not known is a mistake."""
-        for name in self.at(keys) or ():
+    def names(
+        self, keys: KeyPath, what: str, given: Mapping[str, T], known: Collection[str]
+    ) -> Iterator[tuple[str, KeyPath, T]]:
+        """The names in a map, each with its key path and value. A name that is not known is a mistake."""
+        for name, value in given.items():
             if name not in known:
-                self.say(self._document.key(*keys, name), unknown(what, name, known))
-            yield name, (*keys, name)
+                self.say(self.location_of_key(*keys, name), unknown(what, name, known))
+            yield name, (*keys, name), value
 
-    def tables(self, keys: KeyPath) -> Iterator[tuple[Table, KeyPath, dict[str, Any]]]:
-        """The items in a map from table to items."""
-        for name, at in self.names(keys, "table", self.rules.tables):
-            if name in self.rules.tables:
-                yield from ((self.rules.tables[name], here, value) for here, value in self.each(at))
+    def tables(self, keys: KeyPath, given: Mapping[str, Sequence[T]]) -> Iterator[tuple[Table, KeyPath, T]]:
+        """The entries in a map from table to entries."""
+        for name, at, values in self.names(keys, "table", given, self.rules.tables):
+            for index, value in enumerate(values if name in self.rules.tables else ()):
+                yield self.rules.tables[name], (*at, index), value
 
     # ------------------------------------------------------------ shape
-    def shaped(self, form: TypeAdapter[Any]) -> bool:
-        """Read the file; True if it has this shape. Raises UserError when it cannot be read."""
+    def shaped(self, form: TypeAdapter[T]) -> T | None:
+        """Read the file; None unless it has this shape. Raises UserError when it cannot be read."""
         problems = Problems()
         document = read(read_text(self.file), problems, TAGS)
         for problem in problems.sorted():
             self.say(problem.location, problem.message + (f" ({problem.cure})" if problem.cure else ""))
         if document is None or self.wrong:
-            return False
+            return None
         self._document = document
         try:
-            form.validate_python({} if document.data is None else document.data)
+            return form.validate_python({} if document.data is None else document.data)
         except ValidationError as error:
             for detail in error.errors(include_url=False):
                 self._misshapen(detail)
-            return False
-        return True
+        return None
 
     def _misshapen(self, detail: ErrorDetails) -> None:
-        keys: list[str | int] = []
-        for part in detail["loc"]:
-            if not isinstance(part, int) or isinstance(
-                self.at(tuple(keys)), list
-            ):  # a list of one may be written alone
-                keys.append(part)
+        keys = self._written(detail["loc"])
         if detail["type"] == "missing":
-            self.say(self._document.value(*keys[:-1]), f"{keys[-1]!r} is missing")
+            self.say(self.location(*keys[:-1]), f"{keys[-1]!r} is missing")
         elif detail["type"] == "extra_forbidden":
-            self.say(self._document.key(*keys), unknown("key", str(keys[-1]), keys_at(keys)))
+            self.say(self.location_of_key(*keys), unknown("key", str(keys[-1]), keys_at(keys)))
         else:
             message = f"expected {EXPECTED.get(detail['type'], 'something else')}, found {type_name(detail['input'])}"
             self.say(self.location(*keys), message)
@@ -167,7 +163,7 @@ class ScenarioReader:
             self.say(self.location(*keys), f"expected the key of table {table.name!r}: {expected}; found {found}")
         elif alone and others:
             message = f"expected the key of table {table.name!r} alone: {expected}; found {', '.join(others)} too"
-            self.say(self._document.key(*keys, others[0]), message)
+            self.say(self.location_of_key(*keys, others[0]), message)
         return key
 
     def path(self, keys: KeyPath, text: str) -> Path | None:
@@ -175,7 +171,7 @@ class ScenarioReader:
         try:
             return parse_path(text)
         except UserError as error:
-            self.say(self._document.key(*keys), str(error))
+            self.say(self.location_of_key(*keys), str(error))
             return None
 
     def wanted(self, keys: KeyPath, given: Mapping[str, Any]) -> Wanted:
@@ -188,53 +184,57 @@ class ScenarioReader:
         }
 
     # ------------------------------------------------------------ actions
-    def puts(self, keys: KeyPath = ()) -> Iterator[Put]:
+    def puts(self, keys: KeyPath, given: ByTable) -> Iterator[Put]:
         """Whole items."""
-        for table, here, given in self.tables(keys):
-            key = self.key(table, here, given)
+        for table, at, item in self.tables(keys, given):
+            key = self.key(table, at, item)
             if key is not None:
-                yield Put(key, self.values(here, given), ())
+                yield Put(key, self.values(at, item), ())
 
-    def actions(self, step: KeyPath) -> Iterator[Action]:
+    def actions(self, here: KeyPath, step: StepForm) -> Iterator[Action]:
         """The actions of a step."""
-        yield from self.puts((*step, "put"))
-        for table, here, given in self.tables((*step, "update")):
-            key = self.key(table, (*here, "key"), given["key"], alone=True)
-            sets = self.wanted((*here, "set"), given.get("set", {}))
-            removes = [self.path((*here, "remove"), text) for text in given.get("remove", ())]
+        yield from self.puts((*here, "put"), step.put)
+        for table, at, change in self.tables((*here, "update"), step.update):
+            key = self.key(table, (*at, "key"), change.key, alone=True)
+            sets = self.wanted((*at, "set"), change.sets)
+            removes = [self.path((*at, "remove"), text) for text in change.remove]
             if key is not None:
                 set_paths = tuple((path, value) for path, value in sets.items() if value is not None)
                 gone = (*(path for path in removes if path), *(path for path, value in sets.items() if value is None))
                 yield Update(key, set_paths, gone, ())
-        for word in ("delete", "expire"):
-            for table, here, given in self.tables((*step, word)):
-                key = self.key(table, here, given, alone=True)
+        for word, items in (("delete", step.delete), ("expire", step.expire)):
+            for table, at, item in self.tables((*here, word), items):
+                key = self.key(table, at, item, alone=True)
                 if key is not None:
                     yield Delete(key, ()) if word == "delete" else Expire(key)
 
     # ------------------------------------------------------------ expectations
-    def expected(self, step: KeyPath) -> Iterator[ExpectedItem]:
-        """The expected items."""
-        for word in ("expect", "expect_gone"):
-            for table, here, given in self.tables((*step, word)):
-                key = self.key(table, here, given, alone=word == "expect_gone")
+    def step(self, here: KeyPath, say: str, actions: tuple[Action, ...], form: ExpectForm) -> Step:
+        """A step with what it expects."""
+        names, rules = self.names, self.rules
+        objects = names((*here, "expect_objects"), "archive rule", form.expect_objects, rules.archives)
+        calls = names((*here, "expect_calls"), "call rule", form.expect_calls, rules.functions)
+        failures = names((*here, "expect_failures"), "rule", form.expect_failures, rules.rules)
+        return Step(
+            say,
+            self.location(*here),
+            actions,
+            tuple(self._items(here, form)),
+            tuple(
+                ExpectedObjects(self.location(*at), name, self._all_wanted(at, items)) for name, at, items in objects
+            ),
+            tuple(ExpectedCalls(self.location(*at), name, times) for name, at, times in calls),
+            frozenset((name, reason) for name, _, reasons in failures for reason in reasons),
+        )
+
+    def _items(self, here: KeyPath, form: ExpectForm) -> Iterator[ExpectedItem]:
+        for word, items in (("expect", form.expect), ("expect_gone", form.expect_gone)):
+            for table, at, given in self.tables((*here, word), items):
+                key = self.key(table, at, given, alone=word == "expect_gone")
                 if key is not None:
                     names = {attribute.name for attribute in table.key}
-                    wanted = self.wanted(here, {name: value for name, value in given.items() if name not in names})
-                    yield ExpectedItem(self.location(*here), key, wanted if word == "expect" else None)
+                    wanted = self.wanted(at, {name: value for name, value in given.items() if name not in names})
+                    yield ExpectedItem(self.location(*at), key, wanted if word == "expect" else None)
 
-    def kept(self, keys: KeyPath) -> Iterator[ExpectedObjects]:
-        """The expected objects of archive rules."""
-        for name, here in self.names(keys, "archive rule", self.rules.archives):
-            wanted = tuple(self.wanted(inner, given) for inner, given in self.each(here))
-            yield ExpectedObjects(self.location(*here), name, wanted)
-
-    def called(self, keys: KeyPath) -> Iterator[ExpectedCalls]:
-        """The expected calls of call rules."""
-        for name, here in self.names(keys, "call rule", self.rules.functions):
-            yield ExpectedCalls(self.location(*here), name, self.at(here))
-
-    def reports(self, keys: KeyPath) -> Iterator[Reported]:
-        """The expected failures."""
-        for name, here in self.names(keys, "rule", self.rules.rules):
-            yield from ((name, reason) for _, reason in self.each(here))
+    def _all_wanted(self, keys: KeyPath, items: Sequence[Mapping[str, Any]]) -> tuple[Wanted, ...]:
+        return tuple(self.wanted((*keys, index), item) for index, item in enumerate(items))
