@@ -1,6 +1,6 @@
 """The S3 archive and the caller of functions, made only if some rule needs them.
 
-Invariant: before the first record is read, everything that a rule needs is there, or the user is told what is missing.
+Invariant: before the first record is read, everything that a rule needs exists, or an error names what is missing.
 Modules that no rule needs are not imported, so that a process starts faster.
 """
 

@@ -24,7 +24,7 @@ from sync_rules.model.items import ItemKey
 from sync_rules.model.sizes import item_bytes
 from sync_rules.model.values import Item, same
 from sync_rules.model.writes import Action, Check, Delete, Increment, Put, Result, Status, Transaction, Write
-from sync_rules.pipeline.requests import OUT_OF_TIME, Apply, List, Page, Read, Remembering, Scan, Store
+from sync_rules.pipeline.requests import NOT_SENT, Apply, List, Page, Read, Remembering, Scan, Store
 
 READ_UNIT_BYTES: Final = 4096
 WRITE_UNIT_BYTES: Final = 1024
@@ -204,7 +204,7 @@ class MeteredStore(Remembering):
             some.append(write)
         in_time = self._before_write is None or self._before_write(float(spent.units)) is not False
         if not in_time or not (self._budget is None or self._budget.take(spent)):
-            return (OUT_OF_TIME,) * len(some)
+            return (NOT_SENT,) * len(some)
         self.writes.update(spent.tables)
         results = self._inner.apply(Apply(tuple(some)))
         for write, result in zip(some, results, strict=True):

@@ -72,7 +72,7 @@ class Difference:
 
 
 class Verdict(Enum):
-    """The verdict of two looks, a grace period apart, that both find a copy wrong."""
+    """The verdict of two checks, a grace period apart, that both find a copy wrong."""
 
     LAG = "lag"  # another copy than before: it follows its source
     DRIFT = "drift"  # the same wrong copy, and its source has not changed

@@ -1,10 +1,10 @@
-"""Verify: sweep the targets of some rules, look twice at what differs, and repair it if asked to.
+"""Verify: sweep the targets of some rules, check twice what differs, and repair drift if asked to.
 
 Invariant: a repair is a guarded pull like any other, from fresh images, so it never writes over a newer value. It goes
 down the cascade: a copy is compared and repaired only after the copies that it is made from. Drift is reported only
 after a grace period in which neither the copy nor its source has changed; if the source has, one more grace period
-decides, and there is no fourth look. The report of an earlier verify replaces the first looks of a repair. Memory is
-bounded: at most `CANDIDATES_MAX` differences, and a page for each worker, wait for their next look.
+decides, and there is no fourth check. The report of an earlier verify replaces the first checks of a repair. Memory is
+bounded: at most `CANDIDATES_MAX` differences, and a page for each worker, wait for their next check.
 """
 
 from __future__ import annotations
@@ -137,9 +137,9 @@ class Verifier:
                 self._note(page.comparison)
             self.on_progress(self.tally, f"scanning {pages[0][0].table}")
             if len(self._candidates) >= CANDIDATES_MAX:
-                yield from self._second_look()
+                yield from self._check_again()
         self._scanned |= set(tables)
-        yield from self._second_look()
+        yield from self._check_again()
 
     def add_up(self, names: frozenset[str]) -> Iterator[Finding]:
         """Verify the totals of the ledgers of these rules. Raises StoreError."""
@@ -156,7 +156,7 @@ class Verifier:
         def look(names: frozenset[str]) -> Iterator[Finding]:
             repaired = self.tally.repaired.total() > 0
             self._note(run_work(_compare_item(key, self.rules, names, repaired=repaired), self.world))
-            yield from self._second_look()
+            yield from self._check_again()
 
         self.tally.items += 1
         entity = self.rules.entity_of(key)
@@ -179,7 +179,7 @@ class Verifier:
                 slots |= {slot: one for one in some.values() if (slot := slot_of(one)) is not None}
                 yield from self._look_at([one for one in some.values() if slot_of(one) is None], first=first)
                 self.on_progress(self.tally, "looking at what the report lists")
-            yield from self._second_look()
+            yield from self._check_again()
             yield from self._balance(names, slots, first=first)
 
         looked: set[frozenset[str]] = set()
@@ -198,7 +198,7 @@ class Verifier:
         else:
             self._note(Comparison(different=comparison.different))
             if len(self._candidates) >= CANDIDATES_MAX:
-                yield from self._second_look()
+                yield from self._check_again()
 
     def _in_order(self, names: frozenset[str], look: Look) -> Iterator[Finding]:
         """Look with these rules: all at once, or, to repair, step by step down the cascade."""
@@ -266,8 +266,8 @@ class Verifier:
             self.on_progress(self.tally, f"{why}; looking again in {seconds:.0f} s to tell lag from drift")
             self.sleep(seconds)
 
-    def _second_look(self) -> Iterator[Finding]:
-        """Look again at what differed, and a third time at what the second look left unsure."""
+    def _check_again(self) -> Iterator[Finding]:
+        """Check again what differed, and a third time what the second check left unsure."""
         found = list({one.subject: one for one in self._candidates}.values())  # a part is seen from both its sides
         self._candidates = []
         unsure = yield from self._look_again(found)

@@ -105,7 +105,7 @@ def deployment_of(path: Path) -> Deployment:
 
 def _variables(document: Document) -> Iterator[tuple[int, re.Match[str]]]:
     """The variables in the values of a file, each with its line, in order; comments are left out."""
-    for road, spot in sorted(document.locations.items(), key=lambda one: (one[1].line, one[1].column)):
-        value = reduce(lambda inner, step: inner[step], road, document.data)
+    for path, location in sorted(document.locations.items(), key=lambda one: (one[1].line, one[1].column)):
+        value = reduce(lambda inner, step: inner[step], path, document.data)
         if isinstance(value, str):
-            yield from ((spot.line, match) for match in VARIABLE.finditer(value))
+            yield from ((location.line, match) for match in VARIABLE.finditer(value))

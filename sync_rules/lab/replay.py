@@ -43,7 +43,7 @@ LOOKS: Final = 3  # retries of parked work: a freed key may free another one
 MEANINGS: Final = {
     "rules": "not what the rule says",
     "application": "not what the application wrote",
-    "recompute": "not what a recompute from nothing comes to",
+    "recompute": "not what a recompute from nothing gives",
 }
 By = Literal["data", "record", "rules"]
 

@@ -6,6 +6,10 @@ the work is reported as failed and delivered again. Bugs are assertions (exit co
 
 from __future__ import annotations
 
+from typing import Final
+
+OUT_OF_TIME: Final = "OutOfTime"  # the reason of work for which no time was left
+
 
 class SyncRulesError(Exception):
     """Root of every error this package raises on purpose."""

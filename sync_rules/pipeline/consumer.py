@@ -23,14 +23,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sync_rules.model.errors import StoreError
+from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures
 from sync_rules.pipeline.effects import run_effect
 from sync_rules.pipeline.fanout import process_chunks, pull, push
 from sync_rules.pipeline.handover import spread
-from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PullMessage
+from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PullMessage, PushMessage
 from sync_rules.pipeline.parts import reconcile_parts
 from sync_rules.pipeline.records import changes_of, read_event
 from sync_rules.pipeline.report import Report
@@ -70,12 +70,13 @@ def process_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Repo
         case CallMessage():
             report = Report()
             rule = rules.rules.get(message.rule)
-            call = rule.again(message.change, message.attempt) if isinstance(rule, EffectRule) else None
+            call = rule.retry(message.change, message.attempt) if isinstance(rule, EffectRule) else None
             if call is not None:
                 yield from run_effect(message.change.key, call, bounds, report)
             return report
-    work = spread if message.spread else push
-    return (yield from work(pushes_of(message, rules), rules, bounds))
+        case PushMessage():
+            work = spread if message.spread else push
+            return (yield from work(pushes_of(message, rules), rules, bounds))
 
 
 class Consumer:
@@ -119,7 +120,7 @@ class Consumer:
         """
         bounds = self._bounds(remaining_ms)
         if bounds.out_of_time():  # it would only be handed over, for ever
-            raise StoreError("OutOfTime", f"a message needs more than {TIME_RESERVED_MS} ms: raise the timeout")
+            raise StoreError(OUT_OF_TIME, f"a message needs more than {TIME_RESERVED_MS} ms: raise the timeout")
         self._begin()
         report = run_work(process_message(message, self.rules, bounds), self.world)
         self._count(report)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sync_rules.model.errors import StoreError
+from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Call, Effect, Failure, ItemKey, Keep, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.messages import CallMessage
@@ -21,7 +21,7 @@ TOO_LARGE: Final = "MessageTooLarge"
 def run_effect(key: ItemKey, effect: Effect, bounds: Bounds, report: Report) -> Work[None]:
     """Run an effect; if it fails, schedule a retry or report the record as failed."""
     if bounds.out_of_time():
-        _fail(key, effect, "OutOfTime", report)
+        _fail(key, effect, OUT_OF_TIME, report)
         return
     try:
         yield effect

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from sync_rules.model.errors import StoreError
+from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Change, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item, Names
-from sync_rules.pipeline.handover import chunk_message, hand_over, inline_max_items, list_again, second_look
+from sync_rules.pipeline.handover import (
+    chunk_message,
+    hand_over,
+    inline_max_items,
+    second_look_of_push,
+    send_second_look,
+)
 from sync_rules.pipeline.listings import Listing, list_page, report_unfinished
 from sync_rules.pipeline.messages import Message, PullMessage
 from sync_rules.pipeline.parts import PartLook, message_of, reconcile_parts
@@ -27,7 +33,6 @@ from sync_rules.rules.families import Part, TargetRule
 from sync_rules.rules.rule import attributes_read
 from sync_rules.rules.ruleset import Rules
 
-OUT_OF_TIME: Final = "OutOfTime"
 T = TypeVar("T")
 
 
@@ -43,14 +48,14 @@ def _pull_some(pulls: Sequence[Pull], bounds: Bounds) -> Work[Report]:
     report = Report()
     if bounds.out_of_time():
         for one in pulls:
-            report.fail(Target(one.key, {}, one.rules), "OutOfTime")
+            report.fail(Target(one.key, {}, one.rules), OUT_OF_TIME)
         return report
     unread = [one for one in pulls if one.image is None]
     attributes = attributes_read((rule, rule.target) for one in unread for rule in one.rules)
-    unseen = yield from read_all((one.key for one in unread), attributes)
+    images = yield from read_all((one.key for one in unread), attributes)
     targets = []
     for one in pulls:
-        image = unseen[one.key] if one.image is None else one.image
+        image = images[one.key] if one.image is None else one.image
         if isinstance(image, StoreError):
             report.fail(Target(one.key, {}, one.rules), str(image))
         elif image is not None:
@@ -59,11 +64,11 @@ def _pull_some(pulls: Sequence[Pull], bounds: Bounds) -> Work[Report]:
     present = {target.key: target for target in targets}
     for one in pulls:
         if one.settles and one.key in present:
-            yield from _pull_again(one, present[one.key], bounds, report)
+            yield from _second_look_of_pull(one, present[one.key], bounds, report)
     return report
 
 
-def _pull_again(one: Pull, target: Target, bounds: Bounds, report: Report) -> Work[None]:
+def _second_look_of_pull(one: Pull, target: Target, bounds: Bounds, report: Report) -> Work[None]:
     """Send the second look of a pull whose members are listed through an index."""
     settles = [
         rule.settle_seconds
@@ -72,7 +77,7 @@ def _pull_again(one: Pull, target: Target, bounds: Bounds, report: Report) -> Wo
     ]
     message = PullMessage(one.key, delay_seconds=one.delay_seconds)
     try:
-        yield from second_look(message, max(settles, default=0), bounds, found=one.key in report.written)
+        yield from send_second_look(message, max(settles, default=0), bounds, found=one.key in report.written)
     except StoreError as error:
         report.fail(target, str(error))
 
@@ -99,7 +104,7 @@ def push(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]:
         report.outcomes.update((yield from _push_round(active, rules, bounds)).outcomes)
         for listing in active:
             if listing.done and not listing.failed:
-                yield from list_again(listing, bounds)
+                yield from second_look_of_push(listing, bounds)
         # pushes that had no turn in this round come first in the next one
         active = sorted((one for one in active if not one.done), key=lambda one: one.listed_items)
     return report_unfinished(listings, report)
@@ -153,7 +158,7 @@ def _process_targets(targets: Sequence[ItemKey], listing: Listing, bounds: Bound
 def _list_round(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work[dict[ItemKey, Listed]]:
     """List a page of each push, until the round is full; then read the images of index rows, strongly consistent."""
     listed: dict[ItemKey, Listed] = {}
-    unseen: dict[ItemKey, None] = {}
+    unread: dict[ItemKey, None] = {}
     attributes = _attributes_read(active)
     room = bounds.limits.fan_out_round_max_items
     for listing in active:
@@ -167,12 +172,12 @@ def _list_round(active: Sequence[Listing], rules: Rules, bounds: Bounds) -> Work
             row = listed.setdefault(key, Listed())
             row.listings.append(listing)
             if image is None:
-                unseen[key] = None
+                unread[key] = None
             else:
                 row.image = image
             room -= 1
-    if unseen:
-        yield from _read_images(listed, tuple(unseen), attributes)
+    if unread:
+        yield from _read_images(listed, tuple(unread), attributes)
     return listed
 
 
@@ -208,9 +213,9 @@ def _reconcile_listed(listed: Mapping[ItemKey, Listed], bounds: Bounds) -> Work[
                 parts.setdefault(part, {})[id(listing)] = listing
     report = yield from reconcile(targets, bounds)
     _note_outcomes(report, ((key, key, row.listings) for key, row in listed.items()), PullMessage)
-    some = yield from reconcile_parts([PartLook(part) for part in parts], bounds)
-    _note_outcomes(some, ((part.target, part, asked.values()) for part, asked in parts.items()), message_of)
-    report.add(some)
+    of_parts = yield from reconcile_parts([PartLook(part) for part in parts], bounds)
+    _note_outcomes(of_parts, ((part.target, part, asked.values()) for part, asked in parts.items()), message_of)
+    report.add(of_parts)
     return report
 
 
@@ -224,7 +229,7 @@ def _note_outcomes(
             if key in report.failed:
                 listing.fail(report.failed[key].reason)
                 listing.targets_failed = True
-                listing.again.append(message_for(what))
+                listing.retries.append(message_for(what))
 
 
 def still_linked(push: Push, image: Item) -> tuple[TargetRule, ...]:

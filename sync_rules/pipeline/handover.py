@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from sync_rules.model.errors import StoreError
+from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.listings import Listing, list_page, report_unfinished
@@ -38,14 +38,14 @@ def hand_over(listing: Listing, bounds: Bounds) -> Work[None]:
     listing.done = listing.handed_over = True
     cursor = listing.cursor
     known = not listing.push.removed and not listing.unread
-    few = known and len(listing.again) <= FAILED_MAX_MESSAGES and not bounds.out_of_time()
+    few = known and len(listing.retries) <= FAILED_MAX_MESSAGES and not bounds.out_of_time()
     if listing.failed and not few:
         cursor = listing.first_failed
         if cursor == listing.push.cursor:
             return
     rest = replace(listing.push, cursor=cursor, found=listing.found, spread=listing.push.delay_seconds == 0)
     try:
-        for message in listing.again if few else ():
+        for message in listing.retries if few else ():
             yield Later(message, bounds.limits.parked_first_delay_seconds)
         yield Later(rest.message())
     except StoreError as error:
@@ -54,7 +54,9 @@ def hand_over(listing: Listing, bounds: Bounds) -> Work[None]:
         listing.failed, listing.targets_failed = "", False
 
 
-def second_look(message: PushMessage | PullMessage, settle_seconds: int, bounds: Bounds, *, found: bool) -> Work[None]:
+def send_second_look(
+    message: PushMessage | PullMessage, settle_seconds: int, bounds: Bounds, *, found: bool
+) -> Work[None]:
     """Send a look through an index once more for when the index must have caught up; then again after twice the delay,
     for as long as the look before it `found` something. `message` carries the delay of that look, 0 for the first.
 
@@ -67,7 +69,7 @@ def second_look(message: PushMessage | PullMessage, settle_seconds: int, bounds:
         yield Later(replace(message, delay_seconds=delay), delay)
 
 
-def list_again(listing: Listing, bounds: Bounds) -> Work[None]:
+def second_look_of_push(listing: Listing, bounds: Bounds) -> Work[None]:
     """Send the second look of a push after the last page of its index."""
     push = listing.push
     find = push.rules[0].find  # all rules of a push list alike
@@ -76,7 +78,7 @@ def list_again(listing: Listing, bounds: Bounds) -> Work[None]:
     settle_seconds = max(rule.settle_seconds for rule in push.rules)
     message = replace(push, cursor=None, found=False, spread=False).message()
     try:
-        yield from second_look(message, settle_seconds, bounds, found=listing.found)
+        yield from send_second_look(message, settle_seconds, bounds, found=listing.found)
     except StoreError as error:
         listing.failed = str(error)
 
@@ -93,7 +95,7 @@ def spread(pushes: Sequence[Push], rules: Rules, bounds: Bounds) -> Work[Report]
         except StoreError as error:
             listing.failed = str(error)
         if not listing.failed:
-            yield from list_again(listing, bounds)
+            yield from second_look_of_push(listing, bounds)
     return report_unfinished(listings, Report())
 
 
@@ -106,7 +108,7 @@ def _send_chunks(listing: Listing, rules: Rules, bounds: Bounds) -> Work[None]:
     while not listing.done and not listing.handed_over:
         if bounds.out_of_time() or listing.listed_items >= limits.fan_out_spread_max_items:
             if listing.cursor == push.cursor:
-                raise StoreError("OutOfTime")
+                raise StoreError(OUT_OF_TIME)
             listing.handed_over = True
         else:
             page = yield from list_page(listing, rules, bounds)

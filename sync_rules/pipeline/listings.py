@@ -32,7 +32,7 @@ class Listing:
     wrote: bool = False
     failed: str = ""
     targets_failed: bool = False
-    again: list[Message] = field(default_factory=list)  # one for each target or part that failed
+    retries: list[Message] = field(default_factory=list)  # one for each target or part that failed
     unread: bool = False  # some item could not be read, so its targets and parts are unknown
     round_began: Item | None = None
     first_failed: Item | None = None  # the cursor of the first round with a failure

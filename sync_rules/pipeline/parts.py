@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
-from sync_rules.model.errors import StoreError
+from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.numbers import holdable, spelt, total_of
@@ -76,7 +76,7 @@ def _reconcile_round(looks: Sequence[PartLook], bounds: Bounds) -> Work[Report]:
             else:
                 yield from _park(look, blocked, bounds, report)
     for look in waiting:  # other writers are quicker each time: let the record be delivered again
-        _fail(look, "OutOfTime" if bounds.out_of_time() else "SourceChanging", report)
+        _fail(look, OUT_OF_TIME if bounds.out_of_time() else "SourceChanging", report)
     return report
 
 

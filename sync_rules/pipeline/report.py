@@ -28,7 +28,7 @@ class Unfinished:
 @dataclass
 class Report:
     """Outcomes per rule, the items written, the items that could not be finished, and per rule the time of the oldest
-    change processed (milliseconds since the epoch). `again` has the messages that retry parked items, each with its
+    change processed (milliseconds since the epoch). `retries` has the messages that retry parked items, each with its
     delay in seconds; `calls_failed` counts failed calls, by rule and error.
     """
 
@@ -36,7 +36,7 @@ class Report:
     written: set[ItemKey] = field(default_factory=set)
     failed: dict[ItemKey, Unfinished] = field(default_factory=dict)
     since_ms: dict[str, int] = field(default_factory=dict)
-    again: dict[ItemKey, dict[Message, int]] = field(default_factory=dict)
+    retries: dict[ItemKey, dict[Message, int]] = field(default_factory=dict)
     calls_failed: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Report) -> None:
@@ -45,8 +45,8 @@ class Report:
         self.since_ms |= other.since_ms
         self.written |= other.written
         self.calls_failed.update(other.calls_failed)
-        for key, looks in other.again.items():
-            self.again.setdefault(key, {}).update(looks)
+        for key, looks in other.retries.items():
+            self.retries.setdefault(key, {}).update(looks)
         for key, unfinished in other.failed.items():
             self.note(key, unfinished)
 
@@ -76,7 +76,7 @@ class Report:
         for failure in failures:
             self.outcomes[failure.rule, Outcome.PARKED] += 1
         if attempt < bounds.limits.parked_max_looks:
-            self.again.setdefault(message.target, {})[message] = bounds.limits.parked_delay_seconds(attempt)
+            self.retries.setdefault(message.target, {})[message] = bounds.limits.parked_delay_seconds(attempt)
 
     def trace_failures(self, origins: Mapping[ItemKey, Iterable[ItemKey]]) -> None:
         """Report, instead of each item that could not be finished, the items whose records asked for its work."""
@@ -97,10 +97,10 @@ def retry_parked(report: Report) -> Work[None]:
     """Send the messages that retry what was parked, except for items with failed work: their records are delivered
     again anyway, and each delivery would add one more message.
     """
-    for key, looks in report.again.items():
+    for key, looks in report.retries.items():
         for message, delay_seconds in looks.items() if key not in report.failed else ():
             try:
                 yield Later(message, delay_seconds)
             except StoreError as error:
                 report.note(key, Unfinished((), str(error)))
-    report.again = {}
+    report.retries = {}

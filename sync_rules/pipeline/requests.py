@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, Protocol, TypeVar
 
-from sync_rules.model.errors import StoreError
+from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Call, Failure, ItemKey, Keep
 from sync_rules.model.limits import Bounds
 from sync_rules.model.lookups import KeyConditions
@@ -92,7 +92,7 @@ class Park:
     failure: Failure
 
 
-OUT_OF_TIME: Final = Result(Status.FAILED, reason="OutOfTime")
+NOT_SENT: Final = Result(Status.FAILED, reason=OUT_OF_TIME)
 
 Request = Read | List | Scan | Apply | Later | Park | Keep | Call
 T = TypeVar("T")
@@ -233,7 +233,7 @@ class World:
 def apply_writes(writes: Sequence[Write], bounds: Bounds) -> Work[Sequence[Result]]:
     """Apply writes to distinct targets. Without time left each of them fails, so that its record is delivered again."""
     if bounds.out_of_time():
-        return [OUT_OF_TIME] * len(writes)
+        return [NOT_SENT] * len(writes)
     results: Sequence[Result] = (yield Apply(tuple(writes))) if writes else ()
     return results
 

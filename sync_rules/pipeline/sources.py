@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from sync_rules.model.errors import StoreError
+from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.values import Item, Names
@@ -149,7 +149,7 @@ def _page(
     if members.enough and cursor is None:  # most likely one page is enough
         limit = min(limit, members.max_items)
     if bounds.out_of_time():
-        return StoreError("OutOfTime")
+        return StoreError(OUT_OF_TIME)
     try:
         page: Page = yield List(
             members.table, members.index, members.conditions, limit, cursor, members.backward, names

@@ -282,6 +282,6 @@ class EffectRule(Rule):
     def uses(self) -> Iterator[Use]:
         return iter(())
 
-    def again(self, change: Change, attempt: int) -> Effect | None:  # noqa: ARG002
+    def retry(self, change: Change, attempt: int) -> Effect | None:  # noqa: ARG002
         """The effect that a message asks to retry; None when this kind sends no such messages."""
         return None

@@ -155,7 +155,7 @@ MUTANTS = {
         lambda: patch.object(handover, "report_unfinished", lambda _listings, report: report)
     ),
     "no second look after a spread": Mutation(
-        lambda: patch.object(handover, "list_again", nothing), among("O1", *INDEX)
+        lambda: patch.object(handover, "second_look_of_push", nothing), among("O1", *INDEX)
     ),
     "chunk never fails": Mutation(lambda: looked_at(failures_forgotten)),
     "first target of a chunk only": Mutation(lambda: looked_at(first_target_only)),

@@ -57,11 +57,11 @@ def refused_hint_dropped() -> Iterator[None]:
 
 
 def no_second_look_at_members() -> Any:
-    def _pull_again(*_args: Any) -> Work:
+    def _second_look_of_pull(*_args: Any) -> Work:
         return
         yield
 
-    return patch.object(fanout, "_pull_again", _pull_again)
+    return patch.object(fanout, "_second_look_of_pull", _second_look_of_pull)
 
 
 def belongs_not_checked() -> Any:

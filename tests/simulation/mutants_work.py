@@ -138,13 +138,13 @@ def first_page_only() -> Iterator[None]:
 
 @contextmanager
 def second_look_if(allowed: Callable[[Any, Any], bool]) -> Iterator[None]:
-    original = fanout.list_again
+    original = fanout.second_look_of_push
 
-    def list_again(listing: Any, bounds: Any) -> Work:
+    def second_look_of_push(listing: Any, bounds: Any) -> Work:
         if allowed(listing, bounds):
             yield from original(listing, bounds)
 
-    with in_both(list_again=list_again):
+    with in_both(second_look_of_push=second_look_of_push):
         yield
 
 
@@ -155,7 +155,7 @@ def one_page(listing: Any, bounds: Any) -> bool:
 @contextmanager
 def second_look_too_early() -> Iterator[None]:
     """The second look is asked for after the first page, while the others are still to be listed."""
-    original, original_page = fanout.list_again, fanout.list_page
+    original, original_page = fanout.second_look_of_push, fanout.list_page
 
     def list_page(listing: Any, *args: Any) -> Work:
         first = listing.cursor is None
@@ -164,9 +164,9 @@ def second_look_too_early() -> Iterator[None]:
             yield from original(listing, args[1])
         return found
 
-    def list_again(_listing: Any, _bounds: Any) -> Work:
+    def second_look_of_push(_listing: Any, _bounds: Any) -> Work:
         return
         yield
 
-    with in_both(list_page=list_page, list_again=list_again):
+    with in_both(list_page=list_page, second_look_of_push=second_look_of_push):
         yield

@@ -32,7 +32,6 @@ from sync_rules.jobs.account.protocol import (
 )
 from sync_rules.jobs.account.verify_report import Reports, merge, write_whole
 from sync_rules.jobs.account.verify_unit import (
-    OUT_OF_TIME,
     Stage,
     UnitVerifier,
     head_of,
@@ -41,7 +40,7 @@ from sync_rules.jobs.account.verify_unit import (
     unit_of,
     units_of,
 )
-from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
 from sync_rules.pipeline.requests import World
 from sync_rules.rules.order import Step, cascade, swept_tables
 from sync_rules.rules.ruleset import Rules

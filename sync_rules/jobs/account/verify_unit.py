@@ -16,12 +16,11 @@ from sync_rules.audit.findings import SAMPLE_SEGMENTS, Share, Tally, drawn, sele
 from sync_rules.audit.verifier import GRACE_SECONDS, Verifier
 from sync_rules.jobs.account.protocol import TIME_RESERVED_MS, Body
 from sync_rules.jobs.account.verify_report import Reports, as_line, write
-from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.errors import OUT_OF_TIME, StoreError, UserError
 from sync_rules.pipeline.requests import World
 from sync_rules.rules.ruleset import Rules
 
 LEDGERS: Final = "ledgers"  # the unit that adds up
-OUT_OF_TIME: Final = "OutOfTime"
 WAITS_MAX: Final = 2  # grace periods of what differs: before the second look, and before the third
 
 

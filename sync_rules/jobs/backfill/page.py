@@ -17,7 +17,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from sync_rules.audit.compare import ToCompare, add_item
 from sync_rules.jobs.backfill.progress import Totals
-from sync_rules.model.errors import StoreError
+from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.values import Item
@@ -140,7 +140,7 @@ class OneItem:
         limits = replace(bounds.limits, fan_out_inline_max_items=EVERY_ITEM)  # there is no queue
         report = yield from process_all_of(self.key, image, selection, replace(bounds, limits=limits))
         if bounds.out_of_time():  # the rest of its targets became a message, and there is no queue
-            raise StoreError("OutOfTime", "not all of its targets were looked at")
+            raise StoreError(OUT_OF_TIME, "not all of its targets were looked at")
         return PageResult(report, 1, 1)
 
 

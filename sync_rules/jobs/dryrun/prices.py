@@ -90,9 +90,9 @@ def read_prices(path: Path, region: str) -> Prices:
 def _problems(error: ValidationError) -> Iterable[str]:
     """A line for each problem: its path in the file, and what was expected there."""
     for one in error.errors(include_url=False, include_input=False):
-        road = "".join(f" · {part}" for part in one["loc"])
+        place = "".join(f" · {part}" for part in one["loc"])
         message = "expected a day such as 2026-01-31" if one["type"].startswith("date") else one["msg"]
-        yield f"{road}: {message[:1].lower()}{message[1:]}"
+        yield f"{place}: {message[:1].lower()}{message[1:]}"
 
 
 # ---------------------------------------------------------------- arithmetic

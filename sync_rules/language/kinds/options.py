@@ -28,7 +28,7 @@ class Model(BaseModel):
 
 
 def by_type(forms: Mapping[type[Any], str], expected: str) -> Discriminator:
-    """Tell the forms of an option apart by the type of the value; `expected` is said of a value of another type."""
+    """Choose the form of an option by the type of its value; `expected` is the message for a value of another type."""
     return Discriminator(lambda value: forms.get(type(value)), custom_error_type=NO_FORM, custom_error_message=expected)
 
 

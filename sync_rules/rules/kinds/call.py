@@ -60,7 +60,7 @@ class CallRule(EffectRule):
             return None
         return Call(self.name, self.function, change)
 
-    def again(self, change: Change, attempt: int) -> Call:
+    def retry(self, change: Change, attempt: int) -> Call:
         """Calls the function that the rule names now: it may have another name since the message was sent."""
         return Call(self.name, self.function, change, attempt)
 

@@ -66,7 +66,7 @@ class RecountRule(CountedRule, GatheredRule):
 
     @property
     def _adds(self) -> bool:
-        """True if nothing comes to 0; it has no least and no greatest."""
+        """True for count and sum, which are 0 without members; min and max then have no value."""
         return self.function in ("count", "sum")
 
     def _number(self, amounts: Sequence[Decimal]) -> Decimal:
