@@ -462,7 +462,7 @@ class Account:
                 yield json.loads(item["document"]["S"])
 
     def _done(self, answer: dict[str, Any]) -> None:
-        """Stop the story after a refusal: the output so far must name the refusal."""
+        """Stop the story after a refusal, which the output so far must name."""
         if answer != {"batchItemFailures": []} or self.guard.denied:
             raise StoppedError
 

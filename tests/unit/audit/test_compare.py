@@ -352,7 +352,7 @@ def test_compare_an_entry_is_an_orphan_when_its_child_is_gone(entries, drift, li
 
 
 def test_compare_an_element_whose_edge_goes_has_not_been_touched():
-    """An extra element whose edge is deleted before the second look becomes an orphan, and the verdict is unsure."""
+    """An extra element whose edge is deleted before the second look becomes an orphan, with an unsure verdict."""
     scene = kinds("tags")
     scene.there("shop", {**ADA, "orders": {"SS": ["a"]}}, order("1", "a", 1, status=s("VOID")))
     (before,) = swept(scene).different

@@ -73,7 +73,7 @@ def test_failures_exits_0_when_nothing_failed(failures):
 
 
 def test_failures_groups_what_the_local_files_hold(failures, tmp_path):
-    """Without options, `failures` groups the entries of the files that `run` writes, exits with 1 and changes nothing."""
+    """Without options, `failures` groups the entries of `run`'s files, exits with 1 and changes nothing."""
     bodies = [told(), told(hours=3), told(reason="Contended", hours=1)]
     lines(tmp_path / ".sync-rules-failures.jsonl", *bodies, "{")
     lines(tmp_path / ".sync-rules-failures.batches.jsonl", batch(payload={"Records": [{}] * 2}), batch())

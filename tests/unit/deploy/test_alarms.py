@@ -1,4 +1,4 @@
-"""Alarms: one metric each that somebody writes, names that stay, a bounded number, and each rings when it should."""
+"""Alarms: one written metric each, stable names, a bounded number, and each goes off when it should."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def alarms_of(deployment: Deployment) -> dict[str, Any]:
 
 @cache
 def copies(number: int) -> dict[str, str]:
-    """So many rules."""
+    """The given number of copy rules."""
     return {f"rule-{at}": f"copy user.name into order.name_{at}" for at in range(number)}
 
 
@@ -152,7 +152,7 @@ def test_alarms_are_on_metrics_that_somebody_writes(deployment, monkeypatch, cap
 
 # ---------------------------------------------------------------- what they are called
 def test_alarms_have_names_that_differ(tmp_path):
-    """Rules whose names come to the same have alarms of their own."""
+    """Rules whose names become the same logical id have alarms with different names."""
     rules = dict(zip(("user-name", "user_name", "UserName", "userName-", "plain"), copies(5).values(), strict=True))
     alarms = alarms_of(of(tmp_path, rules))
     assert len([name for name in alarms if name.endswith("LagAlarm")]) == 5
@@ -163,7 +163,7 @@ def test_alarms_have_names_that_differ(tmp_path):
 
 
 def test_alarms_keep_their_names_when_a_rule_comes():
-    """A new rule renames no alarm of another, unless they come to the same."""
+    """A new rule renames no alarm of another rule, unless both become the same logical id."""
     before = distinct(["a-b", "c"])
     assert before.items() <= distinct(["a-b", "c", "d", "e-f"]).items()
     assert distinct(["a-b", "a_b"]) == distinct(["a_b", "a-b"])
@@ -264,7 +264,9 @@ def test_alarms_ring_for_lag_when_it_lasts(at, deployment):
 
 
 def test_alarms_ring_for_work_that_keeps_failing(at, deployment):
-    """A quarter of an hour of failures rings for the rules whose work failed, and for why; it is no setup error."""
+    """Failures for a quarter of an hour set off the alarms of the failing rules and the cause, not that of setup
+    errors.
+    """
 
     def before(request):
         if isinstance(request, Read):
@@ -300,9 +302,7 @@ def test_alarms_ring_for_throttles_by_their_cause(kind, at, deployment):
 
 
 def test_alarms_ring_for_drift(at, deployment):
-    """One copy in a thousand that drifted, mended or not, rings for its rule; a whole verify that finds none does
-    not, and a sample that finds none changes nothing.
-    """
+    """One drifted copy in a thousand sets off its rule's alarm; a whole verify without drift ends the alarm."""
     tally = Tally(
         right=Counter({"names": 999, "heads": 10}), drift=Counter({"names": 1}), repaired=Counter({"names": 1})
     )
@@ -317,7 +317,7 @@ def test_alarms_ring_for_drift(at, deployment):
 
 
 def test_alarms_ring_for_unreadable_records_and_for_what_is_missing(at, deployment):
-    """A record that nobody can read, and a table that is not there, ring at once."""
+    """An unreadable record sets off its alarm at once, and so does a missing table."""
     at.consumer.telemetry.unreadable_records = 1
     at.stream()
     assert ringing(alarms_of(deployment), [period(at)]) == {"UnreadableRecordsAlarm"}

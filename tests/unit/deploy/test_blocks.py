@@ -1,4 +1,4 @@
-"""Blocks of a file: what is written, what is left alone, and what is told of marks that are wrong."""
+"""Generated blocks of a file: text between the marks is replaced, all else kept, and wrong marks are refused."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_blocks_are_written_where_their_marks_stand():
 
 @given(before=st.text(), between=st.text(), after=st.text())
 def test_blocks_leave_all_else_byte_for_byte(before, between, after):
-    """Whatever stands outside of the marks is there afterwards, line ends and trailing blanks included."""
+    """All text outside of the marks is kept, line ends and trailing blanks included."""
     mark = "\n# {} sync-rules: one\n"
     parts = [text.replace("#", "") for text in (before, between, after)]
     text = parts[0] + mark.format(">>>") + parts[1] + mark.format("<<<") + parts[2]

@@ -119,7 +119,7 @@ def test_bundle_has_no_module_that_only_people_use():
 
 
 def test_bundle_leaves_out_what_is_there():
-    """Whoever renames a folder renames it in the table, too."""
+    """Every folder named in the bundle's table of omissions exists."""
     assert not [name for name in LEFT_OUT if not (ROOT / "sync_rules" / name).exists()]
 
 
@@ -148,7 +148,7 @@ def test_bundle_imports_nothing_that_it_leaves_out():
 
 
 def test_bundle_is_built_in_a_clone_only(tmp_path, monkeypatch, capsys):
-    """An installed package has neither handlers nor a template: it says so in one line."""
+    """An installed package cannot build the bundle, and says so in one line."""
     monkeypatch.setattr(bundling, "ROOT", tmp_path)
     for arguments in ([str(tmp_path / "out")], ["--requirements"]):
         assert bundling.main(arguments) == 2

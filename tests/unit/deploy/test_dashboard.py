@@ -1,4 +1,4 @@
-"""The dashboard: JSON that CloudWatch takes, within its limits, of metrics that somebody writes."""
+"""The dashboard: JSON within CloudWatch's limits, of metrics that are written."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def matches(criteria, change: Change) -> bool:
 
 @st.composite
 def keys(draw, rules: Rules, table: Table) -> ItemKey:
-    """Keys as entities of the table build them, taken over from another one, or nobody's."""
+    """Keys of the table as its entities build them, mixed from two entities, or of no entity."""
     entities = [entity for entity in rules.entities.values() if entity.table == table]
     values = []
     for attribute in table.key:
@@ -135,7 +135,7 @@ def test_filter_drops_what_no_rule_speaks_of():
 
 
 def test_filter_has_nothing_for_an_entity_that_only_others_need():
-    """An entity that no rule reads or writes is not let through: it is there for `read` or for other rules files."""
+    """Records of an entity that no rule reads or writes are filtered out."""
     rules = rules_of("mails", "called", "kept")
     mail = Change(ItemKey("shop", (("PK", "S", "EMAIL#a"), ("SK", "S", "EMAIL"))), None, {})
     assert not matches(filter_criteria(rules, rules.tables["shop"]), mail)
@@ -154,7 +154,7 @@ def test_filter_is_none_where_an_item_may_have_any_key():
 
 
 def test_filter_of_many_entities_still_drops_foreign_items():
-    """Entities that are put together by the key that tells them apart lose little of what they say."""
+    """A filter with merged patterns for many entities still drops items of no entity."""
     rules = FILES["merged"]
     shop = rules.tables["shop"]
     criteria = filter_criteria(rules, shop)

@@ -182,7 +182,7 @@ def test_roles_read_the_stream_of_a_table_that_is_there_already(deploy):
 
 
 def many(rules: int, tables: int) -> str:
-    """A file of so many rules, shared out over so many tables, each listed by an index of its own."""
+    """A rules file with the given numbers of rules and tables, each listed by an index of its own."""
     names = [f"customers-of-the-shop-{number:03}" for number in range(tables)]
     lines = ["tables:"]
     lines += [f"  {name}: {{key: {{{name}_id: S}}, indexes: {{by_{name}: {{owner: S}}}}}}" for name in names]
@@ -260,7 +260,7 @@ def test_policy_resolves_what_templates_say():
 
 
 def test_policy_asks_for_each_part_of_a_request():
-    """A transaction needs the actions of its parts, a batch its tables, a statement its verb; a new operation is told."""
+    """A transaction needs the actions of its parts, a batch its tables, a statement its verb."""
     parts = [{"Update": {"TableName": "a"}}, {"ConditionCheck": {"TableName": "b"}}]
     found = {pair[0] for pair in asked("dynamodb", "TransactWriteItems", {"TransactItems": parts})}
     assert found == {"dynamodb:UpdateItem", "dynamodb:ConditionCheckItem"}
@@ -302,7 +302,7 @@ def test_permissions_page_shows_what_is_printed():
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_permissions_page_names_each_action(deploy, function):
-    """The row of a function names the actions that it may have, and no others; what it has in common is told below."""
+    """The page's row of a function names exactly the actions that its role allows."""
     rows = [line for line in PAGE.splitlines() if line.startswith("| `")]
     of_row = {line.split("`")[1]: line for line in rows}
     row = of_row[function]

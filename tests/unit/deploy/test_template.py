@@ -64,7 +64,7 @@ def small(made):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)
 def test_template_of_every_example_has_all_that_it_speaks_of(path):
-    """Whatever is referred to is there: resources, parameters, conditions."""
+    """Every resource, parameter and condition that a template refers to exists."""
     whole = template_of(path)
     known = whole["Resources"].keys() | whole["Parameters"].keys()
 
@@ -244,7 +244,7 @@ def test_template_refuses_names_that_are_taken(small, table, told):
 
 
 def test_template_refuses_two_tables_of_one_name_and_a_table_like_its_own(made):
-    """Names that CloudFormation cannot tell apart are told before anything is written."""
+    """Table names that would share a logical id, or take the template's own, are refused."""
     text = SMALL.format(name="shop: {key: {PK: S, SK: S}}")
     with pytest.raises(
         UserError, match=r"rules.yaml:3: table state would be StateTable in .*, and the template itself"
@@ -260,7 +260,7 @@ def test_template_refuses_two_tables_of_one_name_and_a_table_like_its_own(made):
 
 
 def test_template_refuses_a_rule_whose_alarm_is_the_mapping_of_a_table(made):
-    """Also what SAM makes is a name, and a rule may come to it; both are told with their lines."""
+    """A rule whose alarm would have the logical id of a SAM mapping is refused with both lines."""
     text = SMALL.format(name="shop: {key: {PK: S, SK: S}}").replace("shop", "lagAlarm")
     with pytest.raises(UserError, match=r"yaml:8: rule stream-function would be .*, and table lagAlarm \(line 3\)"):
         made(text.replace("names:", "stream-function:"))
@@ -285,7 +285,7 @@ def test_template_paces_the_workers_by_the_parameter():
 
 
 def test_template_tells_each_function_how_many_write():
-    """A table's own limit is shared by the workers of the fan-out and the batches of the streams, so each is told."""
+    """Each function gets the number of writers that share a table's write limit."""
     whole = read_yaml(TEXT, "template.yaml")
     workers = {"Fn::FindInMap": ["FanoutPace", {"Ref": "WriteUnitsPerSecond"}, "Workers"]}
     told = whole["Globals"]["Function"]["Environment"]["Variables"]["SYNC_RULES_WRITERS"]
@@ -303,7 +303,7 @@ def test_template_hides_a_message_for_six_times_as_long_as_it_may_take():
 
 
 def test_template_refuses_a_queue_that_gives_out_what_is_worked_on(made):
-    """Whoever raises the timeout of the fan-out is told to raise the visibility with it, and by how much."""
+    """A function timeout too long for the queue's visibility is refused with the visibility needed."""
     text = SMALL.format(name="shop: {key: {PK: S, SK: S}}")
     raised = TEXT.replace("Timeout: 180 ", "Timeout: 300 ")
     with pytest.raises(
@@ -314,7 +314,7 @@ def test_template_refuses_a_queue_that_gives_out_what_is_worked_on(made):
 
 
 def test_template_rings_near_the_timeout_that_it_has(made):
-    """The alarm of a function's duration follows its Timeout; one that nobody can know is refused."""
+    """The duration alarm of a function follows its Timeout, which must be a number."""
     text = SMALL.format(name="shop: {key: {PK: S, SK: S}}")
     assert made(text)["Resources"]["StreamFunctionDurationAlarm"]["Properties"]["Threshold"] == 119_000
     raised = TEXT.replace("Timeout: 120 ", "Timeout: 300 ")

@@ -73,7 +73,7 @@ def test_yamltext_is_read_back_as_what_it_was_by_both_versions_of_yaml(value, in
 
 
 def test_yamltext_has_functions_in_short_form_and_small_things_on_one_line():
-    """As somebody would write it."""
+    """Intrinsic functions are written in short form, and small values on one line."""
     value = {
         "Stream": {"Fn::If": ["CreatesDesk", {"Fn::GetAtt": ["DeskTable", "StreamArn"]}, {"Ref": "DeskStreamArn"}]},
         "Keys": [{"AttributeName": "PK", "KeyType": "HASH"}],
@@ -100,6 +100,6 @@ def test_yamltext_of_nothing_is_nothing():
 
 
 def test_yamltext_that_is_no_yaml_is_told_with_its_file():
-    """A template that somebody broke."""
+    """Text that is not YAML is refused with its file name."""
     with pytest.raises(UserError, match=r"^f: not YAML"):
         read_yaml("a: [", "f")

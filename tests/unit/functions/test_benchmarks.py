@@ -53,7 +53,7 @@ def statement(number):
 
 @pytest.mark.parametrize("operation", ["Query", "Scan"])
 def test_engine_gives_each_target_once_page_by_page(engine, operation):
-    """Pages go on where the last ended, and the last has no cursor."""
+    """Each target is on one page, and the last page has no cursor."""
     found, cursor = [], {}
     while True:
         _, page = ask(engine, operation, TableName="together", Limit=7, **cursor)
@@ -118,7 +118,7 @@ def test_engine_throttles_each_statement_by_itself(engine):
 
 
 def test_bucket_fills_with_time_and_holds_a_second(monkeypatch):
-    """As many as the rate at first, then as time brings them."""
+    """A bucket starts with one second's rate, refills with time, and never holds more."""
     now = [0.0]
     bucket = Bucket(2, lambda: now[0])
     assert [bucket.take() for _ in range(3)] == [True, True, False]
@@ -176,7 +176,7 @@ def test_ours_writes_nothing_that_is_right(running):
 
 
 def test_ours_reads_the_source_of_its_own_copies(running):
-    """Records of copies that are right write nothing: they would begin anew for ever."""
+    """Records of copies that are right cause reads, but no writes."""
     running.set(targets=TARGETS)
     handled(consumer_of(running.url), copied("together", TARGETS))
     assert running.counts()["written"] == running.counts()["fan_outs"] == 0
@@ -200,7 +200,7 @@ def test_cost_is_subtracted_and_shared_out():
 
 
 def test_counters_count_this_process_and_its_children():
-    """Whatever is counted here, there is some of it."""
+    """Counters measure the work of this process and of its children."""
     counters = Counters()
     here = counters.cost(lambda: sum(range(100_000)))
     there = counters.cost(lambda: child("-c", "import time\nwhile time.process_time() < 0.2: pass"))
@@ -239,7 +239,7 @@ def figure(value, counted_by=ENGINE, *, gated=True, **goal):
     ],
 )
 def test_figure_gates_by_what_its_counter_can_tell(shown, reached, passes):
-    """CPU time is allowed for, counts and instructions are not; what is only told stops nobody."""
+    """A figure fails by counts and instructions strictly, by CPU time with tolerance, and never if only shown."""
     assert (shown.reached, shown.passes) == (reached, passes)
 
 

@@ -233,7 +233,7 @@ def test_handlers_fanout_finishes_what_the_stream_handed_over(function):
 
 
 def test_handlers_fanout_names_the_messages_that_must_come_again(function):
-    """One message that fails comes again alone; one that nobody can read is parked and done; the others are done."""
+    """Only the message that failed is reported; an unreadable one is parked, and the others are processed."""
     scene = function.scene
     scene.there("authors", ADA)
     keys = [scene.there("books", book(number)) for number in range(3)]
@@ -283,7 +283,7 @@ def bare(monkeypatch, tmp_path, capsys) -> Function:
 
 
 def test_handlers_without_a_queue_park_without_holding_up(bare):
-    """Without a queue a target that cannot take its copy is logged and done with: it does not hold up its shard."""
+    """A blocked target without a queue is logged as parked, and does not hold up its shard."""
     bare.scene.there("shop", {"PK": s("USER#1"), "SK": s("PROFILE"), "name": s("Ada")})
     bare.scene.put("shop", {"PK": s("USER#1"), "SK": s("ORDER#1"), "user": s(MARK)})
     free = bare.scene.put("shop", {"PK": s("USER#1"), "SK": s("ORDER#2")})
@@ -315,7 +315,7 @@ def test_handlers_without_rules_say_what_to_do(function):
 
 # ---------------------------------------------------------------- secrecy
 def unhappy(function: Function) -> None:
-    """Every road of failure there is, with marked values in every item."""
+    """Cause every kind of failure, with marked values in every item."""
     scene = function.scene
     scene.there("authors", ADA)
 
@@ -361,7 +361,7 @@ def unhappy(function: Function) -> None:
 
 
 def test_handlers_never_show_a_value_or_a_key(function):
-    """On every road, failures included, neither a value nor a key of an item is in a log line, a metric or a reason."""
+    """No log line, metric or reason contains a value or a key of an item, whatever fails."""
     unhappy(function)
     out = function.capsys.readouterr().out
     assert len({json.loads(line).get("reason") for line in out.splitlines()}) > 6

@@ -64,7 +64,7 @@ def test_logs_follow_a_source_over_chunks_to_its_failure(names):
 
 
 def test_logs_say_of_a_message_that_comes_again_what_it_is_about(names):
-    """A message that failed is told with its source, target and reason, and what is left for the next one is nothing."""
+    """A failed message is logged with its source, target and reason."""
     names.scene.there("shop", user("1", name=s("Ann")))
     at = names.scene.put("shop", order("1", "1", 1, user=s("no map")))
     names.stream()
@@ -78,7 +78,7 @@ def test_logs_say_of_a_message_that_comes_again_what_it_is_about(names):
 
 
 def test_logs_name_the_source_of_a_part(monkeypatch, capsys):
-    """A part's failure tells the item that it is made from as its source."""
+    """The log of a failed part names the item that the part is made from."""
     at = Operated(rules_of(), monkeypatch, capsys)
     taken = at.scene.there("shop", {"PK": s("EMAIL#a@x"), "SK": s("EMAIL"), "user_id": s("other")})
     source = at.scene.put("shop", user("1", email=s("a@x"), name=s("Ann")))
@@ -199,9 +199,7 @@ STEPS = st.lists(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 def test_logs_and_metrics_never_show_a_value_or_a_key(monkeypatch, capsys, steps):
-    """Whatever is written under rules of every kind, and whatever goes wrong, neither a value nor the text of a key is
-    in a line or a metric.
-    """
+    """No log line or metric contains a value or the text of a key, whatever is written and whatever fails."""
     capsys.readouterr()
     at = Operated(rules_of(), monkeypatch, capsys, limits=FEW)
     for (table, item), deletes, fault, remaining_ms in steps:
@@ -222,7 +220,7 @@ def test_logs_and_metrics_never_show_a_value_or_a_key(monkeypatch, capsys, steps
 
 
 def test_logs_show_keys_when_asked(names, monkeypatch):
-    """With SYNC_RULES_LOG_KEYS=1 a source is told by its key, in each line that has one; values are not."""
+    """SYNC_RULES_LOG_KEYS=1 adds the source's key to log lines, but no values."""
     monkeypatch.setenv(logs.LOG_KEYS, "1")
     for number in range(5):
         names.scene.there("shop", order("1", str(number), 1))

@@ -17,7 +17,7 @@ from tests.unit.functions.test_handlers import BASE_RULES
 
 @pytest.fixture(autouse=True)
 def deployed(monkeypatch, tmp_path):
-    """A function of a stack whose services nobody asks."""
+    """A function of a stack without services behind it."""
     (tmp_path / "rules.yaml").write_text(BASE_RULES)
     monkeypatch.setenv(runtime.RULES_FILE, str(tmp_path / "rules.yaml"))
     monkeypatch.setenv(runtime.ENDPOINT_URL, "http://127.0.0.1:9")

@@ -25,7 +25,7 @@ def log(monkeypatch):
 
 
 def test_metrics_are_told_apart_by_rules_and_words_of_ours(capsys):
-    """Whatever is counted, a dimension is the service, a rule, a kind or a cause, and each value is a known one."""
+    """Each dimension is a service, rule, kind or cause, with a known value."""
     rules = rules_of()
     known = {
         "service": {"sync-rules"},
@@ -87,9 +87,7 @@ def test_metrics_count_throttles_by_kind_and_by_cause(capsys):
 
 
 def test_metrics_of_drift_are_shares_of_what_was_seen(capsys):
-    """Per rule and of all: how much was looked at, how much drifted, and its share, mended or not. Where nothing was
-    seen there is no share.
-    """
+    """Drift metrics give, per rule and for all, items checked, items drifted, and the share of drift."""
     tally = Tally(
         right=Counter({"a": 3, "b.part": 5}),
         drift=Counter({"a": 1}),

@@ -131,7 +131,7 @@ def test_backfill_of_one_item_reaches_all_that_it_has_to_do_with():
 
 
 def test_backfill_of_one_item_reaches_every_target_however_many():
-    """Nobody takes what does not fit, so nothing is left for a message: not one copy behind the inline limit."""
+    """A backfill of one item copies to all its targets itself and queues no message."""
     scene = shop_scene(30)
     bounds = Bounds(Limits(fan_out_inline_max_items=5, fan_out_page_max_items=3))
     scene.drive(OneItem(scene.at("shop", "USER#1", "PROFILE")).page(None, of_all(scene), bounds))

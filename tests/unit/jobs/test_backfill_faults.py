@@ -47,7 +47,7 @@ def test_a_part_that_was_set_aside_is_found_again_by_redrive(title):
 
 
 def test_one_item_that_is_stopped_is_not_done():
-    """Told to stop amid three thousand targets, it says that it is not done."""
+    """A backfill of one item that is stopped reports that it is not done."""
     scene = Scene(shop())
     orders = (order_item("7", f"{number:05}", user_name=s("Old")) for number in range(3000))
     scene.there("shop", user_item("7", name=s("New")), *orders)
@@ -78,7 +78,7 @@ def test_writes_go_out_as_they_are_paid_for():
 
 
 def test_a_backfill_that_another_took_the_state_from_ends():
-    """Its checkpoints are not taken for those of a later one, and it does not go on over them."""
+    """A backfill whose state another one took over ends without overwriting the other's checkpoints."""
     state = JsonState()
     scene = Scene(shop())
     scene.there("shop", user_item("7", name=s("New")), order_item("7", "1", user_name=s("Old")))

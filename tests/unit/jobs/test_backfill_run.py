@@ -1,4 +1,4 @@
-"""A backfill from beginning to end in memory: every kind of rule, killed anywhere, gone on with, stopped, refused."""
+"""A backfill from beginning to end in memory: every kind of rule, killed anywhere, resumed, stopped, refused."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def shops(draw) -> list:
 
 
 def scene_of(steps: list, page: int = 3, rules: Rules = RULES) -> Scene:
-    """The world after these steps: a stream handler saw what was delivered, and was never told of the rest."""
+    """The tables after these steps; records that were not delivered are lost."""
     scene = Scene(rules)
     scene.memory.page_items = lambda limit: min(limit, page)
     for step, argument in steps:
@@ -195,7 +195,7 @@ def _then(result: Result, tick) -> Result:
 
 
 def killed_and_resumed(scene: Scene, kills: list[int], **options) -> tuple[BackfillRun, JsonState]:
-    """A backfill that dies after so many requests each time, and is gone on with until it is done."""
+    """Run a backfill that is killed after each of these numbers of requests, and resumed until done."""
     state = JsonState()
     for count in kills:
         run = run_of(scene, state, **options)
@@ -211,8 +211,9 @@ def killed_and_resumed(scene: Scene, kills: list[int], **options) -> tuple[Backf
 @given(shops(), st.lists(st.integers(0, 60), max_size=6), st.integers(1, 5))
 @settings(max_examples=150, deadline=None)
 def test_backfill_run_killed_anywhere_ends_as_if_it_had_not_been(steps, kills, page):
-    """Killed at any request, before or after its effect, and gone on with, it ends in the state of an undisturbed one.
-    What was written is not written again: only what was in hand when it died is tried once more.
+    """A backfill killed at any request and resumed ends in the state of an undisturbed one.
+
+    Only the writes in hand at a kill are made again.
     """
     undisturbed, disturbed = scene_of(steps, page), scene_of(steps, page)
     assert run_of(undisturbed).run()
@@ -454,7 +455,7 @@ def test_backfill_run_leaves_a_segment_that_does_not_answer_and_goes_on_with_the
 
 
 def test_backfill_run_sets_an_item_aside_that_fails_each_time():
-    """One item that fails whatever happens holds up no other: it has a failure record, and counts as failed."""
+    """An item that always fails gets a failure record and holds up no other item."""
     scene = orders()
     bad = scene.at("shop", "USER#1", "ORDER#4")
     scene.tap.result = lambda w: Result(Status.FAILED, reason="InternalServerError") if w.key == bad else None
@@ -549,7 +550,7 @@ def test_backfill_run_that_breaks_in_one_thread_stops_in_all():
 
 
 def test_backfill_run_stops_between_a_few_writes_and_goes_on():
-    """Told to stop, it finishes the writes in hand, saves, and says that it is not done; going on does the rest."""
+    """A stopped backfill finishes the writes in hand and saves; resumed, it makes the remaining writes only."""
     scene = orders(40, page=100)
     state = JsonState()
     stopping = [False]

@@ -75,9 +75,7 @@ def copies(scene: Scene) -> int:
 
 
 def test_export_of_the_service_brings_its_items_in_line(tmp_path, scene, monkeypatch):
-    """Each item of each file named in the manifest is read by its key and brought in line; what the lines say of it, and
-    what is not there any more, does not matter. The table is not scanned.
-    """
+    """Each item named in an export is read by key and its copies are made right, without a scan."""
     monkeypatch.setattr(export, "PAGE_MAX_LINES", 4)
     old = [order_item("1", f"{i:02}", user_name=s("old")) for i in range(12)]
     written(tmp_path, {"a.json.gz": [*old[:7], order_item("1", "gone")], "b.json.gz": old[7:]})
@@ -91,7 +89,7 @@ def test_export_of_the_service_brings_its_items_in_line(tmp_path, scene, monkeyp
 
 
 def test_export_goes_on_at_a_line(tmp_path, scene, monkeypatch):
-    """A cursor is a line: another process goes on behind it, and a page that comes again is the same page."""
+    """A cursor into an export is a line: another process continues after it, and the same cursor gives the same page."""
     monkeypatch.setattr(export, "PAGE_MAX_LINES", 5)
     written(tmp_path, {"a.json.gz": [order_item("1", f"{i:02}") for i in range(12)]})
     (first,) = opened(tmp_path, scene.rules).supplies(frozenset(scene.rules.rules), scene.rules)
@@ -250,7 +248,7 @@ def bucket(monkeypatch):
 
 
 def test_export_in_a_bucket_is_read_like_a_folder(bucket, tmp_path, scene):
-    """The same files under a prefix bring the same items in line."""
+    """An export under a bucket's prefix is processed like one in a folder."""
     written(tmp_path, {"a.json.gz": [order_item("1", f"{i:02}") for i in range(12)]})
     for file in tmp_path.rglob("*.*"):
         if file.is_file():

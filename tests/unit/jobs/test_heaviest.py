@@ -21,9 +21,7 @@ def test_heaviest_is_exact_as_long_as_there_is_room():
 
 @pytest.mark.parametrize("seed", range(10))
 def test_heaviest_loses_nothing_heavy_in_little_room(seed):
-    """Whatever the order, at most twice the room is held, no weight is too high or lower than by the cut, which is no
-    more than the weight of all divided by the room: so what weighs more than that is there.
-    """
+    """Heaviest keeps every thing heavier than the total weight divided by its room, in at most twice that room."""
     random, room = Random(seed), 50
     heaviest: Heaviest[int] = Heaviest(room)
     real: Counter[int] = Counter()

@@ -1,6 +1,4 @@
-"""A fan-out of several chunks, killed at every single call that handler or workers make: whatever the order, however
-often its messages come, every copy ends up right.
-"""
+"""A fan-out of several chunks, killed at every single call of handler or workers: every copy ends up right."""
 
 from __future__ import annotations
 
@@ -49,7 +47,7 @@ STORIES = ("renamed", "collected", "removed")
 
 
 class Killed(BaseException):
-    """The process is gone: no error, for nobody catches a SIGKILL."""
+    """The death of the process, which no code can catch."""
 
 
 @dataclass
@@ -147,7 +145,7 @@ def rules_of(story: str) -> Rules:
 
 
 def begin(scene: Scene, story: str) -> list[Callable[[], object]]:
-    """Books of an author who comes to be, or goes. Returns how the index comes to show what it has hidden so far."""
+    """Put the books of an author who is created or deleted. Returns functions that let the index catch up."""
     old = {"author_id": s("a1"), "author_name": s("old")}
     scene.there("books", *({"book_id": s(f"b{i}"), **old} for i in range(BOOKS[story])))
     hidden: list[tuple[Any, ...]] = []
@@ -179,11 +177,10 @@ def judge(played: Play, story: str, why: str) -> None:
      ("removed", "shuffled")],
 )  # fmt: skip
 def test_kill_at_every_call_leaves_nothing_out(story, order):
-    """Handler or worker is killed at its k-th call to the store or the queue, for every k, before, amid and after the
-    effect; messages come twice, in any order: in the end no copy differs, and no target is left out.
+    """No target is left out and no copy is wrong after a kill at any call, before, amid or after its effect.
 
-    The work reads no clock and draws nothing. So a kill before a call, or at a call that only reads, leaves what a kill
-    after the last effect leaves: it is enough to kill after each effect, amid it, and before the first.
+    The work reads no clock and draws nothing. So a kill before a call, or at a call that only reads, leaves the same
+    state as a kill after the last effect: it is enough to kill after each effect, amid it, and before the first.
     """
     alive = Play(story, order).mortal
     kills = [(1, "before"), *((at, "after") for at in alive.effects), *((at, "amid") for at in sorted(alive.in_two))]

@@ -1,4 +1,4 @@
-"""Planning: the dry run makes the writes that the backfill then makes, touches nothing, and says what they come to."""
+"""Planning: the dry run makes the same writes as the backfill, on no table, and reports their number and cost."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def applications(random: Random, scene: Scene) -> None:
 
 
 def damage(random: Random, scene: Scene) -> None:
-    """Something goes wrong with some items, and no record tells."""
+    """Change some items without a record."""
     for table in scene.rules.tables:
         for item in scene.memory.items(table):
             key = scene.rules.tables[table].key_of(item)
@@ -83,7 +83,7 @@ def damage(random: Random, scene: Scene) -> None:
 
 
 def world(seed: int, *without: str, **more: str) -> Scene:
-    """A shop with rules of every kind: brought in line or not, then damaged or not, by the seed."""
+    """A shop with rules of every kind, with copies made or not, then damaged or not, by the seed."""
     random = Random(seed)
     scene = Scene(every_kind.rules_of(*without, effects=False, **more))
     applications(random, scene)
@@ -136,9 +136,7 @@ def some_of(random: Random, rules: Rules) -> frozenset[str]:
 
 @pytest.mark.parametrize("seed", range(100))
 def test_planning_makes_the_writes_of_the_backfill(seed):
-    """In any small world with rules of every kind, copies of copies among them, the dry run makes the very writes that
-    the backfill then makes, comes to the same, and has touched nothing.
-    """
+    """The dry run makes exactly the writes of the backfill that follows, and changes no table."""
     random = Random(seed)
     scene = world(seed, **MORE)
     names = some_of(random, scene.rules)
@@ -225,7 +223,7 @@ def test_planning_names_the_widest_fan_outs_and_the_hottest_keys():
 
 
 def test_planning_tells_each_write_by_rule_key_and_paths():
-    """One line for each rule and item; what goes out in one request has one number; no value is told."""
+    """Each planned write is reported by rule, key and paths, without values; writes of one request share a number."""
     scene = Scene(every_kind.rules_of(effects=False))
     scene.there("shop", every_kind.user("1", name=s("SECRET")), every_kind.order("1", "a", 7))
     told: list[PlannedWrite] = []
@@ -243,7 +241,7 @@ def test_planning_tells_each_write_by_rule_key_and_paths():
 
 
 def test_planning_never_tells_the_groups_of_a_total():
-    """The numbers of a total are named by what its children hold: that is a value, and is not told."""
+    """The group of a total is a child's value, so it is not reported."""
     scene = Scene(every_kind.rules_of(effects=False, per="{count: order, per: status, into: user.per}"))
     scene.there("shop", every_kind.user("1"), every_kind.order("1", "a", 7, status=s("SECRET")))
     told: list[PlannedWrite] = []
@@ -347,7 +345,7 @@ def test_planning_with_several_workers_comes_to_the_same():
 
 
 def test_planning_counts_a_fan_out_once_however_many_rounds_there_are():
-    """A hierarchy is gone over level by level; its parents have as many children as before."""
+    """A parent's fan-out is counted once, though a hierarchy takes several rounds."""
     scene = Scene(every_kind.rules_of(effects=False))
     parts = [every_kind.part(name, parent) for name, parent in (("a", None), ("b", "a"), ("c", "a"), ("d", "b"))]
     scene.there("parts", *parts)

@@ -28,7 +28,7 @@ OWN = {
 
 @pytest.fixture
 def file(tmp_path):
-    """Writes a price file: OWN, with something at a road replaced, or any text."""
+    """Function that writes a price file: OWN, with the value at one path replaced, or any text."""
 
     def write(*road, text=None):
         body = json.loads(json.dumps(OWN))
@@ -62,7 +62,7 @@ def test_prices_on_demand_are_of_a_million_units():
 
 
 def test_prices_of_provisioned_capacity_are_of_whole_hours():
-    """So many units a second as do it in the time, rounded up, for each hour that has begun."""
+    """Provisioned capacity is the units per second needed, rounded up, for each hour begun."""
     region = own_prices().regions["us-east-1"]
     capacity = provisioned(region, reads=3_601, writes=7_202, seconds=3_601)
     assert (capacity.write_units_second, capacity.read_units_second, capacity.hours) == (2, 1, 2)
@@ -97,7 +97,7 @@ REGION = ("regions", "eu-west-1")
     ids=lambda value: "-".join(map(str, value[-3:])) if isinstance(value, tuple) else "",
 )
 def test_prices_that_are_malformed_are_refused(file, road, words):
-    """The error names the file, the road to each field, and what was expected there."""
+    """A malformed price file is refused with file, path and expected form."""
     path = file(*road)
     with pytest.raises(UserError) as raised:
         read_prices(path, "eu-west-1")

@@ -136,7 +136,7 @@ def test_pump_finds_shards_that_appear_later():
 
 
 def test_pump_looks_for_children_at_once_when_a_shard_is_closed():
-    """A closed shard has children by then; they are read without waiting for the next look around."""
+    """Children of a closed shard are read at once."""
     h = Harness(shard(1))
     h.mapping.poll()
     h.stream.held["shard-0"].closed = True
@@ -328,7 +328,7 @@ def test_pump_splits_a_partial_failure_at_the_returned_number():
 
 
 def test_pump_gives_up_after_the_retries_and_goes_on():
-    """A batch whose retries are exhausted goes to the on-failure destination, and the shard goes on behind it."""
+    """A batch whose retries are exhausted goes to the on-failure destination, and the shard continues after it."""
     h = Harness(shard(1, 2, 3), answer=fails_at(2), batch_size=2, maximum_retry_attempts=3)
     total = h.until_idle()
     assert h.delivered == [[1, 2], [2], [2], [2], [2], [3]]
@@ -436,7 +436,7 @@ def test_pump_delivers_as_often_as_aws_recorded():
 
 # ---------------------------------------------------------------- the world
 def test_pump_asks_for_a_new_iterator_after_the_last_record_read():
-    """An expired iterator costs nothing: reading goes on after the last record read."""
+    """After an expired iterator, reading continues after the last record read."""
     h = Harness(shard(1, 2))
     h.until_idle()
     h.stream.held["shard-0"].records.append(record(3))
@@ -457,7 +457,7 @@ def test_pump_does_not_read_again_what_is_still_being_tried():
 
 
 def test_pump_goes_on_at_the_horizon_when_records_were_trimmed():
-    """Records that are gone are counted, and reading goes on with the oldest that are left."""
+    """Trimmed records are counted, and reading continues with the oldest record left."""
     h = Harness(shard(1, 2, 3, 4), progress=[ShardProgress("shard-0", after="1")])
     h.stream.held["shard-0"].trimmed_to = 3
     total = h.until_idle()
@@ -575,7 +575,7 @@ def test_pump_drain_gives_up_at_its_deadline():
 
 
 def test_pump_brings_a_message_again_when_its_handler_raises():
-    """A message whose handler raises comes again later; it is handled once it works."""
+    """A message whose handler raises is delivered again later."""
     h = Harness(shard())
     outcomes = [StoreError("ThrottlingException"), None]
 

@@ -88,7 +88,7 @@ PUSHES = (
 
 
 def test_local_queue_keeps_one_pull_per_target():
-    """Whoever pulls a target reads it afresh: one look serves all who asked, at the earliest time, as the first try."""
+    """Several pulls of one target become one, at the earliest time and with the lowest attempt."""
     clock, queue = queue_with()
     target = pull(0).target
     queue.send(PullMessage(target, 5), 600)
@@ -210,9 +210,7 @@ class Errands:
     )
 )
 def test_local_queue_loses_no_message(steps):
-    """Whatever is sent, taken, given back or restored from what was pending: everyone who sent a message gets an equal one
-    handled that was taken after it was sent and, for a push, not before its time. Few equal ones wait.
-    """
+    """Every message sent is followed by the processing of an equal one, and for a push not before its time."""
     errands = Errands()
     for what, number in steps:
         errands.do(what, number)

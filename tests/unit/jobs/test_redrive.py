@@ -1,4 +1,4 @@
-"""Redrive: what failed is put through again, removed when it is done, and left with its reason when it is not."""
+"""Redrive: failed entries are processed again, removed when done, and left with their reason otherwise."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_redrive_that_runs_out_of_time_leaves_what_was_at_work(sort):
 
 
 def test_redrive_with_a_queue_leaves_the_rest_of_a_large_fan_out_to_it():
-    """As in the stream handler: so many targets inline, the rest as a message, and the batch is done."""
+    """With a queue, the rest of a large fan-out is queued as a message, and the batch is done."""
     bench = Bench(shop(), queue=(queue := Inbox()))
     count = Limits().fan_out_inline_max_items + 150
     bench.scene.there("shop", user_item("1", name=s("Ada")), *(order_item("1", str(i)) for i in range(count)))
@@ -239,9 +239,7 @@ STUCK = {
 @pytest.mark.parametrize("name", STUCK)
 @pytest.mark.parametrize("old", [False, True], ids=["now", "older"])
 def test_redrive_puts_failure_records_through(name, old):
-    """A failure record of each kind is enough to mend its item, long after its stream record is gone; then it is
-    removed. So is one of an older version, which does not name the element.
-    """
+    """A failure record of any kind or older version is enough to repair its item, and is then removed."""
     bench = Bench()
     stuck, told = STUCK[name]
     stuck(bench.scene)
@@ -303,7 +301,7 @@ def test_redrive_of_an_item_that_is_gone_is_done():
 
 
 def test_redrive_reports_a_lost_source_until_it_is_there_again():
-    """No pull can mend what `on_delete: restrict` reported: it stays while the target has no source, and goes then."""
+    """A failure reported by `on_delete: restrict` stays until its source exists again."""
     text = (
         every_kind.TABLES.format(prefix="")
         + every_kind.ENTITIES
@@ -361,8 +359,9 @@ def drifted(bench: Bench) -> set[str]:
 
 @pytest.mark.parametrize("without", [(), ("least",)], ids=["ranked", "not-ranked"])
 def test_redrive_of_a_deleted_item_without_images_settles_what_its_key_names(without):
-    """Its element, its entry in the ledger and what is recounted without it follow from its key, whatever `omit` said
-    of it. Where its rank was is not known to anybody: that alone keeps the failure record, with the way to mend it.
+    """A deleted item's element, ledger entry and recounts are repaired by its key alone.
+
+    Its rank item is not known by the key: that keeps the failure record, with the cure.
     """
     bench = Bench(every_kind.rules_of(*without, effects=False))
     scene = bench.scene
@@ -381,7 +380,7 @@ def test_redrive_of_a_deleted_item_without_images_settles_what_its_key_names(wit
 
 @pytest.mark.parametrize("what", ["mirror", "mirror of one that is gone", "embed"])
 def test_redrive_keeps_what_only_the_missing_image_named(what):
-    """The mirror under the old email, the entry in the parent of before: nobody knows them, so nothing is forgotten."""
+    """A failure record is kept if only the missing image named the item to repair."""
     bench = Bench(every_kind.rules_of(effects=False))
     scene = bench.scene
     scene.put("shop", user("1", name=s("Ada"), email=s("a@x")), user("2", name=s("Bea")))
@@ -582,9 +581,7 @@ def test_redrive_of_a_batch_records_what_is_parked():
 
 
 def test_redrive_names_batches_of_other_tables_and_poison():
-    """A batch of a table no rule speaks of, and one with a record that cannot be read, stay as they are; the readable
-    records of the latter are put through.
-    """
+    """A batch of another table, or with an unreadable record, stays; the readable records of the latter are processed."""
     bench = Bench()
     bench.scene.put("shop", user("1", name=s("Ada")), order("1", "a", 5))
     event = event_of(bench.scene.rules, *bench.scene.records)
@@ -648,7 +645,7 @@ def test_redrive_leaves_a_batch_that_cannot_be_archived():
 
 # ---------------------------------------------------------------- messages
 def test_redrive_puts_dead_letters_through():
-    """Messages that nobody handled, of each kind, do what they ask for and are removed."""
+    """Dead letters of each kind are processed and removed."""
     bench = Bench()
     scene = bench.scene
     change = Change(scene.at("shop", "USER#1", "ORDER#a"), None, order("1", "a", 5), "1")
@@ -711,7 +708,7 @@ def attached() -> Bench:
 
 
 def test_redrive_waits_for_second_looks_before_it_removes():
-    """A push through an index leaves a second look: it is waited for, and does its work; only then is the batch gone."""
+    """A batch is removed only after the second look of its push through an index."""
     bench = attached()
     scene = bench.scene
     shelf = Shelf(bench.given_up())
@@ -827,7 +824,7 @@ def test_redrive_finishes_what_is_too_much_for_one_piece(monkeypatch):
 
 # ---------------------------------------------------------------- some rules only
 def test_redrive_of_one_rule():
-    """Failure records and messages of other rules are left alone; a batch is put through for that rule, and stays."""
+    """Other rules' entries are left alone; a batch is processed for the given rule, and stays."""
     bench = Bench()
     bench.scene.put("shop", user("1", name=s("Ada"), email=s("a@x")), order("1", "a", 5))
     at = bench.scene.at("shop", "USER#1", "ORDER#a")
@@ -849,7 +846,7 @@ def test_redrive_of_one_rule():
 
 
 def test_redrive_of_one_function():
-    """Batches of other functions under a shared prefix are not touched; failure records are nobody's."""
+    """Batches of other functions under a shared prefix are left alone; failure records belong to every function."""
     bench = Bench()
     bench.scene.there("shop", order("1", "a", 5), user("1", name=s("Ada")))
     arn = "arn:aws:lambda:eu-west-1:123456789012:function:mine"
@@ -989,7 +986,7 @@ FATES = st.sampled_from(["delivered", "given up", "rejected"])
 
 
 class Application:
-    """Whoever writes what the rules copy."""
+    """The application that writes the items that rules copy."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -1014,9 +1011,7 @@ class Application:
 
 
 def play(days: list[tuple[list[tuple], str]], *, then_redrive: bool = True) -> tuple[Bench, list[Shelf]]:
-    """Days of changes, the records of each delivered, given up, or delivered while every write is rejected; much later
-    all that failed is put through again, and the pipeline comes to rest.
-    """
+    """Play days of changes whose records are delivered, given up or rejected; later redrive all failures."""
     bench = Bench(every_kind.rules_of(effects=False))
     scene, batches = bench.scene, []
     scene.put("parts", every_kind.part("p1"))  # a part below one without a path has none, and says so
@@ -1046,9 +1041,7 @@ def play(days: list[tuple[list[tuple], str]], *, then_redrive: bool = True) -> t
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(st.lists(OPS, min_size=1, max_size=4), FATES), min_size=1, max_size=6))
 def test_redrive_days_later_is_harmless(days):
-    """Whatever changed between a failure and its redrive, in the end every copy is what its rule says of the items as
-    they are: nothing newer was overwritten, nothing was missed. A second redrive of the same writes nothing.
-    """
+    """A redrive long after the failures leaves every copy right; a second redrive writes nothing."""
     bench, shelves = play(days)
     assert bench.left == []
     assert [shelf.bodies for shelf in shelves] == [[], []]
@@ -1069,9 +1062,7 @@ def test_redrive_is_what_mends_it():
 @pytest.mark.parametrize("kept", ["text", "map"])
 @pytest.mark.parametrize("event", real_events())
 def test_redrive_puts_recorded_events_through(event, kept):
-    """Every event of AWS's guides, Powertools, SAM and LocalStack, under rules that name its table, is put through
-    without a failure, and is found right the next time.
-    """
+    """Every recorded event of AWS's guides, Powertools, SAM and LocalStack is redriven without a failure."""
     bench = Bench(rules_for(event))
     (table,) = bench.scene.rules.tables
     changes, _ = changes_of(read_event(event, bench.scene.rules))

@@ -1,4 +1,4 @@
-"""A backfill in the account, in memory: the same end as a local one, whatever dies, comes twice or is told to stop."""
+"""A backfill in the account, in memory: ends as a local one, whatever dies, is repeated or is stopped."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def calls(remaining: list[int]):
 @given(shops(), st.integers(1, 5))
 @settings(max_examples=60, deadline=None)
 def test_remote_backfill_ends_as_a_local_one(steps, page):
-    """Every kind of rule is brought in line as by a local backfill, and with the same totals."""
+    """A remote backfill leaves the same items and the same totals as a local one, for every kind."""
     local, remote = scene_of(steps, page), scene_of(steps, page)
     run = run_of(local, total=3)
     assert run.run()
@@ -148,7 +148,7 @@ def test_remote_backfill_survives_workers_that_die_and_questions_that_come_twice
 
 
 def _insisting(account: Account, machine: Machine) -> dict:
-    """A user who goes on until it is done."""
+    """Start executions until the backfill is done."""
     for number in range(20):
         machine.execution = f"run{number}"
         begun = unfinished(account.state) is not None
@@ -228,7 +228,7 @@ def test_remote_backfill_refuses_what_is_unfinished():
 
 
 def test_remote_backfill_refuses_rules_that_are_not_deployed():
-    """Who has other rules than those that run is told which."""
+    """Rules that differ from the deployed ones are refused by name."""
     account = Account(orders())
     said = account.machine().run(account.asked(prints={"user-name-on-orders": "other", "new": "1"}))
     assert said["error"] == "Refused"
@@ -253,7 +253,7 @@ def test_remote_backfill_refuses_tables_that_are_not_its_own():
 
 
 def test_remote_backfill_stops_when_told_and_goes_on():
-    """Told to stop, workers stop after the writes in hand; the machine ends; going on writes the rest and no more."""
+    """A stopped backfill finishes the writes in hand; the next one makes the remaining writes only."""
     scene = orders()
     account = Account(scene)
 
@@ -366,7 +366,7 @@ def test_remote_backfill_asked_twice_to_end_moves_on_once():
 
 
 def test_remote_backfill_of_changed_rules_only():
-    """With --changed what was done already is not gone over; when all was, nothing is."""
+    """--changed skips rules that were applied before, and does nothing if all were."""
     scene = orders()
     account = Account(scene)
     assert account.machine().run(account.asked())["error"] == ""
@@ -396,7 +396,7 @@ def test_remote_backfill_keeps_what_failed_out_of_what_is_applied():
 
 
 def test_held_is_refused_where_another_saved():
-    """Nobody saves over what they have not seen."""
+    """A save over a document that another process has saved since is refused."""
     state = SharedMemory()
     one, two = LeasedState(state), LeasedState(state)
     assert one.load(HEAD) is two.load(HEAD) is None

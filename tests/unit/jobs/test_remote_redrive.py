@@ -208,7 +208,7 @@ def test_remote_redrive_goes_through_all_places():
 
 
 def test_remote_redrive_short_of_time_goes_on_and_ends():
-    """A call takes what it has time for, and the next goes on, until all were tried."""
+    """A call processes the entries it has time for, and later calls the others."""
     scene, state = orders(), SharedMemory()
     gone = text_of(scene, "1", rule="gone")
     box = Box(gone, *(text_of(scene, str(i)) for i in range(6)))
@@ -241,7 +241,7 @@ def test_remote_redrive_tries_those_behind_what_fails_again():
 
 
 def test_remote_redrive_of_one_rule_goes_through_batches_that_are_kept():
-    """A batch that is put through for some rules stays, and those behind it have their turn all the same."""
+    """Batches kept after a redrive for some rules do not hold up those behind them."""
     scene, state = orders(), SharedMemory()
     box = Box(*(batch_of(scene, {"NewImage": order_item("1", str(i))}) for i in range(6)))
     texts = [*box.texts]
@@ -321,7 +321,7 @@ def test_remote_redrive_of_a_place_that_fails_says_why():
 
 
 def test_remote_redrive_with_too_many_that_stay_comes_to_an_end(monkeypatch):
-    """When it can no longer be told which were tried, it ends and says so."""
+    """A redrive ends with TooManyStay if the tried entries no longer fit into its mark."""
     monkeypatch.setattr(redrive, "MARK_MAX_CHARS", 2)
     scene, state = orders(), SharedMemory()
     box = Box(*(text_of(scene, str(i)) for i in range(6)))
@@ -332,7 +332,7 @@ def test_remote_redrive_with_too_many_that_stay_comes_to_an_end(monkeypatch):
 
 
 def test_remote_redrive_ends_a_heavy_batch_in_time():
-    """Once time is up no more of a batch is begun; it stays, with the reason, and is counted."""
+    """A batch that exceeds the time stays with the reason, and is counted."""
     scene, state = Scene(shop()), SharedMemory()
     for user in range(20):
         scene.there("shop", user_item(str(user), name=s("Ada")), *(order_item(str(user), str(i)) for i in range(50)))
@@ -353,7 +353,7 @@ def test_remote_redrive_ends_a_heavy_batch_in_time():
 
 
 def test_remote_redrive_of_rules_that_are_not_there_is_refused():
-    """A rule that is not deployed is said to be missing."""
+    """A redrive for a rule that is not deployed is refused by name."""
     scene = orders()
     said = machine_of(scene, {}, SharedMemory(), lambda: LONG_MS).run(asked(scene, "nobody"))
     assert (said["error"], "nobody" in said["cause"]) == ("Refused", True)

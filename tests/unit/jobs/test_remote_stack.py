@@ -1,4 +1,4 @@
-"""The deployed stack as a user finds it: what is missing is named, and an execution's end is told in plain words."""
+"""The deployed stack as a user finds it: missing parts are named, and an execution's end is explained."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_execution_that_broke_says_why():
 
 
 def test_execution_that_was_refused_ends_well_and_is_the_users_mistake():
-    """No alarm rings for what could not begin: it is in the answer of an execution that succeeded."""
+    """A refused execution succeeds, so no alarm goes off, and raises the refusal as a UserError."""
     output = json.dumps({"more": False, "units": [], "error": "Refused", "cause": "no such rule"})
     machine = Machine(Client(describe_execution={"status": "SUCCEEDED", "output": output}), ARN)
     with pytest.raises(UserError, match=r"^no such rule$"):
@@ -100,7 +100,7 @@ def test_execution_that_was_refused_ends_well_and_is_the_users_mistake():
     ids=["more", "done", "refused", "left", "stopped"],
 )
 def test_machine_fails_for_what_is_left_and_not_for_what_is_refused(answer, state):
-    """Failed executions raise an alarm, so only what somebody has to look at is one."""
+    """The state machine fails if something is left, and succeeds if the request was refused."""
     states = json.loads((Path(__file__).parents[3] / "infra/machine.asl.json").read_text())["States"]
 
     def holds(choice: dict) -> bool:
@@ -138,7 +138,7 @@ def test_machine_watches_until_the_end():
 
 
 def test_machine_that_is_left_goes_on():
-    """Ctrl-C ends the watching and says that the execution goes on."""
+    """Ctrl-C ends the watching and says that the execution continues."""
 
     def left(_seconds):
         raise KeyboardInterrupt

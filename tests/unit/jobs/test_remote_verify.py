@@ -109,7 +109,7 @@ def test_remote_verify_finds_what_a_local_one_finds(steps, page, seed):
 @given(shops(), st.lists(st.integers(1, 60), max_size=4), st.integers(0, 99))
 @settings(max_examples=60, deadline=None)
 def test_remote_verify_repairs_whatever_dies(steps, deaths, seed):
-    """Killed at any request or save and asked twice, a repair leaves nothing that can be mended."""
+    """A repair killed at any request or save leaves nothing that can be repaired."""
     scene = scene_of(steps)
     account = Account(scene)
     left = list(deaths)
@@ -155,7 +155,7 @@ def test_remote_verify_report_is_one_that_from_takes(tmp_path):
 
 
 def test_remote_verify_counts_repairs_of_a_cascade_as_a_local_one():
-    """Steps and rounds down the cascade come to the same figures as in one process."""
+    """A remote repair of a cascade reports the same figures as a local one."""
     local, scene = wrong(), wrong()
     verifier = Verifier(local.rules, local.world, frozenset(local.rules.rules), grace_seconds=0, repair=True)
     for _ in verifier.sweep():
@@ -268,7 +268,7 @@ def test_remote_verify_reports_a_part_that_two_calls_see_once():
 
 # ---------------------------------------------------------------- more than a call can do
 class Clock:
-    """Time that the scans of ledgers and waiting take; each call has all of it. Who goes on after its end is killed."""
+    """Time spent by the scans of ledgers and by waits; a call beyond its limit is killed."""
 
     def __init__(self, account: Account, scan_ms: int = 0) -> None:
         self.account = account
@@ -304,7 +304,7 @@ def large(monkeypatch) -> Account:
 
 
 def test_remote_verify_gives_figures_of_segments_where_ledgers_are_too_much_for_a_call(large):
-    """They are left by the clock and tried once; the report has all else, says what it lacks, and the cure is true."""
+    """Ledgers too large for one call are left out; the report has all else and names the cure."""
     machine = Clock(large, scan_ms=20_000).machine()
     said = machine.run(large.asked())
     assert said["error"] == "NotAllDone"
@@ -337,7 +337,7 @@ def test_remote_verify_repairs_nothing_that_is_made_from_totals_it_could_not_add
 
 
 def test_remote_verify_gives_figures_of_segments_where_ledgers_cannot_be_read(large):
-    """Whatever keeps the ledgers from being added up, the figures of all else are told."""
+    """A ledger that cannot be read leaves the figures of all else in the report."""
     clock = Clock(large)
     clock.spend = lambda _ms: (_ for _ in ()).throw(StoreError("ThrottlingException", "table ledger"))
     said = clock.machine().run(large.asked())
@@ -347,7 +347,7 @@ def test_remote_verify_gives_figures_of_segments_where_ledgers_cannot_be_read(la
 
 
 def test_remote_verify_refuses_a_grace_period_that_no_call_can_wait_for():
-    """Two waits, and the work between them, have to fit into one call: else nothing is begun, and the most is told."""
+    """A grace period too long for two waits in one call is refused with the longest possible."""
     account = Account(wrong())
     said = account.run(grace_seconds=421)
     assert said["error"] == "Refused"
@@ -403,7 +403,7 @@ def test_remote_verify_unit_that_comes_late_takes_nothing_back(fails):
 
 
 def test_remote_verify_unit_of_an_earlier_stage_touches_nothing_of_the_next():
-    """A call that goes on while its verify is a step further saves nowhere, and the step loses nothing."""
+    """A late call of an earlier stage saves nothing over the next stage."""
     scene = wrong()
     account = Account(scene)
     machine, question = begun(account, repair=True, segments=1)
@@ -424,7 +424,7 @@ def test_remote_verify_unit_of_an_earlier_stage_touches_nothing_of_the_next():
 
 
 def test_remote_verify_end_that_comes_late_answers_as_the_first():
-    """The end of a stage that another call has ended meanwhile, and whose units are removed, tells what is next."""
+    """A repeated end of a stage gives the same answer as the first."""
     account = Account(wrong())
     machine, question = begun(account, repair=True, segments=1)
     machine.ask(question)
@@ -442,7 +442,7 @@ def test_remote_verify_end_that_comes_late_answers_as_the_first():
 
 
 def test_remote_verify_removes_nothing_of_the_next_stage():
-    """An end that is slow to clear up, while its next try has told what is next, takes away nothing of that."""
+    """An end that is slow to remove its documents removes none of the next stage."""
     account = Account(wrong())
     machine, question = begun(account, repair=True, numbers=[3])  # no ledgers: the next stage has the same units
     machine.ask(question)
@@ -464,7 +464,7 @@ def test_remote_verify_removes_nothing_of_the_next_stage():
 
 # ---------------------------------------------------------------- what a call mended that died
 def died_repairing() -> Account:
-    """A repair of which one call died after it had mended, and before it could say so."""
+    """A repair of which one call died after its writes and before its report."""
     account = Account(wrong())
     machine, _ = begun(account, repair=True, segments=1)
 

@@ -1,4 +1,4 @@
-"""`sync-rules run`: it saves after the effect, stops when told, resumes with nothing lost, and says what it does."""
+"""`sync-rules run`: saves after the effect, stops on a signal, resumes without loss, and shows its progress."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_run_once_ends_when_everything_was_read(tmp_path):
 
 
 def test_run_resumes_where_it_stopped_with_its_messages(tmp_path):
-    """A new run goes on behind the last finished record, and handles the messages that the old one left."""
+    """A new run continues after the last finished record, with the messages that the old one left."""
     bench = Bench(tmp_path, 1)
     bench.run(bench.start())
     bench.stream.held["shard-0"].records.append(record(2))
@@ -174,7 +174,7 @@ def test_run_writes_no_checkpoint_when_nothing_changed(tmp_path, monkeypatch):
 
 
 def test_run_saves_even_when_a_step_raises(tmp_path):
-    """Whatever ends the loop, what was done before is kept."""
+    """An error in a step does not lose the progress before that step."""
     bench = Bench(tmp_path, 1)
     local = bench.start()
     bench.stream.faults["shards"] = []
@@ -431,7 +431,7 @@ def test_run_is_a_verb_with_help(capsys):
 @pytest.mark.parametrize("option", ["--failures", "--checkpoint"])
 @pytest.mark.parametrize("place", [".", "/", "", "nowhere/f", "rules.yaml"])
 def test_run_refuses_bad_places_before_it_starts(tmp_path, monkeypatch, capsys, option, place):
-    """A folder, a folder that is not there, the rules file: the place is named, and nobody is called."""
+    """A path that is a folder, in a missing folder, or the rules file is refused before any request."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rules.yaml").write_text("rules")
     monkeypatch.setattr("sync_rules.adapters.aws.dynamodb", None)

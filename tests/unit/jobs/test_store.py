@@ -1,4 +1,4 @@
-"""The dry store: it answers as the real one would after the writes that it does not make, and holds little."""
+"""The dry store: answers as the real one would after writes that are only noted, and holds little memory."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_dry_store_shows_a_page_that_comes_again_as_it_was_left():
 
 
 def test_dry_store_tells_each_write_with_its_cost():
-    """Written or not, a write is told with its answer and its units: doubled in a transaction, an index beside them."""
+    """Each tried write is reported with its answer and its units, with those of transactions and indexes."""
     store = MemoryStore(TABLES)
     here = at("a", "1")
     store.put("t", {"p": s("a"), "k": n("1"), "of": s("x"), "rank": n("1"), "color": s("r" * 2000)})

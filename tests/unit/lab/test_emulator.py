@@ -1,4 +1,4 @@
-"""The embedded engine: it starts, it stops, it dies with its parent, and it says why it did not start."""
+"""The embedded engine: starts, stops, dies with its parent, and explains a failed start."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_faults_throttled_reads_raise():
 
 
 def test_faults_throttled_writes_may_have_happened_or_may_happen_yet():
-    """Every write is answered as failed; some are done, some never, and some when nobody waits for them any more."""
+    """A throttled write is answered as failed, and was made, is made later, or is never made."""
     fates: Counter[str] = Counter()
     for seed in range(20):
         faulty = world(seed, throttles=1)
@@ -110,7 +110,7 @@ def test_faults_end_when_the_world_is_calm():
 
 
 def test_faults_come_in_their_share():
-    """About so many of a hundred requests are throttled as the share says, and each is counted."""
+    """About the given share of requests is throttled, and each throttle is counted."""
     faulty = world(throttles=0.25)
     failed = sum(faulty.answer(Apply((one,)))[0].status is Status.FAILED for one in WRITES * 100)
     assert failed == faulty.faults.met

@@ -93,7 +93,7 @@ def test_plugin_tells_where_a_file_is_wrong(suite):
 
 
 def test_plugin_refuses_a_variant_that_does_not_exist(suite):
-    """A wrong name is a usage error, told before any test runs."""
+    """An unknown variant is a usage error before any test runs."""
     result = run(suite, "--sync-rules", "--sync-rules-variant", "crash")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*no variant 'crash'*Did you mean 'crashing'?"])
@@ -107,7 +107,7 @@ def test_plugin_finds_files_of_other_names_when_told(suite):
 
 
 def test_plugin_runs_in_parallel(suite, monkeypatch):
-    """Workers of xdist agree on what there is, and each failure is told once."""
+    """Workers of xdist collect the same scenarios, and each failure is printed once."""
     monkeypatch.delenv("CI", raising=False)  # where it is set, pytest's last lines tell each failure once more
     (suite.path / "scenarios/bad.scenario.yaml").write_text(f"rules: ../rules.yaml{BROKEN}")
     result = run_apart(suite, "-p", "xdist", "-n", "2", "--sync-rules")
@@ -193,7 +193,7 @@ def test_replay_fixture_replays_under_every_delivery(suite):
 
 
 def test_replay_fixture_fails_with_the_first_difference(suite):
-    """A pipeline that swallows failures is caught, and told without a traceback."""
+    """A pipeline that swallows failures fails the replay, which prints the difference without a traceback."""
     (suite.path / "monday.jsonl").write_text(RECORDING)
     suite.makepyfile(MUTANT)
     result = run(suite)
@@ -242,7 +242,7 @@ def test_plugin_leaves_fixtures_of_others_alone(suite):
 
 
 def test_plugin_comes_with_the_package(suite, monkeypatch):
-    """Whoever has the package installed has the plugin, by the entry point that the package declares."""
+    """The package's entry point loads the plugin."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     metadata = suite.mkdir("sync_rules-0.0.0.dist-info")
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: sync-rules\nVersion: 0.0.0\n")

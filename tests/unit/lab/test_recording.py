@@ -1,4 +1,4 @@
-"""Recordings: what holds stream records is read, whoever wrote it; what cannot be read is named, by file and line."""
+"""Recordings: files of stream records from any tool are read; an unreadable line is named by file and line."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_recording_is_not_appended_to_anything_else(tmp_path, content, found):
 
 
 def test_recording_in_no_place_is_refused(tmp_path):
-    """A folder that is not there is the user's mistake; a disk that takes no more is told as such."""
+    """A recording into a missing folder is refused as the user's mistake, and a full disk is reported."""
     with pytest.raises(UserError, match="expected a file that can be written"), writing(tmp_path / "no/r", Header()):
         pytest.fail("nothing may be written")
     with writing(tmp_path / "r.jsonl", Header()) as write, pytest.MonkeyPatch.context() as patch:

@@ -100,14 +100,14 @@ def test_redact_keeps_types():
 
 
 def test_redact_depends_on_the_salt_alone():
-    """Two recordings fit together under one salt, and tell nothing of each other under two."""
+    """The same text is redacted the same under the same salt, and differently under another."""
     assert Redactor(RULES, b"salt").text("ada 7") == REDACTOR.text("ada 7")
     assert Redactor(RULES, b"pepper").text("ada 7") != REDACTOR.text("ada 7")
 
 
 @given(st.lists(st.text(alphabet="0123456789", min_size=1, max_size=4), unique=True, max_size=60))
 def test_redact_keeps_what_can_name_a_number(texts):
-    """A text with a needless zero names no number, and comes to be none; different texts stay different."""
+    """Redaction keeps leading and trailing zeros of digits, and different texts stay different."""
     found = [REDACTOR.text(text) for text in texts]
     assert len(set(found)) == len(texts)
     assert [one.startswith("0") for one in found] == [text.startswith("0") for text in texts]
@@ -128,7 +128,7 @@ def test_redact_keeps_a_literal_that_touches_its_field():
     ids=["inside", "long"],
 )
 def test_redact_refuses_a_key_that_would_come_to_mean_something_else(template, key, found):
-    """A recording that would replay otherwise is not made; the message tells no value."""
+    """A key that would be parsed differently or be too long once redacted is refused, without its value."""
     with pytest.raises(UserError, match=found) as caught:
         Redactor(rules_with(template), b"salt").record(body_of(key))
     assert "thing" in str(caught.value)
@@ -155,7 +155,7 @@ def pieces(bodies: list[dict]) -> set[str]:
 
 
 def verdicts(rules: Rules, records, seed: int, *, with_copies: bool) -> tuple:
-    """How a replay ends: what is wrong, and per table and rule how many copies there are."""
+    """The result of a replay: the mismatches, and the number of copies per table and rule."""
     run = Replay(rules, VARIANTS[seed % len(VARIANTS)], with_copies=with_copies)
     wrong = [(one.rule, one.drift) for one in run.mismatches(records)]
     copies: Counter[str] = Counter()

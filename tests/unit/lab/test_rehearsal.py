@@ -192,7 +192,7 @@ def test_rehearsal_works_bit_by_bit():
 
 
 def test_calls_are_made_once_for_each_change():
-    """A caller is told of a change once, however often it comes; one that fails is told again."""
+    """A change is called once however often it is delivered; a failed call is repeated."""
     caller = Telephone()
     stage = Rehearsal(rules_of(), caller, Delivery(duplicated=True))
     caller.broken = "Broken"
@@ -207,7 +207,7 @@ def test_calls_are_made_once_for_each_change():
 
 
 def test_calls_that_fail_each_time_are_reported():
-    """As in production: so many tries, then a failure record."""
+    """A call that always fails leaves a failure record after its last try."""
     caller = Telephone()
     caller.broken = "Broken"
     stage = Rehearsal(rules_of(), caller)

@@ -1,4 +1,4 @@
-"""The laboratory: what was recorded is done again, what ends wrong is found and told, and all of it happens again."""
+"""Replay: recorded changes run again in memory, every wrong copy is found, and each replay is reproducible."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_replay_does_what_a_record_says(change, action):
 
 
 def test_replay_begins_with_what_the_first_records_found(records_of):
-    """An item is there before its first record as that record's old image has it; the rules bring it in line."""
+    """An item exists before its first record as that record's old image, and the rules then make its copies."""
     records = records_of(
         Change(AUTHOR, author_item("a", name=s("Ada")), author_item("a", name=s("Bea"))),
         Change(BOOK, book_item("b", "a", pages=n(1)), book_item("b", "a", pages=n(2))),
@@ -128,7 +128,7 @@ def test_replay_leaves_the_work_of_rules_to_the_rules(tmp_path):
 
 
 def test_replay_does_not_bring_back_what_the_rules_deleted(records_of):
-    """A change of an item that is gone is not done: an update would make half an item. It is counted."""
+    """A recorded change of an item that a rule has deleted is skipped and counted."""
     rules = library(NAMES % "delete")
     records = records_of(
         Change(AUTHOR, None, author_item("a", name=s("Ada"))),
@@ -178,7 +178,7 @@ def test_replay_of_a_shop_ends_right_under_every_delivery(tmp_path, variant):
 
 
 def test_replay_takes_history_for_what_it_is(records_of):
-    """A snapshot, a copy that is kept of a source that is gone, and what is stuck are not what a recompute comes to."""
+    """Snapshots, copies kept after their source's deletion, and stuck copies are no mismatches."""
     rules = parse_rules(
         LIBRARY
         + "  first: {copy: author.name, into: book.first, mode: snapshot}\n"
@@ -330,7 +330,7 @@ def test_replay_finds_rules_that_do_not_look(tmp_path, monkeypatch, kind):
 
 
 def test_replay_finds_a_target_that_was_to_be_deleted(tmp_path, monkeypatch):
-    """An orphan that was there when its source went is wrong where the rule deletes it; one that came later is nobody's."""
+    """An orphan older than its source's deletion is a mismatch under `on_delete: delete`; a later one is not."""
     rules = library(NAMES % "delete")
     tape = Tape(rules)
     tape.put("authors", author_item("a", name=s("Ada")))

@@ -160,7 +160,7 @@ def test_scenario_says_where_its_rules_are(tmp_path):
     ids=["none", "missing", "broken"],
 )
 def test_scenario_without_rules_is_told(tmp_path, scenario, said):
-    """Rules that are missing or wrong are told with the place that names them, or their own."""
+    """Missing or wrong rules are refused with the place in the scenario or in the rules file."""
     (tmp_path / "scenario.yaml").write_text(scenario)
     (tmp_path / "broken.yaml").write_text(LOCAL.format(more="more: {}"))
     with pytest.raises(UserError) as error:
@@ -238,7 +238,7 @@ def test_scenarios_that_are_not_there_are_told(tmp_path, name, said):
     ],
 )  # fmt: skip
 def test_scenario_mistakes_are_told_with_their_place(refused, scenario, said):
-    """Each mistake comes with file, line, column, the road there, what was expected and found."""
+    """Each mistake is refused with file, line, column, path, and the expected and found form."""
     assert said in refused(scenario)
 
 
@@ -302,7 +302,7 @@ steps:
     ],
 )  # fmt: skip
 def test_scenario_tells_what_does_not_hold(wrong, expected, said):
-    """Each expectation that fails is told with its place in the file, and as deep in the item as it can be."""
+    """Each failed expectation is shown with its line and the innermost path that differs."""
     (line,) = wrong(expected, DATA)
     assert line.startswith("scenario.yaml:1:")
     assert said in line
@@ -322,7 +322,7 @@ def test_scenario_tells_of_objects_nobody_expected(wrong):
 
 
 def test_scenario_tells_of_a_pipeline_that_does_not_rest(load):
-    """A stage that does not come to rest is wrong at each step."""
+    """A pipeline that does not come to rest fails each step."""
 
     class Restless(Rehearsal):
         def rest(self) -> bool:

@@ -35,7 +35,7 @@ def needs(*numbers: int):
 
 @given(st.sets(st.integers(0, 40)), st.integers(1, 41))
 def test_fewest_leaves_what_is_needed_and_nothing_else(needed, size):
-    """Whatever a failure needs is all that is left, in its order."""
+    """Shrinking leaves exactly the elements that the failure needs, in their order."""
     things = range(size)
     needed &= set(things)
     assert list(fewest(things, lambda some: needed <= set(some))) == sorted(needed)
@@ -62,7 +62,7 @@ def test_shrunk_keeps_the_delivery_that_a_failure_needs():
 
 @pytest.mark.parametrize("tries_max", [0, 1, 7, 30])
 def test_shrunk_ends_with_its_tries(tries_max):
-    """The budget bounds how often something is tried, and what it comes to still fails."""
+    """Shrinking ends when its tries are used up, with a recording that still fails."""
     tried = []
 
     def fails(records, delivery) -> bool:

@@ -55,7 +55,7 @@ def test_plain_actions_are_those_of_an_application(engine):
 
 
 def test_plain_call_stands_for_the_functions_of_the_rules():
-    """A function is told of each change once; one that raises is a failure by the name of its class."""
+    """The given function is called once for each change; an exception becomes a failure with its class name."""
     seen = []
     engine = PlainRehearsal(rules_of(), VARIANTS[-1], lambda change: seen.append((change.rule, change.new["total"])))
     engine.put("shop", {**ORDER, "total": 5})

@@ -97,7 +97,7 @@ def test_trial_stops_at_the_first_step_that_goes_wrong(load):
 
 
 def test_trial_tells_of_a_write_that_dynamodb_would_reject(load):
-    """Such a write is told with its step, and what DynamoDB says of it."""
+    """A write that DynamoDB would reject is shown with its step and DynamoDB's error."""
     action = "update: {shop: {key: {PK: USER#1, SK: PROFILE}, set: {a.b: 1}}}"
     trial = run_trial(
         load(f"data: {{shop: {{PK: USER#1, SK: PROFILE}}}}\nsteps:\n  - say: no map\n    {action}"), VARIANTS[0]
@@ -126,7 +126,7 @@ def test_trial_of_rules_without_copies_has_nothing_to_compare(load):
 
 
 def test_trial_variants_are_chosen_by_name():
-    """All of them, or those named, each with the seed; one that is none's is told."""
+    """Variants are chosen by name, each with the seed, and an unknown name is refused."""
     assert [how.name for how in variants()] == [how.name for how in VARIANTS]
     assert [(how.name, how.seed) for how in variants(["crashing", "in-order"], 3)] == [("in-order", 3), ("crashing", 3)]
     with pytest.raises(UserError, match=r"no variant 'crash'.*Did you mean 'crashing'"):
@@ -135,7 +135,7 @@ def test_trial_variants_are_chosen_by_name():
 
 # ---------------------------------------------------------------- mutants: an invariant is removed
 def test_trial_catches_writes_without_guards(load, monkeypatch):
-    """An old record of an order that is gone would make half an order; delivered once and in order nobody sees it."""
+    """Writes without guards fail under the variant `duplicated`, and not under delivery in order."""
     scenario = load()
     monkeypatch.setattr(memory, "holds", lambda _guard, _item: True)
     found = failed(scenario)
@@ -145,7 +145,7 @@ def test_trial_catches_writes_without_guards(load, monkeypatch):
 
 @pytest.mark.parametrize("method", ["fail", "note"])
 def test_trial_catches_failures_that_are_swallowed(load, monkeypatch, method):
-    """A throttled write that is taken as done is a copy that stays wrong; where nothing is throttled nobody sees it."""
+    """Swallowed failures fail under the variant `throttled`, and not under variants without throttles."""
     scenario = load()
     monkeypatch.setattr(Report, method, lambda *_given: None)
     found = failed(scenario)
@@ -154,7 +154,7 @@ def test_trial_catches_failures_that_are_swallowed(load, monkeypatch, method):
 
 
 def test_trial_catches_progress_that_is_saved_before_the_effect(load, monkeypatch):
-    """A worker that notes records as done before they are loses them when it dies; where none dies nobody sees it."""
+    """Progress saved before the effect fails under exactly the variants that interrupt work."""
     scenario = load()
     process = rehearsal.process
     noted: set[str] = set()

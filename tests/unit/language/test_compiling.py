@@ -353,7 +353,7 @@ def test_fingerprint_changes_with_every_option(kind, option):
 
 @pytest.mark.parametrize("kind", FULL)
 def test_every_rule_is_named_in_the_file(kind):
-    """Whatever one entry becomes is called by its name, or by its name and a part."""
+    """Every rule made from an entry has the entry's name, alone or with a part."""
     rules = compiled(written({**FULL[kind], **({"on_delete": "delete"} if "on_delete" in FULL[kind] else {})}))
     assert "" in rules
     assert {rule.title for rule in rules.values()} == {"r"}

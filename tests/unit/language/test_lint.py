@@ -153,7 +153,7 @@ def test_rules_of_several_kinds_feed_each_other(rules):
     ],
 )  # fmt: skip
 def test_cycles_of_several_kinds_are_drawn(rules, drawn):
-    """Through formulas, through the ledger (whose own attributes nobody knows), and through what is embedded."""
+    """Cycles through formulas, ledgers and embedded children are refused and drawn."""
     found = [problem.message for problem in problems(*rules, base=MANY) if problem.code == "SR305"]
     assert [rotations(message) for message in found] == [rotations(drawn)]
 

@@ -185,7 +185,7 @@ def test_fingerprint_changes_with_what_matters(changed):
 
 
 def test_table_has_a_limit_that_changes_no_fingerprint():
-    """How fast is written changes nothing of what is."""
+    """A table's write limit changes no fingerprint."""
     limited = BASE.replace("key: {author_id: S}", "key: {author_id: S}, max_write_units_per_second: 500", 1)
     rules = parsed(*RULES, base=limited)
     limits = {name: table.max_write_units_per_second for name, table in rules.tables.items()}

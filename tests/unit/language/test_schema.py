@@ -1,4 +1,4 @@
-"""`sync-rules schema`: what editors are told is what `check` accepts."""
+"""`sync-rules schema`: editors accept the same files as `check`."""
 
 import json
 from itertools import combinations
@@ -30,7 +30,7 @@ def test_schema_is_made_from_the_models(capsys):
 
 
 def test_schema_has_one_form_for_each_kind():
-    """An editor tells the forms apart by the one key that only this kind has, and that it must have."""
+    """The schema has one form for each kind, recognised by its required key."""
     schema = json_schema()
     entries = next(iter(schema["properties"]["rules"]["patternProperties"].values()))["oneOf"]
     forms = [schema["$defs"][entry["$ref"].rpartition("/")[2]] for entry in entries if "$ref" in entry]

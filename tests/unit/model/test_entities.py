@@ -1,4 +1,4 @@
-"""Entities: an item is of one entity, whoever builds its key."""
+"""Entities: an item belongs to a single entity, whoever builds its key."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_entity_is_not_of_a_key_that_an_earlier_one_fits():
 
 
 def test_entity_is_not_of_what_is_no_key_of_its_table():
-    """A key of other names or of fewer, as a message of somebody else may have it, is no entity's, and no error."""
+    """A key with other or fewer attributes than the table's belongs to no entity, without an error."""
     node = graph(MIRROR).rules.entities["node"]
     key = node.key_of({"id": s("a")})
     assert key is not None

@@ -54,7 +54,7 @@ def test_changes_tell_all_of_a_change():
 
 
 def test_changes_have_an_id_of_their_own():
-    """The same at each try and by each road; another for another rule, table, record or item."""
+    """The id of a call is the same at each try, and differs by rule, table, record and item."""
     first = Call("r", "f.g", CHANGE)
     others = [
         replace(first, rule="r2"),
@@ -67,7 +67,7 @@ def test_changes_have_an_id_of_their_own():
 
 
 def test_changes_without_a_number_are_known_by_what_they_say():
-    """In Kinesis one change may come under two numbers: it is one change all the same, and any other is another."""
+    """A change from Kinesis is identified by its content, whatever its sequence number."""
     wrapped = replace(CHANGE, in_order=False)
     assert identity(wrapped) == identity(replace(wrapped, position="7")) == identity(replace(wrapped, position=""))
     others = [replace(wrapped, new=ITEM), replace(wrapped, old=None), replace(wrapped, created_ms=6)]

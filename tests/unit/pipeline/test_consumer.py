@@ -205,7 +205,7 @@ def test_batch_a_message_that_has_no_time_comes_again():
 
 
 def test_batch_records_a_failure_once_in_a_while():
-    """The same rule, item and reason is kept once per window, whatever goes on around it; a failed keep is not a keep."""
+    """A failure of the same rule, item and reason is recorded once per window; a failed attempt does not count."""
     now, behind = [0.0], Parked()
     failures = DeduplicatedFailures(behind, Limits(), host=replace(THIS_PROCESS, monotonic=lambda: now[0]))
     order = Failure("names", key(shop().tables["shop"], "USER#1", "ORDER#1"), "ItemTooLarge")
@@ -222,9 +222,7 @@ def test_batch_records_a_failure_once_in_a_while():
 
 
 def test_batch_records_each_part_that_fails():
-    """Two sources that want one key, or two edges that cannot be told apart, are two failures; a parent that cannot hold
-    all of its children is one, whichever of them is named.
-    """
+    """Failures of different parts are recorded each; those of one parent are recorded once."""
     behind = Parked()
     failures = DeduplicatedFailures(behind, Limits(), host=replace(THIS_PROCESS, monotonic=lambda: 0.0))
     target, *members = (key(shop().tables["shop"], "USER#1", f"ORDER#{i}") for i in range(3))
@@ -290,7 +288,7 @@ def test_batch_of_all_kinds_takes_everything_back():
 
 
 def test_batch_failures_of_all_families_are_reported_for_their_records():
-    """Whatever work fails, the record that is reported is of the item that asked for it: source, member, edge or child."""
+    """Failed work of any family reports the record of the item that caused it: source, member, edge or child."""
     scene = Scene(every_kind.rules_of(effects=False))
     scene.put("shop", every_kind.user("1", name=s("Ada"), rank=n(1)), every_kind.user("2", name=s("Bea"), rank=n(1)))
     scene.rest()

@@ -174,7 +174,7 @@ def test_effects_a_call_that_waited_goes_to_the_function_that_the_rule_names_now
 
 
 def test_effects_a_call_that_failed_is_told_at_once_by_rule_and_error():
-    """Nobody has to wait for the eighth try to hear of it."""
+    """The first failure of a call is counted by rule and error."""
     scene = scene_of("called")
     scene.caller.broken = "CallFailed"
     scene.put("shop", order("1", "1", 5))

@@ -139,7 +139,7 @@ def test_failed_what_is_no_entry_is_said_to_be_none(body, says):
     )
 )  # fmt: skip
 def test_failed_reads_anything_without_falling_over(body):
-    """Whatever lies in a place is an entry, or a RecordError."""
+    """Any JSON is read as an entry or raises RecordError."""
     with suppress(RecordError):
         read(body)
 
@@ -153,7 +153,7 @@ def test_failed_batch_says_why_it_failed_again():
 
 
 def test_grouped_counts_by_rule_and_reason():
-    """Records of one rule and reason are one group: how many, since when, until when, one of them; the most first."""
+    """Records of one rule and reason are one group with its count, first and last time; the largest comes first."""
 
     def told(rule: str, reason: str, hours: int, last: int | None = None) -> tuple[Entry, FailureRecord]:
         body = failure_record(Failure(rule, KEY, reason), AT + timedelta(hours=hours))

@@ -38,7 +38,7 @@ def test_failure_record_names_the_member_that_does_not_fit():
 
 
 def test_failure_record_bears_its_time_in_utc():
-    """Whatever the clock's zone."""
+    """A failure record's time is in UTC whatever the clock's zone."""
     there = AT.astimezone(timezone(timedelta(hours=5)))
     assert failure_record(Failure("", None, ""), there)["at"] == "2026-11-21T12:00:00.001+00:00"
 
@@ -131,7 +131,7 @@ def test_failure_record_that_is_none_is_said_to_be(fields):
     ids=["none", "too-many", "too-few", "no-number", "not-finite", "no-hex"],
 )
 def test_typed_key_of_another_schema_is_refused(plain, of):
-    """A key that the table cannot have is said to be none, with what one is; its values are not told."""
+    """A key that the table cannot have is refused with the expected schema, without its values."""
     with pytest.raises(RecordError, match=r"table shop: expected PK") as caught:
         typed_key("shop", plain, tables(**of))
     assert "xyz" not in str(caught.value)

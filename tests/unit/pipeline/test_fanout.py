@@ -188,9 +188,7 @@ def test_fanout_looks_once_where_nothing_lags(scene):
 
 # ---------------------------------------------------------------- the rest as messages
 def test_fanout_beyond_the_inline_limit_goes_on_as_a_message():
-    """A push stops at its limit and hands over where it stands, and the messages finish it, second look included, which
-    goes on page by page.
-    """
+    """A push beyond its inline limit is finished page by page by messages, second look included."""
     limits = Limits(fan_out_page_max_items=5, fan_out_inline_max_items=10, fan_out_second_look_max_items=10)
     scene = scene_with(25, limits)
     assert scene.deliver() == []
@@ -452,7 +450,7 @@ def test_fanout_of_a_refused_hint_judges_anew():
 
 
 def test_fanout_of_a_refused_hint_judges_anew_beside_a_copy():
-    """The hint is not lost where another rule of the same write finds its target linked to somebody else by now."""
+    """A hint is not lost if another rule of the same write is refused because its link changed."""
     scene = Scene(parse_rules(text_of({"posts": RULES["posts"], "boss": BOSS})))
     boss = scene.there("shop", user("9", name=s("Boss")), user("8", name=s("Chef")))
     assert boss is not None
@@ -474,9 +472,7 @@ BOSS = "{copy: user.name, into: user.boss, link: {user_id: boss_id}, via: by_bos
 
 
 def test_fanout_looks_twice_at_a_group_through_an_index_and_stops():
-    """A hinted group of an index is looked at a second time, once the index must show all; it ends with the first look
-    that finds nothing, and no look asks for two.
-    """
+    """A group listed through an index is looked at again until one look finds nothing."""
     scene = kinds("posts")
     at = scene.there("shop", {**ADA, "posts": m()})
     scene.put("posts", post("p", "1", "x"))

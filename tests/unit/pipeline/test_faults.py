@@ -1,4 +1,4 @@
-"""The faults of docs/faults.md: whatever goes wrong at any request, once it has passed everything is what the rules say."""
+"""The faults of docs/faults.md: after any fault at any request, everything ends as the rules say."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class Weather:
-    """A shop with a rule of every kind, an application at work, and something that goes wrong now and then."""
+    """A shop with a rule of every kind, an application that writes, and random faults."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -80,7 +80,7 @@ class Weather:
                 self.scene.queue.messages.append((message, delay))
 
     def pass_over(self) -> None:
-        """Some changes under bad weather; then it clears, and the pipeline comes to rest."""
+        """Make changes under faults; then end the faults and let the pipeline come to rest."""
         for number in range(4):
             self.scene.memory.put("parts", part(str(number), str(number - 1) if number else None))
         for _ in range(40):
@@ -122,7 +122,7 @@ def conflicting(weather: Weather) -> None:
 
 
 def unanswered(weather: Weather) -> None:
-    """Written, and nobody is told."""
+    """Make some writes and lose their answers."""
 
     def result(write: Write) -> Result | None:
         if not weather.strikes():
@@ -134,7 +134,7 @@ def unanswered(weather: Weather) -> None:
 
 
 def short_of_time(weather: Weather) -> None:
-    """An invocation may end at any look at the clock. It comes again, and has more the next time."""
+    """End some invocations at a look at the clock; a later delivery has more time."""
     weather.remaining_ms = lambda: 0 if weather.strikes() else 60_000
 
 
@@ -167,7 +167,7 @@ def skewed(weather: Weather) -> None:
     ids=lambda trouble: trouble.__name__,
 )
 def test_fault_leaves_no_drift(trouble, seed):
-    """Whatever strikes at any request while an application writes: once it has passed, there is no drift."""
+    """No drift is left after any fault at any request while an application writes."""
     weather = Weather(seed)
     trouble(weather)
     weather.pass_over()

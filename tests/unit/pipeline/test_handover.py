@@ -69,9 +69,7 @@ def chunk(scene: Scene, *books: str, **more: object) -> ChunkMessage:
 
 # ---------------------------------------------------------------- what is sent
 def test_handover_sends_every_key_exactly_once():
-    """When nothing fails, what was not looked at inline is in exactly one chunk, none larger than allowed; the rest
-    goes on where a spread had enough; after the last page there is one second look, and it is no spread.
-    """
+    """Every key not processed inline is sent in exactly one chunk, and one second look follows the last page."""
     scene = scene_with(40)
     assert scene.deliver() == []
     sent = received(scene)
@@ -164,7 +162,7 @@ def test_handover_reaches_every_target_whatever_fails(books, limits, failing):
 
 # ---------------------------------------------------------------- what fails
 def test_handover_that_cannot_be_sent_comes_again():
-    """A message that the queue does not take fails the spread: it comes again, and then all keys are sent."""
+    """A spread whose message the queue refuses fails, and sends all keys when delivered again."""
     scene = scene_with(20)
     scene.deliver()
     ((message, _),) = scene.queue.messages
@@ -252,7 +250,7 @@ def test_handover_takes_along_what_failed():
 
 # ---------------------------------------------------------------- what a worker does with a chunk
 def test_chunk_takes_its_images_first():
-    """A chunk reads its targets, strongly consistent, then their source, then writes; it lists and sends nothing."""
+    """A chunk reads its targets, then their source, then writes; it lists and sends nothing."""
     scene = scene_with(5)
     scene.consumer.handle_message(chunk(scene, "b00001", "b00003"))
     images, source, writes = scene.tap.requests
@@ -424,7 +422,7 @@ def test_handover_counts_what_failed_for_its_rule():
 
 # ---------------------------------------------------------------- what takes long
 def handled(scene: Scene, message: Message, *, looks: int) -> bool:
-    """Handle a message with time for so many looks at the clock. Says whether it is done."""
+    """Handle a message with time for a number of looks at the clock. Returns true if it is done."""
     left = [looks]
 
     def out_of_time() -> bool:

@@ -1,4 +1,4 @@
-"""Messages for later: they come back as they were sent, and carry keys only; but for a call that failed."""
+"""Messages for later: decoded as they were sent, with keys only, except for a failed call."""
 
 from __future__ import annotations
 

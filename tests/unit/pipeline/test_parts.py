@@ -1,4 +1,4 @@
-"""The road of parts: target first, source then, what belongs together in one write, nothing forgotten."""
+"""Parts: target read first, source then, related writes joined, nothing lost."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def elements(scene: Scene, at) -> set[str]:
 
 # ---------------------------------------------------------------- the order of reads
 def test_parts_read_the_target_before_the_source():
-    """Whatever is written on is read first, what it is made from after it, each item once and strongly consistent."""
+    """Targets of parts are read before their sources, each item once and with strong consistency."""
     scene = scene_of("tags", "mails")
     node = scene.there("shop", ADA)
     scene.put("shop", order("1", "a", 1), order("1", "b", 1))
@@ -260,7 +260,7 @@ def test_parts_of_a_rejected_joint_park_only_the_guilty():
 
 
 def test_parts_that_fail_are_reported_for_their_source():
-    """A write that is throttled brings the edge's record again, not the node's, and nobody else's."""
+    """A throttled write of an element fails the edge's record alone."""
     scene = scene_of("tags")
     scene.put("shop", ADA, user("2"))
     scene.rest()
@@ -273,7 +273,7 @@ def test_parts_that_fail_are_reported_for_their_source():
 
 
 def test_parts_of_a_nodes_own_record_are_reported_for_the_node():
-    """An element that somebody took out, and that cannot be put back now, brings the node's own record again."""
+    """A removed element that cannot be restored fails the node's own record."""
     scene = scene_of("tags")
     scene.put("shop", ADA, order("1", "a", 1))
     scene.rest()
@@ -423,7 +423,7 @@ def test_parts_of_one_write_count_once():
 
 
 def test_parts_that_are_fought_over_are_parked():
-    """A part that somebody takes back without end is parked after its share of writes."""
+    """A part that another writer keeps undoing is parked after a bounded number of writes."""
     scene = scene_of("tags", limits=Limits(fixes_per_target_max_writes=5))
     node = scene.there("shop", order("1", "a", 1), ADA)
     for turn in range(8):

@@ -1,4 +1,4 @@
-"""The one road: image first, source second, then compare-and-set; every outcome, every policy, nothing held up."""
+"""Reconcile: image first, source second, then compare-and-set; every outcome, every policy, nothing held up."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_reconcile_kept(scene):
     ],
 )
 def test_reconcile_refused_says_why(scene, now, outcome):
-    """A target that changed after its image was seen is left as it is, and the refusal is told by what it became."""
+    """A target that changed after its image was read is left, and the outcome says how it changed."""
     book = scene.there("books", STALE)
     scene.memory.delete(book) if now is None else scene.put("books", now)
     assert outcomes(scene.pull(book, STALE)) == {outcome: 1}
@@ -86,7 +86,7 @@ def test_reconcile_refused_says_why(scene, now, outcome):
 
 
 def test_reconcile_failed_comes_again(scene):
-    """A write that failed names its target as unfinished, with the reason; the next one goes on."""
+    """A failed write fails its target's record; the next target is written."""
     first, second = scene.there("books", STALE), scene.there("books", {**STALE, "book_id": s("b2")})
     scene.tap.result = lambda write: Result(Status.FAILED, reason="Throttled") if write.key == first else None
     scene.put("books", *({**scene.item(key), "author_name": s("older")} for key in (first, second)))
@@ -382,7 +382,7 @@ def in_map(**given) -> Scene:
 
 
 def test_reconcile_parks_what_cannot_be_placed_and_goes_on():
-    """A copy whose path is blocked is parked with its reason; the item's other rules and other items go on."""
+    """A copy whose path is blocked is parked with its reason; other rules and items are written."""
     scene = in_map()
     blocked = scene.put("books", book_item("b1", "a1", author=s("text")))
     free = scene.put("books", book_item("b2", "a1"))
@@ -437,7 +437,7 @@ def test_reconcile_parks_only_the_rule_that_does_not_fit(strict):
 
 
 def test_reconcile_parks_a_copy_of_the_wrong_type_for_an_index():
-    """A copy into an index key that is of another type is parked with the service's reason; the rest goes on."""
+    """A copy of the wrong type for an index key is parked with the service's reason; others are written."""
     rules = parse_rules("""
 tables:
   authors: {key: {author_id: S}}

@@ -143,7 +143,7 @@ def test_records_keeps_every_value_as_it_is(old, new):
     ],
 )
 def test_records_reads_the_time_in_any_unit(stamp, milliseconds):
-    """Seconds, fractions, milliseconds and microseconds are told apart by size; a time of another form is none."""
+    """A record's time is read in seconds, fractions, milliseconds or microseconds, told apart by size."""
     event = event_of(SHOP, WRITTEN)
     event["Records"][0]["dynamodb"]["ApproximateCreationDateTime"] = stamp
     ((change,), _) = read(event)
@@ -160,7 +160,7 @@ def test_records_does_not_care_who_sends(source):
 
 
 def test_records_without_arn_are_of_the_one_table_that_fits():
-    """Without an ARN the key tells the table; where it could be of two, the record is a failure that names both."""
+    """A record without an ARN belongs to the single table with its key; with two such tables it fails."""
     record = record_of(SHOP, WRITTEN)
     del record["eventSourceARN"]
     assert read({"Records": [record]})[0] == [WRITTEN]
@@ -228,7 +228,7 @@ def test_records_tell_what_expired_from_what_a_user_deleted(identity, wrapped):
 
 
 def test_records_nothing_expires_but_what_is_gone():
-    """An item that was written was not deleted, whoever wrote it."""
+    """A record of a written item is no expiry, whatever its user identity."""
     record = {**record_of(SHOP, WRITTEN), "userIdentity": BY_DYNAMODB[0]}
     assert read({"Records": [record]}) == ([WRITTEN], [])
 
@@ -244,7 +244,7 @@ JSON = st.recursive(
 @settings(max_examples=100, deadline=None)
 @given(st.lists(JSON, max_size=4))
 def test_records_arbitrary_json_becomes_failures(records):
-    """Whatever stands in the list of records, each is a failure and none raises."""
+    """Any JSON in the list of records becomes a failure, and none raises."""
     changes, failures = read({"Records": records})
     assert changes == []
     assert len(failures) == len(records)

@@ -85,7 +85,7 @@ def test_sources_of_a_hint_that_is_for_another_are_no_members():
 
 
 def test_sources_are_listed_page_by_page():
-    """A listing goes on to its end in pages of the limit's size."""
+    """A listing continues to its end in pages of the limit's size."""
     scene = scene_of(listed=LISTED)
     at = scene.there("shop", *(order("1", f"{i:02}", i) for i in range(25)), ADA)
     assert len(found(scene, at, limits=Limits(fan_out_page_max_items=10))["listed"]) == 25

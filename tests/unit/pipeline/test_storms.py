@@ -1,4 +1,4 @@
-"""Storms: messages, listings and failures do not multiply, grow or go on without end."""
+"""Storms: messages, listings and failures do not multiply or grow without end."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def post(name: object, **attributes: Any) -> dict[str, Any]:
 
 
 def handled(scene: Scene, rounds: int, dead: list[Message] | None = None) -> list[int]:
-    """How many messages there are to handle, round by round, when each that fails is tried again, and given up."""
+    """Count the messages to handle in each round; a failed one is tried again, then given up."""
     counts = []
     for _ in range(rounds):
         taken, scene.queue.messages = scene.queue.messages, []
@@ -86,7 +86,7 @@ def test_looks_at_what_is_parked_do_not_multiply_while_something_else_of_it_fail
 
 @pytest.mark.parametrize("failing", ["some", "all"])
 def test_the_rest_of_a_push_is_handed_over_once_though_targets_fail(failing):
-    """A push that goes on takes along what failed, and is done: its own return would hand over the same rest again."""
+    """A push that queues its rest also queues the targets that failed, and is itself done."""
     limits = Limits(fan_out_page_max_items=2, fan_out_round_max_items=2, fan_out_inline_max_items=2)
     scene = Scene(parse_rules(TWO), limits=limits)
     books = [{"book_id": s(f"{number:03}"), "user_id": s("u"), "shown": {"M": {}}} for number in range(14)]
@@ -178,7 +178,7 @@ def test_a_busy_parent_is_no_failure(rule):
 
 
 def test_another_member_that_does_not_fit_is_reported_too():
-    """Failures of one parent are told apart by the member that does not fit."""
+    """Failures of one parent are recorded for each member that does not fit."""
     scene = shop("{sum: post.total, into: user.sum, mode: recount}")
     scene.put("shop", USER)
     one = scene.put("shop", post(1, total=s("abc")))

@@ -50,7 +50,7 @@ def order(old, new, **given) -> Change:
 
 # ---------------------------------------------------------------- what counts
 def test_plan_pushes_though_the_net_is_nothing():
-    """A source that changed and changed back within a batch is pushed: somebody may have acted on what was between."""
+    """A source that changed and changed back within a batch is pushed."""
     plan = tasks_of([user("Ada", "Bea"), user("Bea", "Ada")], SHOP)
     assert [(push.source, push.rules) for push in plan.pushes] == [(USER, (NAMES,))]
 
@@ -234,7 +234,7 @@ def test_plan_of_a_hint_reads_the_target():
 
 
 def test_plan_of_a_hint_is_for_its_rule_alone():
-    """A hint looks at its target for the rule that hints; records of the target that concern nobody change nothing."""
+    """A hint looks at its target for its own rule only."""
     rules = kinds("posts", "heads")
     at = parent_of(rules)
     unrelated = Change(at, every_kind_user("1", age=n(1)), every_kind_user("1", age=n(2)))
@@ -256,7 +256,7 @@ def test_plan_of_many_hints_is_one_pull():
 
 
 def test_plan_of_a_hint_at_a_target_that_is_gone():
-    """A target that went within the batch is not looked at, whoever hints: if it comes again, its own record says so."""
+    """A hint at a target deleted in the same batch is dropped if the records are in order."""
     rules = kinds("posts")
     gone = Change(parent_of(rules), every_kind_user("1"), None)
     hint = Change(key(rules.tables["posts"], "p"), None, post("p", "1", "x"))

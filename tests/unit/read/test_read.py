@@ -335,7 +335,7 @@ def test_listing_refuses_what_is_no_cursor(cursor):
 
 
 def test_listing_refuses_a_cursor_that_leads_elsewhere():
-    """A token that somebody altered does not reach beyond the query's partition and prefix."""
+    """An altered cursor outside of the query's partition or prefix is refused."""
     conditions = KeyConditions((("a", s("1")),), ("b", "T-"))
     these = Listing(reader(Fake(EDGES)), EDGES, conditions)
     for start in ({"a": s("2"), "b": s("T-1")}, {"a": s("1"), "b": s("U-1")}, {"b": s("T-1")}):
@@ -432,7 +432,7 @@ def test_graph_reads_in_three_steps():
 
 
 def test_graph_reads_three_steps_by_page():
-    """With a limit there are so many edges, and a token for those that follow."""
+    """With a limit, `three_steps` returns that many edges and a cursor for the others."""
     graph = graph_on(records())
     edges = graph.edges({"target": "GOALMEMBERSHIP-USER-U1"}, begins_with=("gsi0", "4"), index="gsi0")
     first = graph.three_steps(edges, limit=1)
@@ -470,7 +470,7 @@ def test_graph_names_omitted_nodes():
 
 
 def test_graph_shows_elements_that_name_no_edge():
-    """An element that somebody else put into the set is neither read nor kept quiet."""
+    """An element that names no edge is not read, but returned as strange."""
     client = Fake(RECORDS)
     node = {"source": "G", "target": "G", "edges": {"nonsense", "USER-U1-LEAD", "GOALMEMBERSHIP-USER-U1-LEAD"}}
     (around,) = graph_on(client).neighbours([node])
@@ -735,7 +735,7 @@ def test_hierarchy_says_that_a_path_is_not_written_yet(read):
 
 @pytest.mark.parametrize("read", [Hierarchy.ancestors, Hierarchy.descendants])
 def test_hierarchy_says_that_an_item_is_expected_and_not_its_id(read):
-    """An id is no item without a path: nobody is sent to look for a pipeline that is well."""
+    """An id passed in place of an item is refused with the call that reads the item."""
     _, cars_of = cars(PARENTS)
     with pytest.raises(UserError, match=r"an item was expected, found str: read it first, items\(\[id\]\)"):
         read(cars_of, "CM2")

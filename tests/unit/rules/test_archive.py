@@ -95,7 +95,7 @@ def test_archive_names_differ_where_shards_give_the_same_number():
 @settings(max_examples=50, deadline=None)
 @given(st.dictionaries(st.text(), st.text().map(s), max_size=5), st.integers(0, 253_402_300_799_999))
 def test_archive_gives_the_same_bytes_for_the_same_record(attributes, created_ms):
-    """Whatever the item holds and in whatever order it comes, the same record gives the same object, byte for byte."""
+    """The same record gives the same object, byte for byte, whatever the order of its attributes."""
     change = replace(EXPIRED, old={**attributes, **ITEM}, created_ms=created_ms)
     again = replace(change, old=dict(reversed(change.old.items())))
     assert rule().effect(change) == rule().effect(again)

@@ -1,4 +1,4 @@
-"""The call kind: which changes a function is told of."""
+"""The call kind: the changes for which a function is called."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_call_where_is_of_the_item_as_it_is(text, expected):
 
 
 def test_call_is_not_made_without_an_image():
-    """A record that shows neither image gives nothing to tell."""
+    """A record without images causes no call."""
     assert rule().effect(Change(AT, None, None, "4")) is None
 
 

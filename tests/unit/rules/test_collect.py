@@ -135,7 +135,7 @@ def test_collect_reports_what_is_no_set(value):
 
 
 def test_collect_number_sets_compare_by_value():
-    """In a number set 1.0 is 1: it is not added twice, and is taken out under any form."""
+    """Numbers in a set compare by value: 1.0 is 1."""
     orders = table("orders", {"user_id": "S", "number": "N"})
     rule = graph(
         source=entity("order", orders), into="orders", numbers=True, element=parse_element("{number}"),
@@ -218,7 +218,7 @@ def test_collect_an_edge_names_where_it_was_and_where_it_is(old, new, expected):
 
 
 def test_collect_a_node_is_no_edge_of_its_own():
-    """In a graph of one table the node's key looks like an edge's: it is none, for the node's records and for its set."""
+    """A node in the table of its edges is never taken for an edge of its own."""
     rule = graph()
     self_edge = goal(memberRole=s("LEAD"))
     assert list(rule.parts(Change(G1, None, self_edge), MEMBERSHIP)) == []
@@ -256,7 +256,7 @@ def test_collect_nodes_and_edges_may_be_of_one_entity():
     ],
 )
 def test_collect_a_node_names_every_element_that_came_or_went(old, new, expected):
-    """Whoever changed a set: what came into it and what went from it is looked at."""
+    """A record of a node looks at every element added or removed, by whichever writer."""
     rule = graph()
     parts = list(rule.parts(Change(G1, old, new), GOAL))
     assert {part.element for part in parts} == expected
@@ -377,7 +377,7 @@ def play(world: PartWorld, step) -> None:
 
 
 def expected_set(world: PartWorld, team: str) -> set[str]:
-    """A plain recompute: the tickets of a team that are open and can be told apart."""
+    """Recompute plainly the open tickets of a team that can be named."""
     items = [item for item in world.store.items("tickets") if item["team"] == s(team) and "closed" not in item]
     return {
         f"{item['PK']['S'].removeprefix('TICKET#')}-{item['priority']['S']}"

@@ -47,7 +47,7 @@ def built(text: str, folder: Path) -> bytes:
 
 
 def told(value: object) -> object:
-    """All that a value holds, as plain values: compiled rules are told apart by it as they are by what they do."""
+    """The content of a value as plain values, by which compiled rules are compared."""
     if is_dataclass(value):
         return type(value), {field.name: told(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, partial):
@@ -61,7 +61,7 @@ def told(value: object) -> object:
     "text", [*(file.read_text() for file in FILES), EVERY_KIND], ids=[*(f.parent.name for f in FILES), "kinds"]
 )
 def test_compiled_rules_are_those_of_the_file(text, tmp_path):
-    """Whatever the kinds: field by field and in order, with the same fingerprints, and each entity is but one."""
+    """Compiled rules of any kind equal the file's, field by field, with the same fingerprints."""
     given = {"STAGE": "test", "TABLE_PREFIX": "test-"}
     found, expected = compiled_file.read(built(text, tmp_path), "x", given), parse_rules(text, environ=given)
     assert told(found) == told(expected)

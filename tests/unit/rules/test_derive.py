@@ -154,7 +154,7 @@ def test_derive_bodies_differ_with_what_is_written():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_derive_is_right_or_absent_whatever_races_it(seed):
-    """Whoever changes inputs or copy between look and write: once each change is looked at, the copy is right."""
+    """A derived attribute is right once each change was looked at, whatever changes between look and write."""
     randoms = random.Random(seed)
     one = rule("info.gsi0", "{role:rank}-{team}")
     item, looks = dict(ITEM), [ITEM]

@@ -177,7 +177,7 @@ def test_embed_writes_only_the_entries_that_differ():
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_embed_writes_the_whole_map_when_many_entries_differ(more):
-    """An expression has room for so many entries; more are written as one attribute."""
+    """A map with more differing entries than an expression can hold is written whole."""
     children = [child(str(number)) for number in range(ENTRIES_MAX_WRITES + more)]
     changes = differences(parent(addresses=m()), embed().desired(children, parent(addresses=m())))
     assert len(changes) == (1 if more else ENTRIES_MAX_WRITES)
@@ -360,13 +360,13 @@ def test_embed_lists_its_children_from_the_base_table():
     ],
 )
 def test_embed_lists_one_child_more_than_fit_where_that_decides(rule, expected):
-    """Nobody lists a thousand children to learn that twenty is the limit."""
+    """A listing for a limited embed stops one child after the limit, if that decides the overflow."""
     found = rule.members(key(rule.target.table, *("C#1", "PROFILE")[: len(rule.target.table.key)]), parent())
     assert (found.max_items, found.enough) == expected
 
 
 def test_embed_through_an_index_reads_the_children_its_entries_name():
-    """A child that the map has is read by its key, because an index may not show it yet; other entries name nobody."""
+    """Children in the parent's map are read by key, because the index may not show them yet."""
     rule = embed_by_index()
     image = {"customer": s("1"), "addresses": m(**{"7": m(), "x": m(), "07": m()})}
     found = rule.members(key(rule.target.table, "1"), image)
@@ -437,7 +437,7 @@ def test_embed_pulls_a_parent_that_came_or_whose_copy_was_touched(old, new, expe
 
 
 def test_embed_says_what_it_does_and_is_listed_by():
-    """Its body is plain JSON, and tells rules apart that do different things."""
+    """Embed rules with different options have different bodies in plain JSON."""
     options = [{}, {"fields": None}, {"shape": "list"}, {"order": (("a",), True)}, {"max_items": 2}, {"max_bytes": 2}]
     options += [
         {"on_overflow": "omit"},

@@ -234,9 +234,7 @@ HASHED = entity("user_by_email", LOOKUP, PK="EMAIL#{email}#")
     [(s("x#y"), True), (s("x" * 2048), True), (m(), True), (BLOB, True), (s(""), False), ({"NULL": True}, False), (None, False)],
 )  # fmt: skip
 def test_mirror_tells_a_source_whose_mirror_cannot_be(value, told):
-    """A key too long, with the template's separator in a field, or of no text is told at the source's own key, for as
-    long as the source is let in; a source that has no such field wants no mirror, and nothing is told.
-    """
+    """A source whose mirror's key is impossible is blocked at its own key; a source without the field is not."""
     rule = by_email(target=HASHED, where=bare("!gone"))
     source = {"user_id": s("1"), **({} if value is None else {"email": value})}
     part = Part(rule, U1, U1)
@@ -265,7 +263,7 @@ def test_mirror_tells_an_element_whose_mirror_cannot_be(tags, told):
 
 
 def test_mirror_whose_key_cannot_be_has_one_failure_record():
-    """On the road: told once, by the source's key, while the old mirror goes; and the new one comes when it is mended."""
+    """An impossible mirror key leaves one failure record and no mirror, until the source is corrected."""
     scene = Scene(rules_of(by_email(target=HASHED)))
     scene.put("users", user())
     scene.rest()
@@ -377,7 +375,7 @@ def test_mirror_a_source_names_the_mirrors_it_had_and_has(old, new, expected):
     ],
 )
 def test_mirror_names_the_source_it_had_and_has(old, new, expected):
-    """Whoever changed what the rule answers for on a mirror: its sources, as it was and as it is, are looked at."""
+    """A record of a mirror looks at the sources named by both its images."""
     rule = by_email()
     assert list(rule.parts(Change(ADA, old, new), BY_EMAIL)) == [Part(rule, ADA, at) for at in expected]
 
@@ -511,7 +509,7 @@ def test_mirror_a_key_that_was_taken_is_filled_when_it_is_free():
 
 
 def test_mirror_what_somebody_deleted_or_changed_is_made_again():
-    """A mirror's own record brings it back, whoever wrote to it."""
+    """A mirror that somebody changed or deleted is restored."""
     world = PartWorld(rules_of(by_email()))
     world.store.put("users", user(name=s("Ada")))
     world.rest()

@@ -275,7 +275,7 @@ def test_path_writes_only_what_is_asked_for():
 
 @pytest.mark.parametrize("path", [None, s(""), n(1)])
 def test_path_waits_for_its_parents(path):
-    """Below a parent without a path there is none either. It may come within a moment; if it does not, that is told."""
+    """An item below a parent without a path waits for the path, and is parked if none appears."""
     parent = {**part("A"), **({} if path is None else {"Path": path})}
     assert tree().desired((parent,), part("B", "A")) == Blocked(PARENT_WITHOUT_PATH, patient=True)
 
@@ -342,7 +342,7 @@ def test_path_compares_whole_segments(own, parents_path, is_cycle):
 
 
 def test_path_of_an_item_that_is_its_own_parent_is_trouble():
-    """A cycle of one is told from the item itself, with or without a path, and will not pass."""
+    """An item that is its own parent is blocked as a cycle, with or without a path."""
     for item in (part("A", "A"), part("A", "A", Path="A")):
         assert tree().desired((item,), item) == Blocked(CYCLE)
 
@@ -444,7 +444,7 @@ def test_path_pushes_when_a_parent_comes_or_goes():
 
 @pytest.mark.parametrize("name", ["ParentId", *NAMES])
 def test_path_pulls_on_link_and_copies(name):
-    """An item is looked at when its parent or anything the rule wrote on it changed, whoever changed it."""
+    """An item is pulled if its parent or an attribute of the rule changed, by whichever writer."""
     old = part("B", "A", Path="A|B")
     assert tree().pulls(Change(at("B"), old, {**old, name: s("foreign")}))
     assert not tree().pulls(Change(at("B"), old, {**old, "name": s("foreign")}))
@@ -473,7 +473,7 @@ def test_path_causes_no_cycle_by_itself():
 
 
 def test_path_bodies_differ_with_what_is_written():
-    """Whatever changes a path, or how children are found, changes the body."""
+    """Each option that changes paths or listings changes the body."""
     given = [
         {},
         {"shards": 2},
@@ -534,9 +534,7 @@ def test_path_converges_in_any_order_of_looks(order):
 
 @pytest.mark.parametrize("seed", range(150))
 def test_path_converges_whatever_moves_while_it_works(seed):
-    """Items come, go and move, into cycles too, are overwritten whole, with paths of long ago, and are looked at late
-    and side by side: it always comes to rest with every true path right, and once the cycles are undone with all.
-    """
+    """Any history of moves, cycles and overwrites comes to rest with every possible path right."""
     randoms = random.Random(seed)
     forest = Forest(tree(shards=3), randoms)
     owns = randoms.sample(OWNS, randoms.randint(2, len(OWNS)))
@@ -569,9 +567,7 @@ def test_path_converges_whatever_moves_while_it_works(seed):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_path_ends_on_a_ring(size):
-    """A ring of items that all have paths comes to rest: each is written less than once per member, paths stay simple,
-    and one of them at least is reported.
-    """
+    """A ring of items with paths comes to rest after less than one write per member, and is reported."""
     for seed in range(20):
         forest = Forest(tree(shards=3), random.Random(seed))
         owns = [f"CM{i}" for i in range(size)]

@@ -68,7 +68,7 @@ def is_right(store, rule):
 
 @pytest.mark.parametrize("rule", [ranked(), ranked(where=OPEN)], ids=["all", "where"])
 def test_rank_histories_come_to_the_sorted_children(rule):
-    """Whatever is repeated, late, moved, deleted and made again: at rest each user's items are its orders, sorted."""
+    """After any history each user's rank items are the sorted orders."""
     for seed in range(300):
         store = play(rule, seed, totals=MIXED)
         assert is_right(store, rule), f"seed {seed}"
@@ -97,7 +97,7 @@ class OneSided(RankRule):
 
 @pytest.mark.parametrize("mutant", [Unchecked, OneSided])
 def test_rank_histories_need_each_law(mutant):
-    """Items that nobody asks about again, or places that nobody looks at because the child has left them, stay wrong."""
+    """Without one of the rule's looks, some history leaves rank items wrong."""
     assert not all(is_right(play(ranked(mutant), seed), RULE) for seed in range(1000))
 
 
@@ -133,7 +133,7 @@ def test_rank_keeps_nothing_that_its_child_does_not_say(child):
 
 
 def test_rank_tells_what_is_no_number_and_clears_the_place_it_had():
-    """A child without a number stands nowhere; that is told once, and its old item goes."""
+    """A child without a number is blocked once, and its old rank item is deleted."""
     old, new = order("a", "u", total=n(1)), order("a", "u", total=s("soon"))
     before, trouble = RULE.parts(Change(key_of(old), old, new), ORDER)
     assert isinstance(RULE.write_for(before, item_of(old), new).actions[-1], Delete)
@@ -142,14 +142,14 @@ def test_rank_tells_what_is_no_number_and_clears_the_place_it_had():
 
 
 def test_rank_tells_a_key_that_has_no_room():
-    """A child whose key does not fit behind its amount is told, not passed over."""
+    """A child whose key does not fit behind its amount is blocked."""
     long = order("x" * 1024, "u", total=n(1))
     assert RULE.write_for(part_of(long), None, long) == Blocked("KeyTooLong", member=key_of(long))
 
 
 # ---------------------------------------------------------------- records
 def test_rank_looks_at_every_record_of_an_item():
-    """A rank item names its child by its key, whoever wrote it."""
+    """Every record of a rank item looks at the child named in its key."""
     child = order("a", "u", total=n(1))
     item = item_of(child)
     at = COUNTS.key_of(item)

@@ -1,4 +1,4 @@
-"""The recount kinds: what a group of members comes to, exactly, by listing them."""
+"""The recount kinds: an exact value computed by listing a group's members."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def holding(desired) -> Item:
 # ---------------------------------------------------------------- exact
 @pytest.mark.parametrize(("function", "expected"), [("count", n(0)), ("sum", n(0)), ("min", None), ("max", None)])
 def test_recount_of_no_members_is_zero_or_absent(function, expected):
-    """Nothing counts 0 and adds up to 0; it has no least and no greatest. Per group it is an empty map."""
+    """An empty group has count 0, sum 0, no min and no max; with `per` an empty map."""
     assert total(function, []) == expected
     assert total(function, [], per=("status",)) == m()
 
@@ -111,7 +111,7 @@ PLAIN = {"count": len, "sum": sum, "min": min, "max": max}
 @settings(deadline=None)
 @given(st.sampled_from(FUNCTIONS), st.booleans(), MEMBERS, st.randoms(use_true_random=False))
 def test_recount_equals_a_plain_recompute(function, per, members, random):
-    """Any set of members in any order comes to what fractions say, in all and for each value they are grouped by."""
+    """A recount equals a computation with fractions for any members in any order, grouped or not."""
     weigh = function in ("count", "sum")
     groups: dict[str, list[Fraction]] = {}
     for member in members:
@@ -229,7 +229,7 @@ def test_recount_hints_at_both_parents_of_a_member_that_came_or_went():
 
 
 def test_recount_says_what_it_does():
-    """Its kind is its function; its body is plain JSON and tells rules apart that do different things."""
+    """Recount rules with different options have different bodies in plain JSON; the kind is the function."""
     options = [{}, {"of": ("x",)}, {"per": ("x",)}, {"ends": True}, {"where": compile_where("x", "y")}]
     options += [{"weights": (("x",), {"a": "1"})}, {"weights": (("x",), {"a": "2"})}, {"into": ("x",)}]
     assert len({json.dumps(recount("max", **one).body()) for one in options}) == len(options)

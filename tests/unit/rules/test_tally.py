@@ -1,4 +1,4 @@
-"""Counts and sums: what a child contributes, what moves the totals, and what histories of every kind come to."""
+"""Counts and sums: a child's contribution, the changes of totals, and totals after histories of every kind."""
 
 from __future__ import annotations
 
@@ -97,9 +97,7 @@ def adds_up(store):
 
 @pytest.mark.parametrize("options", RULES.values(), ids=RULES)
 def test_tally_histories_come_to_a_plain_recount(options):
-    """Whatever is repeated, late, moved, deleted and made again: entries add up to totals at every step, and at rest the
-    totals are what the orders say.
-    """
+    """In any history entries add up to totals at every step, and at rest totals equal a recount of the orders."""
     rule = tally(**options)
     for seed in range(200):
         store = play(rule, seed, adds_up)
@@ -224,7 +222,7 @@ def test_tally_tells_a_number_that_cannot_be_added():
 
 
 def test_tally_tells_a_key_that_has_no_room_in_the_ledger():
-    """A child, or a parent, whose key is too long with the rule's name before it is told, not passed over."""
+    """A child or parent whose key is too long for the ledger is blocked."""
     rule = tally()
     long = order("x" * 2045, "u", total=n(1))
     (part,) = rule.parts(Change(key_of(long), None, long), rule.source)
@@ -237,7 +235,7 @@ def test_tally_tells_a_key_that_has_no_room_in_the_ledger():
 
 
 def test_tally_leaves_a_broken_entry():
-    """An entry that somebody else wrote does not say what was added: nothing may be reckoned from it."""
+    """An entry in another form blocks its child, because the former contribution is unknown."""
     broken = {**entry_key().attributes(), "n": n(1)}
     assert judged(tally(), order("a", "u", total=n(1)), broken).reason == "EntryBroken"
 
@@ -305,7 +303,7 @@ def test_tally_looks_at_a_child_that_changed_in_what_decides(change):
 
 
 def test_tally_watches_what_where_reads_by_the_name_of_the_child():
-    """`where` may call the child's fields by its name: they are watched, and read out of its key, all the same."""
+    """Fields that `where` reads by the child's name are watched, and read from its key too."""
     rule = tally(where=compile_where("order.status == 'OPEN' && order.order_id != 'b'", "order"))
     assert list(rule.parts(Change(key_of(CHILD), CHILD, {**CHILD, "status": s("PAID")}), rule.source)) != []
     assert judged(rule, CHILD) is not None
@@ -320,7 +318,7 @@ def test_tally_looks_at_a_child_that_came_or_went(old, new):
 
 
 def test_tally_looks_at_every_record_of_an_entry():
-    """Whoever wrote it, and whatever changed."""
+    """Every record of an entry looks at its child."""
     rule = tally()
     entry = entry_of(rule, CHILD)
     for old, new in ((None, entry), (entry, None), (entry, entry)):

@@ -49,7 +49,7 @@ def test_total_is_the_sum_over_the_shards(options, sources, value):
     ],
 )
 def test_total_tells_what_it_cannot_say(sources, reason):
-    """A parent without a place in the ledger, a total somebody spoilt, a sum with too many digits: nothing is written."""
+    """A total without a possible key, with a broken number or with too many digits blocks the parent's attribute."""
     assert total(2).desired(sources, {"user_id": s("u")}) == Blocked(reason)
 
 

@@ -75,7 +75,7 @@ def rules() -> Rules:
 
 @pytest.fixture
 def scene(rules) -> Scene:
-    """A user with two orders that nobody has looked at."""
+    """A user with two orders whose records were not delivered."""
     scene = Scene(rules)
     scene.there("shop", user("1"), order("1", "a", 10), order("1", "b", 20))
     return scene
