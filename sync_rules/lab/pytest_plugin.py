@@ -8,6 +8,7 @@ a scenario is collected or a fixture is used.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,9 +48,9 @@ def sync_rules_engine(request: pytest.FixtureRequest) -> Callable[..., PlainRehe
     """`sync_rules_engine("rules.yaml", delivery="crashing", seed=1, call=function)` gives a `PlainRehearsal`: tables in
     memory with the pipeline behind them. Files are searched beside the test, then from pytest's root.
     """
-    from sync_rules.lab.pytest_scenarios import engine_maker
+    from sync_rules.lab.pytest_scenarios import make_engine
 
-    return engine_maker(_files_of(request))
+    return partial(make_engine, partial(_found, request))
 
 
 @pytest.fixture
@@ -57,16 +58,12 @@ def replay(request: pytest.FixtureRequest) -> Callable[..., None]:
     """`replay("monday.jsonl", "rules.yaml", deliveries=["crashing"], seed=1)` fails with the first difference after the
     recorded changes, under every way of delivery unless some are named.
     """
-    from sync_rules.lab.pytest_scenarios import replayer
+    from sync_rules.lab.pytest_scenarios import replay_file
 
-    return replayer(_files_of(request))
+    return partial(replay_file, partial(_found, request))
 
 
-def _files_of(request: pytest.FixtureRequest) -> Callable[[str | Path], Path]:
-    """Find files beside the test, or else from pytest's root."""
-
-    def find(name: str | Path) -> Path:
-        beside: Path = request.path.parent / name
-        return beside if beside.exists() else request.config.rootpath / name
-
-    return find
+def _found(request: pytest.FixtureRequest, name: str | Path) -> Path:
+    """A file beside the test, or else from pytest's root."""
+    beside: Path = request.path.parent / name
+    return beside if beside.exists() else request.config.rootpath / name

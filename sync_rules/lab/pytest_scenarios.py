@@ -92,46 +92,40 @@ class ScenarioFailed(Exception):  # noqa: N818 - not an error, a test that fails
 
 
 # ---------------------------------------------------------------- fixtures
-def engine_maker(find: Find) -> Callable[..., PlainRehearsal]:
-    """Make the function of fixture `sync_rules_engine`."""
-
-    def make(
-        rules: str | Path | Rules,
-        delivery: str | Delivery = "in-order",
-        *,
-        seed: int = 0,
-        call: Function | None = None,
-    ) -> PlainRehearsal:
-        (how,) = _deliveries([delivery], seed)
-        return PlainRehearsal(_rules(rules, find), how, call)
-
-    return make
+def make_engine(
+    find: Find,
+    rules: str | Path | Rules,
+    delivery: str | Delivery = "in-order",
+    *,
+    seed: int = 0,
+    call: Function | None = None,
+) -> PlainRehearsal:
+    """The function of fixture `sync_rules_engine`."""
+    (how,) = _deliveries([delivery], seed)
+    return PlainRehearsal(_rules(rules, find), how, call)
 
 
-def replayer(find: Find) -> Callable[..., None]:
-    """Make the function of fixture `replay`."""
-
-    def play(
-        recording: str | Path,
-        rules: str | Path | Rules,
-        deliveries: Sequence[str | Delivery] = VARIANTS,
-        *,
-        seed: int = 0,
-        data: str | Path | None = None,
-        with_copies: bool = False,
-    ) -> None:
-        known = _rules(rules, find)
-        file = as_typed(find(recording))
-        records = read(file, known).records
-        if not records:
-            raise UserError(f"{file}: expected records of the tables of the rules, found none")
-        there = () if data is None else load_data(as_typed(find(data)), known)
-        for delivery in _deliveries(deliveries, seed):
-            mismatch = replay(records, known, delivery, there, with_copies=with_copies)
-            if mismatch is not None:
-                pytest.fail(f"{file}: {mismatch}", pytrace=False)
-
-    return play
+def replay_file(
+    find: Find,
+    recording: str | Path,
+    rules: str | Path | Rules,
+    deliveries: Sequence[str | Delivery] = VARIANTS,
+    *,
+    seed: int = 0,
+    data: str | Path | None = None,
+    with_copies: bool = False,
+) -> None:
+    """The function of fixture `replay`."""
+    known = _rules(rules, find)
+    file = as_typed(find(recording))
+    records = read(file, known).records
+    if not records:
+        raise UserError(f"{file}: expected records of the tables of the rules, found none")
+    there = () if data is None else load_data(as_typed(find(data)), known)
+    for delivery in _deliveries(deliveries, seed):
+        mismatch = replay(records, known, delivery, there, with_copies=with_copies)
+        if mismatch is not None:
+            pytest.fail(f"{file}: {mismatch}", pytrace=False)
 
 
 def _rules(given: str | Path | Rules, find: Find) -> Rules:
