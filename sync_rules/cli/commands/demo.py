@@ -9,7 +9,7 @@ Exit code 0 when every copy is right at the end and every expectation held, 1 ot
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,6 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table as Grid
 
 from sync_rules.adapters import aws
 from sync_rules.audit.findings import select_rules
@@ -55,9 +54,9 @@ def demo(
 # ---------------------------------------------------------------- the story
 def _story(console: Console) -> int:
     with _staged(console, FOLDER) as (scenario, stage):
-        with _lines(console, "what the application does") as table:
+        with _lines(console, "what the application does") as add:
             for line in play_story(scenario, stage):
-                table.add(line)
+                add(line)
         return _verify(console, stage)
 
 
@@ -85,14 +84,14 @@ def _example(console: Console, folder: Path) -> int:
 def _steps(console: Console, scenario: Scenario, stage: EngineStage) -> list[str]:
     """Play each step; gives the expectations that failed."""
     wrong: list[str] = []
-    with _lines(console, "what the application does", "as expected") as table:
+    with _lines(console, "what the application does", "as expected") as add:
         for step in scenario.steps:
             before = len(stage.reports())
             line = run_step(step.say, partial(stage.do_all, step.actions), stage.pipeline)
             found = list(step_differences(scenario.file, step, stage, before))
             wrong += found
             expected = bool(step.items or step.objects or step.reports)
-            table.add(line, "[red]no[/red]" if found else "yes" if expected else "")
+            add(line, "[red]no[/red]" if found else "yes" if expected else "")
     return wrong
 
 
@@ -131,26 +130,20 @@ def _summary(rule: Rule, rules: Rules) -> str:
     return rule.kind if arrow is None else f"{rule.kind} {arrow.keeps}"
 
 
-class _Table:
-    """A table that grows line by line."""
-
-    def __init__(self, live: Live, grid: Grid) -> None:
-        self._live = live
-        self._grid = grid
-
-    def add(self, line: StepResult, *more: str) -> None:
-        reached = "\n".join(line.reached) or "nothing"
-        self._grid.add_row(line.what, reached, str(line.writes), str(line.right), str(line.lag_ms), *more)
-        self._live.refresh()
-
-
 @contextmanager
-def _lines(console: Console, what: str, *more: str) -> Iterator[_Table]:
+def _lines(console: Console, what: str, *more: str) -> Iterator[Callable[..., None]]:
+    """Give a function that adds the line of a step, and more cells, to a table that grows line by line."""
     table = figures([what, "reached"], ["writes", "already right", "lag ms"])
     for name in more:
         table.add_column(name)
     with Live(table, console=console, auto_refresh=False) as live:
-        yield _Table(live, table)
+
+        def add(line: StepResult, *cells: str) -> None:
+            reached = "\n".join(line.reached) or "nothing"
+            table.add_row(line.what, reached, str(line.writes), str(line.right), str(line.lag_ms), *cells)
+            live.refresh()
+
+        yield add
     console.print()
     if not console.is_terminal:
         console.print()
