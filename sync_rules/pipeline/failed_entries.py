@@ -178,7 +178,7 @@ def _time(text: str) -> datetime | None:
 @dataclass
 class Group:
     """Failures of one sort. `what` is the rule, the condition and shard, or the kind of message; `records` counts the
-    stream records of batches.
+    stream records of batches; `items` has the hashes of the items that failed, each of which may have many records.
     """
 
     sort: str  # failures, batches, messages, unreadable
@@ -190,6 +190,7 @@ class Group:
     last: datetime | None = None
     function: str = ""
     example: str = ""
+    items: set[int] = field(default_factory=set)
 
 
 def grouped(entries: Iterable[tuple[Entry, Failed | RecordError]]) -> list[Group]:
@@ -199,6 +200,8 @@ def grouped(entries: Iterable[tuple[Entry, Failed | RecordError]]) -> list[Group
         fresh = _group_of(entry, one)
         group = groups.setdefault((fresh.sort, fresh.what, fresh.reason), fresh)
         group.count += 1
+        if isinstance(one, FailureRecord):
+            group.items.add(hash((one.table, json.dumps(one.key, sort_keys=True))))
         if group is not fresh:
             group.records += fresh.records
             group.first = min(filter(None, (group.first, fresh.first)), default=None)

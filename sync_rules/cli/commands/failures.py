@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -30,7 +29,7 @@ from sync_rules.language.load import load_rules
 from sync_rules.model.errors import RecordError, UserError
 from sync_rules.model.suggest import unknown
 from sync_rules.pipeline.failed_entries import Entry, Failed, FailureStore, Group, grouped, read_entry
-from sync_rules.pipeline.failure_records import FailureRecord, time_text, visible
+from sync_rules.pipeline.failure_records import time_text, visible
 from sync_rules.rules.ruleset import Rules
 
 
@@ -88,18 +87,17 @@ def failures(
     only = None if not rule else titles_named(rule, rules)
     given = Places([*(file or ()), *(batches or ())], queue or [], bucket or [], endpoint_url, region)
     places = given.places(peek=True)
-    items: Items = defaultdict(set)
     try:
-        groups = grouped(_noting(_wanted(places, only), items))
+        groups = grouped(_wanted(places, only))
     finally:
         for place in places:
             place.close()
     gone = frozenset[str]() if rules is None else _gone(groups, rules)
     if as_json:
         for group in groups:
-            print(json.dumps({**_plain(group, items), "gone": group.what in gone}))
+            print(json.dumps({**_plain(group), "gone": group.what in gone}))
     else:
-        show(groups, gone, [place for place in places if isinstance(place, FailedMessages)], items)
+        show(groups, gone, [place for place in places if isinstance(place, FailedMessages)])
     return 1 if groups else 0
 
 
@@ -125,30 +123,18 @@ def _wanted(places: list[FailureStore], only: frozenset[str] | None) -> Iterator
                 yield entry, body
 
 
-# Hashes of the items that failed, by rule and reason: an item has one failure record for each attempt.
-Items = defaultdict[tuple[str, str], set[int]]
-
-
-def _noting(
-    found: Iterator[tuple[Entry, Failed | RecordError]], items: Items
-) -> Iterator[tuple[Entry, Failed | RecordError]]:
-    for entry, body in found:
-        if isinstance(body, FailureRecord):
-            items[body.rule, body.reason].add(hash((body.table, json.dumps(body.key, sort_keys=True))))
-        yield entry, body
-
-
 def _gone(groups: list[Group], rules: Rules) -> frozenset[str]:
     titles = {rule.title for rule in rules.rules.values()}
     about = {group.what for group in groups if group.sort == "failures" and group.what}
     return frozenset(what for what in about if not titles & {name.partition(".")[0] for name in what.split(", ")})
 
 
-def _plain(group: Group, items: Items) -> dict[str, Any]:
+def _plain(group: Group) -> dict[str, Any]:
     """A group for machines. The example of a failure record, a key, is JSON; other examples are text."""
     row = {name: time_text(one) if isinstance(one, datetime) else one for name, one in asdict(group).items()}
+    items = row.pop("items")
     if group.sort == "failures":
-        row["items"] = len(items[group.what, group.reason])
+        row["items"] = len(items)
         with suppress(ValueError):
             row["example"] = json.loads(group.example)
     return row
@@ -169,13 +155,13 @@ HEADINGS = {
 NEXT = "to retry them: `sync-rules redrive`, with the same files, queues and buckets"
 
 
-def show(groups: list[Group], gone: frozenset[str], queues: list[FailedMessages], items: Items) -> None:
+def show(groups: list[Group], gone: frozenset[str], queues: list[FailedMessages]) -> None:
     """Print a table for each sort of failure: one line per group, never cut; where the terminal is too narrow, one line
     per value.
     """
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for sort, (title, headings) in HEADINGS.items():
-        rows = [tuple(map(visible, _row(group, gone, items))) for group in groups if group.sort == sort]
+        rows = [tuple(map(visible, _row(group, gone))) for group in groups if group.sort == sort]
         if rows:
             print(title, *lines(headings, rows, columns), sep="\n")
     if not groups:
@@ -201,14 +187,13 @@ def lines(headings: Sequence[str], rows: Sequence[Sequence[str]], columns: int |
         yield ""
 
 
-def _row(group: Group, gone: frozenset[str], items: Items) -> tuple[str, ...]:
+def _row(group: Group, gone: frozenset[str]) -> tuple[str, ...]:
     first, last = (at.strftime("%Y-%m-%d %H:%M:%S") if at else "-" for at in (group.first, group.last))
     count = f"{group.count:,}"
     match group.sort:
         case "failures":
             rule = f"{group.what or '-'}{' (gone)' if group.what in gone else ''}"
-            distinct = f"{len(items[group.what, group.reason]):,}"
-            return rule, group.reason, distinct, count, first, last, group.example
+            return rule, group.reason, f"{len(group.items):,}", count, first, last, group.example
         case "batches":
             return group.what, count, f"{group.records:,}", first, last, group.function or "-", group.reason or "-"
         case "messages":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 
 import boto3
@@ -205,5 +204,5 @@ def test_failures_show_says_that_a_queue_holds_more(capsys):
     class Looked:
         name, count = "failed", sqs.PEEKED_MAX_MESSAGES
 
-    show([Group("messages", "pull message", "", 1000)], frozenset(), [Looked()], defaultdict(set))
+    show([Group("messages", "pull message", "", 1000)], frozenset(), [Looked()])
     assert "queue failed: the first 1,000 messages received; the queue may hold more" in capsys.readouterr().out
