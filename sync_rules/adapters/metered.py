@@ -110,6 +110,34 @@ def _row(table: Table, index: Index, item: Item | None) -> Item | None:
 
 
 # ---------------------------------------------------------------- the store
+class SeenItems:
+    """The items that a piece of work has seen, by any name: the first ones, and a bounded number of the last ones."""
+
+    def __init__(self) -> None:
+        self._first: dict[object, Item | None] = {}
+        self._last: OrderedDict[object, Item | None] = OrderedDict()
+
+    def clear(self) -> None:
+        self._first.clear()
+        self._last.clear()
+
+    def note(self, name: object, item: Item | None) -> None:
+        if name in self._first or (name not in self._last and len(self._first) < FIRST_SEEN_MAX_ITEMS):
+            self._first[name] = item
+            return
+        self._last[name] = item
+        self._last.move_to_end(name)
+        if len(self._last) > LAST_SEEN_MAX_ITEMS:
+            self._last.popitem(last=False)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._first or name in self._last
+
+    def get(self, name: object) -> Item | None:
+        """An item as last seen; None if it is not known, too."""
+        return self._first[name] if name in self._first else self._last.get(name)
+
+
 class MeteredStore(Remembering):
     """A store in front of another one, for one thread.
 
@@ -132,19 +160,17 @@ class MeteredStore(Remembering):
         self._before_write = before_write
         self._budget = budget
         self._at_once = AT_ONCE_MAX_UNITS if budget is None else min(AT_ONCE_MAX_UNITS, budget.at_once_max_units)
-        self._first: dict[ItemKey, Item | None] = {}
-        self._last: OrderedDict[ItemKey, Item | None] = OrderedDict()
+        self.seen = SeenItems()
 
     def forget(self) -> None:
         """Forget what was seen, at the start of a batch or message. A scan does so by itself."""
-        self._first.clear()
-        self._last.clear()
+        self.seen.clear()
 
     def read(self, request: Read) -> tuple[Item | None, ...]:
         items = self._inner.read(Read(request.keys))  # whole items, whose sizes are the cost
         for key, item in dict(zip(request.keys, items, strict=True)).items():
             self._count(key.table, read_units(item_bytes(item or {}), consistent=True))
-            self._note(key, item)
+            self.seen.note(key, item)
         return items
 
     def list(self, request: List) -> Page:
@@ -188,7 +214,7 @@ class MeteredStore(Remembering):
     def _must_read(self, action: Action) -> bool:
         """True if the item must be read to know the cost. A total is only a few numbers, and the pipeline's own."""
         key = action.key
-        if key in self._first or key in self._last or isinstance(action, Increment):
+        if key in self.seen or isinstance(action, Increment):
             return False
         return self._before_write is not None or (self._budget is not None and self._budget.watches(key.table))
 
@@ -210,36 +236,23 @@ class MeteredStore(Remembering):
         for write, result in zip(some, results, strict=True):
             if result.status is Status.WRITTEN:
                 for action in actions_of(write):
-                    self._note(action.key, after(action, self.seen(action.key)))
+                    self.seen.note(action.key, after(action, self.seen.get(action.key)))
         return results
 
     def costs(self, write: Write) -> Costs:
         """The write units of one write, by its items as last seen."""
         costs = Costs()
-        for cost in costs_of(write, self._tables, self.seen):
+        for cost in costs_of(write, self._tables, self.seen.get):
             key = cost.action.key
             costs.tables[key.table] += cost.item + cost.indexes
             costs.partitions[key.table, *key.values[0]] += cost.item
         return costs
 
-    def seen(self, key: ItemKey) -> Item | None:
-        """An item as last seen."""
-        return self._first[key] if key in self._first else self._last.get(key)
-
     def _see(self, table: str, items: Iterable[Item]) -> None:
         for item in items:
             key = self._tables[table].key_of(item)
             if key is not None:
-                self._note(key, item)
-
-    def _note(self, key: ItemKey, item: Item | None) -> None:
-        if key in self._first or (key not in self._last and len(self._first) < FIRST_SEEN_MAX_ITEMS):
-            self._first[key] = item
-            return
-        self._last[key] = item
-        self._last.move_to_end(key)
-        if len(self._last) > LAST_SEEN_MAX_ITEMS:
-            self._last.popitem(last=False)
+                self.seen.note(key, item)
 
     def _page(self, table: str, items: Iterable[Item], *, consistent: bool) -> None:
         self._count(table, read_units(sum(map(item_bytes, items)), consistent=consistent))

@@ -8,14 +8,14 @@ others are forgotten with their page. The price: indexes show writes at once, an
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from sync_rules.adapters.expressions import identity
 from sync_rules.adapters.memory import MemoryStore
-from sync_rules.adapters.metered import READ_UNIT_BYTES, Cost, actions_of, costs_of, read_units
+from sync_rules.adapters.metered import READ_UNIT_BYTES, Cost, SeenItems, actions_of, costs_of, read_units
 from sync_rules.audit.findings import WHOLE, Share
 from sync_rules.jobs.dryrun.overlay import Overlay
 from sync_rules.model.errors import StoreError
@@ -28,7 +28,6 @@ from sync_rules.rules.families import PartRule
 from sync_rules.rules.order import cascade
 from sync_rules.rules.ruleset import Rules
 
-SEEN_MAX_ITEMS: Final = 4_000  # both sides of a round of parts, twice
 ADDED: Final = "sync-rules/added"  # in a cursor: the number of the last item that only the dry run has
 
 
@@ -42,9 +41,7 @@ class TriedWrite:
 
 
 class _Seen(threading.local):
-    """The items that a thread has seen since it began its page: those on the page, those written, and a bounded number
-    of others, which are read again if forgotten.
-    """
+    """The items that a thread has written and seen since it began its page. Those it forgot are read again."""
 
     def __init__(self) -> None:
         self.turn_to(None)
@@ -52,27 +49,7 @@ class _Seen(threading.local):
     def turn_to(self, request: Scan | None) -> None:
         self.request = request
         self.written: dict[object, Item | None] = {}
-        self._page: dict[object, Item | None] = {}
-        self._others: OrderedDict[object, Item | None] = OrderedDict()
-
-    def on_page(self, place: object, item: Item) -> None:
-        self._page[place] = item
-
-    def note(self, place: object, item: Item | None) -> None:
-        if place in self._page:
-            self._page[place] = item
-            return
-        self._others[place] = item
-        self._others.move_to_end(place)
-        if len(self._others) > SEEN_MAX_ITEMS:
-            self._others.popitem(last=False)
-
-    def find(self, place: object) -> tuple[Item | None, ...]:
-        """The item as it was seen last, in a tuple that is empty if it is not remembered."""
-        for images in (self.written, self._page, self._others):
-            if place in images:
-                return (images[place],)
-        return ()
+        self.items = SeenItems()
 
 
 @dataclass(eq=False)
@@ -103,7 +80,7 @@ class DryStore:
         found = known | (dict(zip(unknown, self.inner.read(Read(unknown)), strict=True)) if unknown else {})
         for key, item in found.items():
             self._meter(key.table, [item or {}], consistent=True)
-            self._seen.note(_place(key), item)
+            self._seen.items.note(_place(key), item)
         return tuple(found[key] for key in request.keys)
 
     def list(self, request: List) -> Page:
@@ -111,7 +88,7 @@ class DryStore:
         self._meter(request.table, page.items, consistent=request.index is None)
         if request.index is None:
             for item in page.items:
-                self._seen.note(self._at(request.table, item), item)
+                self._seen.items.note(self._at(request.table, item), item)
         return page
 
     def _merged(self, request: List) -> Page:
@@ -145,7 +122,7 @@ class DryStore:
             page = self._with_added(request, page.items)
         self._meter(request.table, page.items, consistent=request.consistent, rounded=not self.share.sampled)
         for item in page.items:
-            self._seen.on_page(self._at(request.table, item), item)
+            self._seen.items.note(self._at(request.table, item), item)
         return page
 
     def _behind(self, request: Scan) -> Page:
@@ -178,12 +155,10 @@ class DryStore:
         """The items to be written. Some, such as totals, are written unread: reading them here is not counted, since a
         backfill does not.
         """
-        found = {key: self._seen.find(_place(key)) for key in dict.fromkeys(keys)}
-        seen = {key: image[0] for key, image in found.items() if image}
-        unseen = [key for key, image in found.items() if not image]
-        kept = self.overlay.find(unseen)
-        unread = tuple(key for key in unseen if key not in kept)
-        return seen | kept | (dict(zip(unread, self.inner.read(Read(unread)), strict=True)) if unread else {})
+        wanted, items = tuple(dict.fromkeys(keys)), self._seen.items
+        known = {key: items.get(_place(key)) for key in wanted if _place(key) in items} | self._known(wanted)
+        unread = tuple(key for key in wanted if key not in known)
+        return known | (dict(zip(unread, self.inner.read(Read(unread)), strict=True)) if unread else {})
 
     def _try(self, write: Write, seen: Mapping[ItemKey, Item | None]) -> Result:
         actions = actions_of(write)

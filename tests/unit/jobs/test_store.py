@@ -9,8 +9,9 @@ from random import Random
 import pytest
 
 from sync_rules.adapters.memory import MemoryStore
+from sync_rules.adapters.metered import FIRST_SEEN_MAX_ITEMS, LAST_SEEN_MAX_ITEMS
 from sync_rules.audit.findings import Share
-from sync_rules.jobs.dryrun.store import SEEN_MAX_ITEMS, DryStore, TriedWrite, looked_at_again
+from sync_rules.jobs.dryrun.store import DryStore, TriedWrite, _place, looked_at_again
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
@@ -160,15 +161,17 @@ def test_dry_store_holds_nothing_of_a_plain_copy():
 
 def test_dry_store_remembers_a_bounded_number_of_what_is_read():
     """However much one page leads to, what was read is held up to a limit; what was forgotten is read again."""
-    rules, store = books(SEEN_MAX_ITEMS + 100)
+    most = FIRST_SEEN_MAX_ITEMS + LAST_SEEN_MAX_ITEMS
+    rules, store = books(most + 100)
     tap = Tap(store)
     dry = DryStore(tap, rules, frozenset(rules.rules))
-    keys = tuple(key(rules.tables["books"], f"b{number}") for number in range(SEEN_MAX_ITEMS + 100))
+    keys = tuple(key(rules.tables["books"], f"b{number}") for number in range(most + 100))
     dry.read(Read(keys))
-    assert len(dry._seen._others) == SEEN_MAX_ITEMS
+    assert sum(_place(one) in dry._seen.items for one in keys) == most
     tap.requests.clear()
-    assert dry.apply(Apply((copy_on(rules, 0), copy_on(rules, SEEN_MAX_ITEMS)))) == (WRITTEN, WRITTEN)
-    assert [request.keys for request in tap.seen(Read)] == [keys[:1]]
+    forgotten = FIRST_SEEN_MAX_ITEMS
+    assert dry.apply(Apply((copy_on(rules, forgotten), copy_on(rules, most)))) == (WRITTEN, WRITTEN)
+    assert [request.keys for request in tap.seen(Read)] == [(keys[forgotten],)]
 
 
 def test_dry_store_shows_a_page_that_comes_again_as_it_was_left():
