@@ -81,27 +81,23 @@ class MemoryState:
         self.documents.pop(name, None)
 
 
-class FileState:
+class FileState(MemoryState):
     """All documents in one JSON file, replaced as a whole. May be used by several threads; by one process at a time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
-        self._documents = self._read()
-
-    def load(self, name: str) -> dict[str, Any] | None:
-        with self._lock:
-            return self._documents.get(name)
+        self.documents = self._read()
 
     def save(self, name: str, body: Body) -> None:
         with self._lock:
-            self._documents[name] = dict(body)
+            super().save(name, body)
             self._write()
 
     def remove(self, name: str) -> None:
         """Remove a document with the next save: many are removed together, and none is worth a write of its own."""
         with self._lock:
-            self._documents.pop(name, None)
+            super().remove(name)
 
     def _read(self) -> dict[str, dict[str, Any]]:
         text = read_if_there(self.path, "a state file")
@@ -121,7 +117,7 @@ class FileState:
     def _write(self) -> None:
         try:
             with replacing(self.path) as file:
-                file.write(json.dumps(self._documents, default=tagged, indent=1, sort_keys=True).encode())
+                file.write(json.dumps(self.documents, default=tagged, indent=1, sort_keys=True).encode())
         except OSError as error:
             raise StoreError("StateNotWritten", f"{self.path}: {error.strerror}") from error
 

@@ -173,19 +173,7 @@ def table_of(stream_arn: str) -> str:
     return stream_arn.partition("/stream/")[0]
 
 
-class SpanReader(Protocol):
-    """The part of a stream reader that reads a span. Each call may raise StoreError."""
-
-    def iterator_at(self, stream_arn: str, shard_id: str, position: str) -> str:
-        """An iterator at the record of a sequence number. Raises RecordsTrimmedError, ShardGoneError."""
-        ...
-
-    def records(self, stream_arn: str, iterator: str, limit: int) -> RecordsPage:
-        """Up to `limit` records in the shape of a Lambda event. Raises like `iterator_at`, and IteratorExpiredError."""
-        ...
-
-
-def read_span(reader: SpanReader, span: Span) -> Iterator[list[Any]]:
+def read_span(reader: DynamoDBStreams, span: Span) -> Iterator[list[Any]]:
     """The records of a span in pages, in order.
 
     Raises:
@@ -200,7 +188,7 @@ def read_span(reader: SpanReader, span: Span) -> Iterator[list[Any]]:
         raise StoreError("IteratorExpired") from error
 
 
-def _pages(reader: SpanReader, span: Span) -> Iterator[list[Any]]:
+def _pages(reader: DynamoDBStreams, span: Span) -> Iterator[list[Any]]:
     last = int(span.last)
     iterator: str | None = reader.iterator_at(span.stream_arn, span.shard_id, span.first)
     reached: int | None = None

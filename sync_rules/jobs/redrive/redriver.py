@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from sync_rules.adapters.host import THIS_PROCESS
-from sync_rules.adapters.streams import SpanReader, read_span
+from sync_rules.adapters.streams import DynamoDBStreams, read_span
 from sync_rules.jobs.redrive.work import described, legible, titles_of, work_of
 from sync_rules.model.errors import RecordError, StoreError
 from sync_rules.model.items import Failure, Outcome
@@ -121,7 +121,7 @@ class Redriver:
     rules: Rules
     world: World
     _: KW_ONLY
-    reader: SpanReader | None = None
+    reader: DynamoDBStreams | None = None
     queue: Queue | None = None
     only: frozenset[str] | None = None
     function: str = ""

@@ -185,9 +185,9 @@ def test_budgeted_store_forgets_what_its_thread_saw():
     store.read(Read(keys))
     with ThreadPoolExecutor(1) as pool:
         pool.submit(store.forget).result()
-        assert all(store.seen(at) is not None for at in keys)
+        assert all(store.seen.get(at) is not None for at in keys)
     store.forget()
-    assert all(store.seen(at) is None for at in keys)
+    assert all(store.seen.get(at) is None for at in keys)
 
 
 def test_within_budget_without_a_limit_is_the_store_itself():

@@ -133,7 +133,7 @@ def test_metered_remembers_a_bounded_number_and_the_first_of_a_page(told):
     many = [told.put("plain", str(i)) for i in range(FIRST_SEEN_MAX_ITEMS + LAST_SEEN_MAX_ITEMS + 500)]
     told.metered.read(Read((first,)))
     told.metered.read(Read(tuple(many)))
-    seen = told.metered._first.keys() | told.metered._last.keys()
+    seen = told.metered.seen._first.keys() | told.metered.seen._last.keys()
     assert len(seen) == FIRST_SEEN_MAX_ITEMS + LAST_SEEN_MAX_ITEMS
     assert first in seen
     assert many[-1] in seen
@@ -146,10 +146,10 @@ def test_metered_forgets_with_each_page(told):
     at = told.put("plain", "1")
     told.metered.read(Read((at,)))
     told.metered.forget()
-    assert told.metered.seen(at) is None
+    assert told.metered.seen.get(at) is None
     told.metered.read(Read((at,)))
     told.metered.scan(Scan("indexed", 100))
-    assert told.metered.seen(at) is None
+    assert told.metered.seen.get(at) is None
 
 
 def test_metered_put_of_a_new_item_costs_its_size(told):
@@ -159,7 +159,7 @@ def test_metered_put_of_a_new_item_costs_its_size(told):
     absent = (Condition(Test.ABSENT, ("id",)),)
     told.metered.apply(Apply((Put(at, {"id": s("new"), "text": s("x" * 1_100)}, absent),)))
     assert told.metered.writes == {"plain": 2}
-    assert told.metered.seen(at)["text"] == s("x" * 1_100)
+    assert told.metered.seen.get(at)["text"] == s("x" * 1_100)
 
 
 def test_metered_writes_nothing_there_is_no_time_for():
@@ -284,14 +284,14 @@ def test_metered_consumer_begins_anew_with_each_batch_and_message():
     for number in range(10):
         at = scene.put("shop", ordered(number))
         consumer.handle_event(event_of(made, scene.records[-1]), lambda: 60_000)
-        assert store.seen(at) is not None
-        assert len(store._first) == 2  # it, and its source
+        assert store.seen.get(at) is not None
+        assert len(store.seen._first) == 2  # it, and its source
     for number in range(10):
         at = scene.at("shop", "USER#1", f"ORDER#{number}")
         consumer.handle_message(PullMessage(at))
-        assert store.seen(at) is not None
-        assert len(store._first) == 2
-    assert not store._last
+        assert store.seen.get(at) is not None
+        assert len(store.seen._first) == 2
+    assert not store.seen._last
 
 
 # ---------------------------------------------------------------- the price of a copy
