@@ -29,7 +29,6 @@ class PutsObjects(Protocol):
 
     def put_object(self, **parameters: Any) -> Any:
         """Write one object."""
-        ...
 
 
 class S3Archive:

@@ -42,15 +42,12 @@ class State(Protocol):
 
     def load(self, name: str) -> dict[str, Any] | None:
         """A document; None when there is none."""
-        ...
 
     def save(self, name: str, body: Body) -> None:
         """Returns once the document is safe."""
-        ...
 
     def remove(self, name: str) -> None:
         """Remove a document, if it is there. If the process dies at once, the document may stay."""
-        ...
 
 
 class SharedState(State, Protocol):
@@ -58,11 +55,9 @@ class SharedState(State, Protocol):
 
     def swap(self, name: str, before: Body | None, body: Body) -> bool:
         """Save a document if it still equals `before`, None for not there. Returns True if it is saved."""
-        ...
 
     def load_many(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Load several documents; missing ones are left out."""
-        ...
 
 
 class MemoryState:

@@ -60,21 +60,18 @@ class StreamReader(Protocol):
 
     def shards(self, stream_arn: str) -> tuple[Shard, ...]:
         """Every shard that still holds records or takes new ones, in no particular order."""
-        ...
 
     def iterator(self, stream_arn: str, shard_id: str, after: str | None) -> str:
         """An iterator after a sequence number, or at the oldest record.
 
         Raises RecordsTrimmedError, ShardGoneError.
         """
-        ...
 
     def records(self, stream_arn: str, iterator: str, limit: int) -> RecordsPage:
         """Up to `limit` records in the shape of a Lambda event.
 
         Raises IteratorExpiredError, RecordsTrimmedError, ShardGoneError.
         """
-        ...
 
 
 KNOWN: Final[Mapping[str, type[SyncRulesError]]] = {

@@ -52,7 +52,6 @@ class Context(Protocol):
 
     def get_remaining_time_in_millis(self) -> int:
         """Milliseconds until Lambda stops this invocation."""
-        ...
 
 
 class Deadline:

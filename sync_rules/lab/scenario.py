@@ -129,27 +129,21 @@ class Stage(Protocol):
 
     def do(self, action: Action) -> None:
         """Make a write of the application."""
-        ...
 
     def rest(self) -> bool:
         """Run the pipeline until no work is left. False when that took too long."""
-        ...
 
     def item(self, key: ItemKey) -> Item | None:
         """An item as it is now."""
-        ...
 
     def objects(self, rule: str) -> Sequence[Item]:
         """The items that an archive rule has kept."""
-        ...
 
     def calls(self, rule: str) -> int:
         """The number of changes for which a call rule has called its function."""
-        ...
 
     def reports(self) -> Sequence[Reported]:
         """The failure records, oldest first."""
-        ...
 
 
 def play(scenario: Scenario, stage: Stage) -> Iterator[tuple[Step, tuple[str, ...]]]:

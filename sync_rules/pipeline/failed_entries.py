@@ -39,19 +39,15 @@ class FailureStore(Protocol):
 
     def entries(self) -> Iterator[Entry]:
         """The entries of now, each once. Raises StoreError, and UserError when there is no such store."""
-        ...
 
     def remove(self, entry: Entry) -> None:
         """Remove an entry that was processed, by the end of `close` at the latest. Raises StoreError."""
-        ...
 
     def replace(self, entry: Entry, text: str) -> None:
         """Write an entry anew after a failed retry. A store that cannot write leaves it as it is."""
-        ...
 
     def close(self) -> None:
         """End the work on these entries: the remaining ones are there for the next reader. Raises StoreError."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,21 +104,17 @@ class Store(Protocol):
 
     def read(self, request: Read) -> tuple[Item | None, ...]:
         """Sees every write acknowledged before it started."""
-        ...
 
     def list(self, request: List) -> Page:
         """Consistent for the base table; an index may miss or still show what changed lately."""
-        ...
 
     def scan(self, request: Scan) -> Page:
         """May lag, unless it is consistent; every item that exists throughout the scan is seen at least once."""
-        ...
 
     def apply(self, request: Apply) -> tuple[Result, ...]:
         """Each write is atomic and conditional, and creates only items of the pipeline. Refused guards are not
         retried.
         """
-        ...
 
 
 class Remembering:
@@ -134,7 +130,6 @@ class Queue(Protocol):
 
     def send(self, message: Message, delay_seconds: int) -> None:
         """Returns once the message is safe. Raises StoreError."""
-        ...
 
 
 class Failures(Protocol):
@@ -142,7 +137,6 @@ class Failures(Protocol):
 
     def park(self, failure: Failure) -> None:
         """Returns once the record is safe. Raises StoreError."""
-        ...
 
 
 class Archive(Protocol):
@@ -150,7 +144,6 @@ class Archive(Protocol):
 
     def keep(self, keep: Keep) -> None:
         """Returns once the object is safe; one of the same name is the same object. Raises StoreError."""
-        ...
 
 
 class Caller(Protocol):
@@ -158,7 +151,6 @@ class Caller(Protocol):
 
     def call(self, call: Call) -> None:
         """Returns once the function returned, now or earlier for the same change. Raises StoreError."""
-        ...
 
 
 class Lock(Protocol):

@@ -54,26 +54,21 @@ class Work(Protocol):
     @property
     def rules(self) -> Rules:
         """The rules of the function."""
-        ...
 
     @property
     def remaining_ms(self) -> Callable[[], int]:
         """The time that is left to the call."""
-        ...
 
     def begin(self, asked: Body, execution: str) -> Answer:
         """Begin a job. Raises UserError for a request that cannot be met, StoreError."""
-        ...
 
     def unit(self, unit: str, run: Body) -> bool:
         """Work on a unit while there is time. Says whether it is done. Raises StoreError, UserError: the unit is tried
         again, and left in the end.
         """
-        ...
 
     def end(self, run: Body) -> Answer:
         """Say what is next, once no unit is being worked on. Raises StoreError, UserError."""
-        ...
 
 
 def answer(event: Body, work: Work) -> dict[str, Any]:

@@ -35,17 +35,14 @@ class MarkedStore(FailureStore, Protocol):
     @property
     def mark(self) -> str:
         """The position for the place of the next call, once this one is closed."""
-        ...
 
     @property
     def hidden_seconds(self) -> int:
         """Seconds for which its entries stay hidden if it is never closed; 0 for not at all."""
-        ...
 
     @property
     def held(self) -> int:
         """Number of entries that `close` has to release; after it, of those that it could not."""
-        ...
 
 
 @dataclass(eq=False)

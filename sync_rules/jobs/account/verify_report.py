@@ -29,11 +29,9 @@ class Reports(Protocol):
 
     def write(self, name: str, file: IO[bytes]) -> None:
         """Returns once the report is safe."""
-        ...
 
     def lines(self, name: str) -> Iterator[bytes]:
         """The lines of a report, without their ends."""
-        ...
 
 
 def write(reports: Reports, name: str, lines: Iterable[bytes]) -> str:

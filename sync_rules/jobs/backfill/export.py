@@ -47,11 +47,9 @@ class Shelf(Protocol):
 
     def names(self) -> Sequence[str]:
         """The paths of all files."""
-        ...
 
     def open(self, name: str) -> BinaryIO:
         """Open a file to read it from the beginning."""
-        ...
 
 
 @dataclass(eq=False)

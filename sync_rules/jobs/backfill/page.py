@@ -71,7 +71,6 @@ class Supply(Protocol):
 
     def page(self, cursor: Item | None, selection: Selection, bounds: Bounds) -> Work[PageResult]:
         """Process the next page. Raises StoreError when it cannot be read."""
-        ...
 
 
 def process_page(scan: Scan, selection: Selection, bounds: Bounds) -> Work[PageResult]:

@@ -32,7 +32,6 @@ class Statistics(Protocol):
 
     def get_metric_statistics(self, **parameters: Any) -> Any:
         """Values of one metric."""
-        ...
 
 
 def utc_now() -> datetime:
