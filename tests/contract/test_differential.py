@@ -1,4 +1,4 @@
-"""The memory store against the engines: random guards and writes on random items come to the same.
+"""The memory store against the engines: random guards and writes on random items have the same results.
 
 CONTRACT_EXAMPLES sets how many are tried on each engine.
 """

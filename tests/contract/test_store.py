@@ -179,7 +179,7 @@ def impossible(*gaps):
 
 @impossible()
 def test_read_of_an_impossible_key_is_refused(bench: Make, of, values):
-    """DynamoDB does not say that there is no such item: it calls the request invalid, and the keys beside it too."""
+    """A read of a key that no item can have is invalid, also beside possible keys."""
     b = bench(of)
     for keys in ((key(of, *values),), (key(of, *values), key(of, *LIKE[of.name]))):
         with pytest.raises(StoreError) as caught:
@@ -253,7 +253,7 @@ def test_list_is_in_order_of_binaries(bench: Make):
 
 @pytest.mark.parametrize("limit", [1, 3, 5, 10, 11])
 def test_list_pages_give_each_item_once(bench: Make, limit):
-    """Whatever the page size, also one that divides the number of items."""
+    """Pages of any size give each item once."""
     b = bench(THINGS)
     b.put(THINGS, *(thing(sk=f"{i:02}") for i in range(10)))
 
@@ -1098,7 +1098,7 @@ def test_transaction_of_every_action(bench: Make):
     ids=["increment", "put", "delete", "update"],
 )
 def test_transaction_increments_an_item_once_and_does_nothing_else_to_it(bench: Make, other):
-    """Two actions on one item are rejected: whoever merges transactions merges their increments."""
+    """A transaction with an increment and another action on the same item is rejected."""
     b = bench(THINGS)
     b.put(THINGS, thing())
     result = one(b, Transaction((plus(v=1), other)))

@@ -110,6 +110,6 @@ def stack(everybodys_stack: Stack, built: Path) -> Iterator[Stack]:
 
 @pytest.fixture
 def quiet_stack(everybodys_stack: Stack, built: Path) -> Iterator[Stack]:
-    """The stack while no other test is at work: what is on its way would be looked at again two minutes later."""
+    """The stack while no other test uses it, because pending messages would be looked at again two minutes later."""
     with tools.held(built / "at-work", fcntl.LOCK_EX):
         yield everybodys_stack

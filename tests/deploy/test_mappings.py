@@ -1,4 +1,4 @@
-"""Event sources as they are deployed: linters pass what SAM drops, so what it comes to is looked at."""
+"""Event source mappings as SAM deploys them, because SAM drops settings that linters accept."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Place:
             self.client.batch_write_item(RequestItems={self.shop.physical_name: puts})
 
     def event(self, last: int = 1_000) -> dict:
-        """The last so many records of the shop's stream."""
+        """An event with the last records of the shop's stream."""
         return event_of(self.rules, *engines.stream_records(self.url, self.shop)[-last:])
 
     def name(self, user: str, order: str) -> dict | None:

@@ -112,7 +112,7 @@ def test_stack_verifies_by_schedule(quiet_stack: Stack):
 
 
 def test_stack_has_what_operators_look_at(stack: Stack):
-    """The dashboard and the alarms exist, and each alarm has metrics that somebody writes."""
+    """The dashboard and the alarms exist, and each alarm has metrics that are written."""
     client = stack.client("cloudwatch")
     assert stack.outputs["DashboardName"] in {
         entry["DashboardName"] for entry in client.list_dashboards()["DashboardEntries"]
@@ -137,7 +137,7 @@ def sync_rules(everybodys_stack: Stack, built: Path, monkeypatch, capsys) -> Cal
 
 @contextmanager
 def unseen(stack: Stack, function: str) -> Iterator[None]:
-    """Nothing that is written meanwhile reaches a stream function; it does later."""
+    """Keep writes from a stream function until the end of the block."""
     client = stack.client("lambda")
     mappings = client.list_event_source_mappings(FunctionName=stack.resources()[function])["EventSourceMappings"]
     try:
@@ -164,7 +164,7 @@ def test_stack_backfills_in_the_account(stack: Stack, sync_rules):
 
 
 def test_stack_redrives_in_the_account(stack: Stack, sync_rules):
-    """A batch that a mapping gave up is put through by the state machine, and its object is gone."""
+    """The state machine processes a batch that a mapping gave up, and deletes its object."""
     stack.put("shop", order_item("u2", "o1"))
     rules = parse_rules(RULES.read_text(), environ={"STAGE": STAGE})
     key = ItemKey("shop", (("PK", "S", "USER#u2"), ("SK", "S", "PROFILE")))

@@ -80,7 +80,7 @@ def test_template_gives_each_function_what_it_is_for(whole):
 
 # ---------------------------------------------------------------- a policy that cannot be offended is none
 def at(*road: str | int, become: object = None) -> Callable[[Whole], None]:
-    """Takes away what lies at the end of a road through the resources, or makes it something else."""
+    """Remove the value at the end of a path through the resources, or replace it."""
 
     def breaking(whole: Whole) -> None:
         place: Any = whole["Resources"]

@@ -1,6 +1,6 @@
-"""The one module here that imports the product: it makes each frozen form from fixed values.
+"""The product's frozen forms, made from fixed values; no other module here imports the product.
 
-Every function gives text, by the name of the file in `expected` that holds it.
+Every function returns text, by the name of the file in `expected` that holds it.
 """
 
 from __future__ import annotations
@@ -426,9 +426,7 @@ def _scope(rules: Rules) -> Scope:
 
 
 def backfill() -> Mapping[str, str]:
-    """The state file of a backfill that is stopped after its first page, and of one that has come to its end; the
-    tables afterwards, ledgers included.
-    """
+    """The state files of a backfill stopped after its first page and of a finished one, and the tables afterwards."""
     rules = rules_of(EVERY_KIND)
     kept = frozenset(rules.rules) - {"kept", "called"}
     store = shop(rules)

@@ -1,4 +1,4 @@
-"""`sync-rules backfill` on the embedded engine: every kind, killed with SIGKILL and gone on with, stopped by a signal."""
+"""`sync-rules backfill` on the embedded engine: every kind, killed with SIGKILL and resumed, stopped by a signal."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ from tests.support.every_kind import RULES, order, part, post, text_of, user
 
 @pytest.mark.parametrize("seed", [1])
 def test_backfill_engine_killed_and_gone_on_with_ends_as_if_left_in_peace(engine, tmp_path, seed):
-    """Killed with SIGKILL at three random points and gone on with each time, it ends in the state of an undisturbed
-    one, writes less than one item in a hundred twice, and has counted every item.
-    """
+    """A backfill killed three times and resumed ends like an undisturbed one, with under 1 % of its writes repeated."""
     outcome = play(engine, tmp_path, 6_000, wrong_each=4, seed=seed)
     assert outcome.well, str(outcome)
     assert outcome.again <= outcome.writes * 0.01
@@ -34,7 +32,7 @@ def test_backfill_engine_killed_and_gone_on_with_ends_as_if_left_in_peace(engine
 
 
 def test_backfill_engine_stopped_by_a_signal_saves_and_goes_on(engine, tmp_path):
-    """SIGTERM ends it with exit code 1 and a word on how to go on; going on writes nothing twice."""
+    """SIGTERM ends a backfill with exit code 1 and the way to resume; the resumed one repeats no write."""
     prefix = engines.unique_prefix()
     rules = rules_of(prefix)
     some = tuple(items(1_500, 2))

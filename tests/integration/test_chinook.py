@@ -54,7 +54,7 @@ class Application:
         self._put, self._delete = put, delete
 
     def put(self, table: str, item: Record, **copies: Any) -> None:
-        """Write a whole item: whatever was copied into it is gone, or as the application has it."""
+        """Write a whole item, which removes its copies or sets those of the application."""
         self.data[table][key_of(table, item)] = item
         self._put(table, {name: raw_of(value) for name, value in {**item, **copies}.items()})
 
@@ -135,7 +135,7 @@ class Storm:
                 self.deliver_one()
 
     def blow(self, everything: Data) -> None:
-        """Something changes: a name, a link, an amount, an existence; or somebody writes over a copy."""
+        """Change a name, a link, an amount or an existence, or overwrite a copy."""
         data, put = self.application.data, self.application.put
         table = self.random.choice(list(TABLES))
         gone = [key for key in everything[table] if key not in data[table]]

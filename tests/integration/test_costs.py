@@ -99,7 +99,7 @@ def elements(scene: Scene) -> list[type[Action]]:
 
 
 def amounts(writes: list[Write]) -> Counter[type]:
-    """How many transactions there are, and how many updates by themselves."""
+    """The number of transactions, and of single updates."""
     return Counter(map(type, writes))
 
 
@@ -166,7 +166,7 @@ def test_costs_a_count_is_one_transaction_of_three_and_one_copy(kind):
 
 @pytest.mark.parametrize("kind", ["count", "sum"])
 def test_costs_many_children_of_one_parent_are_counted_together(kind):
-    """However many children of one parent a batch brings: as few transactions as hold them, and one copy."""
+    """Many children of one parent are counted in as few transactions as can hold them, with one copy."""
     scene = scene_of(kind)
     scene.put("shop", user_item("u"))
     scene = settled(scene)
@@ -195,7 +195,7 @@ def test_costs_the_least_and_the_greatest_are_one_transaction_and_one_copy(kind)
 
 # ---------------------------------------------------------------- one item, and another for it
 def test_costs_a_derived_attribute_is_one_write_in_all():
-    """One update, and nothing is read: the record brought the item."""
+    """A derived attribute costs one update and no read, because the record has the item."""
     scene = settled(scene_of("derive"))
     scene.put("reviews", review("r", stars=4))
     finish(scene)
@@ -242,7 +242,7 @@ def key_of_part(scene: Scene, name: str):
 
 
 def read_keys(scene: Scene) -> int:
-    """How many items were read by their keys."""
+    """The number of items read by key."""
     return sum(len(request.keys) for request in scene.tap.seen(Read))
 
 
@@ -265,7 +265,7 @@ def test_costs_a_copy_is_one_write_and_no_read_of_its_own():
 
 # ---------------------------------------------------------------- what it costs to look
 def reads_of(kind: str, children: int) -> tuple[int, int]:
-    """How many items are read by key, and how many Queries are asked, for a batch of one parent's children."""
+    """The numbers of items read by key and of Queries, for a batch of one parent's children."""
     scene = scene_of(kind)
     scene.put("shop", user_item("u"))
     scene = settled(scene)
@@ -288,7 +288,7 @@ def reads_of(kind: str, children: int) -> tuple[int, int]:
     ],
 )
 def test_costs_reads_are_bounded(kind, fixed, each, queries):
-    """A batch of n children of one parent: so many items are read, in so many Queries of one page."""
+    """A batch of n children of one parent needs a bounded number of reads by key and of Queries."""
     for children in (1, 10, 90):
         keys, asked = reads_of(kind, children)
         assert keys <= fixed + each * children, children

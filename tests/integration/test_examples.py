@@ -93,7 +93,7 @@ def test_example_is_told_in_about_ten_lines(folder):
 
 @every_example
 def test_example_starts_without_copies(folder):
-    """Whatever the rules keep is missing in the data, so that all that is right was made right."""
+    """The data of an example has none of its copies, so that every right copy was written by the pipeline."""
     rules = rules_of(folder)
     data = load_scenario(folder, rules).steps[0].actions
     assert data
@@ -105,7 +105,7 @@ def test_example_starts_without_copies(folder):
 
 
 def test_examples_show_the_kinds():
-    """Between them the examples have a rule of every kind that is told as a pattern."""
+    """Together the examples have a rule of every kind in KINDS."""
     assert {rule.kind for folder in EXAMPLES for rule in rules_of(folder).rules.values()} == KINDS
 
 

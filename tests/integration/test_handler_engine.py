@@ -90,7 +90,7 @@ DONE = {"batchItemFailures": []}
 
 
 def test_handler_engine_tells_the_whole_story(deployed):
-    """Insert, rename, move and delete reach every copy; the streams come to rest by themselves; redelivery writes nothing."""
+    """Insert, rename, move and delete reach every copy, the streams come to rest, and redelivery writes nothing."""
     deployed.put("authors", {"author_id": s("a1"), "name": s("Ada"), "rank": s("1"), "cover": {"B": b"\x00\xff"}})
     deployed.put("authors", {"author_id": s("a2"), "name": s("Bea"), "rank": s("2")})
     deployed.put("books", {"book_id": s("b1"), "author_id": s("a1")})

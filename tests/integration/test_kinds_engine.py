@@ -192,7 +192,7 @@ CORRUPT = {
 
 
 def test_kinds_engine_verify_finds_what_was_corrupted_and_mends_it(shop):
-    """One thing of each kind is corrupted behind the pipeline's back: exactly that is found, mended, and gone after."""
+    """Verify finds and repairs exactly one corrupted copy of each kind."""
     before = {name: shop.items(name) for name in shop.rules.tables}
     for corrupt in CORRUPT.values():
         corrupt(shop)

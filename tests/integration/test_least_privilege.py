@@ -1,4 +1,4 @@
-"""The roles at work: every function does what its rules ask with its generated role, and nothing of that role is spare."""
+"""The generated roles: each suffices for its function under every rule, and none allows more than is used."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tests.support.builders import s
 
 
 class Shop:
-    """A shop with a rule of every kind on an engine, with items that nobody has brought in line."""
+    """A shop with a rule of every kind on an engine, whose copies are not made yet."""
 
     def __init__(self, engine: str, folder, capsys) -> None:
         self.engine = engine

@@ -163,7 +163,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def test_run_once_makes_the_copies_right(bench, arguments, capsys):
-    """`run --once` brings every copy in line and says how many it wrote."""
+    """`run --once` makes every copy right and prints how many it wrote."""
     bench.put("a", 1, name={"S": "Ada"})
     bench.client.put_item(TableName=bench.table, Item=order("a"))
     assert main.main([*arguments, "--once", "--parallelization", "3"]) == 0

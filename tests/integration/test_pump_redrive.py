@@ -180,7 +180,7 @@ def test_pump_redrive_a_record_that_always_throws_is_given_up_alone_and_put_thro
 
 
 def test_pump_redrive_what_comes_late_undoes_nothing_that_is_newer(deployed):
-    """Batches that were given up long ago are put through after their items changed again: what is true now stays."""
+    """Redriving old batches overwrites no newer value."""
     deployed.write()
 
     def throwing(_event):

@@ -58,7 +58,7 @@ def place(client):
 
 
 class Narrow:
-    """The client of an engine, whose queries end after so many items, as DynamoDB's do after 1 MB."""
+    """The client of an engine whose pages end after a number of items, as DynamoDB's do after 1 MB."""
 
     def __init__(self, client, page_items):
         self.calls = []
@@ -122,7 +122,7 @@ def goals():
 
 
 def test_read_goals_on_an_engine(client, place):
-    """All goals of a user with all who are in them: more than a batch holds, in order, nobody missing."""
+    """All goals of a user with all their members are read in order, though they exceed one batch."""
     narrow = Narrow(client, 100)
     graph = graph_on(narrow, table=place(RECORDS, list(goals())))
     edges = graph.edges({"target": "GOALMEMBERSHIP-USER-U1"}, begins_with=("gsi0", "500-"), index="gsi0")

@@ -1,4 +1,4 @@
-"""A recording made on the embedded engine while an application and a pipeline are at work: whole, redacted, replayed."""
+"""A recording made on the embedded engine while an application and a pipeline run: whole, redacted, replayed."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ RIGHT = {"b1": "Ada", "b2": "Bea"}
 
 
 def test_redrive_engine_from_a_bucket(account):
-    """On-failure objects are listed, put through and deleted; then there is nothing."""
+    """On-failure objects are listed by `failures`, and processed and deleted by `redrive`."""
     body = json.dumps(account.given_up("books", payload=True))
     name = "aws/lambda/0b1c/shardId-1/2026/11/21/x"
     account.s3.put_object(Bucket=account.bucket, Key=name, Body=body)
@@ -106,7 +106,7 @@ def test_redrive_engine_from_a_bucket(account):
 
 
 def test_redrive_engine_from_a_queue(account):
-    """Failure records and dead letters are listed and left, then put through and deleted; what fails again is there."""
+    """Failure records and dead letters are listed, then processed and deleted; those that fail again stay."""
     table = account.rules.tables["books"]
     sink = SqsFailures(account.sqs, account.queue, now=lambda: AT)
     sink.park(Failure("names", key(table, "b1"), "ItemTooLarge"))
@@ -123,7 +123,7 @@ def test_redrive_engine_from_a_queue(account):
 
 
 def test_redrive_engine_out_of_the_stream(account):
-    """A span is read out of the stream while it is there, told by the user or by a message of the destination."""
+    """A span named by options or by a queue's message is read from the stream and processed."""
     account.put("books", book_item("b3", "a1"))
     arn, shard, records = account.shard("books")
     second = records[1]["dynamodb"]["SequenceNumber"]
@@ -136,7 +136,7 @@ def test_redrive_engine_out_of_the_stream(account):
 
 
 def test_redrive_engine_of_a_stream_that_is_gone(account):
-    """A shard that is no longer there is said to be; the message stays, and verify --repair is named."""
+    """A message about a shard that no longer exists stays, and the output advises verify --repair."""
     body = account.given_up("books", payload=False)
     body["DDBStreamBatchInfo"]["shardId"] = "shardId-00000000000000000000-deadbeef"
     account.sqs.send_message(QueueUrl=account.queue, MessageBody=json.dumps(body))
@@ -147,9 +147,7 @@ def test_redrive_engine_of_a_stream_that_is_gone(account):
 
 
 def test_redrive_engine_from_files_never_writes_over_what_is_newer(account):
-    """Failure records and batches in files, put through after the author changed and the book moved: what is true now
-    is written, and the files are empty.
-    """
+    """Redriving old files writes the present values and leaves the files empty."""
     table = account.rules.tables["books"]
     (account.path / "batches.jsonl").write_text(json.dumps(account.given_up("authors", payload=True)) + "\n")
     record = failure_record(Failure("names", key(table, "b1"), "ItemTooLarge"), AT)

@@ -165,7 +165,7 @@ def test_remote_engine_verify_finds_repairs_and_reports(deployed, tmp_path):
 
 
 def test_remote_engine_redrive_puts_through_what_failed(deployed):
-    """A failure record in the stack's queue is put through and gone; one of a rule that is gone stays."""
+    """A failure record in the stack's queue is processed and removed; one of an unknown rule stays."""
     deployed.put("shop", user("1", name=s("Ada")), order("1", "1", 5))
     key = deployed.rules.tables["shop"].key_of(order("1", "1", 5))
     for rule in ("names", "gone"):

@@ -1,4 +1,4 @@
-"""The report in a real browser: it opens from disk, asks for nothing, fits a phone, and can be read by day and night."""
+"""The report in a real browser: opens from disk, makes no request, fits a phone, readable in light and dark mode."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def verify(engine, tmp_path, capsys):
 
 
 def test_verify_engine_finds_and_mends_drift(verify):
-    """Wrong, missing, extra and orphaned copies are found in a real table, mended by --repair, and gone at the next look."""
+    """Wrong, missing, extra and orphaned copies are found in a real table and repaired by --repair."""
     verify.put("authors", author_item("a1", name=s("Ada")))
     right = {"M": {"name": s("Ada")}}
     verify.put("books", book_item("right", "a1", author=right))
@@ -91,7 +91,7 @@ def test_verify_engine_of_a_missing_table_is_2(verify):
     ],
 )
 def test_verify_engine_of_tables_that_do_not_fit_is_2(verify, old, new, found):
-    """A rules file that speaks of other keys or indexes than the tables have is refused; it never passes for no drift."""
+    """Tables with other keys or indexes than the rules file are refused with exit code 2."""
     other = verify.with_text(old, new)
     verify.put("authors", author_item("a1", name=s("Ada")))
     code, rows = verify(file=other)

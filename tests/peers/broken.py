@@ -31,7 +31,7 @@ ENVIRON: Final = {"PEER_PREFIX": "peer-"}
 
 @dataclass(frozen=True)
 class Attempt:
-    """One broken rules file: how it is loaded, and a word of the error that fits."""
+    """One broken rules file: a function that loads it, and a word of the expected error."""
 
     load: Callable[[], object]
     fitting: str

@@ -88,8 +88,10 @@ class Builder:
             self.indexes.setdefault(table, {})[NOT_IN_NAMES.sub("_", f"by_{attribute}")] = {attribute: kind}
 
     def link(self, table: str, by: Path, to: str) -> dict[str, str]:
-        """How items of a table name theirs of another, by an attribute that an index can hold: from inside a map, it is
-        copied to a helper. Nothing is checked before: call it when all is known to be sound.
+        """Link items of a table to another table's by an attribute that an index can hold.
+
+        An attribute inside a map is copied to a helper. Nothing is checked here: call this once everything is known to
+        be sound.
         """
         identity = self.id_of(to)
         if len(by) > 1:

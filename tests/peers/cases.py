@@ -41,7 +41,7 @@ def entries(scenarios: Iterable[Scenario]) -> list[Entry]:
 
 
 def of_scenario(scenario: Scenario) -> Entry:
-    """The entry of a scenario. Raises UserError for a rule nobody can read."""
+    """The entry of a scenario. Raises UserError for an unreadable rule."""
     try:
         if scenario.config_error:
             refusal = broken.refusal(scenario)

@@ -127,7 +127,7 @@ def _edges(builder: Builder, words: Path, owner: str, element: str) -> str:
 
 
 def _of_member(path: Path) -> Path:
-    """How an attribute of a member is called on its edge."""
+    """The name of a member's attribute on its edge."""
     return (f"member_{'_'.join(path)}",)
 
 

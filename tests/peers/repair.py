@@ -33,12 +33,10 @@ class Fixed:
 
 
 def repair(bench: Bench, meter: Meter, rules: Sequence[Rule], keys: Collection[str] | None = None) -> list[Fixed]:
-    """Verify and repair these rules, as `sync-rules verify --repair` does: once, down the cascade.
+    """Verify and repair these rules once, down the cascade, as `sync-rules verify --repair` does.
 
-    Gives each attribute that is another now; helpers are not told.
-
-    Raises:
-        MismatchError: when something that can be mended is not, or a failure was recorded.
+    Returns each attribute that changed, helpers excepted. Raises MismatchError if a repairable difference is left or a
+    failure was recorded.
     """
     before = state_of(bench)
     failures = Failures()

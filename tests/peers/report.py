@@ -1,4 +1,4 @@
-"""Runs every scenario of a directory under every variant, and tells what passed and what failed."""
+"""Runs every scenario of a directory under every variant, and prints which passed and which failed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check_variant(case: Case, variant: Variant, make: MakeBench = MemoryBench) -
 
 
 def reference_of(case: Case) -> dict[int, State]:
-    """The states that every other schedule must come to: those of variant 1, in memory."""
+    """The states that every other schedule must reach: those of variant 1, in memory."""
     return run(case, REFERENCE, MemoryBench, None)
 
 

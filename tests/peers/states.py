@@ -79,8 +79,9 @@ def without_empty_maps(item: Item, copies: Iterable[Path]) -> Item:
 
 
 def something(item: Item | None, key: ItemKey) -> Item | None:
-    """The item; None for a total that is nothing, which is as good as none. How often a total was added to depends on
-    how the records came, so its version does not count.
+    """The item, or None for a total of zero, which counts as absent.
+
+    The version of a total does not count, because the number of additions depends on the delivery.
     """
     if item is not None and "/T/" in str(key.values[0][2]):
         item = {name: value for name, value in item.items() if name != "v"}

@@ -131,7 +131,7 @@ def value_from_the_image(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_hints(patch: pytest.MonkeyPatch) -> None:
-    """A member's record does not bring its parent to be looked at."""
+    """Break the pipeline: a member's record does not cause a look at its parent."""
     patch.setattr(EmbedRule, "hints", lambda *_: ())
 
 

@@ -74,7 +74,7 @@ def test_hops_become_a_chain_of_copies() -> None:
 
 
 def test_helpers_of_two_purposes_have_two_names() -> None:
-    """References whose names would make the same helper are told apart."""
+    """References whose helpers would have the same name get different names."""
     told = scenario(copying("a", {"to": "users", "by": "u._id"}), copying("b", {"to": "users", "by": "u.id"}))
     assert translate(told).helpers == {("posts", ("u_id_ref",)), ("posts", ("u_id_ref_2",))}
     assert len(rules_of(told).rules) == 4
@@ -134,7 +134,7 @@ def test_list_on_the_parent_becomes_edges_that_copies_fill() -> None:
 
 
 def test_list_on_the_members_becomes_edges_that_carry_what_all_rules_ask() -> None:
-    """One mirror for two rules: it is there exactly if the member is."""
+    """Two rules over the same list share one mirror, which carries the attributes of both."""
     path, notes = {"from": "notes", "on": "post_ids"}, ({"id": "n", "post_ids": ["p"]},)
     told = scenario(
         gathering("notes", "map", path, fields=["text"]), gathering("sum", "sum", path, of="a.size"), notes=notes
@@ -172,7 +172,7 @@ LISTS: dict[str, Any] = {"posts": ({"id": "p", "ids": ["a"]},)}
     ],
 )
 def test_what_is_not_translated_is_named(rule: dict[str, Any], reason: str) -> None:
-    """The scenario is not run without it: it fails with the reason."""
+    """A scenario with a rule that is not translated fails with the reason."""
     entry = of_scenario(scenario(copying("name", TO_USER), rule, **LISTS))
     assert isinstance(entry, Unsupported)
     assert entry.reason == reason

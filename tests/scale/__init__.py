@@ -1,5 +1,5 @@
-"""How backfill does at scale: memory that stays flat, time that stays linear, processes killed and gone on with.
+"""Backfill at scale: memory stays flat, time stays linear, killed processes are resumed.
 
-`python -m tests.scale --items 1000000` in memory, `--engine ministack --items 100000` on an engine. Exit code 1 when it
-does not hold.
+`python -m tests.scale --items 1000000` in memory, `--engine ministack --items 100000` on an engine. Exit code 1 if a
+bound is exceeded.
 """

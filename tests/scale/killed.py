@@ -122,11 +122,11 @@ class Killer:
         return subprocess.Popen([*self.command, *more], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def writes(self) -> Counter[str]:
-        """How often each item was written so far, by all processes."""
+        """The number of writes of each item so far, by all processes."""
         return Counter(self.log.read_text().splitlines())
 
     def kill_after(self, writes: int, *more: str) -> None:
-        """Start one and kill it when so many writes were done, by it and by those before it."""
+        """Start a process and kill it once all processes together have made a number of writes."""
         process = self.start(*more)
         waiting = Retrying(
             retry=retry_if_result(lambda ready: not ready),
@@ -147,7 +147,7 @@ class Killer:
 
 
 def play(endpoint_url: str, folder: Path, count: int, *, wrong_each: int, seed: int, kills: int = 3) -> Outcome:
-    """A backfill of so many items that is killed so often."""
+    """A backfill of a number of items that is killed a number of times."""
     prefix = engines.unique_prefix()
     rules = rules_of(prefix)
     some = tuple(items(count, wrong_each))

@@ -28,9 +28,7 @@ SLOWER_MAX = 1.5  # at the full size, each item against one of a tenth of it: a 
 
 @dataclass(frozen=True)
 class Measured:
-    """One backfill: items scanned in all steps, copies written, seconds, those of them that the processor was at work
-    for it, and by how much the process grew.
-    """
+    """One backfill: items scanned in all steps, copies written, seconds, processor seconds, and memory growth."""
 
     items: int
     wrote: int
@@ -41,7 +39,7 @@ class Measured:
 
     @property
     def item_us(self) -> float:
-        """Microseconds of work for an item of a step: whatever else the machine does."""
+        """Processor microseconds for an item of a step."""
         return self.busy_seconds / max(self.items, 1) * 1e6
 
     def __str__(self) -> str:
@@ -58,7 +56,7 @@ def resident_mb() -> float:
 
 
 def measure(count: int, state: Path) -> Measured:
-    """Bring a shop of so many items in line."""
+    """Backfill a shop with a number of items."""
     rules = rules_of()
     store = MemoryStore(rules.tables)
     for item in items(count):

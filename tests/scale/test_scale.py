@@ -1,4 +1,4 @@
-"""The measurements of scale at a small size: memory stays flat, and the measure can tell."""
+"""The measurements of scale at a small size: memory stays flat, and a leak is noticed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COUNT = 8_000
 
 
 def test_scale_items_are_as_many_as_asked_for():
-    """The shop has exactly so many items, each with a key of its own, however it divides."""
+    """The shop has exactly the number of items requested, each with a key of its own."""
     for count in (1, 2, 100, 101, 102, 250):
         made = list(items(count))
         assert len({(item["PK"]["S"], item["SK"]["S"]) for item in made}) == len(made) == count
@@ -30,7 +30,7 @@ def test_scale_memory_stays_flat(tmp_path):
 
 
 def test_scale_memory_that_does_not_stay_flat_is_seen(tmp_path, monkeypatch):
-    """A backfill that keeps some of each page is told apart."""
+    """The measurement notices a backfill that keeps memory for each page."""
     kept = []
 
     class Keeping(run.BackfillRun):

@@ -36,7 +36,7 @@ def rules_of(prefix: str = "") -> Rules:
 
 
 def items(count: int, wrong_each: int = 1) -> Iterator[Item]:
-    """So many items. Of one order in `wrong_each` both copies are wrong; the sets of the users are right."""
+    """A number of items; both copies of one order in `wrong_each` are wrong, and the users' sets are right."""
     made = number = 0
     while made < count:
         name = f"name {number:08}"

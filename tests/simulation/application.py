@@ -50,7 +50,7 @@ class Application:
         return some[self.pick(len(some))] if some else None
 
     def value(self, kind: Kind, place: Place, name: str) -> AttributeValue:
-        """A value that is this source's and nobody else's, if its kind does not say what there is to choose from."""
+        """A value unique to this source, unless its kind lists the values to choose from."""
         if kind.truth_values and name == kind.truths[0]:
             return {"S": kind.truth_values[self.pick(len(kind.truth_values))]}
         if name in kind.mixed and self.pick(4) == 3:

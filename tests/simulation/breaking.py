@@ -1,4 +1,4 @@
-"""How mutants break the core: requests and answers of a generator changed on their way, functions replaced for a while."""
+"""Tools for mutants: change requests and answers of a generator on their way, or replace functions for a while."""
 
 from __future__ import annotations
 

@@ -44,9 +44,7 @@ Seen = Counter[tuple[str, str]]
 
 @dataclass
 class Errand:
-    """Work that somebody started. `since` is the clock when it waited last: a replica is never further behind.
-    `documents` outlive it.
-    """
+    """Work that a person started. `since` is the clock of its last wait, `documents` outlive it."""
 
     rules: Rules
     names: frozenset[str]
@@ -65,7 +63,7 @@ class Errand:
         return as_work(self.run)
 
     def run(self) -> bool:
-        """The command itself. Says whether it came to its end."""
+        """Run the command. Returns true if it reached its end."""
         raise NotImplementedError
 
     def died(self) -> None:
@@ -90,7 +88,7 @@ class Errand:
 
 @dataclass
 class Backfill(Errand):
-    """One backfill, however often it dies. `documents` are its checkpoints. `stops` is asked whether somebody stops it."""
+    """One backfill, however often it dies. `documents` are its checkpoints; `stops` returns true to stop it."""
 
     bounds: Bounds = field(default_factory=Bounds)
     segments: int = 1

@@ -82,13 +82,14 @@ class Maintained(Staffed):
         self._put_everything_through_again()
 
     def exempt(self) -> set[Place]:
-        """The places left by a backfill or a redrive, which are looked at when somebody handles their failure records."""
+        """The places left by a backfill or a redrive, which are looked at when their failure records are handled."""
         messages = (Note(text, 0) for text in (self.world.shelf or {}).values() if '"kind":' in text)
         return super().exempt() | self.world.left.keys() | set(filter(None, map(place_of_note, messages)))
 
     def _secluded(self, act: Callable[[], None]) -> None:
-        """Without a handler: nobody hears of what is done. Indexes do not lag, or a step down the cascade would need
-        somebody who waits for them.
+        """Act without a handler, so that no record is processed.
+
+        Indexes do not lag meanwhile, because a step down the cascade would have to wait for them.
         """
         self.world.hears = lambda _change: False
         self.world.store.catch_up()
@@ -97,7 +98,7 @@ class Maintained(Staffed):
         self.world.hears, self.world.store.lag = self._hears, self.oracle.lag
 
     def _bring_in_line(self) -> None:
-        """A backfill from beginning to end, and nobody else."""
+        """Run one backfill from beginning to end, alone."""
         self.tell("-- nobody but a backfill")
         self.seen["backfill", "alone"] += 1
         left = self.operations_left, self.verifies_left
@@ -125,7 +126,7 @@ class Maintained(Staffed):
         return not unfit(self.watch)
 
     def _meddle(self) -> None:
-        """Somebody changes what is the pipeline's own, and no record says so."""
+        """Change items that the pipeline owns, without a record."""
         pick = self.choices.configuration.pick
         places = {place: item for truth in self.watch.truths for place, item in truth.meddled(self.watch.items).items()}
         if not places or not self.oracle.losses or pick(2) == 0:

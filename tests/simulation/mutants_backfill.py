@@ -106,7 +106,7 @@ def set_aside_in_silence(_self: Any, _brought: Any, _world: Any) -> bool:
 # ---------------------------------------------------------------- backfill: going on
 @contextmanager
 def begun_is_done() -> Iterator[None]:
-    """Who goes on takes a segment that was begun for done."""
+    """Mutant: a resumed backfill takes a segment that was begun for done."""
     original = BackfillRun._load
 
     def load(self: Any, supply: Any) -> Any:
@@ -159,12 +159,12 @@ def any_checkpoint() -> Iterator[None]:
 
 
 def all_at_once(_rules: Any, names: Any) -> Iterator[Step]:
-    """Copies made from copies are not brought in line after them."""
+    """Mutant: copies made from copies are not backfilled after them."""
     yield Step(names)
 
 
 def one_round(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Rules that feed themselves are gone over once."""
+    """Mutant: rules that feed themselves are backfilled in one round."""
     return lambda rules, names: (replace(step, max_rounds=1) for step in original(rules, names))
 
 

@@ -1,4 +1,4 @@
-"""Mutants of the fan-out in chunks: keys that nobody is sent, failures that nobody hears of, chunks looked at too lightly."""
+"""Mutants of the fan-out in chunks: keys not sent, failures not reported, chunks not checked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OF_A_CHUNK = {"of": {"S": "a chunk"}}  # stands as the cursor of a push whose ta
 
 # ---------------------------------------------------------------- what is sent
 def dropping(dropped: Callable[[Message, Any, Any], bool]) -> Any:
-    """Some messages of a spread are not sent; it is asked with the listing and the limits."""
+    """Mutant: some messages of a spread are not sent, chosen by listing and limits."""
     original = handover._send_chunks
 
     def _send_chunks(listing: Any, rules: Any, bounds: Any) -> Work:
@@ -91,7 +91,7 @@ def marked(original: Any, chunks: Any, bounds: Any) -> Work:
 
 @contextmanager
 def no_link_check() -> Iterator[None]:
-    """Whatever a chunk names is taken for a target of its source."""
+    """Mutant: every key of a chunk is taken for a target of its source."""
     original = fanout.still_linked
 
     def still_linked(push: Any, image: Any) -> Any:
@@ -117,7 +117,7 @@ def no_parts() -> Iterator[None]:
 
 @contextmanager
 def rows_as_images() -> Iterator[None]:
-    """Whoever sent a chunk has seen its targets in the index: these rows are taken for their images."""
+    """Mutant: index rows of a chunk's targets are taken for their images."""
     rows: dict[Any, Any] = {}
     list_page, configure = handover.list_page, History._configure
 

@@ -117,7 +117,7 @@ def creating() -> Iterator[None]:
 
 
 def unguarded(request: Request) -> Work:
-    """Whatever a repair writes, it compares nothing with what it saw."""
+    """Mutant: a repair writes without guards."""
     if not isinstance(request, Apply):
         return (yield request)
     return (yield Apply(tuple(map(_bare, request.writes))))
@@ -208,7 +208,7 @@ def _apply(write: Update) -> Work:
 
 @contextmanager
 def removed_first() -> Iterator[None]:
-    """An entry is taken from the shelf, and then put through."""
+    """Mutant: an entry is removed before it is processed."""
     original = Redriver._retry
 
     def put_through(self: Any, body: Any) -> str:

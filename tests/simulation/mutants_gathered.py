@@ -46,7 +46,7 @@ def named_members_not_read() -> Any:
 
 @contextmanager
 def refused_hint_dropped() -> Iterator[None]:
-    """Whoever was quicker is trusted to have known what hinted here."""
+    """Mutant: a refused write drops the hints of its members."""
     original = reconcile._take
 
     def _take(intent: Any, *args: Any) -> Work:

@@ -1,4 +1,4 @@
-"""Mutants of what stands for itself: the road of parts, collect, mirror."""
+"""Mutants of parts, collect and mirror."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _seen(one: Any) -> tuple[Condition, ...]:
 
 
 def taken_as_own() -> Any:
-    """Whoever asks for a key takes it for his, whatever stands there."""
+    """Mutant: a mirror's key is taken over from another source's mirror."""
     original = MirrorRule.write_for
 
     def write_for(rule: Any, part: Any, target: Any, source: Any) -> Any:

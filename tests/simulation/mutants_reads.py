@@ -115,7 +115,7 @@ def value_from_image() -> Iterator[None]:
 
 @contextmanager
 def value_in_message() -> Iterator[None]:
-    """A push that goes on as a message takes along what it read of its source, and so do its chunks."""
+    """Mutant: messages of a push carry the value read of its source."""
     carried: dict[str, Any] = {}
     push, process_message, configure = fanout.push, consumer.process_message, History._configure
 

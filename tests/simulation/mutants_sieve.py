@@ -21,8 +21,9 @@ from tests.simulation.configurations import rules_of
 
 
 def unwatched(kind: type[Rule], *, source: bool = False) -> Mutant:
-    """Rules of a kind watch nothing of their source, or nothing of any other item. What sieves are made of is kept with
-    the rules: these are made anew, and once more for whoever comes next.
+    """Mutant: rules of a kind watch nothing of their source, or nothing of other items.
+
+    Record filters are cached with the rules, so the rules are made anew before and after the mutant.
     """
     original = kind.watches
 

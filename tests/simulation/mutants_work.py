@@ -96,7 +96,7 @@ def own_records_ignored() -> Iterator[None]:
 # ---------------------------------------------------------------- listing
 @contextmanager
 def in_both(**functions: Any) -> Iterator[None]:
-    """Functions replaced for whoever looks at what is listed, and for whoever sends it on."""
+    """Replace functions both where a listing is processed and where it is sent on."""
     with patch.multiple(fanout, **functions), patch.multiple(handover, **functions):
         yield
 

@@ -1,6 +1,6 @@
-"""Runs of histories: one by seed or by its choices, many in a row, with what a failure needs to be understood.
+"""Runs of histories: one by seed or by its choices, or many in a row, with the story of a failure.
 
-`SIM_SEED` (with `SIM_CONFIG`, such as O1/index) replays one history and tells its story.
+`SIM_SEED` (with `SIM_CONFIG`, such as O1/index) replays one history and prints its story.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Failed:
 
 def play(oracle: str, configuration: str, choices: Choices, seed: int | None = None, *, seen: Seen | None = None,
          story: list[str] | None = None) -> Failed | None:  # fmt: skip
-    """Play one history. Whatever is raised, by an oracle or by an assertion of the core, is its failure."""
+    """Play one history. An exception of an oracle or an assertion of the core is its failure."""
     kind = Maintained if ORACLES[oracle].errands else History
     history = kind(configuration, ORACLES[oracle], choices, story)
     try:

@@ -117,7 +117,7 @@ class History:
             self._deliver_everything_again()
 
     def calm_down(self) -> None:
-        """Nothing fails any more, and all comes to rest but for what is parked."""
+        """End all faults, and let everything come to rest but parked items."""
         self.world.calm = self.parked_wait = True
         self.faults.heal()
         self.tell("-- the faults are over; what is parked still waits")
@@ -133,7 +133,7 @@ class History:
             raise DivergenceError(f"the pipeline does not come to rest, though {though}")
 
     def mend(self) -> None:
-        """The applications cure what cannot take its copies, and all comes to rest."""
+        """Let the applications cure the items that cannot take their copies, and let everything come to rest."""
         self.tell("-- every item can take its copies from now on")
         self.expected_writes += sum(map(parked_part, self.world.notes))  # each may have to write once its turn comes
         while places := unfit(self.watch):
@@ -146,7 +146,7 @@ class History:
         self.rest("nothing is parked any more")
 
     def _play(self, steps_max: int) -> bool:
-        """Let things happen until nothing can, or for so many steps. Says whether nothing can."""
+        """Let things happen until nothing can, or for a number of steps. Returns true if nothing can."""
         pick, actions = self.choices.schedule.pick, self.actions
         for _ in range(steps_max):
             chosen = pick(len(actions))
@@ -282,7 +282,7 @@ class History:
         return True
 
     def _land(self) -> bool:
-        """A write whose worker gave up on it long ago reaches the store; in some histories when nobody is at work."""
+        """Apply a write whose worker gave up on it long ago; in some histories only while no worker runs."""
         if not self.world.flying or (self.late and (self.workers.tasks or self.world.streams.ready())):
             return False
         write = self.world.flying.pop(self.choices.schedule.pick(len(self.world.flying)))

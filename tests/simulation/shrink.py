@@ -13,7 +13,7 @@ Fails = Callable[[Lists], bool]
 
 
 def shrunk(lists: Lists, fails: Fails, replays_max: int = 3_000) -> dict[str, list[int]]:
-    """The shortest lists found that still fail, within so many replays."""
+    """The shortest lists found that still fail, within a number of replays."""
     best = {name: list(values) for name, values in lists.items()}
     replays = 0
     progress = True

@@ -95,7 +95,7 @@ class Staffed(History):
 
     # ------------------------------------------------------------ backfill
     def _go_on_with_backfill(self) -> bool:
-        """A backfill begins, or goes on where the last one died. One that is given up leaves its checkpoints behind."""
+        """Begin a backfill, or resume the last one. An abandoned one leaves its checkpoints behind."""
         one = self.backfill
         if not self._ready(one, Backfill):
             return False
@@ -166,7 +166,7 @@ class Staffed(History):
 
     # ------------------------------------------------------------ verify
     def _begin_verify(self) -> bool:
-        """Somebody verifies, and perhaps repairs, in the middle of it all."""
+        """Begin a verify, perhaps with repair, in the middle of the storm."""
         if self.world.calm or not self.verifies_left or not self._ready(self.verify, Verify):
             return False
         pick = self.choices.schedule.pick

@@ -37,7 +37,7 @@ class Wait:
 
 
 def ask(request: Any) -> Any:
-    """Called by ordinary code: the answer of whoever drives it."""
+    """Called by ordinary code: the driver's answer to a request."""
     return getcurrent().parent.switch(request)
 
 
@@ -60,7 +60,7 @@ def as_work(function: Callable[[], Any]) -> Work:
 
 
 class Together:
-    """In the place of a pool of threads: so many at a time, each stopped at its requests; `pick` says who goes on."""
+    """Replaces a pool of threads: several works, each stopped at its requests; `pick` chooses the next."""
 
     def __init__(self, pick: Callable[[int], int], workers: int) -> None:
         self._pick, self._workers = pick, workers
@@ -110,7 +110,7 @@ class Together:
 
 # ---------------------------------------------------------------- the world, as ordinary code sees it
 class Asking:
-    """A Store, a Queue and Failures that ask whoever drives."""
+    """A Store, a Queue and Failures that pass every request to the driver."""
 
     def read(self, request: Read) -> Any:
         return ask(request)

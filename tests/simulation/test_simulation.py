@@ -1,6 +1,6 @@
-"""Histories of faults in small worlds: whatever happens, every copy ends up right, and no write on the way is wrong.
+"""Histories of faults in small worlds: every copy ends up right, and no write on the way is wrong.
 
-`SIM_HISTORIES` says how many (2,000), `SIM_SEED` and `SIM_CONFIG` (such as O1/index) replay one.
+`SIM_HISTORIES` sets their number (2,000), `SIM_SEED` and `SIM_CONFIG` (such as O1/index) replay one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def explained(failed):
 
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_simulation_finds_no_divergence(oracle):
-    """Histories nobody has seen before: nothing diverges. A failure names its seed and tells its story."""
+    """No history diverges, whatever the seed. A failure names its seed and prints its story."""
     pairs = [(oracle, name) for name in ORACLES[oracle].configurations]
     count = HISTORIES * len(pairs) // len(PAIRS)
     seed = secrets.randbelow(10**9)
@@ -107,9 +107,7 @@ def test_simulation_covers_what_it_claims():
 
 
 def test_simulation_covers_what_people_do():
-    """Each errand begins, dies, comes to its end and has something to do; a backfill goes on, is stopped and given up;
-    records are lost, and what they leave is found and mended.
-    """
+    """Histories cover every event of backfills, verifies and redrives: begin, death, end, resume, stop, repair."""
     seen = Counter()
     pairs = [(oracle, name) for oracle in ("O7", "O8", "O9") for name in ORACLES[oracle].configurations]
     wanted = {(kind, what) for kind in ("backfill", "verify", "redrive") for what in ("began", "died", "done")}

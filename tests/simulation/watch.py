@@ -195,7 +195,7 @@ class Watch:
 
     # ------------------------------------------------------------ cost
     def cost(self, place: Place, old: Item | None, new: Item | None) -> int:
-        """How many writes one change of an application is worth: the targets it makes wrong, and those these make wrong."""
+        """The number of writes that one change of an application may cause: the targets made wrong, and theirs."""
         items, writes = dict(self.items), 0
         changes = deque([(place, old, new)])
         while changes:

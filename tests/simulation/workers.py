@@ -48,7 +48,7 @@ class Task:
 
 @dataclass
 class Workers:
-    """All workers of a history. `telling`: whether somebody listens to what is told."""
+    """All workers of a history. `telling`: true if the story is recorded."""
 
     world: World
     choices: Choices
@@ -62,7 +62,7 @@ class Workers:
 
     @property
     def handlers(self) -> int:
-        """How many invocations there are; errands run elsewhere."""
+        """The number of running invocations, errands excepted."""
         return sum(not isinstance(task.origin, Errand) for task in self.tasks)
 
     def begin(self, work: Work[Any], origin: Batch | Note | Errand) -> None:

@@ -112,9 +112,7 @@ def remove_copy(app: Application) -> Write | None:
 
 
 def overwrite_entry(app: Application) -> Write | None:
-    """Inside a map that the pipeline keeps, an entry is replaced, or removed, or one is added that is nobody's; in a set
-    one is removed or added.
-    """
+    """Replace, remove or add an entry of a map that the pipeline keeps, or remove or add an element of a set."""
     found = app.one(is_target)
     if found is None:
         return None

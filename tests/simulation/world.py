@@ -44,7 +44,7 @@ class Replica:
 
 
 class LaggingStore(MemoryStore):
-    """A memory store with smaller items, whose indexes have replicas that catch up when told to, item by item."""
+    """A memory store with smaller items, whose indexes have replicas that catch up on command, item by item."""
 
     def __init__(self, tables: dict[str, Table], on_change: OnChange | None) -> None:
         super().__init__(tables, on_change)
@@ -155,7 +155,7 @@ class Streams:
         self.held -= {place_of(change.key) for change in batch.changes}
 
     def give_up(self, batch: Batch, rest: list[Change]) -> None:
-        """Retries are used up: the records go to the failure destination, those behind them go on."""
+        """Send a batch whose retries are used up to the failure destination, and release the records behind it."""
         self.release(batch, [])
         self.dead.append(Batch(rest, first=False))
 
@@ -163,8 +163,9 @@ class Streams:
 # ---------------------------------------------------------------- the queue
 @dataclass
 class Note:
-    """A message as text. It is not delivered before the indexes caught up with `after`; `attempt` says how often what
-    it is about was parked.
+    """A message as text, not delivered before the indexes have caught up with `after`.
+
+    `attempt` is the number of times that its item was parked.
     """
 
     text: str
@@ -211,7 +212,7 @@ class World:
         self.calm = False
 
     def load(self, items: Mapping[Place, Item], *, lag: bool) -> None:
-        """The items a history begins with; they leave no records."""
+        """Load the first items of a history, without records."""
         for place, item in items.items():
             self.store.put(place[0], item)
         self.store.on_change = self._changed
@@ -240,7 +241,7 @@ class World:
         return result
 
     def keep(self, failure: Failure, *, alone: bool) -> None:
-        """A failure record is kept. `alone`: whoever keeps it does not look again."""
+        """Keep a failure record. `alone`: whoever parked the item does not look again."""
         if self.shelf is not None and failure.key is not None:
             self.put_aside(json.dumps(failure_record(failure, datetime.fromtimestamp(0, UTC))))
             self.left |= {place_of(failure.key): failure.reason} if alone else {}

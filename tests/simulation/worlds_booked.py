@@ -31,7 +31,7 @@ def amount_of(item: Item) -> Decimal | None:
 
 
 def unusable(items: Items) -> list[Place]:
-    """Orders whose amount is no number: they are told of until somebody puts that right."""
+    """Orders whose amount is no number, which are reported until corrected."""
     return [place for place, item in items.items() if place[0] == "orders" and "S" in item.get("amount", {})]
 
 
@@ -115,7 +115,7 @@ class Tallied(Booked):
         return "ledger", (f"{self.rule}/T{shard if self.shards > 1 else ''}/{parent[1][0]}", parent[1][1])
 
     def meddled(self, items: Items) -> Mapping[Place, Item]:
-        """Each total with another sum. Nothing but adding up its entries tells."""
+        """Each total with another sum, which only adding up its entries can find."""
         return {
             place: {**item, name: {"N": "77"}}
             for place, item in sorted(items.items())
@@ -204,9 +204,7 @@ def booked() -> Configuration:
 
 
 def booked_few() -> Configuration:
-    """One order, counted while it is on: it soon is again what it was when a late write was made. Records may overtake
-    each other.
-    """
+    """One order, counted while it is on, often again as it was at a late write; records may overtake each other."""
     rules = """
   orders: {count: order, into: user.orders, where: "noise == 'on'"}
 """

@@ -156,8 +156,9 @@ rules:
 
 
 def collect_index(name: str, options: str = "", *, strict: bool = False, few: bool = False) -> Configuration:
-    """Edges that may come to point elsewhere, listed through an index that may lag. `few`: one node, which is not
-    there at first, so that it often comes when an edge is not yet to be seen.
+    """Edges that may change their node, listed through an index that may lag.
+
+    `few`: one node, absent at first, so that it is often created while the index does not show an edge yet.
     """
     rules = f"""
 tables:

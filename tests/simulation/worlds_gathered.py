@@ -127,7 +127,7 @@ class Embedded(Gathered):
 
 
 def size_of(child: Item) -> tuple[object, ...]:
-    """How children are ordered by size: those without one first, equal ones by their names."""
+    """The sort key of children by size: those without one first, equal ones by name."""
     size = child.get("size")
     return (size is not None, Decimal(size["N"]) if size is not None else 0, child["child"]["S"])
 
@@ -152,7 +152,7 @@ def through_index(name: str, options: str, truth: Embedded) -> Configuration:
 
 @dataclass(frozen=True)
 class Recounted(Gathered):
-    """A number that children come to."""
+    """A number computed from children."""
 
     of_them: Callable[[list[Item]], Value] = lambda children: {"N": str(len(children))}
 

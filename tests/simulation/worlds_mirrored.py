@@ -13,8 +13,10 @@ from tests.simulation.worlds_collected import on
 
 @dataclass(frozen=True)
 class Mirrored(Truth):
-    """The mirrors in `table`. `asked` says of an item which mirrors it asks for, `holder` whose mirror an item is, None
-    for one that is nobody's. `written` are the attributes the rule answers for; none: all.
+    """The mirrors in `table`.
+
+    `asked` gives the mirrors that an item asks for, `holder` the source of a mirror, or None. `written` are the
+    attributes that the rule writes; empty means all.
     """
 
     asked: Callable[[Place, Item], Mapping[Place, Item]] = lambda _place, _item: {}
@@ -32,7 +34,7 @@ class Mirrored(Truth):
         return claims
 
     def owned(self, items: Items) -> Mapping[Place, Item]:
-        """Who has a key keeps it for as long as he asks for it; what is nobody's stays."""
+        """The right mirrors: a source keeps its key as long as it asks for it, and foreign items stay."""
         claims = self._claims(items)
         right = {place: next(iter(some.values())) for place, some in claims.items()}
         for place, item in items.items():
@@ -50,7 +52,7 @@ class Mirrored(Truth):
         return {name: value for name, value in item.items() if self.written and name not in self.written}
 
     def unfit(self, items: Items) -> Iterable[Place]:
-        """Keys that several ask for, or one that somebody else has taken."""
+        """Keys that several sources ask for, or that a foreign item has."""
         taken = {place for place, item in items.items() if self.owns(place) and self.holder(place, item) is None}
         return [place for place, some in self._claims(items).items() if len(some) > 1 or place in taken]
 
@@ -171,7 +173,7 @@ rules:
 
 
 def mirror_taken() -> Configuration:
-    """Users by email: two may ask for one, and somebody else's item may be there already."""
+    """Users by email: two may ask for the same key, and a foreign item may have it already."""
     rules = """
 tables:
   users: {key: {user: S}}

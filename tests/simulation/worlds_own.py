@@ -60,8 +60,9 @@ rules:
 
 @dataclass(frozen=True)
 class Hierarchy(Truth):
-    """The path of each node from its root down, and what follows from it. Below a node whose parent is gone, and in and
-    below a ring, there is no root to tell it from: there it is the path that the parent has.
+    """The path of each node from its root down, and the attributes made from it.
+
+    A node whose parent is deleted, or in or below a ring, has no root: its path follows from its parent's present path.
     """
 
     on_delete: str = "clear"
@@ -94,7 +95,7 @@ class Hierarchy(Truth):
                     yield place
 
     def unfit(self, items: Items) -> Iterable[Place]:
-        """The nodes of a ring, and those below somebody without a root who has no path, or whose path they are in."""
+        """The nodes of a ring, and those below a rootless node that has no path, or whose path contains them."""
         nodes = {place[1][-1]: item for place, item in items.items() if self.at(place)}
         return [place for place in items if self.at(place) and _has_no_path(place[1][-1], nodes)]
 

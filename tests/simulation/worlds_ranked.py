@@ -90,7 +90,7 @@ def ranked() -> Configuration:
 
 
 def ranked_meddled() -> Configuration:
-    """The same where somebody puts his hand into the ledger."""
+    """The same world, with foreign changes in the ledger."""
     one = ranked()
     places = (("u0", f"{LEAST_FIRST[Decimal(3)]}\x1fx\x1fo0"), ("u0", f"{LEAST_FIRST[Decimal(0)]}\x1fx\x1fo1"))
     ledger = tuple(keyed(("ledger", (f"least/R/x\x1f{user}", at))) for user, at in places)
