@@ -1,42 +1,8 @@
 """Scenarios: the writes of an application, step by step, and what must hold whenever the pipeline has come to rest.
 
 A scenario is a folder with `rules.yaml`, `data.yaml` (the initial items, by table) and `scenario.yaml`, or a file of
-any name that names its rules:
-
-```yaml
-# data.yaml
-shop:                                        # a table, by its name in rules.yaml; then its items
-  - {PK: USER#1, SK: PROFILE, name: Ada}
-  - {PK: USER#1, SK: ORDER#1, total: 9.90}
-
-# scenario.yaml
-rules: ../rules.yaml                         # relative to this file; default: rules.yaml beside it
-data:                                        # replaces data.yaml
-  shop: [{PK: USER#1, SK: PROFILE, name: Ada}]
-expect:                                      # after the data are loaded
-  shop: {PK: USER#1, SK: ORDER#1, user_name: Ada}
-steps:
-  - say: Ada marries                         # the name of the step; a step may do several things, in this order:
-    put:    {shop: {PK: USER#1, SK: ORDER#2, total: 5}}                                   # write whole items
-    update: {shop: {key: {PK: USER#1, SK: PROFILE}, set: {name: Ada King}, remove: [title]}}  # change some, at paths
-    delete: {shop: {PK: USER#1, SK: ORDER#1}}
-    expire: {shop: {PK: USER#1, SK: CART}}   # a delete by Time to Live
-    expect:                                  # an item by its key, and its values at these paths
-      shop:
-        - {PK: USER#1, SK: ORDER#2, user_name: Ada King, old_name: <absent>}
-    expect_gone: {shop: {PK: USER#1, SK: ORDER#1}}
-    expect_objects: {carts-to-s3: [{PK: USER#1, SK: CART}]}   # all objects of an archive rule so far, in any order
-    expect_calls: {told: 2}                                   # the number of calls of a call rule so far
-    expect_failures: {addresses: TooManyItems}                # all failures that this step reports
-answers:                                     # at the end: the answers of `read` in read.py, by question
-  orders of Ada: [ORDER#2]
-```
-
-A single item, key or reason need not be in a list. Values are plain YAML: numbers are exact, `!set [a, b]` is a set,
-`!!binary` is binary, null is NULL, and an unquoted `<absent>` means no value, in `expect` and `set`. A path is `a.b` as
-in rules; names in `put` and in data are no paths.
-
-A scenario names tables, items and rules, and nothing of the pipeline. `scenario_file` reads it.
+any name that names its rules. It names tables, items and rules, and nothing of the pipeline. `scenario_form` describes
+each key of the file, docs/testing.md shows one, `scenario_file` reads it.
 """
 
 from __future__ import annotations

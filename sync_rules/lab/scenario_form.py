@@ -1,6 +1,8 @@
 """The shape of scenario files, as pydantic models, and their values: exact numbers, sets, binaries.
 
-`scenario` describes the format; `scenario_reader` looks up the names of tables and rules.
+A single item, key or reason need not be in a list. Values are plain YAML: numbers are exact, `!set [a, b]` is a set,
+`!!binary` is binary, null is NULL, and an unquoted `<absent>` means no value, in `expect` and `set`. A path is `a.b` as
+in rules; names in `put` and in data are no paths. `scenario_reader` looks up the names of tables and rules.
 """
 
 from __future__ import annotations
@@ -45,15 +47,15 @@ class ExpectForm(Model):
 
     expect: ByTable = Field(default={}, description="By table: items by their keys, with what they must hold.")
     expect_gone: ByTable = Field(default={}, description="By table: keys of items that must not be there.")
-    expect_objects: ByTable = Field(default={}, description="By archive rule: all items it has kept so far.")
+    expect_objects: ByTable = Field(default={}, description="By archive rule: all it has kept so far, in any order.")
     expect_calls: dict[str, Annotated[int, Field(ge=0)]] = Field(
         default={}, description="By call rule: how often it has called its function so far."
     )
-    expect_failures: dict[str, Reasons] = Field(default={}, description="By rule: the reasons that are reported.")
+    expect_failures: dict[str, Reasons] = Field(default={}, description="By rule: all failures that this step reports.")
 
 
 class StepForm(ExpectForm):
-    """One step: what the application does, then what must be true."""
+    """One step: its actions, which happen in this order, then its expectations."""
 
     say: str = Field(description="What the application does, in a few words.")
     put: ByTable = Field(default={}, description="By table: whole items to write.")
