@@ -13,6 +13,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -117,29 +118,22 @@ class FileState(MemoryState):
             raise StoreError("StateNotWritten", f"{self.path}: {error.strerror}") from error
 
 
+@dataclass(eq=False)
 class TableState:
     """A SharedState: each document is an item of a DynamoDB table whose key is the string `id`.
 
     With `keep_seconds` documents expire by Time to Live on the attribute `expiration`.
     """
 
-    def __init__(
-        self,
-        client: Any,
-        table_name: str,
-        *,
-        keep_seconds: int | None = None,
-        clock: Callable[[], float] = time.time,
-        retrying: Retrying | None = None,
-    ) -> None:
-        self._client = client
-        self._table_name = table_name
-        self._keep_seconds = keep_seconds
-        self._clock = clock
-        self._retrying = retrying or aws.retrying()
+    client: Any
+    table_name: str
+    _: KW_ONLY
+    keep_seconds: int | None = None
+    clock: Callable[[], float] = time.time
+    retrying: Retrying = field(default_factory=aws.retrying)
 
     def load(self, name: str) -> dict[str, Any] | None:
-        answer = self._ask(self._client.get_item, Key=self._key(name), ConsistentRead=True)
+        answer = self._ask(self.client.get_item, Key=self._key(name), ConsistentRead=True)
         return _parsed(answer.get("Item", {}))
 
     def load_many(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -147,17 +141,17 @@ class TableState:
         found: dict[str, dict[str, Any]] = {}
         while keys:
             chunk, keys = keys[:READ_MAX_ITEMS], keys[READ_MAX_ITEMS:]
-            request = {self._table_name: {"Keys": chunk, "ConsistentRead": True}}
-            answer = self._call(self._client.batch_get_item, RequestItems=request)
-            for item in answer.get("Responses", {}).get(self._table_name, ()):
+            request = {self.table_name: {"Keys": chunk, "ConsistentRead": True}}
+            answer = self._call(self.client.batch_get_item, RequestItems=request)
+            for item in answer.get("Responses", {}).get(self.table_name, ()):
                 body = _parsed(item)
                 if body is not None:
                     found[item["id"]["S"].removeprefix(PREFIX)] = body
-            keys += answer.get("UnprocessedKeys", {}).get(self._table_name, {}).get("Keys", [])
+            keys += answer.get("UnprocessedKeys", {}).get(self.table_name, {}).get("Keys", [])
         return found
 
     def save(self, name: str, body: Body) -> None:
-        self._ask(self._client.put_item, Item=self._item(name, body))
+        self._ask(self.client.put_item, Item=self._item(name, body))
 
     def swap(self, name: str, before: Body | None, body: Body) -> bool:
         item = self._item(name, body)
@@ -166,7 +160,7 @@ class TableState:
             values = {":before": {"S": _text(before)}}
             guard = {"ConditionExpression": "document = :before", "ExpressionAttributeValues": values}
         try:
-            self._ask(self._client.put_item, Item=item, **guard)
+            self._ask(self.client.put_item, Item=item, **guard)
         except StoreError as error:
             if error.reason != "ConditionalCheckFailedException":
                 raise
@@ -174,23 +168,23 @@ class TableState:
         return True
 
     def remove(self, name: str) -> None:
-        self._ask(self._client.delete_item, Key=self._key(name))
+        self._ask(self.client.delete_item, Key=self._key(name))
 
     def _key(self, name: str) -> dict[str, Any]:
         return {"id": {"S": PREFIX + name}}
 
     def _item(self, name: str, body: Body) -> dict[str, Any]:
         item: dict[str, Any] = {**self._key(name), "document": {"S": _text(body)}}
-        if self._keep_seconds is not None:
-            item["expiration"] = {"N": str(int(self._clock()) + self._keep_seconds)}
+        if self.keep_seconds is not None:
+            item["expiration"] = {"N": str(int(self.clock()) + self.keep_seconds)}
         return item
 
     def _ask(self, call: Any, **parameters: Any) -> dict[str, Any]:
-        return self._call(call, TableName=self._table_name, **parameters)
+        return self._call(call, TableName=self.table_name, **parameters)
 
     def _call(self, call: Any, **parameters: Any) -> dict[str, Any]:
-        where = f"state table {self._table_name}"
-        answer: dict[str, Any] = aws.ask(self._retrying, where, call, CURES, **parameters)
+        where = f"state table {self.table_name}"
+        answer: dict[str, Any] = aws.ask(self.retrying, where, call, CURES, **parameters)
         return answer
 
 
