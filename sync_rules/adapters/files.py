@@ -120,7 +120,7 @@ def locked(path: Path, verb: str = "run", option: str = "--checkpoint") -> Itera
     try:
         descriptor = open_for_owner(lock, os.O_RDWR)
     except OSError as error:
-        raise UserError(f"{lock}: expected to make a lock file here, found {error.strerror}") from error
+        raise UserError(f"{lock}: the lock file cannot be created: {error.strerror}") from error
     with os.fdopen(descriptor) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -194,7 +194,7 @@ def function_of(path: str) -> Function:
     """Import the function that module.function names, once. Raises UserError with the cure."""
     module_name, _, name = path.rpartition(".")
     if not module_name or not name:
-        raise UserError(f"{path!r} is no function to call: expected module.function, such as mypkg.notify")
+        raise UserError(f"{path!r} is not a function: expected module.function, such as mypkg.notify")
     try:
         module = import_module(module_name)
     except Exception as error:

@@ -60,7 +60,7 @@ def parse_place(text: str) -> tuple[str, str]:
     """The bucket and the prefix in s3://bucket/prefix. Raises UserError."""
     found = PLACE.fullmatch(text)
     if found is None:
-        raise UserError(f"{text!r} is no place in S3: expected s3://BUCKET or s3://BUCKET/PREFIX")
+        raise UserError(f"{text!r} is not an S3 address: expected s3://BUCKET or s3://BUCKET/PREFIX")
     return found[1], found[2] or ""
 
 

@@ -114,7 +114,9 @@ def require_queue_url(url: str) -> str:
     """Check and return the URL of a queue. Raises UserError."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc or not parts.path.strip("/"):
-        raise UserError(f"{url!r} is no queue: expected its URL, such as https://sqs.REGION.amazonaws.com/ACCOUNT/NAME")
+        raise UserError(
+            f"{url!r} is not a queue URL: expected one such as https://sqs.REGION.amazonaws.com/ACCOUNT/NAME"
+        )
     return url
 
 

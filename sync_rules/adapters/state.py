@@ -241,7 +241,7 @@ class LeasedState:
             if self._state.swap(name, found, marked):
                 self._seen[name] = marked
                 return
-        raise StoreError(TAKEN, f"others claim {name} again and again")
+        raise StoreError(TAKEN, f"other processes keep claiming {name}")
 
     def release(self, name: str, reason: str = "") -> None:
         """Give up a document as it is saved; `reason` says why its work is not done. Raises StoreError."""

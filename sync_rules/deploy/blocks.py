@@ -40,7 +40,7 @@ def blocks_in(text: str, file: str) -> dict[str, Block]:
             if opened is not None:
                 raise UserError(f"{at}: block {name} begins before block {opened['name']} ends")
             if name in found:
-                raise UserError(f"{at}: block {name} comes twice")
+                raise UserError(f"{at}: block {name} appears twice")
             opened = mark
         else:
             if opened is None or opened["name"] != name:

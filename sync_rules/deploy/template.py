@@ -74,7 +74,7 @@ def rules_noted(text: str, template: Path) -> Path:
     match read_yaml(inside(text, RULES_BLOCK, str(template)), str(template)):
         case {"SyncRules": {"Rules": str(path)}}:
             return template.parent / path
-    raise UserError(f"{template} is for no rules file yet: name it, `sync-rules infra --rules FILE`")
+    raise UserError(f"{template} names no rules file yet: run `sync-rules infra --rules FILE`")
 
 
 def warnings(text: str, template: Path) -> Iterator[str]:

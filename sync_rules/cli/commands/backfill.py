@@ -376,7 +376,7 @@ class RemoteBackfill:
                 display.update(lambda: meter.figures(run, run.totals))
 
         with display_on(Console(stderr=True), as_json=self._as_json) as display:
-            display.say(f"{name} in stack {self._account.stack.name}; it goes on after Ctrl-C")
+            display.say(f"{name} in stack {self._account.stack.name} is running; Ctrl-C stops watching, not the run")
             ended = self._account.machine.watch(name, show)
         done = ended.well()
         answer = state.load(asked_of(name)) or {}
@@ -387,7 +387,7 @@ class RemoteBackfill:
             return 0
         run = look()
         if run is None:
-            raise UserError(f"{name} has ended before it began")
+            raise UserError(f"{name} ended before its first step")
         go_on = f"Continue with: {self._command('--resume')}"
         advice = (go_on, f"To see the failures: {self._account.failures_command()}")
         conclude(run, meter, done=done, as_json=self._as_json, advice=advice)

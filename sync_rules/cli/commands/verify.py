@@ -259,7 +259,7 @@ def verify_in_account(account: Account, rules: Rules, asked: Mapping[str, Any], 
     if detach:
         report_started(account, name, lambda: account.state.load(head_of(name)), later)
         return None
-    print(f"{name} in stack {account.stack.name}; it goes on after Ctrl-C", file=sys.stderr)
+    print(f"{name} in stack {account.stack.name} is running; Ctrl-C stops watching, not the run", file=sys.stderr)
     try:
         with Console(stderr=True).status("verifying", spinner="dots") as status:
             ended = account.machine.watch(name, lambda: status.update(_progress(account, name)))

@@ -136,12 +136,12 @@ def conclude(run: BackfillRun, meter: Meter, *, done: bool, as_json: bool, advic
         return
     Console().print(grid(totals, names))
     for one in run.left:
-        print(f"left: {one.supply}: {one.reason}")
+        print(f"not finished: {one.supply}: {one.reason}")
     print(summary(now, done=done))
     if not done:
         print(advice[0])
     elif not totals.asked:
-        print("No item matched: no rule concerns the scanned items, or --where held for none of them.")
+        print("No item matched: no rule concerns the scanned items, or --where matched none of them.")
     if now["parked"] or now["failed"]:
         print(advice[1])
 

@@ -190,7 +190,7 @@ class BackfillWork:
         held = LeasedState(self.state)
         head = held.load(HEAD) or {}
         if head.get("run") != run["run"]:
-            raise UserError("another backfill was begun meanwhile: it goes on, and this one ends")
+            raise UserError("another backfill was started meanwhile: that one continues, and this one ends")
         backfill = of_head(head, self.rules, self.stores(time.sleep), self.failures, held)
         if _at(head, run):
             held.fetch(f"{HEAD}/{supply.name}" for supply in backfill.round_supplies())
@@ -247,7 +247,7 @@ def of_head(
     prints = fingerprints.of_each(rules)
     if changed := [title for title, digest in scope["rules"].items() if prints.get(title) != digest]:
         message = f"the rules say something else than when the backfill was begun: {', '.join(changed)}."
-        raise UserError(f"{message} Deploy them as they were, or begin anew with --restart")
+        raise UserError(f"{message} Deploy them as they were, or start from the beginning with --restart")
     if scope["segments"] is None:
         raise UserError(OF_EXPORT)
     kept = rules.kept

@@ -134,7 +134,7 @@ class VerifyWork:
         held = LeasedState(self.state)
         found = held.load(head_of(execution))
         if found is None:
-            raise UserError(f"nothing is known of {execution}: it began too long ago")
+            raise UserError(f"execution {execution} is no longer known: it started too long ago")
         if found["stage"] != run["stage"] or found["report"]:  # another call has ended it
             return self._next(found, execution)
         names = {unit: unit_of(execution, stage, unit) for unit in units_of(found)}

@@ -139,14 +139,14 @@ def open_export(place: str, shelf: Shelf, rules: Rules, arns: Mapping[str, str])
         return _described(place, shelf, rules, arns, summaries[0])
     if any(PurePosixPath(name).name in (STARTED, FILES) for name in names):
         raise UserError(
-            f"{place}: expected a whole export, found one without {SUMMARY}: it has not ended, or failed, or was"
-            " not fetched as a whole"
+            f"{place}: expected a whole export, found one without {SUMMARY}: it has not ended, it failed, or it was"
+            " not downloaded completely"
         )
     files = dict.fromkeys(name for name in names if name.endswith(DATA))
     if not files:
         raise UserError(f"{place}: expected an export with {SUMMARY}, or files that end in {DATA}; found neither")
     if len(arns) != 1:
-        raise UserError(f"{place}: there is no {SUMMARY} that would say of which table it is. Say it with --table.")
+        raise UserError(f"{place}: there is no {SUMMARY} that names the exported table. Name it with --table.")
     return Export(place, shelf, rules.tables[next(iter(arns))], files)
 
 
@@ -168,7 +168,7 @@ def _described(place: str, shelf: Shelf, rules: Rules, arns: Mapping[str, str], 
             files[str(folder / "data" / PurePosixPath(str(entry.get("dataFileS3Key"))).name)] = entry.get("itemCount")
     missing = sorted(files.keys() - set(shelf.names()))
     if missing:
-        raise UserError(f"{place}: its {FILES} names {missing[0]}, which is not there. Fetch the whole export.")
+        raise UserError(f"{place}: its {FILES} names {missing[0]}, which does not exist. Download the whole export.")
     return Export(place, shelf, rules.tables[name], files, summary.get("exportArn"))
 
 

@@ -98,7 +98,7 @@ def job_of(client: DynamoDBClient, rules: Rules, names: frozenset[str], request:
         if request.table not in rules.tables:
             raise UserError(unknown("table", request.table, rules.tables))
         if request.table not in found:
-            raise UserError(f"the rules asked for keep nothing in table {request.table}, but in {_and(found)}")
+            raise UserError(f"the selected rules keep nothing in table {request.table}, but in {_and(found)}")
         found = {request.table: found[request.table]}
     prints = fingerprints.of_each(rules)
     read = {side.table.name for name in names for side in (rules.rules[name].source, rules.rules[name].target)}
@@ -129,11 +129,11 @@ def job_of_item(client: DynamoDBClient, rules: Rules, names: frozenset[str], key
     """
     entity = rules.entity_of(key)
     if entity is None:
-        raise UserError(f"{printable(key)} is of no entity in the rules file")
+        raise UserError(f"{printable(key)} matches no entity in the rules file")
     about = (*rules.into_target(entity), *rules.parts_of(entity), *rules.from_source(entity), *rules.anchored(entity))
     mine = names.intersection(rule.name for rule in about)
     if not mine:
-        raise UserError(f"no rule asked for has to do with {printable(key)}, which is of entity {entity.name}")
+        raise UserError(f"no selected rule concerns {printable(key)}, an item of entity {entity.name}")
     require(client, rules.only(sorted(mine)), streams=False)
     if DynamoStore(client, rules.tables).read(Read((key,))) == (None,):
         raise UserError(f"there is no item {printable(key)}")

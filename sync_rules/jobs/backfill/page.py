@@ -139,7 +139,7 @@ class OneItem:
         limits = replace(bounds.limits, fan_out_inline_max_items=EVERY_ITEM)  # there is no queue
         report = yield from process_all_of(self.key, image, selection, replace(bounds, limits=limits))
         if bounds.out_of_time():  # the rest of its targets became a message, and there is no queue
-            raise StoreError(OUT_OF_TIME, "not all of its targets were looked at")
+            raise StoreError(OUT_OF_TIME, "not all targets of this source were checked")
         return PageResult(report, 1, 1)
 
 

@@ -162,7 +162,9 @@ class BackfillRun:
     def _save_head(self, *, begins: bool = False) -> None:
         found = None if begins else self.state.load(HEAD)
         if found is not None and found["run"] != self._run:
-            raise StoreError("StateTaken", "another backfill began on the same state: it goes on, and this one ends")
+            raise StoreError(
+                "StateTaken", "another backfill started on the same state: that one continues, and this one ends"
+            )
         self._round = Totals()
         self.before = self._sum()
         body = {"steps": self._steps_done.body(), "rounds": self._rounds.body(), "place": vars(self.position)}

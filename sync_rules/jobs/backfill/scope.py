@@ -67,13 +67,13 @@ def require_beginning(state: State, scope: Body, where: str, *, resume: bool, re
         abandon(state)
     found = unfinished(state)
     if found is None and resume:
-        raise UserError(f"{where} has no backfill to go on with: leave out --resume")
+        raise UserError(f"{where} has no unfinished backfill: leave out --resume")
     if found is not None and resume:
         require_same(found["scope"], scope)
     elif found is not None:
         raise UserError(
-            f"{where} has a backfill that is unfinished, {about(found['scope'])}. "
-            "Go on with it with --resume, or begin anew with --restart, which forgets how far it is."
+            f"{where} has an unfinished backfill, {about(found['scope'])}. "
+            "Continue it with --resume, or discard it and start from the beginning with --restart."
         )
 
 
@@ -82,8 +82,8 @@ def require_same(found: Body, asked: Body) -> None:
     lines = "".join(f"\n  {line}" for line in _differences(found, asked))
     if lines:
         raise UserError(
-            f"the backfill that is unfinished is another one:{lines}\n"
-            "Give the same options and rules to go on with it, or --restart to forget it."
+            f"the unfinished backfill has other options or rules:{lines}\n"
+            "Give the same options and rules to continue it, or --restart to discard it."
         )
 
 

@@ -18,7 +18,7 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.metered import within_budget
 from sync_rules.cli import commands
 from sync_rules.model.writes import WRITTEN, Condition, Test, Transaction, Update
-from sync_rules.pipeline.requests import OUT_OF_TIME, Apply, Read
+from sync_rules.pipeline.requests import NOT_SENT, Apply, Read
 from tests.support.builders import key, n, s, table
 from tests.unit.adapters.test_rate import Clock
 
@@ -151,7 +151,7 @@ def test_budgeted_store_fails_what_there_is_no_time_for():
     results = store.apply(Apply(tuple(map(update, keys))))
     written = results.count(WRITTEN)
     assert 19 <= written <= 21
-    assert results == (WRITTEN,) * written + (OUT_OF_TIME,) * (50 - written)
+    assert results == (WRITTEN,) * written + (NOT_SENT,) * (50 - written)
 
 
 def test_budgeted_store_pays_twice_for_a_transaction():

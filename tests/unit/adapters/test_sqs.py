@@ -310,6 +310,6 @@ def test_failed_messages_of_a_missing_queue_are_the_users_mistake(client):
     with pytest.raises(UserError, match="nowhere does not exist"):
         next(place.entries())
     for text in ("failures", "arn:aws:sqs:us-east-1:1:failures", "https://sqs.us-east-1.amazonaws.com/", "s3://x/y"):
-        with pytest.raises(UserError, match="is no queue"):
+        with pytest.raises(UserError, match="is not a queue URL"):
             require_queue_url(text)
     assert require_queue_url("http://127.0.0.1:4566/000000000000/failures").startswith("http")

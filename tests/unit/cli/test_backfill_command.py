@@ -194,7 +194,7 @@ def test_backfill_exits_1_when_something_was_left(command):
     command.scene.tap.before = before
     code, out, _ = command()
     assert code == 1
-    assert "left: books/1-of-2: ThrottlingException: table books" in out
+    assert "not finished: books/1-of-2: ThrottlingException: table books" in out
     assert "Continue with the same command and --resume." in out
     assert command.applied == set()
     command.scene.tap.before = lambda _request: None
@@ -223,9 +223,9 @@ def test_backfill_of_one_rule_leaves_the_others(command):
         (["--where", "a ="], ["--where", "is not a JMESPath expression"]),
         (["--where", "@"], ["--where", "reads the whole item"]),
         (["--key", '{"book_id": "x-9"}'], ["there is no item books[x-9]"]),
-        (["--key", '{"book_id": "odd"}'], ["books[odd] is of no entity"]),
-        (["--key", '{"house_id": "h"}', "--rule", "names"], ["no rule asked for", "entity house"]),
-        (["--resume"], ["state.json has no backfill to go on with"]),
+        (["--key", '{"book_id": "odd"}'], ["books[odd] matches no entity"]),
+        (["--key", '{"house_id": "h"}', "--rule", "names"], ["no selected rule concerns", "entity house"]),
+        (["--resume"], ["state.json has no unfinished backfill"]),
         (["--forget", "gone"], ["gone", "the saved state"]),
         (["--from-export", "nowhere"], ["nowhere: expected a folder"]),
         (["--state-table", "books"], ["table books belongs to the rules"]),
@@ -395,7 +395,7 @@ def test_backfill_with_one_unfinished_wants_to_know(command):
     command.scene.tap.requests.clear()
     code, out, err = command()
     assert (code, out) == (2, "")
-    assert "has a backfill that is unfinished, of names, --where shelf == 'x'" in err
+    assert "has an unfinished backfill, of names, --where shelf == 'x'" in err
     assert "--resume" in err
     assert "--restart" in err
     assert command.scene.tap.requests == []

@@ -169,8 +169,8 @@ def test_failures_looks_into_queues_and_buckets(failures, cloud):
     ("options", "words"),
     [
         (["--file", "nowhere.jsonl"], "nowhere.jsonl: no such file"),
-        (["--queue", "failed"], "'failed' is no queue"),
-        (["--bucket", "failed"], "'failed' is no place in S3"),
+        (["--queue", "failed"], "'failed' is not a queue URL"),
+        (["--bucket", "failed"], "'failed' is not an S3 address"),
         (["rules.yaml", "--rule", "name"], "Did you mean 'names'"),
         (["missing.yaml"], "missing.yaml"),
         (["--what"], "No such option"),

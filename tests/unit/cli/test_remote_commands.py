@@ -242,7 +242,7 @@ def test_unfinished_backfill_is_seen_before_anything_is_started(command):
     command.leave_something("--segments", "3")
     code, _, err = command("backfill", "--remote")
     assert code == 2
-    assert "stack sync-rules in eu-west-1 has a backfill that is unfinished" in err
+    assert "stack sync-rules in eu-west-1 has an unfinished backfill" in err
     assert len(command.machine.asked) == 1
     assert command("backfill", "--remote", "--restart")[0] == 0
 

@@ -52,7 +52,7 @@ def test_blocks_what_stands_inside():
         (TEXT.replace("  # >>> sync-rules: one\n", ""), "f:3: block one ends here, but did not begin"),
         (TEXT.replace("  # <<< sync-rules: one\n", ""), "f:5: block two begins before block one ends"),
         (TEXT.replace("# <<< sync-rules: two\n", ""), "f: block two begins but does not end"),
-        (TEXT.replace("two", "one"), "f:6: block one comes twice"),
+        (TEXT.replace("two", "one"), "f:6: block one appears twice"),
         (TEXT.replace("two", "three"), "f: block three is not known"),
         (TEXT.partition("b: 2")[0], "f: no block two. Put"),
     ],

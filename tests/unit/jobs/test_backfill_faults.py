@@ -101,7 +101,7 @@ def test_an_export_that_was_fetched_in_part_is_refused(tmp_path):
         file.write(json.dumps({"Item": {"PK": {"S": "USER#1"}, "SK": {"S": "ORDER#1"}}}) + "\n")
     files = [json.dumps({"itemCount": 1, "dataFileS3Key": f"x/data/{name}.json.gz"}) for name in "ab"]
     (tmp_path / "manifest-files.json").write_text("\n".join(files))
-    with pytest.raises(UserError, match="not fetched as a whole"):
+    with pytest.raises(UserError, match="not downloaded completely"):
         open_export(str(tmp_path), Folder(tmp_path), shop(), {"shop": "arn"})
 
 

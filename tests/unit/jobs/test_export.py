@@ -121,7 +121,7 @@ def test_export_without_manifest_is_of_the_table_that_is_said(tmp_path, scene):
     """A folder of data files alone will do where it is clear which table they are of."""
     (tmp_path / "x.json.gz").write_bytes(lines(order_item("1", "01")))
     assert list(opened(tmp_path, scene.rules).files) == ["x.json.gz"]
-    with pytest.raises(UserError, match="Say it with --table"):
+    with pytest.raises(UserError, match="Name it with --table"):
         opened(tmp_path, scene.rules, {"shop": ARN, "other": ARN + "2"})
 
 
@@ -175,7 +175,7 @@ def test_export_that_is_not_whole_is_refused(tmp_path, scene):
         opened(started, scene.rules)
     missing = written(tmp_path / "missing", {"a.json.gz": [], "b.json.gz": []})
     (missing / ROOT / "data" / "b.json.gz").unlink()
-    with pytest.raises(UserError, match=r"manifest-files.json names .*/data/b\.json\.gz, which is not there"):
+    with pytest.raises(UserError, match=r"manifest-files.json names .*/data/b\.json\.gz, which does not exist"):
         opened(missing, scene.rules)
     written(tmp_path / "several" / "one", {"a.json.gz": []})
     written(tmp_path / "several" / "two", {"a.json.gz": []})
