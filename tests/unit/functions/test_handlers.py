@@ -403,9 +403,9 @@ def test_handlers_fanout_forgets_what_items_cost_between_messages(function):
     at, other = (function.scene.put("books", book(number)) for number in (1, 2))
     function.fanout(encode(PullMessage(at)))
     store = runtime.consumer().world.store
-    assert store.seen(at) is not None
+    assert store.seen.get(at) is not None
     function.fanout(encode(PullMessage(other)))
-    assert (store.seen(at), store.seen(other) is not None) == (None, True)
+    assert (store.seen.get(at), store.seen.get(other) is not None) == (None, True)
 
 
 def test_handlers_stream_forgets_what_items_cost_between_batches(function):
@@ -416,9 +416,9 @@ def test_handlers_stream_forgets_what_items_cost_between_batches(function):
     first, *rest = function.scene.records
     function.stream(event_of(function.scene.rules, first))
     store = runtime.consumer().world.store
-    assert store.seen(at) is not None
+    assert store.seen.get(at) is not None
     function.stream(event_of(function.scene.rules, *rest))
-    assert (store.seen(at), store.seen(other) is not None) == (None, True)
+    assert (store.seen.get(at), store.seen.get(other) is not None) == (None, True)
 
 
 @pytest.mark.parametrize(
