@@ -55,7 +55,7 @@ class ExpectForm(Model):
 
 
 class StepForm(ExpectForm):
-    """One step: its actions, which happen in this order, then its expectations."""
+    """One step: its actions, which happen in the order put, update, delete, expire; then its expectations."""
 
     say: str = Field(description="What the application does, in a few words.")
     put: ByTable = Field(default={}, description="By table: whole items to write.")
