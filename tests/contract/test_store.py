@@ -197,7 +197,7 @@ def test_put_of_an_impossible_key_is_refused(bench: Make, of, values):
 
 @impossible(pytest.mark.needs("key_size_in_transaction"))
 def test_transaction_with_an_impossible_key_is_rejected(bench: Make, of, values):
-    """Whichever action names it, and whatever the guards say."""
+    """A transaction with a key that no item can have is rejected, whichever action names it."""
     b = bench(of, MANY)
     b.put(MANY, {"id": s("1")})
     check = Check(key(of, *values), (Condition(Test.ABSENT, (of.partition.name,)),))
@@ -216,7 +216,7 @@ def test_update_of_an_index_key_minds_its_size(bench: Make):
 
 @pytest.mark.needs("key_size_in_query")
 def test_list_of_an_impossible_key_is_refused(bench: Make):
-    """As a read is."""
+    """A list under a key that no item can have is invalid."""
     b = bench(THINGS)
     with pytest.raises(StoreError) as caught:
         b.store.list(List("things", None, of_partition("PK", s("x" * 2049)), 1))
@@ -366,7 +366,7 @@ def test_list_backward_narrows_by_the_beginning_of_the_sort_key(bench: Make):
 
 
 def test_list_backward_is_in_order_of_numbers(bench: Make):
-    """By value, the largest first: the first item of such a list is the maximum."""
+    """A backward list over a number sorts by value, so its first item is the maximum."""
     b = bench(NUMBERED)
     b.put(NUMBERED, *({"owner": s("o"), "number": n(text)} for text in ("10", "9", "1e3", "-2", "0.5")))
     page = b.store.list(List("numbered", None, of_partition("owner", s("o")), 100, backward=True))
@@ -582,7 +582,7 @@ def test_update_with_overlapping_paths_is_rejected(bench: Make, stored, write):
     ids=["add-and-discard", "increment-twice"],
 )
 def test_transaction_with_overlapping_paths_is_rejected(bench: Make, action):
-    """As a single update is."""
+    """A transaction whose update has overlapping paths is rejected."""
     b = bench(THINGS)
     b.put(THINGS, thing(a={"SS": ["x"]}))
     assert one(b, in_transaction(action)).status is Status.REJECTED
@@ -734,7 +734,7 @@ def test_update_of_elements_of_another_type_is_rejected(bench: Make, sent, write
 @both_ways
 @pytest.mark.parametrize("write", [change(adds={"a": XY}), change(discards={"a": XY})], ids=["add", "discard"])
 def test_update_of_elements_never_creates_an_item(bench: Make, sent, write):
-    """Its guard says that the item exists, as that of any update does."""
+    """An update of elements is refused if the item does not exist."""
     b = bench(THINGS)
     result = one(b, sent(write))
     assert (result.status, result.item) == (Status.REFUSED, None)
@@ -782,7 +782,7 @@ def empty_sets(**gaps):
     set="empty_set_in_statement", inside="empty_set_in_statement", add="empty_elements", discard="empty_elements"
 )
 def test_write_of_an_empty_set_is_rejected(bench: Make, write):
-    """There is none, at the top or inside, not even to discard nothing."""
+    """A write with an empty set is rejected, at the top, inside a map, or as elements to discard."""
     b = bench(THINGS)
     b.put(THINGS, thing(a=XY))
     assert one(b, write).status is Status.REJECTED
@@ -796,7 +796,7 @@ def test_write_of_an_empty_set_is_rejected(bench: Make, write):
     discard="empty_elements_in_transaction",
 )
 def test_transaction_with_an_empty_set_is_rejected(bench: Make, write):
-    """As a single write is."""
+    """A transaction with an empty set is rejected."""
     b = bench(THINGS)
     b.put(THINGS, thing(a=XY))
     assert one(b, in_transaction(write)).status is Status.REJECTED
@@ -827,7 +827,7 @@ def test_write_of_an_element_twice_is_rejected(bench: Make, write):
 
 @pytest.mark.parametrize("write", TWICE_WRITTEN.values(), ids=TWICE_WRITTEN)
 def test_transaction_with_an_element_twice_is_rejected(bench: Make, write):
-    """As a single write is."""
+    """A transaction with the same element twice in a set is rejected."""
     b = bench(THINGS)
     b.put(THINGS, thing())
     assert one(b, in_transaction(write)).status is Status.REJECTED
@@ -837,7 +837,7 @@ def test_transaction_with_an_element_twice_is_rejected(bench: Make, write):
 # ---------------------------------------------------------------- whole items
 @both_ways
 def test_put_writes_one_whole_item(bench: Make, sent):
-    """Nothing stays of what was there."""
+    """A put replaces the whole item, index rows included."""
     b = bench(THINGS)
     b.put(THINGS, thing(a=n(1), b=s("gone"), link=s("x")))
     assert one(b, sent(Put(ONE, thing(a=n(2)), (is_equal("a", n(1)),)))).status is Status.WRITTEN
@@ -847,7 +847,7 @@ def test_put_writes_one_whole_item(bench: Make, sent):
 
 @both_ways
 def test_put_creates_when_its_guard_says_that_there_is_nothing(bench: Make, sent):
-    """And only then: the second time it is refused with the item as it stands."""
+    """A put guarded by absence creates the item once, and is then refused with the stored item."""
     b = bench(THINGS)
     assert one(b, sent(Put(ONE, thing(a=n(1), link=s("x")), (ABSENT,)))).status is Status.WRITTEN
     result = one(b, sent(Put(ONE, thing(a=n(2)), (ABSENT,))))
@@ -888,7 +888,7 @@ def test_put_over_400_kb_is_rejected(bench: Make, sent):
 @both_ways
 @pytest.mark.parametrize("link", [n(1), s("")])
 def test_put_with_an_impossible_index_key_is_rejected(bench: Make, sent, link):
-    """As an update to it is."""
+    """A put with an index key that no item can have is rejected."""
     b = bench(THINGS)
     result = one(b, sent(Put(ONE, thing(link=link), (ABSENT,))))
     assert (result.status, result.reason) == (Status.REJECTED, "ValidationException")
@@ -945,7 +945,7 @@ def test_increment_is_exact_and_plain(bench: Make, left, right, expected):
     [("9" * 38, "0.1"), ("1e50", "1"), ("1e100", "1e-100"), ("9e125", "9e125"), ("1.1e-129", "-1.01e-129")],
 )
 def test_increment_beyond_what_a_number_holds_is_rejected(bench: Make, left, right):
-    """Over 38 digits, too large, too small: never rounded."""
+    """An increment to a number that DynamoDB cannot hold is rejected, never rounded."""
     b = bench(THINGS)
     b.put(THINGS, thing(v=n(left)))
     before = b.item(ONE)
@@ -956,7 +956,7 @@ def test_increment_beyond_what_a_number_holds_is_rejected(bench: Make, left, rig
 
 @pytest.mark.parametrize("stored", [s("1"), NULL, {"NS": ["1"]}, {"L": []}], ids=str)
 def test_increment_of_what_is_no_number_is_rejected(bench: Make, stored):
-    """Nor is any other action of its transaction done."""
+    """An increment of a value that is no number is rejected with its whole transaction."""
     b = bench(THINGS)
     b.put(THINGS, thing(sk="1", v=stored), thing(sk="2"))
     result = one(b, Transaction((update(THINGS, TWO, a=n(1)), plus(v=1))))

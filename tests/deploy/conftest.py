@@ -50,7 +50,7 @@ def whole() -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def resources(whole: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Its resources by logical id."""
+    """The resources of the template by logical id."""
     found: dict[str, dict[str, Any]] = whole["Resources"]
     return found
 

@@ -26,7 +26,7 @@ def test_template_is_valid_by_sam():
 
 
 def test_template_of_the_readme_is_valid_by_sam(tmp_path):
-    """So it is for the rules that the README begins with, whatever their variables and tables are called."""
+    """The template for the README's first rules is valid by sam."""
     rules, template = tmp_path / "rules.yaml", tmp_path / "template.yaml"
     rules.write_text(first_rules((ROOT / "README.md").read_text()))
     template.write_text(written((ROOT / "template.yaml").read_text(), deployment_of(rules), rules, template))
@@ -56,7 +56,7 @@ def test_template_is_according_to_policy(whole):
 
 
 def test_template_of_any_rules_is_according_to_policy(tmp_path):
-    """So is what is generated for rules of every kind, whatever they read, write, keep and call; cfn-lint agrees."""
+    """The template for rules of every kind meets the policy and passes cfn-lint."""
     rules, template = tmp_path / "rules.yaml", tmp_path / "template.yaml"
     rules.write_text(every_kind.text_of(every_kind.RULES | every_kind.EFFECTS))
     template.write_text(written((ROOT / "template.yaml").read_text(), deployment_of(rules), rules, template))

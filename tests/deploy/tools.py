@@ -118,7 +118,7 @@ def ministack(directory: Path) -> Iterator[str]:
 
 @contextmanager
 def held(place: Path, how: int) -> Iterator[None]:
-    """While a file is locked, with others (LOCK_SH) or alone (LOCK_EX)."""
+    """Lock a file for the block, shared (LOCK_SH) or exclusively (LOCK_EX)."""
     with place.open("a") as file:
         fcntl.flock(file, how)
         yield

@@ -210,7 +210,7 @@ USES = [
 
 @pytest.mark.parametrize(("page", "rule", "story", "row"), USES, ids=shown)
 def test_permissions_are_those_of_the_readme(page, rule, story, row):
-    """Beside UpdateItem a kind writes only with the permissions that the README names for it."""
+    """A kind writes only with UpdateItem and the permissions that docs/permissions.md names for it."""
     shop = Shop(f"docs/rules/{page}.md", rule)
     story(shop)
     table = {

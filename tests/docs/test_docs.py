@@ -316,7 +316,7 @@ def test_docs_rules_pass_check(block):
 
 @pytest.mark.parametrize("block", [b for b in blocks_of("yaml") if b.mark == "broken"], ids=str)
 def test_docs_broken_rules_fail_as_shown(block):
-    """Under a broken file stands what check says of it, to the letter."""
+    """The text below a broken file is exactly the output of check."""
     following = next(b for b in blocks(block.page) if b.line > block.line)
     assert report("rules.yaml", *check_rules(block.body, {})) == following.body.rstrip("\n")
 
@@ -428,7 +428,7 @@ def test_docs_links_lead_somewhere(page):
 
 
 def test_docs_every_page_is_linked_from_the_readme():
-    """Who starts at the README finds every page."""
+    """The README links to every page."""
     missing = [page for page in TEXTS if page != "README.md" and f"]({page})" not in TEXTS["README.md"]]
     assert not missing
 
@@ -529,7 +529,7 @@ def test_docs_on_delete_does_what_the_table_says(cells, column):
 
 
 def test_docs_delete_asks_where():
-    """As the page on copy says, on_delete: delete leaves targets alone for which `where` does not hold."""
+    """`on_delete: delete` leaves targets for which `where` does not hold, as the page on copy says."""
     shop = Shop("delete")
     shop.set(shop.order, "status", "CLOSED")
     shop.settle()

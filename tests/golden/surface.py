@@ -161,7 +161,7 @@ def _undescribed(body: Any) -> Any:
 
 
 def schema() -> Mapping[str, str]:
-    """As it is printed; and without descriptions, which may be said better one day."""
+    """The JSON Schema as printed, and without descriptions, whose wording may change."""
     code, text = called("schema")
     assert code == 0
     return {"schema.json": text, "schema-without-descriptions.json.gz": pretty(_undescribed(json.loads(text)))}

@@ -191,9 +191,10 @@ class Storm:
 
 @pytest.mark.parametrize(("seed", "size", "again"), [(1, None, 0.05), (2, (40, 12), 0), (3, (40, 12), 0)])
 def test_chinook_is_built_from_nothing_and_weathers_a_storm(seed, size, again):
-    """From empty copies, and after a burst of changes, every item is what Python computes: with batches that come twice,
-    and with none, for a record that comes again heals what was missed. All records once more, whose newest images are
-    what stands there, are worth no write, not even one that is refused.
+    """From empty copies, and after a burst of changes, every item is what Python computes.
+
+    This holds with repeated batches and without, because a repeated record could heal a missed one. Delivering all
+    records once more attempts no write.
     """
     everything, storm = load(), Storm(seed, again)
     everything = everything if size is None else some(everything, *size)

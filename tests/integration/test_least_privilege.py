@@ -139,7 +139,7 @@ def test_least_privilege_is_enough_for_every_example(account, folder, function):
 
 @pytest.mark.parametrize("function", PLAYED)
 def test_least_privilege_is_enough_for_every_kind_at_once(account, function):
-    """So does a shop with a rule of every kind."""
+    """The generated roles suffice for a shop with a rule of every kind."""
     rules = every_kind.RULES | every_kind.EFFECTS
     made = account(whole_story(every_kind.text_of(rules), puts=SHOP))
     said = made.run(function)

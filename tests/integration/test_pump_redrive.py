@@ -121,7 +121,7 @@ class Shop:
         return [int(record["dynamodb"]["SequenceNumber"]) for event in events for record in event["Records"]]
 
     def first_seen(self) -> dict[str, list[int]]:
-        """By item: the records the handler answered for, each where it was first answered for; those written alone."""
+        """The written records of each item that the handler processed, in the order of their first success."""
         return {key: [*dict.fromkeys(p for p in self.seen[key] if p in all_)] for key, all_ in self.written.items()}
 
 
@@ -136,7 +136,7 @@ LAST = {user: f"{user}{VERSIONS - 1}" for user in USERS}
 
 
 def test_pump_redrive_nothing_is_lost_nor_overtaken_while_the_store_fails(deployed, monkeypatch):
-    """While reads and writes fail now and then, what failed comes again from there: each item's records in their order."""
+    """While reads and writes fail now and then, every record is processed, in the order of its item."""
     deployed.write()
     store = runtime.consumer().world.store
     really = type(store).read

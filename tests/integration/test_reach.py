@@ -107,7 +107,7 @@ def run(pump: Pump, stop: threading.Event) -> None:
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_reach_20_targets_are_right_in_time(engine, deployed, name, record_property):
-    """From the write of a source to the moment every one of its 20 copies is right, read from outside."""
+    """All 20 copies of a source are right in time after its write, as read from outside."""
     sources, source, targets, target = WORLDS[name]
     rules = deployed(name)
     client = aws.dynamodb(engine)

@@ -119,7 +119,7 @@ def test_report_has_the_picture(visit, viewport):
 @pytest.mark.parametrize("name", ["drifted", "clean"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_report_fits_a_phone(visit, name, scheme):
-    """On a phone nothing is wider than the screen, with everything opened too; what is wide scrolls inside itself."""
+    """No part of the page is wider than a phone's screen, even with everything opened."""
     opened = visit(name, viewport=PHONE, color_scheme=scheme, is_mobile=True, has_touch=True)
     for summary in opened.page.locator("summary").all():
         summary.click()
@@ -148,7 +148,7 @@ def test_report_is_dark_at_night(visit):
 
 
 def test_report_prints_what_is_closed(visit):
-    """On paper everything is open, dark on white whatever the screen is."""
+    """A printed page shows closed sections too, dark on white."""
     opened = visit("drifted", color_scheme="dark")
     opened.page.emulate_media(media="print", color_scheme="dark")
     assert opened.page.locator("#rule-0 details td").first.is_visible()

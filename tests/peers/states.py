@@ -17,7 +17,7 @@ SCAN_PAGE_ITEMS: Final = 100
 
 
 class MismatchError(AssertionError):
-    """Something a scenario expects does not hold. Carries the first difference."""
+    """An expectation of a scenario does not hold. Carries the first difference."""
 
 
 def state_of(bench: Bench) -> State:

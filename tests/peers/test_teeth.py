@@ -202,7 +202,7 @@ def test_variants_notice_a_mutilated_pipeline(mutilate: Patch, monkeypatch: pyte
 
 
 def test_runner_passes_the_gathered_story() -> None:
-    """So does the story of what is made of many."""
+    """The runner passes the story of gathered attributes."""
     assert not failing(case_of("", GATHERED))
 
 

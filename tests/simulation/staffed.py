@@ -77,7 +77,7 @@ class Staffed(History):
 
     # ------------------------------------------------------------ errands
     def _work(self) -> bool:
-        """In some histories errands hesitate before they write: much may happen in between."""
+        """Let a worker take a step; in some histories errands hesitate before a write, while others go on."""
         if self.hesitant and not self.world.calm:
             return self.workers.step(lambda task: task.writes and isinstance(task.origin, Errand))
         return super()._work()
@@ -160,7 +160,7 @@ class Staffed(History):
         return self.faults.occurs("out of time")
 
     def _clock(self) -> float:
-        """Between two looks at the clock a second passes, or none."""
+        """Return the time, up to a second later than at the last look."""
         self.time += self.choices.faults.pick(2)
         return self.time
 

@@ -48,7 +48,7 @@ class Mirrored(Truth):
         return right
 
     def _others(self, item: Item) -> Item:
-        """Other attributes on a mirror."""
+        """Attributes of a mirror that the rule does not write."""
         return {name: value for name, value in item.items() if self.written and name not in self.written}
 
     def unfit(self, items: Items) -> Iterable[Place]:

@@ -29,7 +29,7 @@ def spelt(item: Item, name: str) -> str | None:
 
 
 def shared() -> Configuration:
-    """On one parent: a copy, what is derived of that copy, its children, and how many they are."""
+    """A world whose parents have a copy, an attribute derived from the copy, embedded children and their count."""
     rules = """
 tables:
   orgs: {key: {org: S}}

@@ -35,7 +35,7 @@ class Ranked(Booked):
         }
 
     def _stands(self, place: Place, item: Item) -> tuple[Place, Decimal] | None:
-        """Under which user an order stands, and with what."""
+        """The user and the amount of an order, or None for one that does not count."""
         if place[0] != "orders" or not on(item):
             return None
         parent, amount = parent_of(place, item), amount_of(item)

@@ -39,7 +39,7 @@ GAPS: dict[str, frozenset[str]] = {
     "checked_remove_path": frozenset({"dynoxide", "ministack"}),  # REMOVE a.b is invalid where `a` is no map
 }
 
-# A server without a life line of its own: it ends when the standard input of this process does.
+# Wraps a server that does not notice the death of its parent: it ends with the standard input of this process.
 SUPERVISE = """
 import os, subprocess, sys, threading
 server = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)

@@ -57,7 +57,7 @@ class Machine:
         self.make = make
         self.random = random or Random(0)
         self.execution = execution
-        self.units: list[str] = []  # as they were worked on
+        self.units: list[str] = []  # in the order of processing
         self.answer: dict = {}
 
     def ask(self, question: dict) -> dict:

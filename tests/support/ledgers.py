@@ -154,7 +154,7 @@ class Worker:
                 if history.deaths and history.random.random() < 0.2:
                     history.deaths -= 1
                     history.late.append(write)
-                    history.records.append(self.record)  # not answered for, so it comes again
+                    history.records.append(self.record)  # not acknowledged, so it is delivered again
                     return
                 result: Result = history.store.apply(Apply((write,)))[0]
                 assert result.status in (Status.WRITTEN, Status.REFUSED), result

@@ -24,7 +24,7 @@ from sync_rules.rules.ruleset import Rules
 from tests.support.worlds import Scene, Stdout, context, event_of
 
 STACK = {"Ref": "AWS::StackName"}
-STACK_NAME = "sync-rules"  # what the handlers give as service where no stack says its name
+STACK_NAME = "sync-rules"  # the handlers' service dimension without a stack's name
 
 
 class Operated:
@@ -82,7 +82,7 @@ def told(lines: Iterable[dict[str, Any]], message: str) -> list[dict[str, Any]]:
     return [line for line in lines if line.get("message") == message]
 
 
-# ---------------------------------------------------------------- what CloudWatch makes of it
+# ---------------------------------------------------------------- CloudWatch's view of the metrics
 @dataclass(frozen=True)
 class Datum:
     """One value of one metric."""

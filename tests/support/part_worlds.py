@@ -21,9 +21,9 @@ from sync_rules.rules.families import Part, PartRule
 from sync_rules.rules.rule import Blocked
 from sync_rules.rules.ruleset import Rules
 
-# Looks go on more often than they begin; much only goes wrong after a rest, when no other record is there to help.
+# Looks advance more often than they begin; much only goes wrong after a rest, when no other record can help.
 ROAD = ("deliver", "advance", "advance", "advance", "again", "late", "rest", "rest")
-STEPS_MAX = 5_000  # more than any of these small worlds needs to come to rest
+STEPS_MAX = 5_000  # more steps than any of these small worlds needs to come to rest
 
 
 def rules_of(*rules: PartRule) -> Rules:

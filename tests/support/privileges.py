@@ -80,13 +80,14 @@ def told(change: Any) -> None:
 
 
 class StoppedError(Exception):
-    """Something did not go well."""
+    """A function failed or was refused a request."""
 
 
 @dataclass(frozen=True)
 class Story:
-    """Some rules; items that come, and then changes, a deleted item being given as its key in `gone`. Among them is
-    something that a rule cannot do, so that it is parked. `rules` is one rule, or a whole file as JSON.
+    """Some rules, the items first put, and then changes, with deleted items as keys in `gone`.
+
+    One item cannot take its copy, so that it is parked. `rules` is one rule, or a whole file as JSON.
     """
 
     rules: str
@@ -231,7 +232,7 @@ class Account:
             environ(name, value)
         self.rules: Rules = load_rules(file)
         self.items: dict[ItemKey, Item] = {}
-        self.left = 0  # by the last word of a verify or a redrive
+        self.left = 0  # by the last document of a verify or a redrive
         self.iterators: dict[str, dict[str, str]] = {}  # by table and shard
         given = stack.given() | {variable.parameter: self.prefix for variable in deployment.variables}
         self.stream_arns: dict[str, str] = {}

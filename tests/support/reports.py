@@ -15,7 +15,7 @@ from tests.support.builders import s
 from tests.support.every_kind import order, part, post, rules_of, user
 from tests.support.worlds import Scene
 
-SECRET = "s3cret-v4lue"  # stands in values of items only
+SECRET = "s3cret-v4lue"  # occurs in values of items only
 SCRIPT = "<script>alert('x')</script>"
 HOSTILE = f'1"&{SCRIPT}\u202e\x07'
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

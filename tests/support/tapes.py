@@ -57,7 +57,7 @@ class Tape:
             assert self.stage.rest()
 
     def put(self, table: str, *items: Item, rest: bool = True) -> None:
-        """Whole items."""
+        """Put whole items."""
         known = self.rules.tables[table]
         for item in items:
             at = known.key_of(item)
@@ -127,7 +127,7 @@ def _action(tape: Tape, random: Random) -> Action:
         return Put(at, fresh, ())
     if chance < 0.5:  # a whole item with the copies as they were read
         return Put(at, {**present, **fresh}, ())
-    if chance < 0.6:  # somebody meddles with a copy
+    if chance < 0.6:  # a copy is overwritten
         name = {"user": "head", "order": "counted", "post": "title", "part": "path"}[what]
         return Update(at, (((name,), s(random.choice(NAMES))),), (), ())
     names = [name for name in fresh if name not in at.attributes()]

@@ -239,7 +239,7 @@ def test_table_named_by_its_arn_has_no_statement():
     ],
 )
 def test_batches_are_the_default_on_aws_alone(endpoint, on_aws, monkeypatch):
-    """Who answers like DynamoDB may have another PartiQL: moto says that it wrote what it did not."""
+    """Batches by PartiQL are the default on AWS only, because emulators report writes that they did not make."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
     assert aws.is_aws(aws.dynamodb(endpoint, "eu-central-1")) is on_aws

@@ -48,8 +48,8 @@ STEPS = st.lists(
 
 @given(st.sampled_from([30, 700, 1_500, 4_000]), st.integers(1, 7), STEPS)
 def test_budget_never_lets_more_through_than_the_share(limit, writers, steps):
-    """Over any stretch of any schedule: of the table limit / writers * t and a burst, of each partition key no more
-    than its share of a partition.
+    """Over any stretch of time, spending stays within the writer's share of the table and of each partition, plus a
+    burst.
     """
     budget, clock = budget_of(tables_of(shop=limit), writers)
     let: list[tuple[float, int, str]] = []
@@ -88,7 +88,7 @@ def test_budget_of_a_table_without_a_limit_is_endless():
 
 
 def test_budget_is_refused_where_there_is_no_time():
-    """At once, and without having waited."""
+    """A write without time to wait for is refused at once."""
     budget, clock = budget_of(tables_of(shop=10), within_seconds=lambda: 5.0)
     assert budget.take(costs(60))
     assert not budget.take(costs(1))
@@ -135,7 +135,7 @@ def update(at) -> Update:
 
 
 def test_budgeted_store_waits_for_what_writes_cost():
-    """By the sizes of the items that were read: 3 KB are three units."""
+    """The store waits for the units of each write by the size of the item read: 3 KB are three units."""
     store, memory, clock = store_of(100)
     keys = items(memory, 200, 2_500)
     store.read(Read(keys))
@@ -191,7 +191,7 @@ def test_budgeted_store_forgets_what_its_thread_saw():
 
 
 def test_within_budget_without_a_limit_is_the_store_itself():
-    """Nothing changes for who did not ask for it."""
+    """Without a limit the store is used as it is."""
     tables = tables_of(shop=None)
     memory = MemoryStore(tables)
     assert within_budget(memory, tables) is memory
@@ -217,7 +217,7 @@ def test_budget_is_kept_to_by_each_command_that_writes(name):
 
 
 def test_budget_is_kept_to_by_each_command_there_is():
-    """Others that make a store only read, or write on an emulator of their own."""
+    """No command but those checked above and two that only read makes a store."""
     folder = Path(commands.__file__).parent
     making = {path.stem for path in folder.glob("*.py") if re.search(r"\bDynamoStore\(", path.read_text())}
     assert making == {"backfill", "explain", "plan", "prune", "redrive", "run", "verify"}

@@ -187,7 +187,7 @@ def test_put_is_one_put_item_under_its_guard():
 
 
 def test_put_whose_answer_was_lost_is_refused_with_its_own_item():
-    """As an update is: the item says that it was ours."""
+    """A put whose answer was lost is refused on the retry with its own item."""
     ours = order_item("1", "1", a=n(1))
     put = Put(ONE, ours, (Condition(Test.ABSENT, ("PK",)),))
     refused = result_of(TIMEOUT, failed("ConditionalCheckFailedException", Item=ours), write=put)
@@ -236,7 +236,7 @@ def test_transaction_is_decided_by_its_reasons(reasons, expected):
 
 @pytest.mark.parametrize("code", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"])
 def test_transaction_is_tried_again_after_conflicts_and_throttles(code):
-    """As long as no guard failed."""
+    """A transaction is retried after a conflict or a throttle, as long as no guard failed."""
     assert result_of(cancelled("None", code), cancelled(code, "None"), OK, write=STRICT).status is Status.WRITTEN
 
 
@@ -303,7 +303,7 @@ def test_transaction_sends_each_action_by_its_verb():
 
 # ---------------------------------------------------------------- reads
 def test_read_of_one_key_is_a_consistent_get():
-    """By its physical name."""
+    """A read of one key is a consistent GetItem on the physical table name."""
     client = Client({"Item": TARGET})
     assert store_on(client)[0].read(Read((ONE,))) == (TARGET,)
     assert client.calls == [("get_item", {"TableName": "real-shop", "Key": ONE.attributes(), "ConsistentRead": True})]

@@ -168,7 +168,7 @@ def test_outside_a_bucket_that_is_missing_is_told_with_its_rule(world):
 
 
 def test_outside_a_function_looks_at_its_table_of_calls(world, folder):
-    """On Lambda as in `run`: a table of the rules, or none, is refused at the cold start."""
+    """A function refuses at its cold start a table of calls that is missing or belongs to the rules."""
     given = {runtime.QUEUE_URL: "https://sqs.us-east-1.amazonaws.com/1/q", runtime.CALLS_TABLE: "typo"}
     with pytest.raises(UserError, match=r"table typo.*does not exist"):
         deployed(world, folder, BOTH, **given)
@@ -289,7 +289,7 @@ def history(operations) -> list[Change]:
 def test_outside_in_any_batches_and_twice_there_is_one_object_and_one_call_each(
     told_in_memory, operations, sizes, fail, raises
 ):
-    """However records are cut into batches, delivered again, and fail on the way: one object a delete, one call a change."""
+    """Each delete leaves one object and each change one call, whatever the batches, repetitions and failures."""
     module = told_in_memory
     module.TOLD.clear()
     module.raises = raises
@@ -310,7 +310,7 @@ def test_outside_in_any_batches_and_twice_there_is_one_object_and_one_call_each(
 
 
 def deliver(consumer: Consumer, changes: list[Change], sizes: list[int]) -> None:
-    """In batches of these sizes; what is reported comes again from there, as Lambda does it."""
+    """Deliver changes in batches of these sizes, and again from the lowest reported failure, as Lambda does."""
     left = list(changes)
     for _ in range(200):
         if not left:

@@ -123,7 +123,7 @@ def test_well_formed_lets_the_rest_pass(action):
     ],
 )  # fmt: skip
 def test_storable_knows_the_numbers(number, held):
-    """At most 38 digits, beside zeros at either end, from 1E-130 to 9.9...E+125."""
+    """A number can be stored with at most 38 digits, from 1E-130 to 9.9...E+125."""
     assert storable(n(number)) is held
     assert storable(m(a={"L": [{"NS": [number]}]})) is held
 
@@ -168,7 +168,7 @@ def test_updated_adds_and_discards_as_sets_do(before, elements):
 
 @given(sets_of_numbers.filter(bool), sets_of_numbers.filter(bool), spellings)
 def test_updated_knows_elements_by_value(before, elements, spelling):
-    """However a number is spelt, it is in a set once."""
+    """A number is in a set once, however it is spelt."""
     item = {"a": {"NS": [str(number) for number in before]}}
     spelt = {"NS": [spelling.format(number) for number in elements]}
     added, discarded = (updated(item, change(**{verb: [(A, spelt)]})) for verb in ("adds", "discards"))
@@ -203,7 +203,7 @@ def test_updated_sums_are_exact_and_plain(left, right):
 )
 @pytest.mark.parametrize("stored", [s("x"), {"NULL": True}, {"L": []}, {"BS": [b"x"]}], ids=str)
 def test_updated_refuses_an_operand_of_another_type(write, stored):
-    """There is nothing to add to or to discard from."""
+    """Adding to or discarding from a value of another type is refused."""
     with pytest.raises(InvalidUpdateError):
         updated({"a": stored}, write)
 

@@ -171,7 +171,7 @@ def test_caller_in_memory_forgets_the_oldest(hooks):
 
 # ---------------------------------------------------------------- the table
 def test_caller_without_the_table_fails(hooks, client):
-    """Nothing is called that could not be noted."""
+    """A call that cannot be noted is not made."""
     with pytest.raises(StoreError, match="TableNotFound"):
         FunctionCaller(RememberedInTable(client, "nowhere")).call(CALL)
     assert hooks.told == []
@@ -213,7 +213,7 @@ def test_caller_notes_again_what_was_throttled(hooks, client, monkeypatch, opera
     ],
 )
 def test_caller_a_function_that_is_not_there_is_the_user_s_mistake(hooks, path, says):
-    """At the start, naming rule and function; and a failure, not a crash, where it was never asked for."""
+    """A missing function is a UserError at the start with its rule, and a failure if first found by a call."""
     caller = FunctionCaller(RememberedInMemory())
     with pytest.raises(UserError) as error:
         caller.require({"fine": CALL.function, "notify-them": path})

@@ -53,7 +53,7 @@ def test_memory_application_update_creates():
 
 
 def test_memory_application_adds_and_discards_elements():
-    """As an application may, without a condition; a set that is left empty is gone."""
+    """An application may add and discard elements without a condition, and an emptied set is removed."""
     store = MemoryStore(SHOP)
     store.update(ORDER, adds=[(("a",), {"SS": ["x", "y"]})])
     store.update(ORDER, [(("b",), n(1))], discards=[(("a",), {"SS": ["y"]})])
@@ -147,7 +147,7 @@ def test_memory_pages_are_the_sorted_keys_cut_up(keys, beginning, limit, backwar
 
 
 def test_memory_full_page_has_a_cursor():
-    """Also the last one: DynamoDB does not look ahead either, so an empty page may follow."""
+    """Every full page has a cursor, even the last one, as in DynamoDB."""
     store = MemoryStore(SHOP)
     store.put("shop", user_item("1"))
     page = store.scan(Scan("shop", 1))
@@ -193,7 +193,7 @@ def test_memory_first_page_is_never_empty_with_a_cursor():
 
 @pytest.mark.parametrize("author_id", ["", "x" * 2049, "é" * 1025])
 def test_memory_application_cannot_write_impossible_keys(author_id):
-    """Neither as the key of an item nor as the key of its row in an index."""
+    """An application cannot write an item with an impossible key, of the table or of an index."""
     store = MemoryStore(LIBRARY)
     with pytest.raises(StoreError, match="ValidationException"):
         store.put("authors", author_item(author_id))
@@ -203,7 +203,7 @@ def test_memory_application_cannot_write_impossible_keys(author_id):
 
 
 def test_memory_scan_is_the_same_every_time():
-    """Its order depends on keys alone, not on when they were written."""
+    """The order of a scan depends on keys alone, not on the order of writes."""
     one, other = MemoryStore(LIBRARY), MemoryStore(LIBRARY)
     for i in range(20):
         one.put("authors", author_item(str(i)))

@@ -275,7 +275,7 @@ def test_metered_stream_spends_no_more_than_the_limit(limit):
 
 
 def test_metered_consumer_begins_anew_with_each_batch_and_message():
-    """However many come, what is remembered is of the last of them, in a function or in `run`."""
+    """A metered store forgets the items of one batch or message before the next."""
     made = parse_rules(ORDERS.format(limit=10**6))
     scene = Scene(made)
     scene.there("shop", {"PK": s("USER#1"), "SK": s("PROFILE"), "user_id": s("1"), "name": s("Ada")})

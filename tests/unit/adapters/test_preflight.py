@@ -90,7 +90,7 @@ def test_preflight_compares_the_indexes_that_rules_use(client, indexes, expected
     ],
 )
 def test_preflight_needs_a_stream_with_both_images(client, stream, expected):
-    """On every table that holds a source or a target."""
+    """Every table with a source or a target needs a stream with both images."""
     rules = shop(prefix=unique_prefix())
     parameters = table_parameters(rules.tables["shop"], stream=False)
     client.create_table(**parameters, **({"StreamSpecification": stream} if stream else {}))
@@ -99,7 +99,7 @@ def test_preflight_needs_a_stream_with_both_images(client, stream, expected):
 
 
 def test_preflight_that_cannot_look_raises():
-    """Not being allowed to describe a table is the world's mistake, not a problem of the table."""
+    """A table that may not be described raises a StoreError and is no problem of the rules."""
 
     class Client:
         def describe_table(self, **_):
@@ -183,7 +183,7 @@ def test_preflight_without_credentials_says_the_cure_alone():
 
 
 def test_preflight_require_answer_takes_a_refusal_for_one():
-    """Who may not describe a table may scan it: prune asks for no more."""
+    """`require_answer` accepts a denied DescribeTable, because prune only needs to scan."""
 
     class Client:
         def describe_table(self, **_):

@@ -62,7 +62,7 @@ def limited(rate: float, partitions: int, **options) -> tuple[DynamoStore, Limit
 
 @pytest.mark.parametrize(("rate", "partitions", "copies"), [(400, 1, 3_000), (1_000, 4, 20_000), (100, 1, 2_000)])
 def test_pressure_uses_what_a_table_takes(rate, partitions, copies):
-    """At least 95 % of it, with at most 0.3 throttled writes per copy, and every copy is made once."""
+    """Batches use at least 95 % of a table's limit, with at most 0.3 throttled writes per copy."""
     store, client, clock = limited(rate, partitions)
     for start in range(0, copies, 100):
         assert set(store.apply(Apply(updates(range(start, start + 100))))) == {WRITTEN}
@@ -129,7 +129,7 @@ def test_pressure_of_a_slow_table_ends_with_every_copy_made(rate):
 
 
 def test_pressure_counts_each_write_that_is_throttled():
-    """As a single write would be counted; a conflict, a guard and an error of the service are no throttles."""
+    """Each throttled write of a batch is counted; a conflict, a guard and a service error are not."""
     found: list[str] = []
     client = Client(
         answers("", HOT, "ThrottlingError", "TransactionConflict", "InternalServerError"),
@@ -174,7 +174,7 @@ def test_pressure_pauses_longer_while_little_goes_through():
 
 
 def test_pressure_spreads_those_that_wait():
-    """Between half of the pause and all of it, so that processes that were throttled together do not come together."""
+    """A pause is drawn from its upper half, so that throttled processes do not return together."""
     pressure = Pressure()
     pressure.refused()
     pauses = {pressure.pause() for _ in range(100)}

@@ -48,7 +48,7 @@ WITHIN = {"take": math.inf, "take soon": 2.0, "take now": 0.0}
 
 @given(st.floats(0.5, 150), STEPS)
 def test_rate_never_lets_more_through_than_it_says(ceiling, steps):
-    """Over any stretch of any schedule no more goes through than rate * t and a burst, or one request if larger."""
+    """Over any stretch of time no more is let through than rate * t and a burst, or one larger request."""
     rate, clock = rate_of(ceiling)
     let: list[tuple[float, float]] = []
     for step, amount in steps:

@@ -163,7 +163,7 @@ def test_on_failure_objects_of_a_missing_bucket_are_the_users_mistake(client):
     [("s3://kept", ("kept", "")), ("s3://kept/", ("kept", "")), ("s3://kept/aws/lambda/", ("kept", "aws/lambda/"))],
 )
 def test_place_in_s3_is_a_bucket_and_a_prefix(text, place):
-    """As S3's own tools write it."""
+    """An S3 address is a bucket and a prefix, written as S3's own tools write it."""
     assert parse_place(text) == place
 
 

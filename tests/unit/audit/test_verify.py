@@ -932,7 +932,7 @@ class Busy:
         self.scene.tap.before = before
 
     def _in_between(self, request: object) -> None:
-        """Between any two requests the application may write, and the handler may do some of what is behind."""
+        """Between any two requests let the application write, and the handler process a part of its backlog."""
         if not isinstance(request, Scan | Read) or self.random.random() > 0.3:
             return
         before, self.scene.tap.before = self.scene.tap.before, lambda _request: None

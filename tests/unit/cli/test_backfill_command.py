@@ -390,7 +390,7 @@ def unfinished_one(command: Command, *options: str) -> None:
 
 
 def test_backfill_with_one_unfinished_wants_to_know(command):
-    """Neither --resume nor --restart: exit code 2, what the unfinished one is about, and both ways on."""
+    """An unfinished backfill without --resume or --restart exits with 2 and names its scope and both options."""
     unfinished_one(command, "--rule", "names", "--where", "shelf == 'x'")
     command.scene.tap.requests.clear()
     code, out, err = command()
@@ -513,7 +513,7 @@ def test_backfill_looks_at_the_lag_of_the_function(command):
 
 @pytest.mark.parametrize(("rate", "writes"), [(0.0, 200), (5.0, 1), (500.0, 50), (5_000.0, 200)])
 def test_backfill_sends_only_so_many_writes_at_once(rate, writes):
-    """At a low rate few writes go out together, so that it is kept from moment to moment and stopping is quick."""
+    """A low rate limits the number of writes that go out together."""
     assert backfill.writes_at_once(rate) == writes
 
 
@@ -541,7 +541,7 @@ def totals_of(items: int, copied: int, writes: float = 0.0) -> Totals:
 
 
 def test_backfill_meter_says_how_long_it_will_take(command):
-    """By the items of this process, what was done before it left out; unknown when a table has more than it said."""
+    """The time left follows from the items of this process alone, and is unknown if the table's count was too low."""
     now = Now()
     meter = Meter(lambda _names: 1_000, now)
     run = run_like(command.scene, Totals())

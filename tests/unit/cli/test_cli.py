@@ -133,7 +133,7 @@ def end_of(*words: str, unbuffered: str, **options) -> tuple[int, bytes]:
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 @pytest.mark.parametrize("verb", ["schema", "--help", "--version"])
 def test_output_on_a_full_disk_exits_with_2(verb, unbuffered):
-    """At once, or where it stayed in memory until the end; also where the standard error is full as well."""
+    """Output on a full disk exits with 2, buffered or not, even if standard error is full too."""
     with Path("/dev/full").open("w") as full:
         told = b"sync-rules: cannot write the output: No space left on device\n"
         assert end_of(verb, unbuffered=unbuffered, stdout=full) == (2, told)
@@ -143,7 +143,7 @@ def test_output_on_a_full_disk_exits_with_2(verb, unbuffered):
 
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 def test_output_whose_reader_has_left_ends_quietly(unbuffered):
-    """As under `| head`: no word, and no code that means something else."""
+    """Output to a closed pipe ends without a message and exits with 2."""
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -159,7 +159,7 @@ def test_output_that_rich_ends_is_no_drift(monkeypatch):
 
 
 def test_a_file_that_may_not_be_read_is_said_in_one_line(monkeypatch, tmp_path, capsys):
-    """By the command that reads it, not as a mistake in the usage."""
+    """An unreadable file is reported by the command in one line, not as a usage mistake."""
     file = tmp_path / "rules.yaml"
     file.write_text("")
     monkeypatch.setattr("os.access", lambda *_, **__: False)

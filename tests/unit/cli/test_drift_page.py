@@ -107,7 +107,7 @@ def test_htmlreport_says_what_is_left():
 
 
 def test_htmlreport_shows_the_first_examples_of_each_rule():
-    """At most twenty of each rule, and of how many they are."""
+    """The page shows at most twenty examples of each rule, and their total number."""
     data = verified()
     assert {len(data.examples[name]) for name in ("names", "tags")} == {EXAMPLES_MAX_ITEMS}
     outline = Outline(page(data))
@@ -210,7 +210,7 @@ def test_htmlreport_shows_the_command_without_secrets(argument, shown):
 
 
 def luminance(colour: str) -> float:
-    """As in WCAG 2.2."""
+    """The relative luminance of a colour, as in WCAG 2.2."""
     digits = colour.lstrip("#")
     digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
     parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]

@@ -59,7 +59,7 @@ class Shop:
         return item
 
     def told(self, key: ItemKey) -> dict[str, Any]:
-        """By rule, what is said of an item."""
+        """The state that explain gives to an item, by rule."""
         return {one.rule.name: one.state for one in run_work(standings(key, self.item(key), self.rules), self.world)}
 
     def uses(self, key: ItemKey) -> list[tuple[str, ItemKey]]:

@@ -110,7 +110,7 @@ LONG = "user-name-on-orders-and-on-all-that-is-below-them"
 
 
 def test_failures_in_a_pipe_has_a_line_for_each_group(failures, tmp_path, monkeypatch):
-    """However narrow: rule, reason, how many items and how often, and the key, whole and on one line; then what is next."""
+    """In a pipe each group is one whole line, however narrow the terminal."""
     monkeypatch.setenv("COLUMNS", "80")
     key = {"PK": "USER#" + "1" * 90, "SK": "ORDER#7"}
     two = {**told(LONG), "key": key}

@@ -68,7 +68,7 @@ def test_graph_cannot_write_everywhere(rules_file, tmp_path, capsys):
 
 @pytest.mark.parametrize("name", ["rules.yaml", "link.dot", "a.png", "a"])
 def test_graph_writes_over_no_rules_file_and_nothing_it_cannot_draw(rules_file, name, capsys):
-    """By whatever name the rules file goes; an ending of another format is refused, whatever --format says."""
+    """`graph --out` refuses the rules file under any name, and an ending of an unknown format."""
     (rules_file.parent / "link.dot").symlink_to(rules_file)
     before = rules_file.read_text()
     out = rules_file.parent / name

@@ -23,7 +23,7 @@ def template(tmp_path, monkeypatch):
 
 
 def test_infra_check_of_the_noted_rules_file_is_well(template, capsys):
-    """Nothing differs, nothing is said, nothing is written."""
+    """`infra --check` of an up-to-date template exits with 0, prints nothing and writes nothing."""
     before = template.read_bytes()
     assert main.main(["infra", "--check"]) == 0
     assert capsys.readouterr().out == ""
@@ -43,7 +43,7 @@ def test_infra_check_shows_each_block_that_differs_and_writes_nothing(template, 
 
 
 def test_infra_writes_the_template_of_another_rules_file_and_notes_it(template, capsys):
-    """From then on that file is the one it is for; outside of the blocks nothing changed."""
+    """`infra --rules` regenerates the template's blocks and notes the rules file in the template."""
     before = template.read_text()
     mode = template.stat().st_mode
     assert main.main(["infra", "--rules", "examples/game-players/rules.yaml"]) == 0
@@ -136,7 +136,7 @@ def test_infra_warns_of_rules_that_are_elsewhere(template, tmp_path_factory, cap
 
 
 def test_infra_warns_of_an_index_that_the_next_deployment_deletes(template, capsys):
-    """On stderr, with --check as well; the exit code is as without it."""
+    """An index that the next deployment would delete causes a warning on stderr, also with --check."""
     rules = template.parent / "rules.yaml"
     text = (ROOT / "tests/deploy/rules.yaml").read_text()
     one_more = text.replace("indexes: {by_author", "indexes: {other: {o: S}, by_author")

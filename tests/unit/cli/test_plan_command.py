@@ -72,7 +72,7 @@ class Command:
         self.scene.there("books", *({"book_id": s(f"b{i}"), "author_id": s("a1"), **values} for i in range(count)))
 
     def applied(self, **other: str) -> None:
-        """As if a backfill had been made, with some fingerprints that were others."""
+        """Note a backfill as made, with some other fingerprints."""
         self.state.write_text(json.dumps({"applied": fingerprints.of_each(self.scene.rules) | other}))
 
     def __call__(self, *options: str) -> tuple[int, str, str]:
@@ -94,9 +94,7 @@ def command(monkeypatch, tmp_path, capsys) -> Command:
 
 
 def test_plan_says_what_each_rule_would_do(command):
-    """For people: rules with their figures, tables with their units, money with the date of its prices, time, where it
-    would be hot, and the sum; nothing is written anywhere, and nothing is left in the folder.
-    """
+    """A plan prints the figures of rules and tables, money with its price date, and time, and writes nothing."""
     command.books(3)
     code, out, _ = command()
     assert code == 0
@@ -130,7 +128,7 @@ def test_plan_for_machines_has_every_figure(command):
 
 
 def test_plan_tells_new_changed_unchanged_and_gone_rules(command):
-    """By the fingerprints that a backfill left; of a rule that is gone it says how to remove what it left."""
+    """A plan marks rules as new, changed, unchanged or gone by the fingerprints of the last backfill."""
     command.applied(bios="other", old="x")
     body = command.body()
     assert {name: one["is"] for name, one in body["rules"].items()} == {

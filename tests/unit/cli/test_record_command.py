@@ -248,6 +248,6 @@ def test_record_command_of_a_mistake_is_2(run, tmp_path, words, found):
 
 
 def test_record_of_a_ledger_is_refused():
-    """Nothing of a ledger is ever recorded, so asking for its table alone would record nothing without a word."""
+    """`record --table` of a ledger is refused, because ledgers are never recorded."""
     with pytest.raises(UserError, match="table ledger holds only a ledger"):
         only(every_kind.rules_of(), ["ledger"])

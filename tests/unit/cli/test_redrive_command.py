@@ -79,7 +79,7 @@ class Command:
         return batch_of(event_of(self.scene.rules, replace(self.scene.records.pop(), old=None)))
 
     def reject(self, order_id: str) -> None:
-        """From now on writes on one order are rejected."""
+        """Reject all later writes on one order."""
         at = self.at(order_id)
         self.scene.tap.result = lambda write: (
             Result(Status.REJECTED, reason="ItemTooLarge") if write.key == at else None

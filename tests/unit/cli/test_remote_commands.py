@@ -249,7 +249,7 @@ def test_unfinished_backfill_is_seen_before_anything_is_started(command):
 
 @pytest.mark.parametrize("verb", ["backfill", "verify", "redrive"])
 def test_stack_without_remote_is_refused(command, verb):
-    """Who names a stack means the account, and nothing is done here instead."""
+    """--stack without --remote is refused."""
     code, _, err = command(verb, "--stack", "prod")
     assert code == 2
     assert "--stack needs --remote" in err
@@ -296,7 +296,7 @@ def test_every_verb_sends_its_tables_and_waits_for_the_answer(command, verb):
 
 # ---------------------------------------------------------------- watching
 def test_verify_that_is_left_says_where_its_report_will_be(command):
-    """Its name at the start; on Ctrl-C the place of the report, and how to get it."""
+    """A remote verify prints its name at the start, and on Ctrl-C the place of its report."""
     command.machine.left = True
     code, _, err = command("verify", "--remote", "--region", "eu-west-1")
     place = "s3://bucket/reports/verify-1/report.jsonl"

@@ -106,7 +106,7 @@ def test_replay_command_shrinks_what_ends_wrong_and_says_how_to_see_it_again(run
 
 
 def test_replay_command_without_out_points_at_the_recording(run, tape, monkeypatch):
-    """Nothing is written unless asked for; the command names the files that were given, and how they were read."""
+    """Without --out a failed replay writes no file, and prints the command that repeats it."""
     break_deletes(monkeypatch)
     code, out, _ = run("tape.jsonl", "--with-copies", "--json", "--shrink-tries", "20")
     found = json.loads(out)

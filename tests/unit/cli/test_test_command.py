@@ -137,7 +137,7 @@ def test_command_tells_once_of_rules_that_are_wrong(folder, run):
     ids=["none", "nowhere", "empty", "variant"],
 )
 def test_command_tells_what_cannot_be(folder, run, monkeypatch, arguments, said):
-    """Nothing to play, no such place, no such way of delivery: the user's mistake."""
+    """An empty folder, a missing path or an unknown variant exits with 2."""
     if said is None:
         (folder / "empty").mkdir()
         monkeypatch.chdir(folder / "empty")

@@ -358,7 +358,7 @@ def test_verify_says_of_orphans_that_nothing_brings_them_back(command):
 
 
 def test_verify_of_one_key_shows_the_rules_that_looked(shop):
-    """For one item the figures of the rules that have nothing to do with it are left out."""
+    """--key shows only the figures of rules that concern the item."""
     code, (totals,) = shop.rows("--key", '{"part_id": "a"}', "--table", "parts")
     assert (code, list(totals["rules"])) == (0, ["paths"])
 

@@ -77,9 +77,7 @@ def test_verify_report_that_cannot_be_written_is_refused_before_anything(command
     "place", ["rules.yaml", "link.html", "same.html", "a.txt", "a", "drift.html", "f.html", "b.html"]
 )
 def test_verify_report_is_written_over_nothing_that_is_read(command, tmp_path, place):
-    """Not over the rules file, by whatever name, the report of --from or the failures, nor is what is beside it while it
-    is written; nor under a name that is no page's. Nothing is read before.
-    """
+    """--report refuses to overwrite the rules file, the --from report or the failures file, before any read."""
     (tmp_path / "link.html").symlink_to(command.file)
     (tmp_path / "same.html").hardlink_to(command.file)
     (tmp_path / "b.html.new").symlink_to(command.file)

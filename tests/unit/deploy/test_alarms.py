@@ -197,7 +197,7 @@ def ringing(alarms: dict[str, Any], periods: list[list[Datum]]) -> set[str]:
 
 
 def dimensions_of(given: dict[str, Any]) -> frozenset[tuple[str, str]]:
-    """As they are in the stack."""
+    """The dimensions of an alarm as in the deployed stack."""
     pairs = ((one["Name"], one["Value"]) for one in given["Dimensions"])
     return frozenset((name, STACK_NAME if value == STACK else value) for name, value in pairs)
 

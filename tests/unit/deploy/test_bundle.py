@@ -177,7 +177,7 @@ def test_bundle_without_the_module_that_a_rule_calls_is_refused(rules_file):
 
 
 def test_bundle_that_cannot_be_installed_says_why(template, tmp_path, monkeypatch, capsys):
-    """In one line, with exit code 2."""
+    """A bundle whose requirements cannot be installed exits with 2 and one line."""
     monkeypatch.setattr(bundling, "REQUIREMENTS", "nowhere.txt")
     assert bundling.main([str(tmp_path / "out"), "--template", str(template)]) == 2
     assert "cannot be installed" in capsys.readouterr().err

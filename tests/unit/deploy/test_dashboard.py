@@ -97,14 +97,14 @@ def test_dashboard_draws_metrics_that_somebody_writes(deployment, monkeypatch, c
 
 
 def test_dashboard_draws_what_alarms_are_on(deployment):
-    """Who is woken finds the metric on the dashboard; what throttles cost is there by kind."""
+    """Every metric of an alarm is on the dashboard."""
     drawn = {tuple(metric[:2]) for graph in graphs(body_of(deployment)[0]) for metric in metrics(graph)}
     assert {(measure.namespace, measure.metric) for measure in MEASURES} <= drawn
 
 
 @pytest.mark.parametrize("number", [RULES_MAX, RULES_MAX + 1, 400])
 def test_dashboard_stays_within_the_limits(number, tmp_path):
-    """At most 500 widgets, 500 metrics in one and 2,500 in all, for any number of rules, and no megabyte of text."""
+    """The dashboard stays within CloudWatch's limits for any number of rules."""
     body, _ = body_of(of(tmp_path, copies(number)))
     of_graphs = [len(metrics(graph)) for graph in graphs(body)]
     assert len(body["widgets"]) <= 500

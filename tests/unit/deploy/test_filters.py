@@ -100,7 +100,7 @@ def test_filter_lets_through_whatever_the_rules_would_act_on(file, table, data):
 
 @pytest.mark.parametrize(("file", "table"), STREAMS)
 def test_filter_is_one_that_a_mapping_takes(file, table):
-    """At most five patterns of 4,096 characters, about keys that are strings, by equality and prefix alone."""
+    """A filter has at most five patterns of 4,096 characters, on string keys, by equality and prefix."""
     rules = FILES[file]
     criteria = filter_criteria(rules, rules.tables[table])
     if criteria is None:

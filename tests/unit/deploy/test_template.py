@@ -267,13 +267,13 @@ def test_template_refuses_a_rule_whose_alarm_is_the_mapping_of_a_table(made):
 
 
 def test_template_of_rules_that_say_nothing_is_refused(made):
-    """There is nothing to deploy."""
+    """A rules file without rules is refused."""
     with pytest.raises(UserError, match="has no rules"):
         made(text_of({}))
 
 
 def test_template_paces_the_workers_by_the_parameter():
-    """For each allowed value, the workers and the units of each multiply to it; Lambda takes 2 to 1,000 workers."""
+    """For each allowed rate, the workers times the units of each equal the rate, with 2 to 1,000 workers."""
     whole = read_yaml(TEXT, "template.yaml")
     pace = whole["Mappings"]["FanoutPace"]
     allowed = whole["Parameters"]["WriteUnitsPerSecond"]["AllowedValues"]
@@ -296,7 +296,7 @@ def test_template_tells_each_function_how_many_write():
 
 
 def test_template_hides_a_message_for_six_times_as_long_as_it_may_take():
-    """As Lambda's guide asks for, or a message is given out twice while it is worked on."""
+    """The queue's visibility timeout is at least six times the function's timeout."""
     resources = read_yaml(TEXT, "template.yaml")["Resources"]
     timeout = resources["FanoutFunction"]["Properties"]["Timeout"]
     assert resources["FanoutQueue"]["Properties"]["VisibilityTimeout"] >= 6 * timeout
@@ -375,7 +375,7 @@ def test_template_warns_near_the_limits_of_cloudformation(monkeypatch):
 
 
 def test_template_for_no_rules_file_says_how_to_name_one():
-    """Nothing is guessed."""
+    """A template that names no rules file is refused with the option that names one."""
     text = TEXT.replace("  SyncRules: {Rules: examples/organisations-users-tickets/rules.yaml}\n", "")
     with pytest.raises(UserError, match="sync-rules infra --rules FILE"):
         rules_noted(text, TEMPLATE)

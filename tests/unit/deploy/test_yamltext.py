@@ -65,7 +65,7 @@ Reader.add_multi_constructor("!", function)
 @settings(deadline=None)
 @given(st.dictionaries(NAMES, VALUES, min_size=1, max_size=4), st.sampled_from([0, 2, 8]))
 def test_yamltext_is_read_back_as_what_it_was_by_both_versions_of_yaml(value, indent):
-    """By YAML 1.1, which CloudFormation reads, and by ours: no text becomes a date, a number or a truth value."""
+    """Written YAML reads back as the same value under YAML 1.1, which CloudFormation uses, and YAML 1.2."""
     text = as_yaml(value, indent)
     assert yaml.load(text, Reader) == value
     assert read_yaml(text, "f") == value

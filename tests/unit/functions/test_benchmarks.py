@@ -67,7 +67,7 @@ def test_engine_gives_each_target_once_page_by_page(engine, operation):
 
 
 def test_engine_pages_end_at_a_megabyte(engine):
-    """As DynamoDB's do, where no limit is given."""
+    """Pages without a limit end at a megabyte, as DynamoDB's do."""
     engine.set(targets=2_000)
     _, page = ask(engine, "Query", TableName="together")
     assert 900 < page["Count"] < 1_200
@@ -97,7 +97,7 @@ def test_engine_reads_by_key(engine):
 
 
 def test_engine_refuses_what_dynamodb_refuses(engine):
-    """More statements than fit, the same item twice, an operation it has not."""
+    """The engine refuses 26 statements, the same item twice, and an unknown operation."""
     for statements in ([statement(n) for n in range(26)], [statement(1), statement(1)]):
         status, error = ask(engine, "BatchExecuteStatement", Statements=statements)
         assert (status, error["__type"].rpartition("#")[2]) == (400, "ValidationException")
@@ -169,7 +169,7 @@ def test_contenders_are_throttled_alike_and_lose_nothing(running):
 
 
 def test_ours_writes_nothing_that_is_right(running):
-    """And looks at all of it."""
+    """A fan-out over targets that are right writes none of them."""
     running.set(targets=TARGETS, right=True)
     handled(consumer_of(running.url), renamed("together"))
     assert (running.counts()["written"], running.counts()["fan_outs"]) == (0, 1)
@@ -211,7 +211,7 @@ def test_counters_count_this_process_and_its_children():
 
 
 def test_bench_runs_contenders_in_turns_and_forgets_the_first_round():
-    """In an order that turns round."""
+    """Contenders run in alternating order, and the first round does not count."""
     order = []
     contenders = {name: lambda name=name: order.append(name) or Cost(len(order), 0, 0) for name in "ab"}
     costs = Bench(None, None).in_turns(contenders, rounds=2)
@@ -289,7 +289,7 @@ def commanded(monkeypatch, tmp_path):
     ids=["reached", "missed", "not checked", "told only"],
 )
 def test_check_fails_when_a_gated_figure_is_out(measured, capsys, figures, arguments, code):
-    """And says which; without --check it only says so."""
+    """--check fails for a gated figure out of its bound and names it; without --check it is only printed."""
     assert measured(*figures, arguments=arguments)[0] == code
     shown = capsys.readouterr()
     assert table(figures) in shown.out
@@ -321,7 +321,7 @@ def test_results_of_a_part_are_not_taken_for_those_of_all(commanded, monkeypatch
 
 
 def test_results_that_cannot_be_written_are_told_before_anything_is_measured(commanded, capsys, tmp_path):
-    """In one line, and nothing is left behind."""
+    """A results file that cannot be written is refused in one line before any measurement."""
     for file in (tmp_path, tmp_path / "nowhere" / "results.json"):
         assert commanded("--results", str(file), work=pytest.fail) == 2
         shown = capsys.readouterr()
@@ -331,7 +331,7 @@ def test_results_that_cannot_be_written_are_told_before_anything_is_measured(com
 
 
 def test_interrupt_ends_in_a_line_and_leaves_results_as_they_were(commanded, capsys, tmp_path):
-    """As shells have it, by 130; an earlier run's figures stay, and no file is begun."""
+    """An interrupt exits with 130 and leaves earlier results as they were."""
 
     def interrupted():
         raise KeyboardInterrupt
@@ -382,7 +382,7 @@ def test_scale_page_has_the_tables_of_the_code():
 
 @pytest.mark.parametrize("layout", scale.LAYOUTS, ids=lambda layout: layout.name)
 def test_scale_no_limit_is_passed(layout):
-    """Neither by the writes nor by the reads of any estimate, and more copies never take less time or money."""
+    """No estimate exceeds the write or read limits, and more copies never take less time or money."""
     estimates = ESTIMATES[layout.title]
     for one in estimates:
         assert scale.write_units(one.copies) / one.seconds <= max(layout.write_units) * 1.001
@@ -445,5 +445,5 @@ def test_scale_page_says_what_the_template_writes(monkeypatch):
     ("seconds", "words"), [(0.26, "0.26 s"), (90, "1.5 min"), (7_200, "2.0 h"), (10**6, "11.6 days")]
 )
 def test_scale_durations_read_well(seconds, words):
-    """In the largest unit of which there is one."""
+    """A duration is printed in the largest unit of which there is at least one."""
     assert scale.duration(seconds) == words

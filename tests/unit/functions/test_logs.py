@@ -38,9 +38,7 @@ def names(monkeypatch, capsys) -> Operated:
 
 # ---------------------------------------------------------------- followed
 def test_logs_follow_a_source_over_chunks_to_its_failure(names):
-    """From the record to the last worker, each line about a change has the digest of its source: what went on, how many
-    targets in how many chunks, each message with what came of it, and the failure record of a target.
-    """
+    """Every log line about a change has the digest of its source, from the record to the last worker."""
     for number in range(8):
         names.scene.there("shop", order("1", str(number), 1))
     stuck = names.scene.there("shop", order("1", "9", 1, user=s("no map")))
@@ -122,7 +120,7 @@ def test_logs_name_the_invocation(names):
 
 # ---------------------------------------------------------------- bounded
 def test_logs_are_bounded(names):
-    """However much fails, an invocation writes a bounded number of lines, and says how many it left out."""
+    """An invocation writes a bounded number of lines, and says how many it left out."""
     names.scene.there("shop", user("1", name=s("Ann")))
     names.scene.put("shop", *(order("1", str(number), 1, user=s("no map")) for number in range(300)))
     names.stream()

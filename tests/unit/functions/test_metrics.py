@@ -52,7 +52,7 @@ def test_metrics_fit_their_document(capsys):
 
 
 def test_metrics_of_all_rules_are_the_sums(capsys):
-    """Beside each rule's there are the sums over all of them, and the longest lag. A rule compiled into two is one."""
+    """Metrics over all rules are sums and the longest lag; a rule compiled into two counts as one."""
     telemetry = Telemetry()
     telemetry.outcomes.update({("a", Outcome.COPIED): 2, ("b", Outcome.COPIED): 3, ("b.part", Outcome.COPIED): 4})
     telemetry.lag_ms |= {"a": 10, "b": 30, "b.part": 20}

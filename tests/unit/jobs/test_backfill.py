@@ -115,7 +115,7 @@ def test_backfill_reads_the_items_of_keys_and_takes_no_other_word_for_them():
 
 # ---------------------------------------------------------------- one item
 def test_backfill_of_one_item_reaches_all_that_it_has_to_do_with():
-    """Its own copies, all copies of it wherever they are, its parts: and nothing else."""
+    """A backfill of one item writes its own copies, all copies of it, and its parts, and nothing else."""
     scene = Scene(RULES)
     user = scene.there("shop", every_kind.user("1", name=s("Ada"), rank=n(1), email=s("a@x")))
     scene.there("shop", every_kind.order("1", "1", 5), every_kind.order("1", "2", 7), every_kind.order("2", "3", 9))

@@ -402,7 +402,7 @@ def orders(count: int = 9, page: int = 3) -> Scene:
 
 
 def spread(count: int, page: int = 3) -> Scene:
-    """As many users, each with an order, in all segments."""
+    """The given number of users, each with an order, in all segments."""
     scene = Scene(shop())
     scene.memory.page_items = lambda limit: min(limit, page)
     for i in range(count):

@@ -143,7 +143,7 @@ def test_export_of_a_table_with_a_binary_key(tmp_path):
 
 # ---------------------------------------------------------------- what is refused
 def test_export_of_another_table_is_refused(tmp_path, scene):
-    """By the ARN in the manifest: a table of the same name in another Region is another table."""
+    """An export of a table with another ARN is refused."""
     other = ARN.replace("us-east-1", "eu-west-1")
     written(tmp_path, {"a.json.gz": []}, {**SUMMARY, "tableArn": other})
     with pytest.raises(UserError, match=f"expected an export of {ARN}, found one of {other}"):
@@ -165,7 +165,7 @@ def test_export_of_another_sort_is_refused(tmp_path, scene, summary, words):
 
 
 def test_export_that_is_not_whole_is_refused(tmp_path, scene):
-    """Nothing there; one that has not ended; one with a file missing; two of them: each is named."""
+    """An export that is missing, unfinished, incomplete or ambiguous is refused with the reason."""
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="found neither"):
         opened(tmp_path / "empty", scene.rules)

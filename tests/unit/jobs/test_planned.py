@@ -11,7 +11,7 @@ RULES = every_kind.RULES | every_kind.EFFECTS
 
 
 def test_since_tells_new_changed_unchanged_and_gone():
-    """By the fingerprints of then and now, under the names in the file, parts with their rules."""
+    """Rules are new, changed, unchanged or gone by comparing fingerprints under the file's names."""
     before = fingerprints.of_each(parse_rules(every_kind.text_of(RULES)))
     text = {name: rule for name, rule in RULES.items() if name != "tags"} | {
         "spent": "sum order.total into user.spend",

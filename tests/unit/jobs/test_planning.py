@@ -266,7 +266,7 @@ def test_planning_says_why_targets_are_parked():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_planning_from_a_sample_comes_close(seed):
-    """From a tenth of the segments the figures of the whole are estimated within a third, items, writes and units."""
+    """A tenth of the segments estimates items, writes and units of the whole within a third."""
     random = Random(seed)
     scene = Scene(library())
     scene.there("authors", author_item("a", name=s("Ada")))

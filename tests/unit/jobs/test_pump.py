@@ -64,7 +64,7 @@ class Harness:
         return self.answer(event)
 
     def restart(self) -> None:
-        """As after a crash: nothing is left but the progress that was kept."""
+        """Restart the mapping as after a crash, with only the saved progress."""
         self.mapping = self.make(self.mapping.progress)
 
     def until_idle(self, limit: int = 500) -> StepCounts:

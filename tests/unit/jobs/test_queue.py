@@ -139,8 +139,9 @@ def test_local_queue_has_room_for_an_equal_message_when_full(monkeypatch):
 
 @given(st.lists(st.integers(1, 90), min_size=1, max_size=60), st.sampled_from([10, 60, 900]))
 def test_local_queue_gives_each_second_look_in_time_under_constant_traffic(pauses, delay):
-    """However often the same second look is asked for: at most two wait, each asker gets a look that comes its whole delay
-    after it asked, at most another delay later, and no three looks come within one delay.
+    """Each requested second look happens one to two delays later, however often it is requested.
+
+    At most two equal looks wait, and no three happen within one delay.
     """
     clock = Clock()
     queue, asked, looks = LocalQueue(clock.now_ms), [], []

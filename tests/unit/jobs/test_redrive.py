@@ -149,7 +149,7 @@ def plain(record: dict) -> tuple:
 # ---------------------------------------------------------------- in time
 @pytest.mark.parametrize("sort", ["batch", "failure record", "message"])
 def test_redrive_that_runs_out_of_time_leaves_what_was_at_work(sort):
-    """Nothing more of it is begun, and it stays with that reason."""
+    """An entry whose time runs out stays with that reason."""
     bench = Bench()
     items = [order("1", str(number), 1, user_name=s("old")) for number in range(3)]
     bench.scene.there("shop", user("1", name=s("Ada")), *items)
@@ -291,7 +291,7 @@ def test_redrive_leaves_what_is_throttled():
 
 
 def test_redrive_of_an_item_that_is_gone_is_done():
-    """There is nothing left to be right; nothing is created."""
+    """A failure record of a deleted item is removed, and no item is created."""
     bench = Bench()
     stuck_copy(bench.scene)
     shelf = bench.failed()
@@ -451,7 +451,7 @@ NAMELESS = {
 @pytest.mark.parametrize("name", NAMELESS)
 @pytest.mark.parametrize("missing", [False, True], ids=["extra", "missing"])
 def test_redrive_looks_at_all_that_a_record_without_an_element_could_mean(name, missing):
-    """Its entry, its rank, or each element of its node, be it there or not: the key says which they are."""
+    """A record without an element is retried for the entry, the rank or each element that its key can mean."""
     bench = Bench(every_kind.rules_of(effects=False))
     scene = bench.scene
     rule, *at = NAMELESS[name]
@@ -567,7 +567,7 @@ def test_redrive_of_a_batch_leaves_it_whole_when_a_record_fails():
 
 
 def test_redrive_of_a_batch_records_what_is_parked():
-    """As in the handler: what cannot succeed is parked at once, with a failure record, and the batch is done."""
+    """An item parked during a batch's redrive gets a failure record, and the batch is done."""
     bench = Bench()
     bench.scene.put("shop", user("1", name=s("Ada")), order("1", "a", 5))
     shelf = Shelf(bench.given_up())
@@ -683,7 +683,7 @@ def test_redrive_says_which_target_of_a_chunk_is_stuck():
 
 @pytest.mark.parametrize("attempt", [0, 3, 12])
 def test_redrive_leaves_a_dead_letter_that_is_stuck(attempt):
-    """However often it was looked at before: what is parked again is not taken for done, and not recorded again."""
+    """A dead letter whose item is parked again stays, and is not recorded again."""
     bench = Bench()
     stuck_copy(bench.scene)
     bench.failed()
@@ -966,7 +966,7 @@ def test_redrive_tries_a_span_again_that_could_not_be_read():
 
 
 def test_redrive_without_a_stream_leaves_spans():
-    """As where rules are tried without an account."""
+    """Without a stream reader a span stays with the reason."""
     bench = Streamed()
     bench.redrive(Shelf(span(1, 2)), reader=None)
     assert "holds no records" in bench.left[0].reason

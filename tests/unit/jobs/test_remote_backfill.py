@@ -428,7 +428,7 @@ def test_begin_that_lost_a_race_leaves_no_trace_in_the_other():
 
 
 def test_begin_forgets_what_the_one_before_was_asked_for():
-    """There is one such document, however many backfills there were."""
+    """The state table keeps the options of the last backfill only."""
     account = Account(scene_of([], 3))
     for number in range(3):
         account.machine(execution=f"run-{number}").run(account.asked(restart=number > 0))

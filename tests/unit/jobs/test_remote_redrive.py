@@ -222,7 +222,7 @@ def test_remote_redrive_short_of_time_goes_on_and_ends():
 
 
 def test_remote_redrive_tries_those_behind_what_fails_again():
-    """However many fail again first, and use up the time of a call, each entry is tried once and counted once."""
+    """Each entry is tried and counted once, even if earlier ones fail again and use up a call."""
     scene, state = orders(), SharedMemory()
     stuck = [text_of(scene, str(i)) for i in range(3)]
     box = Box(*stuck, *(text_of(scene, str(i)) for i in range(3, 6)))

@@ -552,7 +552,7 @@ def test_remote_verify_command_shows_figures_and_what_they_lack(large, monkeypat
 
 @pytest.mark.parametrize(("asked", "whole"), [({}, True), ({"numbers": [0, 1]}, False)], ids=["all", "sample"])
 def test_remote_verify_tells_what_it_came_to_once(asked, whole):
-    """And whether everything was looked at: a sample without drift is no sign that none is left."""
+    """A remote verify emits its tally once, and says if everything was looked at."""
     account = Account(scene_of([]))
     assert account.run(**asked)["error"] == ""
     ((tally, names, said),) = account.told

@@ -141,7 +141,7 @@ def test_run_saves_after_a_message_too(tmp_path):
 
 
 def test_run_saves_less_often_when_saving_takes_long(tmp_path, monkeypatch):
-    """Many messages make a checkpoint large: at most a tenth of the time goes into writing it, and the end writes it."""
+    """Saving checkpoints takes at most a tenth of the time, and the end saves once more."""
     bench = Bench(tmp_path, *range(1, 401))
     local, saved_ms = bench.start(batch_size=1), []
     write = checkpoint.save
@@ -246,7 +246,7 @@ def test_run_starts_a_new_stream_of_a_known_table_at_its_beginning(tmp_path):
 
 
 def test_run_says_when_the_rules_changed(tmp_path):
-    """Other rules than those of the checkpoint are taken up, with a notice about what was there before."""
+    """A run with rules other than the checkpoint's starts with a notice."""
     bench = Bench(tmp_path, 1)
     bench.run(bench.start())
     assert bench.start().notices == ()

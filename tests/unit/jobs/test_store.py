@@ -160,7 +160,7 @@ def test_dry_store_holds_nothing_of_a_plain_copy():
 
 
 def test_dry_store_remembers_a_bounded_number_of_what_is_read():
-    """However much one page leads to, what was read is held up to a limit; what was forgotten is read again."""
+    """The dry store keeps a bounded number of items read, and reads a forgotten one again."""
     most = FIRST_SEEN_MAX_ITEMS + LAST_SEEN_MAX_ITEMS
     rules, store = books(most + 100)
     tap = Tap(store)

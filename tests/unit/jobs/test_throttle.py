@@ -94,7 +94,7 @@ def test_brake_slows_down_while_the_handler_lags_and_lets_go_again():
 
 
 def test_brake_looks_once_a_minute():
-    """However often it is asked, the metric is read at most once a minute."""
+    """The brake reads its metric at most once a minute."""
     metric = Metric(0)
     brake, _, clock = brake_of(metric)
     for _ in range(100):

@@ -72,7 +72,7 @@ def test_delivery_duplicated_comes_again_at_once_or_later():
 
 
 def test_delivery_brings_back_what_was_not_finished_before_newer_records():
-    """From the first record of a failed item on everything comes again, with its tries counted."""
+    """Everything from the first record of a failed item on is delivered again before newer records."""
     on_the_way = arrivals(Delivery(batch_max_records=4))
     arrival = on_the_way.next()
     assert arrival is not None

@@ -34,7 +34,7 @@ def wait_until(fact, seconds=20):
 
 
 def test_engine_serves_while_it_is_needed():
-    """On the loopback interface; afterwards nothing listens there."""
+    """The engine serves on the loopback interface inside the block, and is gone afterwards."""
     with ministack() as url:
         assert url.startswith(f"http://{LOOPBACK}:")
         assert aws.dynamodb(url).list_tables()["TableNames"] == []

@@ -99,7 +99,7 @@ def test_faults_a_function_is_not_throttled():
 
 
 def test_faults_end_when_the_world_is_calm():
-    """In calm nothing goes wrong, and nothing is drawn."""
+    """A calm world has no faults and draws no random numbers."""
     faulty = world(crashes=1, throttles=1)
     faulty.faults.calm = True
     before = faulty.faults.random.getstate()

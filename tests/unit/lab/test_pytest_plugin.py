@@ -220,7 +220,7 @@ def test_fixtures_work_as_the_page_shows_them(suite):
 
 # ---------------------------------------------------------------- what it costs
 def test_plugin_imports_nothing_until_it_is_used(suite):
-    """Who has it installed and does not use it imports three small modules, and has no hook on any file."""
+    """An installed plugin that is not used imports three small modules and no more."""
     suite.makepyfile("""
         import sys
 

@@ -116,7 +116,7 @@ def test_redact_keeps_what_can_name_a_number(texts):
 
 # ---------------------------------------------------------------- keys
 def test_redact_keeps_a_literal_that_touches_its_field():
-    """In U{user_id} the U is the rules', and what follows it becomes what the field alone does."""
+    """In U{user_id} the literal U is kept, and the field's value is redacted as it is alone."""
     redactor = Redactor(rules_with("U{user_id}X"), b"salt")
     assert redactor.text("U7X") == f"U{redactor.text('7')}X"
     assert redactor.record(body_of("U7X"))["dynamodb"] == {"Keys": {"PK": {"S": redactor.text("U7X")}}}

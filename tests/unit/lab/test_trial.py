@@ -66,7 +66,7 @@ def test_trial_every_example_holds(file, delivery):
 
 
 def test_trial_of_sound_rules_holds(load):
-    """Nothing is wrong, and all steps were taken."""
+    """A trial of sound rules takes all steps and finds nothing wrong."""
     scenario = load()
     assert failed(scenario) == set()
     assert run_trial(scenario, VARIANTS[0]).steps == scenario.steps
@@ -108,7 +108,7 @@ def test_trial_tells_of_a_write_that_dynamodb_would_reject(load):
 
 
 def test_trial_finds_a_wrong_copy_that_nobody_expects_anything_of(load, monkeypatch):
-    """At rest every copy must be right, whatever the scenario looks at; the place is that of the step."""
+    """A wrong copy fails the step even if the scenario expects nothing of its item."""
     scenario = load("data:\n  shop: [{PK: USER#1, SK: PROFILE, name: Ada}, {PK: USER#1, SK: ORDER#1}]")
     assert run_trial(scenario, VARIANTS[0]).ok
     monkeypatch.setattr(rehearsal.Rehearsal, "rest", lambda _self: True)

@@ -362,7 +362,7 @@ def test_every_rule_is_named_in_the_file(kind):
 
 @pytest.mark.parametrize("kind", FULL)
 def test_a_where_reads_the_one_item_by_bare_names(kind):
-    """There is no other item: all names are its own."""
+    """In rules over one item, bare names in `where` are the item's attributes."""
     wheres = [rule.where for rule in compiled(written(FULL[kind])).values() if getattr(rule, "where", None)]
     assert all(not where.source_paths and where.target_paths for where in wheres)
     assert bool(wheres) == ("where" in FULL[kind])

@@ -231,9 +231,7 @@ POINTING = [
 
 @pytest.mark.parametrize("kept", [3, lookups.LINKS_KEPT_MAX])
 def test_pointer_tells_the_same_whatever_it_remembers(kept, monkeypatch):
-    """As one that was never asked does, whatever was asked before and also after it forgot; and never are more keys kept
-    than it says.
-    """
+    """A pointer with a cache gives the same keys as one without, and keeps a bounded number."""
     monkeypatch.setattr(lookups, "LINKS_KEPT_MAX", kept)
     asked = Pointer(LINKED, OWNER)
     for item in chain.from_iterable(product(POINTING, POINTING)):

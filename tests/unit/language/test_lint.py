@@ -83,7 +83,7 @@ def test_writers_of_neighbours_are_well_and_of_a_map_around_them_are_not():
 
 
 def test_the_same_rule_twice_is_two_writers():
-    """Under another name it would still write what the first one writes."""
+    """The same rule under two names is refused, because two rules would write one attribute."""
     assert codes("copy a.x into b.x", "copy a.x into b.x") == ["SR301"]
 
 

@@ -195,6 +195,6 @@ def test_table_has_a_limit_that_changes_no_fingerprint():
 
 
 def test_fingerprint_changes_with_keys_and_templates():
-    """Another key is another item."""
+    """Each change of a key or a template changes the fingerprint."""
     for old, new in (("USER#{user_id}", "U#{user_id}"), ("{book_id: N}", "{book_id: S}"), ("year: N", "age: N")):
         assert parsed(*RULES, base=BASE.replace(old, new)).fingerprint != parsed(*RULES).fingerprint

@@ -91,7 +91,7 @@ def test_template_repeats_a_field_only_with_one_value():
 
 @pytest.mark.parametrize("value", [None, {"N": "1"}, {"B": b"USER#1"}, {"S": "user#1"}, {"S": "USER#"}])
 def test_template_leaves_what_is_not_its_own(value):
-    """Another type, another beginning or an empty field is another entity's item."""
+    """A key of another type, with another prefix or an empty field does not match the template."""
     assert parse_template("USER#{user_id}").parse(value) is None
 
 

@@ -58,7 +58,7 @@ def made_from(image: Item, wanted) -> Update:
 @settings(max_examples=150, deadline=None)
 @given(ITEMS, desired(3))
 def test_updates_make_every_path_right_and_change_nothing_else(image, wanted):
-    """On the item it was made from, an update is accepted, every path holds what it should, the rest stays."""
+    """An update applied to the item it was made from sets every path and changes nothing else."""
     result, after = applied(made_from(image, wanted), image)
     assert result.status is Status.WRITTEN
     assert all(same(get(after, path), value) for path, value in wanted.items())
@@ -69,7 +69,7 @@ def test_updates_make_every_path_right_and_change_nothing_else(image, wanted):
 @settings(max_examples=300, deadline=None)
 @given(ITEMS, st.one_of(st.none(), ITEMS), desired(3))
 def test_updates_are_refused_or_harmless_on_any_other_item(image, other, wanted):
-    """On an item that changed since, an update is refused, unless all it replaces still is what was seen."""
+    """An update applied to a changed item is refused, unless all values it replaces are unchanged."""
     update = made_from(image, wanted)
     result, after = applied(update, other)
     if result.status is Status.REFUSED:

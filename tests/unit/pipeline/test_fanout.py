@@ -49,7 +49,7 @@ def test_fanout_works_page_by_page():
 
 
 def test_fanout_pages_are_as_large_as_a_round():
-    """By default a page is all that is held at once: the images are read together, and the source once for all."""
+    """By default a page is a whole round: its images are one read, and their source another."""
     scene = scene_with(250)
     scene.deliver()
     assert [len(r.keys) for r in scene.tap.seen(Read)] == [250, 1]
@@ -97,7 +97,7 @@ def test_fanout_through_rounds_reaches_every_target_of_every_source():
 
 
 def test_fanout_never_touches_another_entity_in_the_same_partition():
-    """Under one partition key, items of other entities are neither written nor counted, whatever their keys begin with."""
+    """Items of other entities under the same partition key are neither written nor counted."""
     scene = Scene(parse_rules(TWO_ENTITIES))
     foreign = [
         {"PK": s("USER#1"), "SK": s(sort)} for sort in ("ORDER#", "ORDERS", "LINE#1", "NOTE#1", "PROFILES", "ORDER")

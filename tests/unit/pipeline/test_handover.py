@@ -94,7 +94,7 @@ def test_handover_of_a_base_table_looks_once():
 
 
 def test_handover_looks_at_nothing():
-    """Who receives a spread lists and sends: not one image is read, and nothing written."""
+    """A spread lists and sends; it reads no image and writes nothing."""
     scene = scene_with(40)
     scene.deliver()
     scene.tap.requests.clear()
@@ -185,7 +185,7 @@ def test_handover_that_cannot_be_sent_comes_again():
 
 @pytest.mark.parametrize("what", ["listing", "second look"])
 def test_handover_that_cannot_be_finished_comes_again(what):
-    """So it is where a page cannot be listed, and where the second look cannot be asked for."""
+    """A spread whose listing or second look fails is delivered again."""
     scene = scene_with(8)
     scene.deliver()
     ((message, _),) = scene.queue.messages
@@ -278,7 +278,7 @@ def test_chunk_looks_at_what_is_there_and_still_linked():
 
 @pytest.mark.parametrize("what", ["image", "write", "time"])
 def test_chunk_of_which_some_fail_comes_again_whole(what):
-    """If one target cannot be read or written, or time is up, the message fails; what could be done is done."""
+    """A chunk with a failed or late target is delivered again whole, after its other targets were written."""
     scene = scene_with(4)
     message = chunk(scene, "b00000", "b00001")
     if what == "image":
@@ -322,7 +322,7 @@ def test_chunk_finds_the_parts_of_a_node():
 
 
 def test_chunk_of_a_part_that_fails_comes_again():
-    """And it comes again when one of them could not be written."""
+    """A chunk with a part that cannot be written is delivered again."""
     scene = Scene(parse_rules(text_of({"tags": RULES["tags"]})), limits=SMALL)
     scene.put("shop", user("1", name=s("Ada")), order("1", "a", 1))
     scene.tap.result = lambda _write: Result(Status.FAILED, reason="Throttled")

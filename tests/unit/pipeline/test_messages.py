@@ -129,7 +129,7 @@ def test_messages_of_a_push_are_spread_only_if_they_say_so():
 @pytest.mark.parametrize("part", ["old", "new", "position", "created_ms", "in_order", "expired", "key", "extra"])
 @pytest.mark.parametrize("by", [-1, [], {"PK": 5}])
 def test_messages_of_a_call_with_a_damaged_change_are_refused(part, by):
-    """And so is one whose change has anything in it that a change has not."""
+    """A call message with a damaged change is refused."""
     body = json.loads(encode(CALL))
     with pytest.raises(RecordError):
         decode(json.dumps({**body, "change": {**body["change"], part: by}}))

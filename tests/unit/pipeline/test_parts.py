@@ -435,7 +435,7 @@ def test_parts_that_are_fought_over_are_parked():
 
 
 def test_parts_are_bounded_at_a_time():
-    """However many parts there are, a bounded number is in memory at once; a lost answer is asked for again."""
+    """A bounded number of parts is in memory at once, however many there are."""
     scene = scene_of("spent", limits=Limits(fan_out_round_max_items=10))
     scene.put("shop", *(order("1", f"o{i:03}", 1) for i in range(25)))
     scene.deliver()

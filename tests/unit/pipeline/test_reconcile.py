@@ -105,7 +105,7 @@ def test_reconcile_a_removed_attribute_is_removed_from_copies(scene):
 
 # ---------------------------------------------------------------- the order of things
 def test_reconcile_reads_images_first_and_sources_second(scene):
-    """In every batch, for pulls and pushes, each image is older than the source it is judged by."""
+    """Images are always read before the sources that they are compared with."""
     books = [scene.there("books", {**STALE, "book_id": s(f"b{i}")}) for i in range(5)]
     scene.limits = Limits(fan_out_page_max_items=2)
     scene.consumer.limits = scene.limits
@@ -139,7 +139,7 @@ def test_reconcile_never_replaces_a_newer_copy_by_an_older_one(scene, moment):
 
 
 def test_reconcile_reads_each_source_once(scene):
-    """Many targets of one source in a batch are one read of it, strongly consistent."""
+    """A source of many targets in a batch is read once."""
     for i in range(10):
         scene.put("books", {**STALE, "book_id": s(f"b{i}")})
     scene.deliver()

@@ -168,7 +168,7 @@ rules:
 # ---------------------------------------------------------------- failures
 @pytest.mark.parametrize("rule", ["{collect: post, into: user.posts, as: '{post_id}'}", "{count: post, into: user.n}"])
 def test_a_busy_parent_is_no_failure(rule):
-    """Who gets a thousand children in a minute is busy; contended is only what has the same written again and again."""
+    """A parent that gets many children quickly is not parked as contended."""
     scene = Scene(parse_rules(f"{SHOP}{rule}\n"), limits=Limits(fixes_per_target_max_writes=5))
     scene.put("shop", USER)
     for number in range(12):

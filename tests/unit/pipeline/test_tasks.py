@@ -274,7 +274,7 @@ def test_plan_of_a_total_hints_at_its_parent():
 
 
 def test_plan_names_whose_records_ask():
-    """For each piece of work the plan knows the items whose records it stems from: not the parent, but its member."""
+    """Each piece of work names the items whose records caused it, such as the member of a parent."""
     rules = kinds("posts", "tags", "counted")
     edge = key(rules.tables["shop"], "USER#1", "ORDER#a")
     member = key(rules.tables["posts"], "p")

@@ -37,7 +37,7 @@ def test_telemetry_lag_is_the_age_of_the_oldest_change():
 
 
 def test_telemetry_clear_starts_anew():
-    """Nothing that was written out is counted again, and a report handed in is not touched."""
+    """`clear` resets every counter and leaves the reports that were added unchanged."""
     telemetry, done = Telemetry(), report(failed={USER: Unfinished(("a",), "Throttled")}, since_ms={"a": 1})
     telemetry.unreadable_records = 1
     telemetry.add(done, 1, 10)

@@ -157,7 +157,7 @@ def nodes_client(count, **options):
     left=st.lists(st.integers(0, 100), max_size=6),
 )
 def test_get_gives_one_result_per_key_in_order(asked, left):
-    """In the order of the keys, duplicates and missing ones included, however the service cuts its answers."""
+    """`get` returns one result per key in order, duplicates and missing ones included."""
     script = list(left)
     client = nodes_client(200, leaves=lambda keys: keys[: script.pop()] if script else [])
     found = reader(client).get(NODES, keys_of(*map(str, asked)))
@@ -513,7 +513,7 @@ def test_graph_refuses_what_is_no_key(given_key):
 
 
 def test_graph_without_neighbour_says_so_before_it_reads():
-    """Who wants the third step must have said what stands at the other end."""
+    """`three_steps` without a `neighbour` is refused before any request."""
     client = records()
     graph = graph_on(client, neighbour=None)
     with pytest.raises(UserError, match="no `neighbour`"):
@@ -673,7 +673,7 @@ def forests(draw):
 
 @given(parents=forests(), shards=st.integers(1, 3), page_items=st.integers(1, 4))
 def test_hierarchy_descendants_are_those_that_lead_up_to_the_item(parents, shards, page_items):
-    """By path as by level: exactly the items whose parents lead to this one, each after its parent, each once."""
+    """Descendants are exactly the items whose parents lead to this one, each once and after its parent."""
     _, forest = cars(parents, shards, page_items=page_items)
     for ident in {*parents, *parents.values()}:
         item = item_of(forest, ident)
@@ -718,7 +718,7 @@ def test_hierarchy_says_which_ancestor_is_gone():
 
 
 def test_hierarchy_root_has_no_ancestors():
-    """Nothing is above a root, and nothing is asked."""
+    """A root has no ancestors, and no request is made."""
     client, cars_of = cars(PARENTS)
     item = item_of(cars_of, "CM1")
     client.calls.clear()

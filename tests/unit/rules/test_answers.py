@@ -37,7 +37,7 @@ ANSWERS = {
 
 @pytest.mark.parametrize("name", RULES.rules)
 def test_answers_of_every_kind(name):
-    """Nothing is found by the class of a rule, so each answer is pinned for each kind."""
+    """Each kind gives exactly the answers listed here."""
     rule = RULES.rules[name]
     owned = tuple(entity.name for entity in rule.owned)
     assert (owned, rule.rounds_max, rule.known_by_key(rule.source), rule.known_by_key(rule.target)) == ANSWERS[name]

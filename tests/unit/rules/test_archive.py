@@ -45,7 +45,7 @@ def content(keep) -> dict:
     ],
 )
 def test_archive_keeps_what_was_deleted(when, change, kept):
-    """By Time to Live alone, or by anybody; never what is still there."""
+    """A deleted item is archived, by Time to Live alone or by anybody as `when` says; an existing one never is."""
     assert (rule(when=when).effect(change) is not None) is kept
 
 

@@ -338,7 +338,7 @@ def test_collect_lists_edges_by_their_node():
 
 
 def test_collect_says_what_it_writes_and_what_decides():
-    """Its one attribute depends on the link, the element and the filters, as far as they can change."""
+    """A collect rule writes one attribute, which depends on the link, the element and the filters."""
     rule = tickets(where=bare("open"), omit=bare("kind == 'X'"))
     (node,) = rule.nodes()
     assert node.writes == (TEAM, ("tickets",))
@@ -390,9 +390,7 @@ def expected_set(world: PartWorld, team: str) -> set[str]:
 @settings(max_examples=300, deadline=None)
 @given(steps=st.lists(STEPS, min_size=10, max_size=40))
 def test_collect_every_set_is_right_in_the_end(strict, steps):
-    """In any order, repeated, interleaved, with late writes and foreign ones: once at rest, each set is that of a plain
-    recompute, and nothing is there that the application did not put there.
-    """
+    """After any history each set equals a plain recompute, and no other item was created."""
     world = PartWorld(rules_of(tickets(omit=bare("closed"), strict=strict)))
     for step in steps:
         play(world, step)

@@ -92,7 +92,7 @@ def test_compiled_rules_do_what_the_file_says(folder, tmp_path):
     ids=["defaults", "set", "empty", "a place in a bucket", "a slash"],
 )
 def test_compiled_variables_have_their_values_of_where_it_runs(given, tmp_path):
-    """As if the file were read there, with all that follows from a value: names, places, fingerprints."""
+    """Variables of compiled rules get the values of the process that reads them."""
     expected = parse_rules(PLACES, environ=given)
     found = compiled_file.read(built(PLACES, tmp_path), "rules.compiled", given)
     assert told(found) == told(expected)
@@ -141,7 +141,7 @@ def with_stamp(data: bytes, **changed: object) -> bytes:
     ids=["version", "python", "fields", "module", "class", "cut off", "yaml", "empty", "json"],
 )  # fmt: skip
 def test_compiled_by_something_else_is_refused(change, message, tmp_path):
-    """Another version, Python or code: an error that says to build again, and no guess."""
+    """A file compiled by another version, Python or code is refused with advice to build again."""
     with pytest.raises(UserError, match="Build again") as raised:
         compiled_file.read(change(built(PLACES, tmp_path)), "rules.compiled", GIVEN)
     assert message in str(raised.value)

@@ -147,7 +147,7 @@ def test_derive_comes_after_what_writes_its_inputs():
 
 
 def test_derive_bodies_differ_with_what_is_written():
-    """Another path or another formula is another body."""
+    """Derive rules with another path or formula have another body."""
     bodies = [rule().body(), rule("b").body(), rule(text="{role}").body()]
     assert all(left != right for i, left in enumerate(bodies) for right in bodies[:i])
 

@@ -90,7 +90,7 @@ def test_element_comes_apart_into_what_it_was_built_from(a, b, c, template):
 
 @given(text=st.text("ab-:", max_size=12))
 def test_element_that_parses_is_built_again(text):
-    """There is one text for the values of an element, and one set of values for a text."""
+    """An element that parses is built back to the same text."""
     element = parse_element("{a}-{b}:{c}")
     values = element.parse(text)
     if values is not None:

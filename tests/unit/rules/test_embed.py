@@ -316,7 +316,7 @@ def test_embed_keeps_as_many_of_the_last_as_fit(options, children):
     ],
 )
 def test_embed_takes_children_that_point_here_and_satisfy_where(item, expected):
-    """Another entity's item of the same partition, another parent's child, and what `where` leaves out do not belong."""
+    """Only children that name this parent and satisfy `where` belong to the embed."""
     rule = embed(where=compile_where("active && id != 'secret'", "address"))
     assert rule.belongs(PARENT, item) is expected
 

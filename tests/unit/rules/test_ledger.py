@@ -68,7 +68,7 @@ def test_number_text_is_plain(written, text):
 
 @given(numbers)
 def test_number_of_reads_what_number_text_writes(number):
-    """Nothing is lost between a number and its text, and every number DynamoDB holds is one."""
+    """Every number that DynamoDB can hold is read as written."""
     assert number_of({"N": spelt(number)}) == number
 
 
@@ -159,7 +159,7 @@ def test_ledger_names_no_child_whose_key_is_too_long():
     ],
 )
 def test_ledger_needs_a_table_with_two_strings_for_a_key(keys, fits):
-    """And its key attributes may not be called as the ledger's own attributes are."""
+    """A ledger's table needs a key of two strings whose names are not the ledger's own."""
     assert ledger.suitable(table("t", keys)) is fits
 
 

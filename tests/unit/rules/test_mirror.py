@@ -218,7 +218,7 @@ def test_mirror_of_all_loses_what_its_source_lost():
     ],
 )
 def test_mirror_each_names_one_for_every_text_and_number(tags, expected):
-    """There is a mirror for each element that can stand in its key, once."""
+    """`each` makes one mirror for each element that can stand in its key."""
     source = post(**({} if tags is None else {"tags": tags}))
     found = by_tag().mirrors(source)
     assert list(found) == [tag_key(tag) for tag in expected]
@@ -298,7 +298,7 @@ def test_mirror_of_all_checks_no_more_than_a_condition_has_room_for():
 
 
 def test_mirror_of_all_with_very_many_changes_is_put_anew():
-    """More changes than can each be compared are one Put, over what still is of this source; fewer are an update."""
+    """A mirror with more changes than one condition can hold is put whole; fewer are an update."""
     rule = by_tag()
     source = post(tags={"SS": ["a"]}, **WIDE)
     part = Part(rule, tag_key("a"), post_key())
@@ -391,7 +391,7 @@ def test_mirror_of_all_is_looked_at_for_any_change():
 
 
 def test_mirror_says_what_it_writes_and_what_decides():
-    """Its copies are the owner, the index keys and the attributes; each depends on everything that is read."""
+    """A mirror's copies are the owner, the index keys and the attributes, and depend on all that is read."""
     rule = by_email(where=bare("active"))
     assert rule.copies == (("owner",), ("GSI1PK",), ("GSI1SK",), ("user_name",))
     nodes = {node.writes[1]: node.reads for node in rule.nodes()}
@@ -455,9 +455,7 @@ def play(world: PartWorld, step) -> None:
 @settings(max_examples=200, deadline=None)
 @given(steps=st.lists(USER_STEPS, min_size=10, max_size=40))
 def test_mirror_every_look_up_is_right_in_the_end(steps):
-    """In any order, repeated, interleaved, with late writes and foreign ones: once at rest there is a mirror for each
-    address that a user has, it is that of one of them, and there is no other.
-    """
+    """After any history each address of a user has exactly one mirror, of one of its users."""
     world = PartWorld(rules_of(by_email(where=bare("!gone"))))
     for step in steps:
         play(world, step)

@@ -161,7 +161,7 @@ def test_rank_looks_at_every_record_of_an_item():
 
 
 def test_rank_looks_at_a_child_only_for_what_decides():
-    """Other attributes of a child are no reason to look; a child that belongs nowhere has no part."""
+    """A change of other attributes of a child is not looked at; a child without parent or amount has no part."""
     child = order("a", "u", total=n(1), status=s("OPEN"))
     assert list(RULE.parts(Change(key_of(child), child, {**child, "status": s("PAID")}), ORDER)) == []
     assert len(list(ranked(where=OPEN).parts(Change(key_of(child), child, {**child, "status": s("PAID")}), ORDER))) == 1

@@ -57,7 +57,7 @@ def rules_named(name: str) -> Rules:
 
 
 def record(table, keys, old, new):
-    """As Lambda hands it over."""
+    """A record as Lambda delivers it."""
     images = {"OldImage": old, "NewImage": new}
     return {
         "eventSourceARN": f"arn:aws:dynamodb:us-east-1:000000000000:table/{table.physical_name}/stream/x",
@@ -131,7 +131,7 @@ def places_of(rules: Rules) -> list[tuple[Table, Item]]:
 
 @pytest.mark.parametrize("name", [*ALONE, *FILES])
 def test_what_the_sieve_leaves_out_asks_for_nothing(name):
-    """Whichever attribute of whichever item changed, to whatever: if it is left out, nothing is planned for it."""
+    """A record that the filter leaves out would plan no work."""
     rules = rules_named(name)
     names, telling = names_of(rules), telling_values(rules)
     values = st.none() | st.sampled_from([*VALUES, *telling])
@@ -238,7 +238,7 @@ def test_record_that_is_none_is_told_and_not_left_out(broken):
 
 
 def test_what_is_left_out_is_not_read():
-    """Not even that values are values is looked at."""
+    """A record that is left out is not parsed, so an invalid value in it is no failure."""
     image = {"PK": s("USER#1"), "SK": s("PROFILE"), "odd": {"what": "ever"}}
     rules = plain_rules()
     one = record(rules.tables["shop"], {"PK": image["PK"], "SK": image["SK"]}, image, image)
