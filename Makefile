@@ -12,26 +12,26 @@ CHROMIUM_PACKAGE := .engines/browser/node_modules/@sparticuz/chromium
 help:  ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
-demo: .venv/installed  ## The whole story on an embedded engine, or one example: make demo EXAMPLE=car-parts
+demo: .venv/installed  ## Run the whole story on an embedded engine, or one example: make demo EXAMPLE=car-parts
 	@$(BIN)/sync-rules demo $(EXAMPLE)
 
-test: .venv/installed engines  ## The whole test suite
+test: .venv/installed engines  ## Run the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-lint: .venv/installed  ## ruff and mypy --strict
+lint: .venv/installed  ## Run ruff and mypy --strict
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-soak: .venv/installed  ## The simulator for 20,000 histories and more: make soak HISTORIES=100000
+soak: .venv/installed  ## Run the simulator for 20,000 histories, or more: make soak HISTORIES=100000
 	$(BIN)/python -m tests.simulation --histories $(or $(HISTORIES),20000)
 
 .PHONY: bench
-bench: .venv/installed  ## What copies cost beside the loop people write by hand, in some minutes: make bench BENCH=--quick
+bench: .venv/installed  ## Measure the cost of copies beside a hand-written loop, in minutes: make bench BENCH=--quick
 	@$(BIN)/python -m benchmarks $(BENCH)
 
 .PHONY: engines
-engines: $(DEPLOY_TOOLS:%=.engines/%/installed)  ## What tests need beside .venv: engines, tools of deployment, a browser where none is; some need npm
+engines: $(DEPLOY_TOOLS:%=.engines/%/installed)  ## Install what tests need besides .venv: engines, deployment tools, a browser if there is none; some need npm
 	@test -x $(VALIDATOR) || ! command -v npm >/dev/null || \
 	  npm install --no-save --no-audit --no-fund --loglevel=error --prefix .engines/asl asl-validator@4.0.0 || \
 	  echo "asl-validator could not be installed: its tests will be skipped"
@@ -45,8 +45,8 @@ engines: $(DEPLOY_TOOLS:%=.engines/%/installed)  ## What tests need beside .venv
 	    node tests/support/unpack-chromium.mjs $(CHROMIUM_PACKAGE) .engines/chromium && rm -rf .engines/browser; } || \
 	  echo "no browser could be unpacked: its tests will be skipped"
 
-# Each tool of deployment in an environment of its own: ministack runs the functions that are deployed to it, and what
-# else is installed beside it would hide what a bundle lacks.
+# Each deployment tool has its own environment: ministack runs the functions that are deployed to it, and packages
+# installed beside it would hide what a bundle lacks.
 .engines/%/installed: tests/deploy/requirements-%.txt | .venv/installed
 	@echo "installing $* into .engines/$* ..."
 	@rm -rf $(@D) && $(BIN)/python -m venv --without-pip $(@D) && \

@@ -31,11 +31,11 @@ UNEVEN_MAX_BUCKETS: Final = 4_096  # in one verify: a sixteenth of all totals; t
 ZERO: Final = Decimal(0)
 
 Slot = tuple[ItemKey, str]  # a total, and which of its attributes
-Row = tuple[TallyRule, Slot, "Books"]
+Row = tuple[TallyRule, Slot, "Balance"]
 
 
 @dataclass(frozen=True)
-class Books:
+class Balance:
     """The total in a slot, the sum of its entries, and the version of the total: with another version the same number
     is another total.
     """
@@ -49,9 +49,9 @@ class Books:
     def off(self) -> Decimal:
         return total_of((self.stands, self.entered.copy_negate()))
 
-    def plus(self, other: Books) -> Books:
+    def plus(self, other: Balance) -> Balance:
         stands, entered = total_of((self.stands, other.stands)), total_of((self.entered, other.entered))
-        return Books(self.rule, stands, entered, self.version or other.version)
+        return Balance(self.rule, stands, entered, self.version or other.version)
 
 
 def ledgers(rules: Rules, names: frozenset[str]) -> Iterator[tuple[Table, tuple[TallyRule, ...]]]:
@@ -61,38 +61,38 @@ def ledgers(rules: Rules, names: frozenset[str]) -> Iterator[tuple[Table, tuple[
         yield table, tuple(rule for rule in tallies if rule.target.table is table)
 
 
-def unbalanced(table: Table, rules: Sequence[TallyRule]) -> Work[dict[Slot, Books]]:
+def unbalanced(table: Table, rules: Sequence[TallyRule]) -> Work[dict[Slot, Balance]]:
     """The totals that differ from the sum of their ledger entries."""
     buckets: dict[int, Decimal] = {}
     cursor: Item | None = None
     while True:
         rows, cursor = yield from _page(table, rules, cursor)
-        for _, slot, books in rows:
-            buckets[_bucket(slot)] = total_of((buckets.get(_bucket(slot), ZERO), books.off))
+        for _, slot, balance in rows:
+            buckets[_bucket(slot)] = total_of((buckets.get(_bucket(slot), ZERO), balance.off))
         if cursor is None:
             break
     uneven = frozenset(sorted(bucket for bucket, off in buckets.items() if off)[:UNEVEN_MAX_BUCKETS])
     return (yield from _added_up(table, rules, lambda slot: _bucket(slot) in uneven)) if uneven else {}
 
 
-def still(table: Table, rules: Sequence[TallyRule], found: Mapping[Slot, Books]) -> Work[dict[Slot, Books]]:
+def still(table: Table, rules: Sequence[TallyRule], found: Mapping[Slot, Balance]) -> Work[dict[Slot, Balance]]:
     """The slots that are exactly as they were: nobody is changing them."""
     again = yield from _added_up(table, rules, lambda slot: slot in found)
-    return {slot: books for slot, books in found.items() if again.get(slot) == books}
+    return {slot: balance for slot, balance in found.items() if again.get(slot) == balance}
 
 
-def repair_total(slot: Slot, books: Books) -> Work[bool]:
+def repair_total(slot: Slot, balance: Balance) -> Work[bool]:
     """Repair a total, if it still is what it was. Says whether it was repaired."""
     key, at = slot
     (item,) = yield Read((key,))
     seen = None if item is None else item.get(at)
     if (
-        (number_of(seen) or ZERO) != books.stands
-        or _version(item or {}) != books.version
-        or not holdable(books.entered)
+        (number_of(seen) or ZERO) != balance.stands
+        or _version(item or {}) != balance.version
+        or not holdable(balance.entered)
     ):
         return False
-    value = {"N": spelt(books.entered)}
+    value = {"N": spelt(balance.entered)}
     guard = unchanged(key.values[0][0], item, ((at,), (VERSION,)))
     write = (
         Put(key, {**key.attributes(), at: value}, guard) if item is None else Update(key, (((at,), value),), (), guard)
@@ -101,11 +101,11 @@ def repair_total(slot: Slot, books: Books) -> Work[bool]:
     return bool(result.status is Status.WRITTEN)
 
 
-def as_difference(slot: Slot, books: Books) -> Difference:
+def as_difference(slot: Slot, balance: Balance) -> Difference:
     """The difference for a wrong total: a part without a source, whose element is the attribute."""
     key, at = slot
-    part = Part(books.rule, key, None, at)
-    return Difference(books.rule.name, Drift.WRONG, key, None, ((at,),), held="", truth="", part=part)
+    part = Part(balance.rule, key, None, at)
+    return Difference(balance.rule.name, Drift.WRONG, key, None, ((at,),), held="", truth="", part=part)
 
 
 def slot_of(difference: Difference) -> Slot | None:
@@ -116,21 +116,21 @@ def slot_of(difference: Difference) -> Slot | None:
     return part.target, part.element
 
 
-def of_slots(table: Table, rules: Sequence[TallyRule], slots: Collection[Slot]) -> Work[dict[Slot, Books]]:
+def of_slots(table: Table, rules: Sequence[TallyRule], slots: Collection[Slot]) -> Work[dict[Slot, Balance]]:
     """The given totals that differ from the sum of their ledger entries."""
     return (yield from _added_up(table, rules, slots.__contains__))
 
 
-def _added_up(table: Table, rules: Sequence[TallyRule], wanted: Callable[[Slot], bool]) -> Work[dict[Slot, Books]]:
-    sums: dict[Slot, Books] = {}
+def _added_up(table: Table, rules: Sequence[TallyRule], wanted: Callable[[Slot], bool]) -> Work[dict[Slot, Balance]]:
+    sums: dict[Slot, Balance] = {}
     cursor: Item | None = None
     while True:
         rows, cursor = yield from _page(table, rules, cursor)
-        for rule, slot, books in rows:
+        for rule, slot, balance in rows:
             if wanted(slot):
-                sums[slot] = sums.get(slot, Books(rule)).plus(books)
+                sums[slot] = sums.get(slot, Balance(rule)).plus(balance)
         if cursor is None:
-            return {slot: books for slot, books in sums.items() if books.off}
+            return {slot: balance for slot, balance in sums.items() if balance.off}
 
 
 def _page(table: Table, rules: Sequence[TallyRule], cursor: Item | None) -> Work[tuple[list[Row], Item | None]]:
@@ -146,11 +146,11 @@ def _rows(table: Table, rules: Sequence[TallyRule], item: Item) -> Iterator[Row]
         if rule.totals.fields(key) is not None:
             for at, value in item.items():
                 if at == AMOUNT or at.startswith(GROUP):
-                    yield rule, (key, at), Books(rule, stands=number_of(value) or ZERO, version=_version(item))
+                    yield rule, (key, at), Balance(rule, stands=number_of(value) or ZERO, version=_version(item))
         elif rule.target.fields(key) is not None:
             held = contribution_of(table, item)
             if held is not None and rule.totals.fields(held.total) is not None:  # else of totals that are used no more
-                yield rule, (held.total, held.at), Books(rule, entered=held.amount)
+                yield rule, (held.total, held.at), Balance(rule, entered=held.amount)
 
 
 def _version(total: Item) -> str:

@@ -251,9 +251,9 @@ class Verifier:
             yield from right if first else ()
             if found:
                 self._wait(self.grace_seconds, f"{len(found)} differ")
-            for slot, books in run_work(still(table, tallies, found), world).items() if found else ():
-                repaired = self.repair and run_work(ledger_balance.repair_total(slot, books), self.world)
-                yield self.tally.found(as_difference(slot, books), repaired=repaired)
+            for slot, balance in run_work(still(table, tallies, found), world).items() if found else ():
+                repaired = self.repair and run_work(ledger_balance.repair_total(slot, balance), self.world)
+                yield self.tally.found(as_difference(slot, balance), repaired=repaired)
 
     def _note(self, comparison: Comparison) -> None:
         self.tally.add(comparison)

@@ -1,7 +1,7 @@
 """Rules of kinds `count`, `sum`, `min` and `max`: a number on a parent, computed from its items.
 
-With a ledger, NAME.ledger keeps the books and NAME writes the parent's attribute. A recount lists the items in the base
-table only: an index lags about as long as the record that asks for the recount.
+With a ledger, NAME.ledger keeps entries and totals, and NAME writes the parent's attribute. A recount lists the items
+in the base table only: an index lags about as long as the record that asks for the recount.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def _base_listing(compiler: RuleCompiler, form: GroupForm, group: Group) -> Find
 
 # ---------------------------------------------------------------- by ledger
 def _ledger_table(compiler: RuleCompiler, form: GroupForm, function: Function) -> Table | None:
-    """The table for the books: one of its own, with a key of two strings."""
+    """The ledger table: it holds nothing else, and has a key of two strings."""
     name, tables = form.ledger or DEFAULT_LEDGER, compiler.known.tables
     location = compiler.at("ledger") if form.ledger else compiler.at_key(function)
     if name in compiler.known.broken_tables:
@@ -267,7 +267,7 @@ def _ledger_table(compiler: RuleCompiler, form: GroupForm, function: Function) -
 
 
 def _booked(compiler: RuleCompiler, group: Group, table: Table | None) -> tuple[Rule, ...]:
-    """The rule that keeps the books, and the rule that copies their result to the parent."""
+    """The rule that keeps the ledger, and the rule that copies its result to the parent."""
     for entity in dict.fromkeys((group.child, group.into.entity)):
         if not supported(entity):
             compiler.add("SR213", "into", f"the key of {entity.name!r} has a binary attribute")
