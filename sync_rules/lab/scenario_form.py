@@ -69,7 +69,7 @@ class StepForm(ExpectForm):
 class ScenarioForm(ExpectForm):
     """A scenario: its rules and data, what must be true of the data alone, then the steps."""
 
-    rules: str | None = Field(default=None, description="Its rules file, seen from here: rules.yaml unless it is said.")
+    rules: str | None = Field(default=None, description="The rules file, relative to this file. Default: rules.yaml.")
     data: ByTable | None = Field(default=None, description="What is there at first: in place of data.yaml.")
     steps: list[StepForm] = Field(default=[], description="What the application does, one after the other.")
     answers: dict[str, Any] = Field(default={}, description="In the end: what read.py finds, by question.")

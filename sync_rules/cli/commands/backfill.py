@@ -92,7 +92,7 @@ def backfill(
             min=1, max=REMOTE_MAX, help=f"Segments scanned in parallel; at most {opt.WORKERS_MAX} without --remote."
         ),
     ] = opt.WORKERS,
-    rate: Annotated[float, typer.Option(min=0, help="Most write units per second. 0: no limit.")] = opt.RATE,
+    rate: Annotated[float, typer.Option(min=0, help="Maximum write units per second. 0: no limit.")] = opt.RATE,
     max_lag: Annotated[
         float | None, typer.Option(min=0, help="Slow down while --function is more than this many seconds behind.")
     ] = None,

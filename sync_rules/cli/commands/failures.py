@@ -82,7 +82,7 @@ def failures(
     region: opt.Region = None,
     as_json: opt.JsonLines = False,
 ) -> int:
-    """Show recorded failures: what, why, how often, since when. Nothing is removed."""
+    """Show recorded failures by rule and reason, with count and time. Nothing is removed."""
     rules = None if rules_file is None else load_rules(rules_file)
     only = None if not rule else titles_named(rule, rules)
     given = Places([*(file or ()), *(batches or ())], queue or [], bucket or [], endpoint_url, region)

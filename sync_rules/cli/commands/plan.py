@@ -65,7 +65,7 @@ def plan(
     region: opt.Region = None,
     as_json: opt.Json = False,
 ) -> int:
-    """Show what a backfill would write, read, cost and take. Nothing is written."""
+    """Show a backfill's writes, reads, cost and duration in advance. Nothing is written."""
     require_own(writes, rules_file, prices, state)
     rules = load_rules(rules_file)
     share, seed = share_of(sample, seed, opt.SEGMENTS)

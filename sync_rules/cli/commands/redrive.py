@@ -59,7 +59,8 @@ def redrive(
     ] = None,
     bucket: opt.Buckets = None,
     stream: Annotated[
-        str | None, typer.Option(metavar="ARN", help="Stream to read records from again, with the next three options.")
+        str | None,
+        typer.Option(metavar="ARN", help="Stream to read records from again; needs --shard, --from and --to."),
     ] = None,
     shard: Annotated[str | None, typer.Option(metavar="ID", help="The shard of that stream.")] = None,
     first: Annotated[str | None, typer.Option("--from", metavar="SEQ", help="The first sequence number.")] = None,

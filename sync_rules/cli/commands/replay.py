@@ -80,7 +80,7 @@ def replay(
         bool, typer.Option("--values", help="Show values of attributes in the history of a failure.")
     ] = False,
     shrink_tries: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Most replays used to reduce a failure. 0: do not reduce.")
+        int, typer.Option(min=0, metavar="N", help="Maximum replays used to reduce a failure. 0: do not reduce.")
     ] = 500,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="New file for the reduced recording of a failure.")

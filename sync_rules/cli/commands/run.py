@@ -50,7 +50,7 @@ def run(
         Path, typer.Option(metavar="FILE", help="File with the position in each stream.")
     ] = Files.checkpoint,
     failures: opt.Failures = Files.failures,
-    batch_size: Annotated[int, typer.Option(min=1, max=10_000, help="Most records per batch.")] = 100,
+    batch_size: Annotated[int, typer.Option(min=1, max=10_000, help="Maximum number of records per batch.")] = 100,
     parallelization: Annotated[
         int, typer.Option(min=1, max=10, help="Batches of one shard that are processed in parallel.")
     ] = 1,

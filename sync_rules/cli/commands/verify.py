@@ -87,13 +87,17 @@ def verify(
         ),
     ] = None,
     grace_seconds: Annotated[
-        float, typer.Option(min=0, help="Time between two checks of a difference: less than that is lag, not drift.")
+        float,
+        typer.Option(
+            min=0, help="Seconds between two checks of a difference. What is right by then was lag, not drift."
+        ),
     ] = GRACE_SECONDS,
     endpoint_url: opt.Endpoint = None,
     region: opt.Region = None,
     failures: opt.Failures = Files.failures,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print a report for --from: JSON lines, one per drift, the totals last.")
+        bool,
+        typer.Option("--json", help="Print the report as JSON lines: one per drift, totals last. --from reads it."),
     ] = False,
     page_file: Annotated[
         Path | None, typer.Option("--report", metavar="FILE.html", help="Also write a report as one HTML page.")
