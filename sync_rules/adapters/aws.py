@@ -181,17 +181,15 @@ THROTTLED: Final = frozenset({
 
 
 class CredentialsError(StoreError):
-    """No AWS credentials were found. The message is the cure alone."""
+    """No AWS credentials were found. Failure records and counters keep the code; the command line prints the cure."""
 
-    def __init__(self) -> None:
-        super().__init__(NoCredentialsError.__name__)
-        self.args = (NO_CREDENTIALS,)
+    sentence = NO_CREDENTIALS
 
 
 def store_error(error: BaseException, where: str, cures: Mapping[str, str] | None = None) -> StoreError:
     """The StoreError of a failed call: its reason, `where` it failed, and the cure if there is one for the reason."""
     if isinstance(error, NoCredentialsError):
-        return CredentialsError()
+        return CredentialsError(NoCredentialsError.__name__, where)
     cause = reason(error)
     cure = (cures or {}).get(cause)
     return StoreError(cause, where if cure is None else f"{where}: {cure}")

@@ -70,7 +70,7 @@ def _called(given: list[str]) -> int:
     except SyncRulesError as error:
         if os.environ.get(DEBUG):
             traceback.print_exc()
-        print(f"sync-rules: {error}", file=sys.stderr)
+        print(f"sync-rules: {error.sentence}", file=sys.stderr)
         return USER_MISTAKE
     except KeyboardInterrupt:
         return INTERRUPTED

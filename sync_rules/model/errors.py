@@ -14,6 +14,11 @@ OUT_OF_TIME: Final = "OutOfTime"  # the reason of work for which no time was lef
 class SyncRulesError(Exception):
     """Root of every error this package raises on purpose."""
 
+    @property
+    def sentence(self) -> str:
+        """The error as the command line prints it."""
+        return str(self)
+
 
 class UserError(SyncRulesError):
     """Something the user wrote or set up cannot work. The message says what was expected, found, and what to do."""
