@@ -161,7 +161,6 @@ def test_house_a_room_opens_with_one_sentence(room):
     tree = ast.parse((PACKAGE / room / "__init__.py").read_text())
     docstring = ast.get_docstring(tree) or ""
     assert docstring.endswith(".")
-    assert "SAY" not in docstring
     assert len(tree.body) == 1 or room in EXPORTING
 
 

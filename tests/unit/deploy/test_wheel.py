@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from importlib.util import find_spec
 from zipfile import ZipFile
 
 import pytest
@@ -17,7 +16,6 @@ from tests.test_house import ROOT
 FILES = {path for path in (ROOT / "sync_rules").rglob("*") if path.is_file() and path.suffix != ".pyc"}
 
 
-@pytest.mark.skipif(find_spec("hatchling") is None, reason="no hatchling")
 def test_wheel_installs_one_name(tmp_path):
     """`sync_rules` and the notes about it, nothing that could collide with a package of the user's."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
