@@ -32,9 +32,22 @@ entities:
 rules:
 """
 IMPORTED = {  # what the page leaves to the reader
-    **{"Iterable": Iterable, "Mapping": Mapping, "Sequence": Sequence, "dataclass": dataclass, "Field": Field},
-    **{"RuleCompiler": RuleCompiler, "Kind": Kind, "Model": Model, "LinkOption": LinkOption, "Via": Via},
-    **{"Item": Item, "Path": Path, "get": get, "GatheredRule": GatheredRule, "Desired": Desired, "Blocked": Blocked},
+    "Iterable": Iterable,
+    "Mapping": Mapping,
+    "Sequence": Sequence,
+    "dataclass": dataclass,
+    "Field": Field,
+    "RuleCompiler": RuleCompiler,
+    "Kind": Kind,
+    "Model": Model,
+    "LinkOption": LinkOption,
+    "Via": Via,
+    "Item": Item,
+    "Path": Path,
+    "get": get,
+    "GatheredRule": GatheredRule,
+    "Desired": Desired,
+    "Blocked": Blocked,
 }
 
 
