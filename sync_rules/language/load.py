@@ -6,6 +6,7 @@ Invariant: the caller gets rules that can run, or an error with every problem of
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from sync_rules.language.kinds.options import Model
 from sync_rules.language.kinds.registry import kind_of_form
 from sync_rules.language.links import default_template
 from sync_rules.language.problems import Problem, Problems, errors
-from sync_rules.language.schema import EntityForm, IndexForm
+from sync_rules.language.schema import NAME, EntityForm, IndexForm
 from sync_rules.language.sentences import read_sentence
 from sync_rules.language.validate import ValidFile, validate
 from sync_rules.language.variables import Variables
@@ -97,6 +98,7 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     known = Known(
         document, problems, tables, entities, declared - entities.keys(), valid.broken["tables"], variables.filled
     )
+    _check_renames(known, valid.form.rules)
     compiled = [rule for name, entry in valid.form.rules.items() for rule in _compile_rule(known, name, entry)]
     sound = {rule.name: rule for rule in compiled}
     within = {entity.name: entity for rule in compiled for entity in (rule.source, rule.target)}
@@ -112,7 +114,36 @@ def _compile_rule(known: Known, name: str, entry: str | Model) -> tuple[Rule, ..
     compiler = RuleCompiler(known, name)
     form = read_sentence(compiler, entry) if isinstance(entry, str) else entry
     rules = () if form is None else kind_of_form(form).compile(compiler, form)
-    return rules if compiler.sound else ()
+    if not compiler.sound:
+        return ()
+    renamed_from = _renamed_from(form)
+    return tuple(replace(rule, renamed_from=renamed_from) for rule in rules) if renamed_from else rules
+
+
+def _renamed_from(form: object) -> str | None:
+    """The former name of a rule that was read. A sentence has no options, and a kind of a test need not have this."""
+    return getattr(form, "renamed_from", None)
+
+
+def _check_renames(known: Known, entries: Mapping[str, str | Model]) -> None:
+    """Report former names that cannot be: the name of a rule that is still there, of no rule, or of two rules' past."""
+    renamed: dict[str, str] = {}
+    names = frozenset(known.document.names("rules"))
+    for name, entry in entries.items():
+        old = _renamed_from(entry)
+        if old is None:
+            continue
+        compiler = RuleCompiler(known, name)
+        if not re.fullmatch(NAME, old):
+            compiler.add("SR123", "renamed_from", f"{old!r} cannot have been the name of a rule")
+        elif old == name:
+            compiler.add("SR123", "renamed_from", f"{old!r} is the name that the rule has now")
+        elif old in names:
+            compiler.add("SR123", "renamed_from", f"{old!r} is the name of another rule of this file")
+        elif old in renamed:
+            message = f"rule {renamed[old]!r} was renamed from {old!r} already"
+            compiler.add("SR123", "renamed_from", message)
+        renamed.setdefault(old, name)
 
 
 # ---------------------------------------------------------------- tables

@@ -69,7 +69,7 @@ def process_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Repo
             return (yield from reconcile_parts([look] if look else [], bounds))
         case CallMessage():
             report = Report()
-            rule = rules.rules.get(message.rule)
+            rule = rules.named(message.rule)
             call = rule.retry(message.change, message.attempt) if isinstance(rule, EffectRule) else None
             if call is not None:
                 yield from run_effect(message.change.key, call, bounds, report)

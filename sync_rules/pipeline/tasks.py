@@ -207,7 +207,7 @@ def pull_of(
 
 def part_of(message: PartMessage, rules: Rules) -> PartLook | None:
     """The part that a message asks for; None when its rule no longer exists, or is now about other items."""
-    rule = rules.rules.get(message.rule)
+    rule = rules.named(message.rule)
     if not isinstance(rule, PartRule):
         return None
     made_from = message.source is None or rules.entity_of(message.source) is rule.source
@@ -251,7 +251,7 @@ def _pushes_of(message: PushMessage | ChunkMessage, rules: Rules) -> tuple[Push,
     known = [
         rule
         for name in message.rules
-        if (rule := rules.rules.get(name)) is not None and rule.anchor is entity and rule.find is not None
+        if (rule := rules.named(name)) is not None and rule.anchor is entity and rule.find is not None
     ]
     return group_pushes({(message.source, rule): message.removed for rule in known})
 

@@ -95,6 +95,7 @@ class Rule(ABC):
     # how the items on one side are listed, given one of the other (None: never), and how long an index may lag
     find: Find | None = field(default=None, kw_only=True)
     settle_seconds: int = field(default=60, kw_only=True)
+    renamed_from: str | None = field(default=None, kw_only=True)  # its name in the rules file before it was renamed
 
     strict = False  # each write is a transaction with a check of its source
     fills_index_keys = False  # it is there to fill the keys of indexes, so that a copy in one is no surprise
@@ -104,6 +105,11 @@ class Rule(ABC):
     def title(self) -> str:
         """The name of the rule in the rules file."""
         return self.name.partition(".")[0]
+
+    @property
+    def former_name(self) -> str | None:
+        """The name of this rule before its rule of the rules file was renamed; None when it was not."""
+        return None if self.renamed_from is None else self.renamed_from + self.name.removeprefix(self.title)
 
     @property
     @abstractmethod

@@ -62,6 +62,14 @@ class Rules:
         rules = [rule for rule in self.rules.values() if rule.find is not None]
         return {n: tuple(r for r in rules if r.anchor.name == n) for n in self.entities}
 
+    @cached_property
+    def _by_former_name(self) -> Mapping[str, Rule]:
+        return {rule.former_name: rule for rule in self.rules.values() if rule.former_name is not None}
+
+    def named(self, name: str) -> Rule | None:
+        """The rule of this name, or the one that had it before it was renamed: messages and failures outlive names."""
+        return self.rules.get(name) or self._by_former_name.get(name)
+
     def entity_of(self, key: ItemKey) -> Entity | None:
         """The entity an item belongs to by its key, or None: an item no rule speaks of, or no key of its table."""
         table = self.tables.get(key.table)

@@ -103,7 +103,7 @@ class RecordsNew:
     _tally: RedriveCounts
 
     def park(self, failure: Failure) -> None:
-        if isinstance(self._rules.rules.get(failure.rule), EffectRule):
+        if isinstance(self._rules.named(failure.rule), EffectRule):
             raise StoreError(failure.reason)
         self._behind.park(failure)
         self._tally.parked += 1

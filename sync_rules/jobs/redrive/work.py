@@ -71,7 +71,7 @@ def work_of(body: FailureRecord | Message, rules: Rules, bounds: Bounds) -> Work
         raise RecordError("it is about a record that could not be read: only its batch can be retried")
     if failure.position:
         return _of_record(failure, failure.key, rules, bounds)
-    rule = rules.rules.get(failure.rule)
+    rule = rules.named(failure.rule)
     if rule is None:
         raise RecordError(f"there is no rule {failure.rule!r} any more")
     if isinstance(rule, EffectRule):
@@ -101,7 +101,7 @@ def _about_others(rule: Rule) -> RecordError:
 def _of_record(failure: Failure, key: ItemKey, rules: Rules, bounds: Bounds) -> Work[Report]:
     """The work for a record without images: nobody knows what changed, so everything is looked at."""
     titles = set(failure.rule.split(", "))
-    concerned = [rule for rule in rules.rules.values() if rule.title in titles]
+    concerned = [rule for rule in rules.rules.values() if rule.title in titles or rule.renamed_from in titles]
     if not concerned:
         raise RecordError(
             f"there is no rule {failure.rule!r} any more" if failure.rule else "no rule speaks of its item"

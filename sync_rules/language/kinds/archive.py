@@ -11,7 +11,7 @@ from pydantic import Field
 
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import Model, OwnWhere
+from sync_rules.language.kinds.options import Model, OwnWhere, RenamedFrom
 from sync_rules.language.variables import without
 from sync_rules.rules.kinds.archive import ArchiveRule, misnamed, parse_into
 
@@ -28,6 +28,7 @@ class ArchiveForm(Model):
         examples=["s3://${BUCKET}/games/"],
     )
     where: OwnWhere = None
+    renamed_from: RenamedFrom = None
 
 
 def _compile(compiler: RuleCompiler, form: ArchiveForm) -> tuple[ArchiveRule, ...]:

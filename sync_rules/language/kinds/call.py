@@ -9,7 +9,7 @@ from pydantic import Field
 
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import Model, Names, OwnWhere
+from sync_rules.language.kinds.options import Model, Names, OwnWhere, RenamedFrom
 from sync_rules.model.item_change import When
 from sync_rules.rules.kinds.call import ALWAYS, CallRule
 
@@ -28,6 +28,7 @@ class CallForm(Model):
         default=None, description="For `changed`: only when one of these attributes did.", examples=[["status"]]
     )
     where: OwnWhere = None
+    renamed_from: RenamedFrom = None
 
 
 def _compile(compiler: RuleCompiler, form: CallForm) -> tuple[CallRule, ...]:

@@ -11,6 +11,7 @@ from sync_rules.language.kinds.options import (
     Model,
     OnDelete,
     OwnWhere,
+    RenamedFrom,
     Settle,
     Via,
     braced,
@@ -47,6 +48,7 @@ class CollectForm(Model):
     via: Via = None
     on_delete: OnDelete = "keep"
     settle_seconds: Settle = 60
+    renamed_from: RenamedFrom = None
 
 
 def _compile(compiler: RuleCompiler, form: CollectForm) -> tuple[Rule, ...]:

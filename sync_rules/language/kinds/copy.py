@@ -9,7 +9,7 @@ from pydantic import Field, Tag
 from sync_rules.language import links
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import LinkOption, Model, Names, Renames, Settle, by_type
+from sync_rules.language.kinds.options import LinkOption, Model, Names, RenamedFrom, Renames, Settle, by_type
 from sync_rules.language.problems import Location
 from sync_rules.model.entities import Entity
 from sync_rules.model.values import Path, show_path
@@ -57,6 +57,7 @@ class CopyForm(Model):
         description="Copy in a transaction that checks the source: exact when it is written, at four times the cost.",
     )
     settle_seconds: Settle = 60
+    renamed_from: RenamedFrom = None
 
 
 def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:

@@ -22,6 +22,7 @@ from sync_rules.language.kinds.options import (
     Model,
     OnDelete,
     OwnWhere,
+    RenamedFrom,
     Settle,
     Shards,
     Via,
@@ -74,6 +75,7 @@ class GroupForm(Model):
     via: Via = None
     on_delete: OnDelete = "keep"
     settle_seconds: Settle = 60
+    renamed_from: RenamedFrom = None
 
 
 class ShardedForm(GroupForm):

@@ -8,7 +8,7 @@ from pydantic import Field, Tag, WithJsonSchema
 
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import Model, by_type, plain_number
+from sync_rules.language.kinds.options import Model, RenamedFrom, by_type, plain_number
 from sync_rules.rules.formula import Formula, joined_formula, parse_formula
 from sync_rules.rules.kinds.derive import DeriveRule
 
@@ -40,6 +40,7 @@ class DeriveForm(Model):
         description="Tables from text to text, to be used as formats. What is in no table has no value.",
         examples=[{"rank": {"LEAD": 500, "CONTRIBUTOR": 400}}],
     )
+    renamed_from: RenamedFrom = None
 
 
 def _compile(compiler: RuleCompiler, form: DeriveForm) -> tuple[DeriveRule, ...]:

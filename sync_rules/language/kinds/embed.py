@@ -16,6 +16,7 @@ from sync_rules.language.kinds.options import (
     Names,
     OnDelete,
     OwnWhere,
+    RenamedFrom,
     Renames,
     Settle,
     Via,
@@ -89,6 +90,7 @@ class EmbedForm(Model):
     via: Via = None
     on_delete: OnDelete = "keep"
     settle_seconds: Settle = 60
+    renamed_from: RenamedFrom = None
 
 
 def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:

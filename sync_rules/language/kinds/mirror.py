@@ -12,7 +12,7 @@ from pydantic import Field, Tag
 from sync_rules.language import links
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import Model, Names, OwnWhere, Renames, by_type
+from sync_rules.language.kinds.options import Model, Names, OwnWhere, RenamedFrom, Renames, by_type
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Link
 from sync_rules.model.suggest import unknown
@@ -52,6 +52,7 @@ class MirrorForm(Model):
         examples=[{"post_id": "postIds"}],
     )
     where: OwnWhere = None
+    renamed_from: RenamedFrom = None
 
 
 def _compile(compiler: RuleCompiler, form: MirrorForm) -> tuple[MirrorRule, ...]:

@@ -61,6 +61,10 @@ OnDelete = Annotated[
     Literal["keep", "delete", "restrict"],
     Field(description="When the parent is deleted: keep its items, delete them, or report that there still are some."),
 ]
+RenamedFrom = Annotated[
+    str | None,
+    Field(description="The rule's name before it was renamed: what waits under that name is carried over."),
+]
 
 
 # ---------------------------------------------------------------- steps of compilers

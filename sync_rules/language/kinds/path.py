@@ -12,7 +12,7 @@ from pydantic import Field
 from sync_rules.language import links
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import Model, Settle, Shards
+from sync_rules.language.kinds.options import Model, RenamedFrom, Settle, Shards
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Find, Link
 from sync_rules.rules.kinds.path import TreeRule
@@ -41,6 +41,7 @@ class PathForm(Model):
         description="When a parent is deleted: keep its children's paths, clear them, delete the children, or report.",
     )
     settle_seconds: Settle = 60
+    renamed_from: RenamedFrom = None
 
 
 def _compile(compiler: RuleCompiler, form: PathForm) -> tuple[TreeRule, ...]:

@@ -198,3 +198,15 @@ def test_fingerprint_changes_with_keys_and_templates():
     """Each change of a key or a template changes the fingerprint."""
     for old, new in (("USER#{user_id}", "U#{user_id}"), ("{book_id: N}", "{book_id: S}"), ("year: N", "age: N")):
         assert parsed(*RULES, base=BASE.replace(old, new)).fingerprint != parsed(*RULES).fingerprint
+
+
+def test_a_renamed_rule_is_found_by_both_names_and_does_the_same():
+    """`renamed_from` leads from a former name to the rule, parts of it too, and changes no fingerprint."""
+    base = BASE.replace("tables:", "tables:\n  ledger: {key: {PK: S, SK: S}}", 1)
+    plain = parsed("new: {count: order, into: user.orders}", base=base)
+    renamed = parsed("new: {count: order, into: user.orders, renamed_from: old}", base=base)
+    assert fingerprints.of_each(renamed) == fingerprints.of_each(plain)
+    assert renamed.fingerprint == plain.fingerprint
+    assert plain.named("old") is None
+    for part in ("", ".ledger"):
+        assert renamed.named(f"old{part}") is renamed.named(f"new{part}") is renamed.rules[f"new{part}"]
