@@ -36,6 +36,20 @@ class CountedRule(Rule):
         paths = (self.of, self.weights and self.weights[0], self.per)
         return tuple(path for path in paths if path is not None)
 
+    @property
+    def adds(self) -> bool:
+        """True for count and sum, which are 0 without members; min and max then have no value."""
+        return self.function in ("count", "sum")
+
+    def share_of(self, child: Item) -> tuple[str, Decimal] | Blocked | None:
+        """The group of a child and its amount there; None for a child that adds nothing, whatever else is in it."""
+        amount, group = self.amount_of(child), self.group_of(child)
+        if amount is None or group is None or (self.adds and amount == 0):
+            return None
+        if isinstance(amount, Blocked):
+            return amount
+        return group if isinstance(group, Blocked) else (group, amount)
+
     def amount_of(self, child: Item) -> Decimal | Blocked | None:
         """The amount that a child adds, or is compared by; None for nothing."""
         if self.weights is not None:

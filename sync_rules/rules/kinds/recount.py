@@ -49,25 +49,19 @@ class RecountRule(CountedRule, GatheredRule):
         """The result over the members, in all or per group. As with a ledger, empty groups are left out."""
         groups: dict[str, list[Decimal]] = {}
         for key, member in self.in_key_order(sources):
-            amount, group = self.amount_of(member), self.group_of(member)
-            if isinstance(amount, Blocked):
-                return replace(amount, member=key)
-            if isinstance(group, Blocked):
-                return replace(group, member=key)
-            if amount is not None and group is not None:
+            share = self.share_of(member)
+            if isinstance(share, Blocked):
+                return replace(share, member=key)
+            if share is not None:
+                group, amount = share
                 groups.setdefault(group, []).append(amount)
         numbers = {group: self._number(amounts) for group, amounts in groups.items()}
         if not all(map(holdable, numbers.values())):
             return Blocked("NumberTooLong")
-        shown = {group: {"N": spelt(number)} for group, number in numbers.items() if number or not self._adds}
+        shown = {group: {"N": spelt(number)} for group, number in numbers.items() if number or not self.adds}
         if self.per is not None:
             return {self.into: {"M": shown}}
-        return {self.into: shown.get("", {"N": "0"} if self._adds else None)}
-
-    @property
-    def _adds(self) -> bool:
-        """True for count and sum, which are 0 without members; min and max then have no value."""
-        return self.function in ("count", "sum")
+        return {self.into: shown.get("", {"N": "0"} if self.adds else None)}
 
     def _number(self, amounts: Sequence[Decimal]) -> Decimal:
         match self.function:

@@ -110,13 +110,10 @@ class TallyRule(BookedRule):
         parent = self.pointer(child)
         if parent is None or not self._speaks_of(child):
             return None
-        amount, group = self.amount_of(child), self.group_of(child)
-        if isinstance(amount, Blocked):
-            return amount
-        if isinstance(group, Blocked):
-            return group
-        if not amount or group is None:
-            return None
+        share = self.share_of(child)
+        if share is None or isinstance(share, Blocked):
+            return share
+        group, amount = share
         if entry is None:
             return Blocked("KeyTooLong")
         fields = ledger.naming("parent", self.parent, parent) | {SHARD: {"S": str(shard_of(entry, self.shards))}}

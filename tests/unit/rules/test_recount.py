@@ -176,6 +176,23 @@ def test_recount_names_the_member_whose_group_has_no_text():
     assert total("count", members, per=("status",)) == Blocked("NotAGroup", member=key(SHOP, "U#1", "O#b"))
 
 
+@pytest.mark.parametrize(
+    ("functions", "odd"),
+    [
+        (["sum", "min", "max"], {"price": s("many")}),
+        (["sum", "min", "max"], {"price": s("many"), "status": s("")}),
+        (["sum", "min", "max"], {"status": {"BOOL": True}}),
+        (["sum"], {"price": n(0), "status": {"BOOL": True}}),  # a least of 0 is one
+    ],
+    ids=["text in no group", "text in an empty group", "an odd group of no amount", "an odd group of nothing"],
+)
+def test_recount_is_not_blocked_by_a_member_that_adds_nothing(functions, odd):
+    """A member in no group, or with nothing to add, cannot freeze its parent, whatever else is in it."""
+    members = [order("a", price=n(3), status=s("OPEN")), order("b", **odd)]
+    for function in functions:
+        assert total(function, members, per=("status",)) == {"M": {"OPEN": n(3)}}
+
+
 @pytest.mark.parametrize("function", ["sum", "min", "max"])
 @pytest.mark.parametrize("price", [s("12"), {"NULL": True}, {"NS": ["1"]}])
 def test_recount_names_the_first_member_that_is_no_number(function, price):
