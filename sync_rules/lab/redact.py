@@ -1,8 +1,8 @@
 """Redacts recordings: replaces values so that keys, links and paths still match each other.
 
-Invariant: the replacement of a value depends on the value and the salt alone, not on its place. Each run of letters and
-digits in a text becomes another run, so composite keys, prefixes and paths still match; digits become digits, and a
-number is replaced like its text. Texts of the rules stay: they are no secret.
+Invariant: the replacement of a value depends on the value and the salt alone, not on its place. A text is split at the
+separators of the rules, and each piece becomes a token, so composite keys, prefixes and paths still match; digits
+become digits, and a number is replaced like its text. What the rules file says of keys stays: it is no secret.
 """
 
 from __future__ import annotations
@@ -16,31 +16,50 @@ from decimal import Decimal
 from itertools import count
 from typing import Any, Final
 
+import jmespath
+
+from sync_rules.lab.recompute import Derived
+from sync_rules.model.entities import Entity
 from sync_rules.model.errors import UserError
+from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import spelt
 from sync_rules.model.sizes import possible_key
+from sync_rules.model.templates import Template, parse_template
 from sync_rules.model.values import AttributeValue
 from sync_rules.pipeline.records import STREAM_ARN
 from sync_rules.rules.ruleset import Rules
 
-PIECE: Final = re.compile(r"[^\W_]+")  # a run of letters and digits
+WORD: Final = re.compile(r"[^\W_]+")  # a run of letters and digits
+ALONE: Final = re.compile(r"(?<![^\W_])(?<!})[^\W_]+(?![^\W_])(?!{)")  # a word of a template that touches no field
 FIELD: Final = re.compile(r"\{[^{}]*\}")
+NUMBER: Final = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
+CANONICAL: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d*[1-9])?", re.ASCII)  # as DynamoDB and keys spell a number
 LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 WORD_LETTERS: Final = 11  # 26**11 is 2**51: two of a million words are alike once in two thousand recordings
 NUMBER_DIGITS: Final = 15  # two such numbers, before and after the point, are 30 of 38 digits: sums of them fit too
 BINARY_BYTES: Final = 16
+SALT_MIN_CHARACTERS: Final = 16  # a short one can be guessed, and with it every value
 
 
 class Redactor:
-    """A redaction; the same salt gives the same replacements."""
+    """A redaction; the same salt gives the same replacements.
 
-    def __init__(self, rules: Rules, salt: bytes) -> None:
+    `keep_shape`: whatever is no letter and no digit stays in its place, and so do booleans.
+    """
+
+    def __init__(self, rules: Rules, salt: bytes, *, keep_shape: bool = False) -> None:
         self._rules = rules
         self._salt = salt
-        texts = tuple(_texts(rules))
-        self.literals = frozenset(piece for text in texts for piece in PIECE.findall(text))
-        self._prefixes = tuple(sorted({p for text in texts for p in _before_fields(text)}, key=len, reverse=True))
-        self._suffixes = tuple(sorted({s for text in texts for s in _behind_fields(text)}, key=len, reverse=True))
+        self._keep_shape = keep_shape
+        texts = tuple(_key_texts(rules))
+        literals = "".join(literal for text in texts for literal in FIELD.split(text))
+        between = r"[\W_]" if keep_shape else f"[{re.escape(''.join(sorted(set(WORD.sub('', literals)))))}]"
+        self._separator = re.compile(f"({between})" if between != "[]" else r"(?!)")
+        words = {word for text in texts for word in ALONE.findall(FIELD.sub("{}", text))}
+        compared = {piece for text in _compared(rules) for separator, piece in self._pieces(text) if not separator}
+        self.words = frozenset(words | compared)
+        self.names = frozenset(_names(rules))
+        self._templates = _templates(rules)
 
     def record(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Redact a stream record.
@@ -50,46 +69,71 @@ class Redactor:
         """
         data = dict(body["dynamodb"])
         data.pop("SizeBytes", None)  # reveals the length of the values
+        entity = self._entity_of(body)
         for image in ("Keys", "NewImage", "OldImage"):
             if image in data:
-                data[image] = {name: self.value(value) for name, value in data[image].items()}
+                data[image] = {name: self._at(entity, name, value) for name, value in data[image].items()}
         redacted = {**body, "dynamodb": data}
         self._require_alike(body, redacted)
         return redacted
 
-    def value(self, value: AttributeValue) -> AttributeValue:
-        """Replace a value by one of the same type, in JSON: binaries are base64 text."""
-        replaced = {"S": self.text, "N": self.number, "B": self._binary}
+    def value(self, value: AttributeValue, template: Template | None = None) -> AttributeValue:
+        """Replace a value by one of the same type, in JSON: binaries are base64 text. Its texts follow the template."""
         ((kind, content),) = value.items()
         match kind:
-            case "S" | "N" | "B":
-                return {kind: replaced[kind](content)}
-            case "SS" | "NS" | "BS":
-                return {kind: [replaced[kind[0]](one) for one in content]}
+            case "S":
+                return {kind: self._templated(content, template)}
+            case "SS":
+                return {kind: [self._templated(one, template) for one in content]}
+            case "N":
+                return {kind: self.number(content)}
+            case "NS":
+                return {kind: [self.number(one) for one in content]}
+            case "B":
+                return {kind: self._binary(content)}
+            case "BS":
+                return {kind: [self._binary(one) for one in content]}
             case "L":
                 return {kind: [self.value(one) for one in content]}
             case "M":
-                return {kind: {self.text(name): self.value(one) for name, one in content.items()}}
+                return {kind: {self._name(name): self.value(one) for name, one in content.items()}}
+            case "BOOL":
+                return {kind: content if self._keep_shape else True}
         return value
 
     def text(self, text: str) -> str:
-        """Replace the pieces of a text; the characters between them stay."""
-        return PIECE.sub(lambda match: self._piece(match[0]), text)
+        """Replace the pieces of a text between separators. Pieces that the rules name stay."""
+        return "".join(piece if separator else self._piece(piece) for separator, piece in self._pieces(text))
 
     def number(self, text: str) -> str:
-        """Replace a number like the text of its shortest spelling. Sign and zero stay."""
+        """Replace a number like the text of its shortest spelling."""
         return self.text(spelt(Decimal(text)))
 
+    def _pieces(self, text: str) -> Iterator[tuple[bool, str]]:
+        """The pieces of a text and the separators between them, each with True for a separator."""
+        for position, piece in enumerate(self._separator.split(text)):
+            yield position % 2 == 1, piece
+
+    def _at(self, entity: Entity | None, name: str, value: AttributeValue) -> AttributeValue:
+        return self.value(value, None if entity is None else self._templates.get((entity.name, name)))
+
+    def _name(self, name: str) -> str:
+        """The name of a value in a map: it may be the id of an embedded item."""
+        return name if name in self.names else self.text(name)
+
+    def _templated(self, text: str, template: Template | None) -> str:
+        """A text whose literals are known. Elsewhere a literal that touches its field, as in U{user_id}, is none."""
+        bound = None if template is None or template.whole is not None else template.parse({"S": text})
+        if template is None or bound is None:
+            return self.text(text)
+        first, *others = template.literals
+        fields = (self.text(str(bound[field]["S"])) for field in template.fields)
+        return first + "".join(field + after for field, after in zip(fields, others, strict=True))
+
     def _piece(self, piece: str) -> str:
-        if piece in self.literals or not piece.strip("0"):
+        if not piece or piece in self.words or piece == "0":  # zero counts for nothing, and nothing else does
             return piece
-        for prefix in self._prefixes:
-            if piece.startswith(prefix):
-                return prefix + self._piece(piece[len(prefix) :])
-        for suffix in self._suffixes:
-            if piece.endswith(suffix):
-                return self._piece(piece[: -len(suffix)]) + suffix
-        return self._digits(piece) if piece.isascii() and piece.isdigit() else self._word(piece)
+        return self._digits(piece) if NUMBER.fullmatch(piece) else self._word(piece)
 
     def _word(self, piece: str) -> str:
         for number in self._drawn(f"word:{piece}"):
@@ -98,23 +142,20 @@ class Redactor:
                 number, letter = divmod(number, len(LETTERS))  # noqa: PLW2901 - digit by digit
                 letters.append(LETTERS[letter])
             word = "".join(letters)
-            if not self._like_a_literal(word):
+            if word not in self.words:
                 return word
         raise AssertionError("one of them will do")
 
     def _digits(self, piece: str) -> str:
-        """Replace digits. Zeros at the beginning and end stay: they decide if a text can be the key of a number."""
-        ends = len(piece) - len(piece.rstrip("0")) > 0
+        """Replace a number in a text. A spelling that no number has, such as 007, begins with zero afterwards too: it
+        decides if a text can be the key of a number.
+        """
         for number in self._drawn(f"digits:{piece}"):
             digits = str(number % (9 * 10 ** (NUMBER_DIGITS - 1)) + 10 ** (NUMBER_DIGITS - 1))
-            digits = ("0" + digits[1:]) if piece[0] == "0" else digits
-            if digits.endswith("0") == ends and not self._like_a_literal(digits):
+            digits = digits if CANONICAL.fullmatch(piece) else "0" + digits[1:]
+            if not digits.endswith("0") and digits not in self.words:
                 return digits
         raise AssertionError("one of them will do")
-
-    def _like_a_literal(self, piece: str) -> bool:
-        """Tell whether a piece looks like a text of the rules."""
-        return piece in self.literals or piece.startswith(self._prefixes) or piece.endswith(self._suffixes)
 
     def _binary(self, content: str) -> str:
         raw = base64.b64decode(content)
@@ -128,30 +169,79 @@ class Redactor:
         return hmac.digest(self._salt, content, hashlib.sha256)
 
     def _require_alike(self, body: Mapping[str, Any], redacted: Mapping[str, Any]) -> None:
-        arn = STREAM_ARN.match(str(body.get("eventSourceARN", "")))
-        table = self._rules.by_physical_name.get(arn[1]) if arn else None
-        if table is None:
-            return
-        key, other = (table.key_of(one["dynamodb"]["Keys"]) for one in (body, redacted))
+        key, other = (self._key_of(one) for one in (body, redacted))
         if key is None or other is None:
             return
         entity, fitting = self._rules.entity_of(key), possible_key(other)
-        if entity is not self._rules.entity_of(other) or not fitting:
+        fields = {} if entity is None else entity.fields(key) or {}
+        read = {} if entity is None else entity.fields(other)
+        alike = entity is self._rules.entity_of(other) and read == {
+            field: self.value(one) for field, one in fields.items()
+        }
+        if not alike or not fitting:
             what = f"an item of entity {entity.name}" if entity else "an item of no entity"
             raise UserError(
-                f"the key of {what} in table {table.name} cannot be redacted: "
+                f"the key of {what} in table {key.table} cannot be redacted: "
                 + ("its template would take it for something else" if fitting else "it would be too long")
                 + ". Record without --redact."
             )
 
+    def _key_of(self, body: Mapping[str, Any]) -> ItemKey | None:
+        arn = STREAM_ARN.match(str(body.get("eventSourceARN", "")))
+        table = self._rules.by_physical_name.get(arn[1]) if arn else None
+        return None if table is None else table.key_of(body["dynamodb"]["Keys"])
+
+    def _entity_of(self, body: Mapping[str, Any]) -> Entity | None:
+        key = self._key_of(body)
+        return None if key is None else self._rules.entity_of(key)
+
 
 # ---------------------------------------------------------------- texts of the rules
-def _texts(rules: Rules) -> Iterator[str]:
-    """Every text in the rules: templates, paths, expressions, the keys and words of tables."""
+def _key_texts(rules: Rules) -> Iterator[str]:
+    """The templates and separators from which the rules make composite texts."""
+    kept = Derived(rules)
     for entity in rules.entities.values():
-        yield from (template.text for template in entity.templates.values())
+        if not kept.is_ledger(entity):  # which is not recorded
+            yield from (template.text for template in entity.templates.values())
     for rule in rules.rules.values():
-        yield from _strings(rule.body())
+        body = rule.body()
+        yield from (text for name in ("as", "by", "formula") for text in _strings(body.get(name)) if "{" in text)
+        yield from _strings(body.get("separator"))
+
+
+def _templates(rules: Rules) -> dict[tuple[str, str], Template]:
+    """The templates of attributes, by entity and name: of keys, and of the elements of sets."""
+    found = {(one.name, name): template for one in rules.entities.values() for name, template in one.templates.items()}
+    for rule in rules.rules.values():
+        body = rule.body()
+        text, into = body.get("as"), body.get("into")
+        if isinstance(text, str) and isinstance(into, str) and "{" in text:
+            found[rule.target.name, into] = parse_template(text)
+    return found
+
+
+def _compared(rules: Rules) -> Iterator[str]:
+    """The texts that values are compared with: literals in conditions, the values that weights and formats name."""
+    for rule in rules.rules.values():
+        for where in rule.filters.values():
+            yield from _literals(jmespath.compile(where.text).parsed)
+        body = rule.body()
+        yield from (text for name in ("weights", "tables") for text in _strings(body.get(name)))
+
+
+def _literals(node: Mapping[str, Any]) -> Iterator[str]:
+    if node["type"] == "literal":
+        yield from _strings(node["value"])
+    for child in node["children"]:
+        yield from _literals(child) if isinstance(child, Mapping) else ()
+
+
+def _names(rules: Rules) -> Iterator[str]:
+    """The names in the paths that rules read and write."""
+    for rule in rules.rules.values():
+        for node in rule.nodes():
+            for _, path in (node.writes, *node.reads, *node.decided_by):
+                yield from path
 
 
 def _strings(value: object) -> Iterator[str]:
@@ -164,19 +254,3 @@ def _strings(value: object) -> Iterator[str]:
     elif isinstance(value, list | tuple | set | frozenset):
         for inner in value:
             yield from _strings(inner)
-
-
-def _before_fields(text: str) -> Iterator[str]:
-    """The pieces directly before a field: the U in U{user_id}."""
-    for literal in FIELD.split(text)[:-1]:
-        pieces = PIECE.findall(literal)
-        if pieces and literal.endswith(pieces[-1]):
-            yield pieces[-1]
-
-
-def _behind_fields(text: str) -> Iterator[str]:
-    """The pieces directly behind a field."""
-    for literal in FIELD.split(text)[1:]:
-        pieces = PIECE.findall(literal)
-        if pieces and literal.startswith(pieces[0]):
-            yield pieces[0]

@@ -32,7 +32,7 @@ from sync_rules.jobs.consume.mapping import EventSourceMapping
 from sync_rules.jobs.consume.run import WAIT_SECONDS, wall_clock_ms
 from sync_rules.lab.recompute import Derived
 from sync_rules.lab.recording import Body, Header, Write, writing
-from sync_rules.lab.redact import Redactor
+from sync_rules.lab.redact import SALT_MIN_CHARACTERS, Redactor
 from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import unknown
@@ -64,12 +64,17 @@ def record(
     redact: Annotated[
         bool, typer.Option("--redact", help="Replace every value by a hash of the same type. Links still match.")
     ] = False,
+    keep_shape: Annotated[
+        bool,
+        typer.Option("--keep-shape", help="With --redact: keep punctuation, spaces and booleans as they are."),
+    ] = False,
     salt: Annotated[
         str | None,
         typer.Option(
             metavar="TEXT",
             envvar="SYNC_RULES_SALT",
-            help="With --redact: salt of the hashes, for several recordings that must match. Default: random.",
+            help=f"With --redact: salt of the hashes, of {SALT_MIN_CHARACTERS} characters or more, for several "
+            "recordings that must match. Default: random.",
         ),
     ] = None,
     endpoint_url: opt.Endpoint = None,
@@ -78,13 +83,21 @@ def record(
 ) -> int:
     """Write the stream records of all tables to a file, until stopped."""
     rules = load_rules(rules_file)
+    if redact and salt is not None and len(salt) < SALT_MIN_CHARACTERS:
+        raise UserError(
+            f"--salt: expected {SALT_MIN_CHARACTERS} characters or more, found {len(salt)}. A short salt can be guessed, "
+            "and with it every value. Make one with: openssl rand -hex 16"
+        )
+    if keep_shape and not redact:
+        raise UserError("--keep-shape says what --redact keeps: add --redact")
     if redact and append and salt is None and out.exists():
         raise UserError(
             "--append with --redact needs the --salt of the recording: with another one, equal values get other hashes"
         )
     arns = require(aws.dynamodb(endpoint_url, region), only(rules, table or [])).stream_arns
     reader = DynamoDBStreams(aws.dynamodbstreams(endpoint_url, region))
-    redactor = Redactor(rules, salt.encode() if salt else secrets.token_bytes(SALT_BYTES)) if redact else None
+    key = secrets.token_bytes(SALT_BYTES) if salt is None else salt.encode()
+    redactor = Redactor(rules, key, keep_shape=keep_shape) if redact else None
     tables = {name: one.physical_name for name, one in rules.tables.items()}
     header = Header(tables, redact, datetime.now(UTC).isoformat(timespec="seconds"))
     console = Console(stderr=True)

@@ -216,7 +216,7 @@ def test_record_command_writes_a_recording(run, tmp_path):
 def test_record_command_redacts_with_a_salt_of_its_own(run, tmp_path):
     """The salt is drawn and kept nowhere, so two recordings do not fit together; under one that is given they do."""
     files = {name: tmp_path / f"{name}.jsonl" for name in "abcd"}
-    for name, words in {"a": [], "b": [], "c": ["--salt", "x"], "d": ["--salt", "x"]}.items():
+    for name, words in {"a": [], "b": [], "c": ["--salt", 16 * "x"], "d": ["--salt", 16 * "x"]}.items():
         assert run("--out", str(files[name]), "--redact", *words)[0] == 0
     texts = {name: file.read_text().splitlines()[1] for name, file in files.items()}
     assert "Ada" not in "".join(texts.values())
@@ -232,6 +232,8 @@ def test_record_command_redacts_with_a_salt_of_its_own(run, tmp_path):
         (["--out", "there.jsonl"], "no recording is overwritten"),
         (["--out", "there.jsonl", "--append"], "expected a recording to append to"),
         (["--out", "there.jsonl", "--append", "--redact"], "needs the --salt"),
+        (["--out", "new.jsonl", "--redact", "--salt", "x"], "expected 16 characters or more, found 1"),
+        (["--out", "new.jsonl", "--keep-shape"], "add --redact"),
         (["--out", "r.jsonl", "--table", "shops"], "Did you mean 'shop'"),
         (["--out", "no/r.jsonl"], "expected a file that can be written"),
     ],
