@@ -185,6 +185,8 @@ def _compare_part(part: Part, written_on: Found, made_from: Found, sides: int, c
     if isinstance(made_from, StoreError):
         raise made_from
     write = part.rule.write_for(part, written_on, made_from)
+    if isinstance(write, Blocked):
+        write = part.rule.rebuilt(part, written_on, made_from) or write
     if write is None:
         comparison.right.update([part.rule.name] * sides)
     else:

@@ -1,14 +1,15 @@
 """Compare each total of a ledger with the sum of its entries: nothing else detects a total that somebody changed.
 
 Invariant: a total is called wrong only if two scans, a grace period apart, find the same total, the same sum of its
-entries, and the two unequal, because a scan is no snapshot; it is repaired only while it is as they found it. Memory is
-bounded: the first scan adds up by bucket, and forgets the slots of even buckets.
+entries, and the two unequal, because a scan is no snapshot; it is repaired only while it is as they found it. A sum
+without an entry that nobody can read is no sum: as long as a rule has such an entry, its totals are left alone. Memory
+is bounded: the first scan adds up by bucket, and forgets the slots of even buckets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final
 
@@ -16,13 +17,13 @@ from sync_rules.audit.compare import Difference, Drift
 from sync_rules.model.entities import Table
 from sync_rules.model.items import ItemKey
 from sync_rules.model.numbers import holdable, number_of, spelt, total_of
-from sync_rules.model.values import Item
+from sync_rules.model.values import AttributeValue, Item
 from sync_rules.model.writes import Put, Status, Update, unchanged
 from sync_rules.pipeline.requests import Apply, Read, Scan, Work
 from sync_rules.rules.families import Part
 from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.tally import TallyRule
-from sync_rules.rules.ledger import AMOUNT, GROUP, VERSION, contribution_of
+from sync_rules.rules.ledger import VERSION, holds_amount
 from sync_rules.rules.ruleset import Rules
 
 PAGE_MAX_ITEMS: Final = 500
@@ -30,28 +31,51 @@ BUCKETS: Final = 1 << 16
 UNEVEN_MAX_BUCKETS: Final = 4_096  # in one verify: a sixteenth of all totals; the next finds the others
 ZERO: Final = Decimal(0)
 
-Slot = tuple[ItemKey, str]  # a total, and which of its attributes
-Row = tuple[TallyRule, Slot, "Balance"]
+Slot = tuple[ItemKey, str]  # a total, and which of its attributes; its version stands for the item as a whole
+Row = tuple[TallyRule, Slot | None, "Balance"]  # without a slot: an entry that nobody can read
 
 
 @dataclass(frozen=True)
 class Balance:
     """The total in a slot, the sum of its entries, and the version of the total: with another version the same number
-    is another total.
+    is another total. `broken`: no number stands where one must.
     """
 
     rule: TallyRule
     stands: Decimal = ZERO
     entered: Decimal = ZERO
     version: str = ""
+    broken: bool = False
 
     @property
     def off(self) -> Decimal:
         return total_of((self.stands, self.entered.copy_negate()))
 
+    @property
+    def wrong(self) -> bool:
+        return self.broken or bool(self.off)
+
     def plus(self, other: Balance) -> Balance:
         stands, entered = total_of((self.stands, other.stands)), total_of((self.entered, other.entered))
-        return Balance(self.rule, stands, entered, self.version or other.version)
+        return Balance(self.rule, stands, entered, self.version or other.version, self.broken or other.broken)
+
+
+@dataclass
+class _Buckets:
+    """Sums by bucket: the difference between the totals of its slots and their entries."""
+
+    off: dict[int, Decimal] = field(default_factory=dict)
+    broken: set[int] = field(default_factory=set)
+
+    def add(self, slot: Slot, balance: Balance) -> None:
+        bucket = _bucket(slot)
+        self.off[bucket] = total_of((self.off.get(bucket, ZERO), balance.off))
+        if balance.broken:
+            self.broken.add(bucket)
+
+    def uneven(self) -> frozenset[int]:
+        wrong = self.broken | {bucket for bucket, off in self.off.items() if off}
+        return frozenset(sorted(wrong)[:UNEVEN_MAX_BUCKETS])
 
 
 def ledgers(rules: Rules, names: frozenset[str]) -> Iterator[tuple[Table, tuple[TallyRule, ...]]]:
@@ -63,15 +87,16 @@ def ledgers(rules: Rules, names: frozenset[str]) -> Iterator[tuple[Table, tuple[
 
 def unbalanced(table: Table, rules: Sequence[TallyRule]) -> Work[dict[Slot, Balance]]:
     """The totals that differ from the sum of their ledger entries."""
-    buckets: dict[int, Decimal] = {}
+    buckets = _Buckets()
     cursor: Item | None = None
     while True:
         rows, cursor = yield from _page(table, rules, cursor)
         for _, slot, balance in rows:
-            buckets[_bucket(slot)] = total_of((buckets.get(_bucket(slot), ZERO), balance.off))
+            if slot is not None:
+                buckets.add(slot, balance)
         if cursor is None:
             break
-    uneven = frozenset(sorted(bucket for bucket, off in buckets.items() if off)[:UNEVEN_MAX_BUCKETS])
+    uneven = buckets.uneven()
     return (yield from _added_up(table, rules, lambda slot: _bucket(slot) in uneven)) if uneven else {}
 
 
@@ -81,22 +106,19 @@ def still(table: Table, rules: Sequence[TallyRule], found: Mapping[Slot, Balance
     return {slot: balance for slot, balance in found.items() if again.get(slot) == balance}
 
 
-def repair_total(slot: Slot, balance: Balance) -> Work[bool]:
-    """Repair a total, if it still is what it was. Says whether it was repaired."""
-    key, at = slot
+def repair_total(key: ItemKey, balances: Mapping[str, Balance]) -> Work[bool]:
+    """Repair the slots of a total in one write, if all of them still are what they were. Says whether it was done."""
     (item,) = yield Read((key,))
-    seen = None if item is None else item.get(at)
-    if (
-        (number_of(seen) or ZERO) != balance.stands
-        or _version(item or {}) != balance.version
-        or not holdable(balance.entered)
-    ):
-        return False
-    value = {"N": spelt(balance.entered)}
-    guard = unchanged(key.values[0][0], item, ((at,), (VERSION,)))
-    write = (
-        Put(key, {**key.attributes(), at: value}, guard) if item is None else Update(key, (((at,), value),), (), guard)
-    )
+    held = item or {}
+    for at, balance in balances.items():
+        seen = _slots_of(balance.rule, held).get(at, Balance(balance.rule))
+        if replace(seen, entered=balance.entered) != balance or not holdable(balance.entered):
+            return False
+    values = {at: {"N": spelt(balance.entered)} for at, balance in balances.items()}
+    values[VERSION] = {"N": spelt((number_of(held.get(VERSION)) or ZERO) + 1)}
+    guard = unchanged(key.values[0][0], item, [(at,) for at in values])
+    sets = tuple(((at,), value) for at, value in values.items())
+    write = Put(key, {**key.attributes(), **values}, guard) if item is None else Update(key, sets, (), guard)
     (result,) = yield Apply((write,))
     return bool(result.status is Status.WRITTEN)
 
@@ -123,14 +145,17 @@ def of_slots(table: Table, rules: Sequence[TallyRule], slots: Collection[Slot]) 
 
 def _added_up(table: Table, rules: Sequence[TallyRule], wanted: Callable[[Slot], bool]) -> Work[dict[Slot, Balance]]:
     sums: dict[Slot, Balance] = {}
+    unreadable: set[str] = set()
     cursor: Item | None = None
     while True:
         rows, cursor = yield from _page(table, rules, cursor)
         for rule, slot, balance in rows:
-            if wanted(slot):
+            if slot is None:
+                unreadable.add(rule.name)
+            elif wanted(slot):
                 sums[slot] = sums.get(slot, Balance(rule)).plus(balance)
         if cursor is None:
-            return {slot: balance for slot, balance in sums.items() if balance.off}
+            return {slot: one for slot, one in sums.items() if one.wrong and one.rule.name not in unreadable}
 
 
 def _page(table: Table, rules: Sequence[TallyRule], cursor: Item | None) -> Work[tuple[list[Row], Item | None]]:
@@ -139,22 +164,37 @@ def _page(table: Table, rules: Sequence[TallyRule], cursor: Item | None) -> Work
 
 
 def _rows(table: Table, rules: Sequence[TallyRule], item: Item) -> Iterator[Row]:
-    """The amounts of an item: a total for each of its slots, an entry for one. What is no number counts as 0."""
+    """The amounts of an item: a total for each of its slots, an entry for one."""
     key = table.key_of(item)
     for rule in rules if key is not None else ():
         assert key is not None
         if rule.totals.fields(key) is not None:
-            for at, value in item.items():
-                if at == AMOUNT or at.startswith(GROUP):
-                    yield rule, (key, at), Balance(rule, stands=number_of(value) or ZERO, version=_version(item))
+            for at, balance in _slots_of(rule, item).items():
+                yield rule, (key, at), balance
         elif rule.target.fields(key) is not None:
-            held = contribution_of(table, item)
-            if held is not None and rule.totals.fields(held.total) is not None:  # else of totals that are used no more
+            held = rule.held_by(item)
+            if held is None:
+                yield rule, None, Balance(rule, broken=True)
+            elif rule.totals.fields(held.total) is not None:  # else of totals that are used no more
                 yield rule, (held.total, held.at), Balance(rule, entered=held.amount)
 
 
+def _slots_of(rule: TallyRule, total: Item) -> dict[str, Balance]:
+    """The slots of a total as they stand; its version is one of them where no booking can count it up."""
+    version = _version(total)
+
+    def balance(value: AttributeValue) -> Balance:
+        number = number_of(value)
+        return Balance(rule, number or ZERO, ZERO, version, broken=number is None)
+
+    slots = {at: balance(value) for at, value in total.items() if holds_amount(at)}
+    if (slots or VERSION in total) and number_of(total.get(VERSION)) is None:
+        slots[VERSION] = Balance(rule, version=version, broken=True)
+    return slots
+
+
 def _version(total: Item) -> str:
-    return str(total.get(VERSION, {}).get("N", ""))
+    return str(total.get(VERSION, ""))
 
 
 def _bucket(slot: Slot) -> int:

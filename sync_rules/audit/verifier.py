@@ -32,7 +32,7 @@ from sync_rules.audit.compare import (
     sweep_page,
 )
 from sync_rules.audit.findings import WHOLE, Finding, Share, Tally
-from sync_rules.audit.ledger_balance import Slot, as_difference, ledgers, of_slots, slot_of, still, unbalanced
+from sync_rules.audit.ledger_balance import Balance, Slot, as_difference, ledgers, of_slots, slot_of, still, unbalanced
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.limits import Bounds
@@ -51,10 +51,19 @@ Look = Callable[[frozenset[str]], Iterator[Finding]]  # at all targets asked for
 Listed = Callable[[frozenset[str]], Iterator[Difference]]  # what a report lists of the rules of these names
 
 
-def repair(drifted: Sequence[Difference], rules: Rules) -> Work[frozenset[Subject]]:
-    """Pull what drifted. Returns the subjects that are not right afterwards, those that no pull can repair too.
+@dataclass(frozen=True)
+class Repair:
+    """The subjects that are not right after a repair, those that no pull can repair too, and the names of the rules of
+    which parts were rebuilt: whatever those parts add to must be added up again.
+    """
 
-    A copy that is wrong in another way, while its source says something else, was repaired: that is lag.
+    left: frozenset[Subject]
+    rebuilt: frozenset[str]
+
+
+def repair(drifted: Sequence[Difference], rules: Rules, *, rebuild: bool = True) -> Work[Repair]:
+    """Pull what drifted. A copy that is wrong in another way, while its source says something else, was repaired: that
+    is lag. Parts that nothing else makes right are rebuilt if `rebuild` says so.
     """
     repairable = [one for one in drifted if one.repairable]
     asked: dict[ItemKey, set[str]] = {}
@@ -67,14 +76,13 @@ def repair(drifted: Sequence[Difference], rules: Rules) -> Work[frozenset[Subjec
         if (again := pull_of(key, rules)) is not None
     ]
     report = yield from pull(pulls, Bounds())
-    report.add(
-        (yield from reconcile_parts([PartLook(one.part) for one in repairable if one.part is not None], Bounds()))
-    )
+    looks = [PartLook(one.part, rebuild=rebuild) for one in repairable if one.part is not None]
+    report.add((yield from reconcile_parts(looks, Bounds())))
     after = yield from look_again(repairable, rules)
     before = {one.subject: one for one in repairable}
     left = {one.subject for one in drifted if not one.repairable}
     still = (one for one in after.different if one.target in report.failed or not _moved(before[one.subject], one))
-    return frozenset(left | {one.subject for one in still})
+    return Repair(frozenset(left | {one.subject for one in still}), frozenset(report.rebuilt))
 
 
 def _moved(before: Difference, now: Difference) -> bool:
@@ -98,7 +106,8 @@ class _Observed(World):
 class Verifier:
     """One verify run. A sweep looks at the `share` of the tables, `workers` segments at a time. `on_progress` is called
     at every page, those of ledgers too, and before every wait; what it raises ends the run. Once `enough` says so,
-    no further page is scanned: `cut_short` says whether one was left out.
+    no further page is scanned: `cut_short` says whether one was left out. Without `rebuild`, entries of ledgers that
+    nobody can read are left alone: for a caller that adds up no ledgers afterwards.
     """
 
     rules: Rules
@@ -113,6 +122,7 @@ class Verifier:
     clock: Callable[[], float] = time.monotonic
     on_progress: Callable[[Tally, str], None] = lambda _tally, _doing: None
     enough: Callable[[], bool] = lambda: False
+    rebuild: bool = True
 
     def __post_init__(self) -> None:
         self.tally = Tally()
@@ -120,6 +130,7 @@ class Verifier:
         self._candidates: list[Difference] = []
         self._last_seen = 0.0
         self._scanned: set[str] = set()
+        self._rebuilt: set[str] = set()
 
     def sweep(self) -> Iterator[Finding]:
         """Verify the share of the tables of all rules. Raises StoreError when a page cannot be read."""
@@ -157,6 +168,7 @@ class Verifier:
             repaired = self.tally.repaired.total() > 0
             self._note(run_work(_compare_item(key, self.rules, names, repaired=repaired), self.world))
             yield from self._check_again()
+            yield from self._balance_rebuilt()
 
         self.tally.items += 1
         entity = self.rules.entity_of(key)
@@ -181,6 +193,7 @@ class Verifier:
                 self.on_progress(self.tally, "looking at what the report lists")
             yield from self._check_again()
             yield from self._balance(names, slots, first=first)
+            yield from self._balance_rebuilt()
 
         looked: set[frozenset[str]] = set()
         if self.repair and age_seconds < self.grace_seconds:
@@ -216,7 +229,9 @@ class Verifier:
     def _sweep(self, names: frozenset[str]) -> Iterator[Finding]:
         yield from self.look_over(names)
         if not self.share.sampled:
+            self._rebuilt.clear()
             yield from self._balance(names)
+        yield from self._balance_rebuilt()
 
     def _pages(self, tables: Sequence[str], names: frozenset[str]) -> Iterator[list[tuple[Scan, Sweep]]]:
         """The pages of the tables, one of each of several segments at a time; none is read while others are repaired. A
@@ -251,9 +266,18 @@ class Verifier:
             yield from right if first else ()
             if found:
                 self._wait(self.grace_seconds, f"{len(found)} differ")
-            for slot, balance in run_work(still(table, tallies, found), world).items() if found else ():
-                repaired = self.repair and run_work(ledger_balance.repair_total(slot, balance), self.world)
-                yield self.tally.found(as_difference(slot, balance), repaired=repaired)
+            totals: dict[ItemKey, dict[str, Balance]] = {}
+            for (key, at), balance in run_work(still(table, tallies, found), world).items() if found else ():
+                totals.setdefault(key, {})[at] = balance
+            for key, slots in totals.items():
+                repaired = self.repair and run_work(ledger_balance.repair_total(key, slots), self.world)
+                for at, balance in slots.items():
+                    yield self.tally.found(as_difference((key, at), balance), repaired=repaired)
+
+    def _balance_rebuilt(self) -> Iterator[Finding]:
+        """The totals of the rules of which entries were rebuilt: nobody knows whether they counted before."""
+        names, self._rebuilt = frozenset(self._rebuilt), set()
+        yield from self._balance(names)
 
     def _note(self, comparison: Comparison) -> None:
         self.tally.add(comparison)
@@ -303,7 +327,9 @@ class Verifier:
         """Repair what drifted, if asked to, and report each with whether it is right now."""
         unrepaired: Collection[object] = {one.subject for one in drifted}
         if self.repair and drifted:
-            unrepaired = run_work(repair(drifted, self.rules), self.world)
+            done = run_work(repair(drifted, self.rules, rebuild=self.rebuild), self.world)
+            self._rebuilt |= done.rebuilt
+            unrepaired = done.left
         for one in drifted:
             yield self.tally.found(one, repaired=one.subject not in unrepaired)
 

@@ -19,6 +19,7 @@ from sync_rules.model.limits import Bounds
 from sync_rules.model.numbers import holdable, spelt, total_of
 from sync_rules.model.values import AttributeValue, Path
 from sync_rules.model.writes import Action, Check, Increment, Result, Status, Transaction, Update, Write
+from sync_rules.pipeline.bookings import TOTAL_BROKEN, addable, in_whole, increments, sayable
 from sync_rules.pipeline.messages import PartMessage
 from sync_rules.pipeline.report import Report, Unfinished, retry_parked
 from sync_rules.pipeline.requests import Work, apply_writes
@@ -31,10 +32,14 @@ TRANSACTION_MAX_ACTIONS: Final = 100  # quota of TransactWriteItems
 
 @dataclass(frozen=True, slots=True)
 class PartLook:
-    """A part to reconcile. `attempt` counts how often it was parked."""
+    """A part to reconcile. `attempt` counts how often it was parked. `rebuild`: make it anew if nothing else makes it
+    right, for a repair; `rejected`: the total that it adds to is no number.
+    """
 
     part: Part
     attempt: int = 0
+    rebuild: bool = False
+    rejected: bool = False
 
 
 def message_of(part: Part, attempt: int = 0) -> PartMessage:
@@ -99,13 +104,37 @@ def _decide(
             _fail(look, str(target if isinstance(target, StoreError) else source), report)
             continue
         write = part.rule.write_for(part, target, source)
+        if look.rebuild and (look.rejected or isinstance(write, Blocked)):
+            anew = part.rule.rebuilt(part, target, source)
+            report.rebuilt |= {part.rule.name} if anew is not None else set()
+            write = anew or write
         if write is None:
             report.count([part.rule], Outcome.RIGHT)
         elif isinstance(write, Blocked):
             stuck.append((look, write))
         else:
             wanted.append((look, write))
-    return wanted, stuck
+    return (yield from _sayable(wanted, stuck, report)), stuck
+
+
+def _sayable(
+    wanted: list[tuple[PartLook, Write]], stuck: list[tuple[PartLook, Blocked]], report: Report
+) -> Work[list[tuple[PartLook, Write]]]:
+    """The writes with the new total in place of each difference that cannot be said; the totals are read last."""
+    unsaid = {number: [one.key for one in increments(w) if not sayable(one)] for number, (_, w) in enumerate(wanted)}
+    totals = yield from read_all(key for keys in unsaid.values() for key in keys)
+    said: list[tuple[PartLook, Write]] = []
+    for number, (look, write) in enumerate(wanted):
+        error = next((total for key in unsaid[number] if isinstance(total := totals[key], StoreError)), None)
+        if error is not None:
+            _fail(look, str(error), report)
+            continue
+        new = in_whole(write, totals) if isinstance(write, Transaction) else write
+        if isinstance(new, Blocked):
+            stuck.append((look, replace(new, member=look.part.source)))
+        else:
+            said.append((look, new))
+    return said
 
 
 # ---------------------------------------------------------------- one write for several parts
@@ -238,11 +267,24 @@ def _take(joint: JointWrite, result: Result, bounds: Bounds, report: Report) -> 
     elif result.status is Status.REFUSED or (result.status is Status.REJECTED and len(joint.looks) > 1):
         return joint.looks
     elif result.status is Status.REJECTED:
-        yield from _park(joint.looks[0], Blocked(result.reason), bounds, report)
+        (look,), reason = joint.looks, Blocked(result.reason)
+        if (yield from _adds_to_none(joint.write)):
+            reason = TOTAL_BROKEN
+            if look.rebuild and not look.rejected:
+                return (replace(look, rejected=True),)
+        yield from _park(look, reason, bounds, report)
     else:
         for look in joint.looks:
             _fail(look, result.reason, report)
     return ()
+
+
+def _adds_to_none(write: Write) -> Work[bool]:
+    """True if a write adds to what is no number: something else has written to a total."""
+    adding = increments(write)
+    totals = yield from read_all(one.key for one in adding)
+    found = ((one, totals[one.key]) for one in adding)
+    return any(not isinstance(total, StoreError) and not addable(one, total) for one, total in found)
 
 
 def _fail(look: PartLook, reason: str, report: Report) -> None:

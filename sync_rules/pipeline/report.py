@@ -29,7 +29,8 @@ class Unfinished:
 class Report:
     """Outcomes per rule, the items written, the items that could not be finished, and per rule the time of the oldest
     change processed (milliseconds since the epoch). `retries` has the messages that retry parked items, each with its
-    delay in seconds; `calls_failed` counts failed calls, by rule and error.
+    delay in seconds; `calls_failed` counts failed calls, by rule and error; `rebuilt` names the rules of which parts
+    were made anew.
     """
 
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
@@ -38,12 +39,14 @@ class Report:
     since_ms: dict[str, int] = field(default_factory=dict)
     retries: dict[ItemKey, dict[Message, int]] = field(default_factory=dict)
     calls_failed: Counter[str] = field(default_factory=Counter)
+    rebuilt: set[str] = field(default_factory=set)
 
     def add(self, other: Report) -> None:
         """Add the report of another piece of work."""
         self.outcomes.update(other.outcomes)
         self.since_ms |= other.since_ms
         self.written |= other.written
+        self.rebuilt |= other.rebuilt
         self.calls_failed.update(other.calls_failed)
         for key, looks in other.retries.items():
             self.retries.setdefault(key, {}).update(looks)

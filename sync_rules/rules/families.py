@@ -234,6 +234,12 @@ class PartRule(Rule):
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
         """The write that makes a part right; None for a part that is right."""
 
+    def rebuilt(self, part: Part, target: Item | None, source: Item | None) -> Write | None:  # noqa: ARG002
+        """The write that makes a part anew that no other write makes right. What else it should move is left as it is:
+        only for a repair that adds up again what the parts of the rule add to.
+        """
+        return None
+
     def nodes(self) -> tuple[Node, ...]:
         """The target as a whole, made of the source as a whole: the empty path is all of an item."""
         return (Node(self, (self.target, ()), ((self.source, ()),)),)

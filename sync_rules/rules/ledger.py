@@ -26,6 +26,7 @@ GROUP: Final = "="  # what a group's attribute begins with, so that no group can
 ENTRY: Final = (INTO, AT, AMOUNT)
 
 BETWEEN: Final = "\x1f"  # parts two keys in one: no text has it, and it sorts before every digit
+TOTAL: Final = "T"  # what the key of a total has after the rule's name; the shard comes then
 RANK: Final = "rank"
 SHARD: Final = "shard"
 Role = Literal["child", "parent"]
@@ -68,10 +69,21 @@ def contribution_of(table: Table, entry: Item) -> Contribution | None:
     amount = number_of(entry.get(AMOUNT))
     at = entry.get(AT, {}).get("S")
     into = [value.get("S") for value in entry.get(INTO, {}).get("L", ())]
-    if amount is None or at is None or None in into or len(into) != len(table.key):
+    if not amount or at is None or not holds_amount(at) or None in into or len(into) != len(table.key):
         return None
     key = ItemKey(table.name, tuple((a.name, a.type, value) for a, value in zip(table.key, into, strict=True)))
     return Contribution(key, at, amount)
+
+
+def holds_amount(name: str) -> bool:
+    """True for an attribute of a total that holds a number: the one of all children, or one of a group."""
+    return name == AMOUNT or name.startswith(GROUP)
+
+
+def is_total(rule: str, key: ItemKey) -> bool:
+    """True if a key is that of a total of the rule of this name, with as many shards as it may ever have had."""
+    partition = str(key.values[0][2])
+    return partition.startswith(f"{rule}/{TOTAL}")
 
 
 # ---------------------------------------------------------------- keys
@@ -93,7 +105,7 @@ class Ledger:
 def ledger_of(name: str, child: Entity, parent: Entity, table: Table, shards: int = 1) -> Ledger:
     """The entities of a rule of this name, in a table that is `suitable`, for entities that are `supported`."""
     parents, children = _texts(parent, "parent"), _texts(child, "child")
-    total = f"{name}/T{{{SHARD}}}/" if shards > 1 else f"{name}/T/"
+    total = f"{name}/{TOTAL}{{{SHARD}}}/" if shards > 1 else f"{name}/{TOTAL}/"
     ranks = _entity(
         f"{name}.rank", table, f"{name}/R/{BETWEEN.join(parents)}", BETWEEN.join((f"{{{RANK}}}", *children))
     )

@@ -103,6 +103,7 @@ class UnitVerifier:
             self.world,
             names,
             repair=asked["repair"],
+            rebuild=not share.sampled,
             share=share if unit == LEDGERS else Share(share.segments, (int(unit),)),
             grace_seconds=asked["grace_seconds"],
             on_progress=progress,

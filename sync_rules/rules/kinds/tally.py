@@ -62,8 +62,13 @@ class TallyRule(BookedRule):
         return True  # an entry is named by the key of its child alone
 
     def adds_to(self, item: Item) -> ItemKey | None:
-        held = ledger.contribution_of(self.target.table, item)
+        held = self.held_by(item)
         return None if held is None else held.total
+
+    def held_by(self, entry: Item) -> Contribution | None:
+        """The contribution in an entry; None for one that the pipeline did not write: it names no total of the rule."""
+        held = ledger.contribution_of(self.target.table, entry)
+        return held if held is not None and ledger.is_total(self.title, held.total) else None
 
     def writing_uses(self) -> Iterator[Use]:
         yield from super().writing_uses()
@@ -79,24 +84,33 @@ class TallyRule(BookedRule):
         """
         if self.target.fields(part.target) is None:
             return self._blocked(part, source)
-        held = None if target is None else ledger.contribution_of(self.target.table, target)
+        held = None if target is None else self.held_by(target)
         if held is None and target is not None:
             return Blocked("EntryBroken", member=part.source)
-        wanted = None if source is None else self._contribution(part.target, source)
-        if isinstance(wanted, Blocked):
-            wanted = None
+        wanted = self._wanted(part, source)
         if wanted == held:
             return None
-        moves = _moves(held, wanted)
-        if not all(holdable(net) for nets in moves.values() for net in nets.values()):
-            return Blocked("NumberTooLong", member=part.source)
+        moved = (_increment(total, nets) for total, nets in _moves(held, wanted).items())
+        return Transaction((*moved, self._entered(part, target, wanted)))
+
+    def rebuilt(self, part: Part, target: Item | None, source: Item | None) -> Transaction | None:
+        """The entry as its child is now. No total is moved: nobody knows what the entry added to which."""
+        if self.target.fields(part.target) is None:
+            return None
+        wanted = self._wanted(part, source)
+        right = wanted is None if target is None else wanted is not None and wanted == self.held_by(target)
+        return None if right else Transaction((self._entered(part, target, wanted),))
+
+    def _wanted(self, part: Part, child: Item | None) -> Contribution | None:
+        """The contribution that the entry of a child must have; None for no entry."""
+        wanted = None if child is None else self._contribution(part.target, child)
+        return None if isinstance(wanted, Blocked) else wanted
+
+    def _entered(self, part: Part, target: Item | None, wanted: Contribution | None) -> Put | Delete:
         seen = unchanged(self.target.table.partition.name, target, [(name,) for name in ENTRY])
-        entry = (
-            Delete(part.target, seen)
-            if wanted is None
-            else Put(part.target, ledger.entry_item(part.target, wanted), seen)
-        )
-        return Transaction((*(_increment(total, nets) for total, nets in moves.items()), entry))
+        if wanted is None:
+            return Delete(part.target, seen)
+        return Put(part.target, ledger.entry_item(part.target, wanted), seen)
 
     def _blocked(self, part: Part, source: Item | None) -> Blocked | None:
         """Why a child counts nothing, if it should."""

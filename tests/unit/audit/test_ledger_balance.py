@@ -83,9 +83,7 @@ def test_balance_puts_a_total_right():
     corrupt(scene, "spent/T/USER#1", "n", None)
     ((table, tallies),) = ledgers(scene.rules, frozenset(scene.rules.rules))
     found = scene.drive(unbalanced(table, tallies))
-    assert all(
-        scene.drive(repair_total(slot, books)) for slot, books in scene.drive(still(table, tallies, found)).items()
-    )
+    assert all(repaired(scene, slot, books) for slot, books in scene.drive(still(table, tallies, found)).items())
     assert unversioned(scene) == before
     assert off(scene) == {}
 
@@ -97,8 +95,13 @@ def test_balance_does_not_mend_a_total_that_was_added_to_meanwhile():
     ((table, tallies),) = ledgers(scene.rules, frozenset(scene.rules.rules))
     ((slot, books),) = scene.drive(unbalanced(table, tallies)).items()
     corrupt(scene, "spent/T/USER#1", "v", n(7))
-    assert not scene.drive(repair_total(slot, books))
+    assert not repaired(scene, slot, books)
     assert scene.drive(still(table, tallies, {slot: books})) == {}
+
+
+def repaired(scene, slot, books):
+    key, at = slot
+    return scene.drive(repair_total(key, {at: books}))
 
 
 def unversioned(scene):
@@ -116,7 +119,7 @@ def test_balance_leaves_what_is_at_work():
     scene.rest()
     assert scene.drive(still(table, tallies, found)) == {}
     ((slot, books),) = found.items()
-    assert not scene.drive(repair_total(slot, books))
+    assert not repaired(scene, slot, books)
     again = scene.drive(unbalanced(table, tallies))
 
     def quicker(request):
@@ -125,7 +128,7 @@ def test_balance_leaves_what_is_at_work():
             corrupt(scene, "spent/T/USER#1", "n", n(1))
 
     scene.tap.before = quicker
-    assert not scene.drive(repair_total(slot, again[slot]))
+    assert not repaired(scene, slot, again[slot])
     assert scene.item(slot[0])["n"] == n(1)
 
 

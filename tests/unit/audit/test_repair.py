@@ -26,7 +26,7 @@ def found(scene: Scene, table: str = "books"):
 
 
 def left(scene: Scene, drifted) -> set[ItemKey]:
-    return {target for _, target, _ in scene.drive(repair(drifted, scene.rules))}
+    return {target for _, target, _ in scene.drive(repair(drifted, scene.rules)).left}
 
 
 def test_repair_writes_what_the_source_says_now():

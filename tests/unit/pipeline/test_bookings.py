@@ -1,0 +1,100 @@
+"""Booking a total as a whole: where the difference does not fit into one number, and never over another booking."""
+
+from __future__ import annotations
+
+import pytest
+
+from sync_rules.language.load import parse_rules
+from sync_rules.model.items import ItemKey
+from sync_rules.model.writes import Increment, Transaction
+from sync_rules.pipeline.requests import Apply
+from tests.support.builders import m, n, s
+from tests.support.every_kind import order, text_of, user
+from tests.support.worlds import Scene
+
+SMALL, LARGE = "0.0000000001", "1" + 30 * "0"  # the difference of both takes 41 digits
+SUM = "sum order.total into user.spent"
+
+
+def spending(rule: str = SUM, *, others: str = "") -> tuple[Scene, ItemKey]:
+    """A user with an order of the small amount, and another one."""
+    scene = Scene(parse_rules(text_of({"spent": rule})))
+    key = scene.put("shop", user("1"))
+    scene.put("shop", sold("a", SMALL), *([sold("b", others)] if others else []))
+    scene.rest()
+    return scene, key
+
+
+def sold(order_id: str, total: str) -> dict:
+    return order("1", order_id, 0) | {"total": n(total), "status": s("PAID")}
+
+
+def total_key(scene: Scene) -> ItemKey:
+    return scene.at("ledger", "spent/T/USER#1", "PROFILE")
+
+
+@pytest.mark.parametrize(("rule", "shown"), [(SUM, n), ("{sum: order.total, into: user.spent, per: status}", lambda x: m(PAID=n(x)))])  # fmt: skip
+def test_a_step_that_does_not_fit_into_a_number_is_booked_as_the_new_total(rule, shown):
+    """From 0.0000000001 to 1E+30 and back in one change each: the total is right, and nothing is parked."""
+    scene, key = spending(rule)
+    for amount in (LARGE, SMALL):
+        scene.put("shop", sold("a", amount))
+        scene.rest()
+        assert scene.item(key)["spent"] == shown(amount)
+    assert scene.parked.failures == []
+    whole = [
+        w
+        for w in scene.tap.writes
+        if isinstance(w, Transaction) and not any(isinstance(a, Increment) for a in w.actions)
+    ]
+    assert len(whole) == 2
+
+
+def test_a_total_that_is_added_to_meanwhile_is_not_lost():
+    """Another booking between the reading of a total and its writing refuses the write, which is then decided anew."""
+    scene, key = spending()
+    bookings = 0
+
+    def quicker(request):
+        nonlocal bookings
+        if (
+            isinstance(request, Apply)
+            and bookings == 0
+            and any(w.actions[-1].key.values[0][2].endswith("#1") for w in request.writes if isinstance(w, Transaction))
+        ):
+            bookings += 1
+            total = scene.item(total_key(scene))
+            scene.memory.put("ledger", {**total, "v": n(int(total["v"]["N"]) + 1)})
+
+    scene.put("shop", sold("a", LARGE))
+    scene.tap.before = quicker
+    scene.rest()
+    assert bookings == 1
+    assert scene.item(key)["spent"] == n(LARGE)
+    assert scene.item(total_key(scene))["v"] == n(3)
+    assert scene.parked.failures == []
+
+
+def test_a_total_that_does_not_fit_is_reported_and_comes_right_when_it_does():
+    """1E+30 beside 0.0000000001 is no number of 38 digits: reported, and booked once one of both is gone."""
+    scene, key = spending(others=SMALL)
+    scene.put("shop", sold("a", LARGE))
+    scene.rest()
+    assert scene.parked.told == [("spent.ledger", "NumberTooLong")]
+    assert scene.item(key)["spent"] == n("0.0000000002")
+    scene.memory.delete(scene.at("shop", "USER#1", "ORDER#b"))
+    scene.rest()
+    scene.receive()
+    scene.rest()
+    assert scene.item(key)["spent"] == n(LARGE)
+
+
+@pytest.mark.parametrize("damage", [{"n": s("x")}, {"v": s("x")}])
+@pytest.mark.parametrize("amount", [LARGE, "7"])
+def test_a_total_that_is_no_number_is_reported_as_such(damage, amount):
+    """A booking onto what is no number is parked with a reason that says so, however it would be written."""
+    scene, _ = spending()
+    scene.there("ledger", {**scene.item(total_key(scene)), **damage})
+    scene.put("shop", sold("a", amount))
+    scene.rest()
+    assert scene.parked.told == [("spent.ledger", "TotalBroken")]
