@@ -29,8 +29,8 @@ class ItemKey(NamedTuple):  # a tuple, for fast dictionaries
         return f"{self.table}[{', '.join(parts)}]"
 
     def digest(self) -> str:
-        """Twelve hexadecimal digits that stand for the key in logs, which have no keys by default."""
-        return hashlib.sha256(str(self).encode()).hexdigest()[:12]
+        """Twelve hexadecimal digits that stand for the key where it has no place. It can be guessed from them."""
+        return hashlib.sha256(str(self).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,8 +85,8 @@ def record(
     rules = load_rules(rules_file)
     if redact and salt is not None and len(salt) < SALT_MIN_CHARACTERS:
         raise UserError(
-            f"--salt: expected {SALT_MIN_CHARACTERS} characters or more, found {len(salt)}. A short salt can be guessed, "
-            "and with it every value. Make one with: openssl rand -hex 16"
+            f"--salt: expected {SALT_MIN_CHARACTERS} characters or more, found {len(salt)}. A short salt can be "
+            "guessed, and with it every value. Make one with: openssl rand -hex 16"
         )
     if keep_shape and not redact:
         raise UserError("--keep-shape says what --redact keeps: add --redact")

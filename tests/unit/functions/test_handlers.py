@@ -154,7 +154,7 @@ def test_handlers_stream_names_the_lowest_failed_record(function):
     function.scene.tap.result = lambda w: Result(Status.FAILED, reason="Throttled") if w.key in keys[1:] else None
     assert function.stream() == {"batchItemFailures": [{"itemIdentifier": position}]}
     warnings = [line for line in function.lines() if line.get("level") == "WARNING"]
-    assert [line["item"] for line in warnings] == [key.digest() for key in keys[1:]]
+    assert [line["item"] for line in warnings] == [logs.key_text(key) for key in keys[1:]]
     assert {line["reason"] for line in warnings} == {"Throttled"}
 
 

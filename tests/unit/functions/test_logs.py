@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +14,7 @@ from sync_rules.audit.findings import Tally
 from sync_rules.functions import logs, metrics, runtime
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Failure
+from sync_rules.model.items import Failure, ItemKey
 from sync_rules.model.limits import Limits
 from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.requests import List, Read
@@ -42,7 +44,7 @@ def test_logs_follow_a_source_over_chunks_to_its_failure(names):
     for number in range(8):
         names.scene.there("shop", order("1", str(number), 1))
     stuck = names.scene.there("shop", order("1", "9", 1, user=s("no map")))
-    source = names.scene.put("shop", user("1", name=s("Ann"))).digest()
+    source = logs.key_text(names.scene.put("shop", user("1", name=s("Ann"))))
     names.stream()
     (on,) = told(names.lines(), "push goes on")
     assert (on["source"], on["rules"], on["more"]) == (source, ["names"], True)
@@ -57,7 +59,7 @@ def test_logs_follow_a_source_over_chunks_to_its_failure(names):
     assert sum(line["chunks"] for line in sent) == len([line for line in handled if line["kind"] == "chunk"]) == 3
     assert sum(line["outcomes"].get("copied", 0) for line in handled) == 6
     (parked,) = told(lines, "parked")
-    assert (parked["rule"], parked["item"], parked["source"]) == ("names", stuck.digest(), source)
+    assert (parked["rule"], parked["item"], parked["source"]) == ("names", logs.key_text(stuck), source)
     assert parked["reason"] == "user is a string: expected a map to hold name"
 
 
@@ -71,7 +73,11 @@ def test_logs_say_of_a_message_that_comes_again_what_it_is_about(names):
     assert len(names.fanout()) == 1
     lines = names.lines()
     (again,) = told(lines, "message comes again")
-    assert (again["kind"], again["target"], again["reason"]) == ("pull", at.digest(), "ThrottlingException: table")
+    assert (again["kind"], again["target"], again["reason"]) == (
+        "pull",
+        logs.key_text(at),
+        "ThrottlingException: table",
+    )
     assert "target" not in told(lines, "invocation done")[0]
 
 
@@ -84,7 +90,24 @@ def test_logs_name_the_source_of_a_part(monkeypatch, capsys):
     at.scene.queue.messages = [(message, 0) for message, _ in at.scene.queue.messages]
     at.fanout()
     (parked,) = told(at.lines(), "parked")
-    assert (parked["rule"], parked["item"], parked["source"]) == ("mails", taken.digest(), source.digest())
+    assert (parked["rule"], parked["item"], parked["source"]) == ("mails", logs.key_text(taken), logs.key_text(source))
+
+
+def test_logs_key_digests_by_the_secret_of_the_stack(monkeypatch):
+    """A digest is the same in all processes of one secret, and follows from the key alone in none."""
+    at, found = ItemKey("shop", (("PK", "S", "USER#7"), ("SK", "S", "PROFILE"))), set()
+    for secret in ("", "0123456789abcdef", "another secret!!"):
+        monkeypatch.setenv(logs.LOG_SECRET, secret)
+        found.add(logs.key_text(at))
+        assert logs.key_text(at) in found
+    assert len(found | {at.digest()}) == 4
+    code = "from sync_rules.functions import logs; from sync_rules.model.items import ItemKey; "
+    code += f"print(logs.key_text({at!r}))"
+    fresh = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert fresh.stdout.strip() == logs.key_text(at)
+    monkeypatch.delenv(logs.LOG_SECRET)
+    fresh = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert fresh.stdout.strip() not in found
 
 
 def test_logs_sum_up_an_invocation(names):
@@ -94,7 +117,7 @@ def test_logs_sum_up_an_invocation(names):
     names.stream()
     lines = names.lines()
     (line,) = told(lines, "invocation done")
-    assert told(lines, "parked")[0]["source"] == source.digest()
+    assert told(lines, "parked")[0]["source"] == logs.key_text(source)
     assert line["lag_ms"] < 60_000
     assert {name: line[name] for name in ("records", "outcomes", "failure_records", "sent")} == {
         "records": 2, "outcomes": {"copied": 1, "parked": 1}, "failure_records": 1, "sent": {"pull": 1},
