@@ -26,6 +26,10 @@ lint: .venv/installed  ## Run ruff and mypy --strict
 soak: .venv/installed  ## Run the simulator for 20,000 histories, or more: make soak HISTORIES=100000
 	$(BIN)/python -m tests.simulation --histories $(or $(HISTORIES),20000)
 
+.PHONY: fresh
+fresh:  ## Run demo and tests in a bare Debian, as root, before a release: make fresh RELEASE=forky
+	@.ci/fresh $(or $(RELEASE),trixie) "make demo && make test"
+
 .PHONY: bench
 bench: .venv/installed  ## Measure the cost of copies beside a hand-written loop, in minutes: make bench BENCH=--quick
 	@$(BIN)/python -m benchmarks $(BENCH)
@@ -55,8 +59,8 @@ engines: $(DEPLOY_TOOLS:%=.engines/%/installed)  ## Install what tests need besi
 	  echo "$* could not be installed: its tests will be skipped"
 
 .venv/installed: requirements-dev.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else \
-	  "sync-rules needs Python 3.11 to 3.13, and $(PYTHON) is %d.%d: run make PYTHON=python3.13 ..." % v)'
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v >= (3, 11) else \
+	  "sync-rules needs Python 3.11 or later, and $(PYTHON) is %d.%d: run make PYTHON=python3.13 ..." % v)'
 	@$(PYTHON) -m venv .venv || { echo "python3 cannot make virtual environments: install its venv package"; exit 1; }
 	@echo "installing into .venv ..."
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt

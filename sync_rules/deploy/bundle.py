@@ -41,7 +41,7 @@ LEFT_OUT: Final = {  # modules and folders of sync_rules that no function uses, 
     "read": "what applications import to read",
 }
 OF_LAMBDA: Final = frozenset({"boto3", "botocore", "s3transfer"})  # in its Python runtimes
-PYTHON: Final = "BUNDLE_PYTHON", "3.13"  # as `Runtime` in the template
+PYTHON: Final = "BUNDLE_PYTHON", "3.14"  # as `Runtime` in the template
 PLATFORM: Final = "BUNDLE_PLATFORM", "aarch64-manylinux_2_28"  # as `Architectures`; Amazon Linux 2023 has glibc 2.34
 NOT_WANTED: Final = ("bin", ".lock", "CACHEDIR.TAG", ".gitignore")  # the installer leaves these beside the packages
 
@@ -110,7 +110,7 @@ def requirements() -> list[str]:
 
 
 def wanted() -> tuple[str, str]:
-    """The version of Python, such as 3.13, and the platform that the functions run on."""
+    """The version of Python, such as 3.14, and the platform that the functions run on."""
     python, platform = (os.environ.get(name) or default for name, default in (PYTHON, PLATFORM))
     return ".".join(python.split(".")[:2]), platform
 

@@ -148,7 +148,7 @@ def mapping(template: Template, it: Resource) -> Lines:
 
 
 def function(template: Template, it: Resource) -> Lines:
-    yield "is python3.13 on arm64", (it["Runtime"], it["Architectures"]) == ("python3.13", ["arm64"])
+    yield "is python3.14 on arm64", (it["Runtime"], it["Architectures"]) == ("python3.14", ["arm64"])
     group = named(it.get("LoggingConfig", {}).get("LogGroup"))
     yield "has a log group of its own", group in template.of("AWS::Logs::LogGroup")
     others = [other for other in template.of("AWS::Lambda::Function").values() if other is not it]

@@ -62,7 +62,7 @@ def test_mappings_functions_have_their_role_and_their_log_group(resources: Resou
         assert function["Role"] == {"Fn::GetAtt": [f"{word}Role", "Arn"]}
         assert function["LoggingConfig"] == {"LogGroup": {"Ref": f"{word}Logs"}}
         assert function["Architectures"] == ["arm64"]
-        assert function["Runtime"] == "python3.13"
+        assert function["Runtime"] == "python3.14"
         assert len(function["Environment"]["Variables"]) == len(
             read_yaml(TEMPLATE.read_text(), "template.yaml")["Globals"]["Function"]["Environment"]["Variables"]
         )

@@ -25,6 +25,10 @@ HOW: Final = (
     "install sync-rules[report], which has Graphviz for Linux on x86-64 and macOS on Apple silicon. Elsewhere give the "
     "output of `sync-rules graph --format dot` to Graphviz, or that of --format mermaid to a Mermaid viewer"
 )
+LIBRARIES: Final = (
+    "Install the libraries that its wheel expects of the system (on Debian 13: apt install libglib2.0-0t64 libxrender1"
+    " libxext6), or give the output of `sync-rules graph --format mermaid` to a Mermaid viewer"
+)
 STYLE: Final = (
     ".rule-graph{color:#1b1f24;background:#fff;font-family:Helvetica,Arial,sans-serif}"
     "@media screen and (prefers-color-scheme:dark){.rule-graph{color:#e6e9ee;background:#14171c}}"
@@ -37,21 +41,24 @@ ATTRIBUTES: Final = frozenset({
 
 
 class PictureError(UserError):
-    """Graphviz is not installed, or the graph is too large. The message says what to do."""
+    """Graphviz is not installed or does not load, or the graph is too large. The message says what to do."""
 
 
 def svg(graph: RuleGraph) -> str:
     """The graph as an SVG element, for a file of its own or a page.
 
     Raises:
-        PictureError: when PyGraphviz is not installed, or there are more arrows than `ARROWS_MAX_ITEMS`.
+        PictureError: when PyGraphviz is not installed or does not load, or there are more arrows than
+            `ARROWS_MAX_ITEMS`.
     """
     if len(graph.arrows) > ARROWS_MAX_ITEMS:
         raise PictureError(f"{len(graph.arrows)} rules are too many for a picture: the maximum is {ARROWS_MAX_ITEMS}")
     try:
         from pygraphviz import AGraph  # noqa: PLC0415 - optional, and slow to load
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise PictureError(f"no picture without Graphviz: {HOW}") from error
+    except ImportError as error:  # the wheel needs libraries that a bare system lacks
+        raise PictureError(f"no picture: Graphviz does not load ({error.msg}). {LIBRARIES}") from error
     with _quiet():
         drawn: bytes = AGraph(string=dot(graph)).draw(format="svg", prog="dot")
     return tidy(drawn.decode())

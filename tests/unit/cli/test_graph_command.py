@@ -60,6 +60,20 @@ def test_graph_without_graphviz_says_how_to_get_the_picture(rules_file, tmp_path
     assert not out.exists()
 
 
+def test_graph_says_which_library_graphviz_lacks_and_where_it_comes_from(rules_file, tmp_path, monkeypatch, capsys):
+    """A wheel that is installed and does not load, as on a bare Debian, is not to be installed once more."""
+    (tmp_path / "pygraphviz.py").write_text('raise ImportError("libgobject-2.0.so.0: cannot open shared object file")')
+    monkeypatch.delitem(sys.modules, "pygraphviz", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    out = tmp_path / "a.svg"
+    assert main.main(["graph", str(rules_file), "--out", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert "libgobject-2.0.so.0" in said
+    assert "apt install libglib2.0-0t64" in said
+    assert "install sync-rules[report]" not in said
+    assert not out.exists()
+
+
 def test_graph_cannot_write_everywhere(rules_file, tmp_path, capsys):
     """A place that cannot be written is the user's mistake."""
     assert main.main(["graph", str(rules_file), "--out", str(tmp_path / "nowhere" / "a.dot")]) == 2

@@ -1,0 +1,60 @@
+"""A fresh machine: which Python the project accepts, and what is said where no bare Debian can be made."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.test_house import ROOT
+
+NEEDED = ("bash", "dirname", "id")  # by .ci/fresh before it decides
+
+
+def fresh(folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run .ci/fresh on a machine that has only a few commands."""
+    for name in NEEDED:
+        (folder / name).symlink_to(shutil.which(name) or "")
+    for name, text in more.items():
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    command = [ROOT / ".ci/fresh", "trixie", "true"]
+    return subprocess.run(command, env={"PATH": str(folder)}, capture_output=True, text=True, check=False, timeout=20)
+
+
+@pytest.mark.parametrize(
+    ("commands", "why"),
+    [
+        ({"id": "echo 1000"}, "debootstrap needs root: run it with sudo"),
+        ({"id": "echo 0"}, "debootstrap is not installed: apt install debootstrap"),
+        ({"id": "echo 0", "debootstrap": "", "unshare": "exit 1"}, "this container may not mount"),
+    ],
+)
+def test_fresh_says_why_no_bare_debian_can_be_made(tmp_path, commands, why):
+    """Exit code 77 and one sentence, so that CI can tell a missing tool from a failed test."""
+    done = fresh(tmp_path, **commands)
+    assert (done.returncode, done.stdout) == (77, "")
+    assert done.stderr.startswith(f"no bare Debian trixie can be made here: {why}")
+
+
+def test_fresh_python_has_a_lower_bound_only():
+    """A Python that comes later is not refused: not by pip, not by make."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["requires-python"] == ">=3.11"
+    (condition,) = re.findall(r"sys\.exit\(0 if (.*?) else", (ROOT / "Makefile").read_text())
+    assert [eval(condition, {"v": v}) for v in ((3, 10), (3, 11), (3, 14), (3, 20))] == [False, True, True, True]
+
+
+def test_fresh_locks_name_no_address_and_hash_everything():
+    """Any registry may serve the locked packages, and only these."""
+    locks = [ROOT / "requirements-dev.txt", ROOT / "infra/requirements.txt", *(ROOT / "tests/deploy").glob("*.txt")]
+    for lock in locks:
+        text = lock.read_text()
+        assert "://" not in text, lock
+        for package in re.split(r"\n(?=[\w.-]+==)", text)[1:]:
+            assert "--hash=sha256:" in package, f"{lock}: {package}"
