@@ -53,9 +53,11 @@ class Derived:
         """Tell whether the items of an entity belong to a ledger."""
         return entity.name in self._ledgers
 
-    def paths(self, entity: Entity) -> tuple[Path, ...]:
-        """The paths that rules write on items of an entity."""
-        return tuple(path for rule in self.into(entity) for path in rule.copies)
+    def paths(self, key: ItemKey, item: Item) -> tuple[Path, ...]:
+        """The paths of an item that rules wrote, and not the application."""
+        entity = self._rules.entity_of(key)
+        into = self.into(entity) if entity is not None else ()
+        return tuple(path for rule in into for path in rule.wrote(key, item))
 
     def into(self, entity: Entity) -> tuple[Rule, ...]:
         """The rules of any kind that write on items of an entity."""
@@ -76,10 +78,11 @@ class Derived:
                 return rule
         return None
 
-    def of_application(self, key: ItemKey, item: Item) -> Item:
-        """The application's attributes of an item: without derived ones, and without maps that become empty."""
-        entity = self._rules.entity_of(key)
-        return bare(item, self.paths(entity)) if entity is not None else item
+    def of_application(self, key: ItemKey, item: Item, *, at_times: Iterable[Item] = ()) -> Item:
+        """The application's attributes of an item: without derived ones, and without maps that become empty. With
+        `at_times`, images of the item, without what was derived in any of them: a root keeps what it took as a child.
+        """
+        return bare(item, {path for image in (item, *at_times) for path in self.paths(key, image)})
 
     def own_work(self, change: Change) -> bool:
         """Tell whether a record changes derived data alone, so the recorded pipeline wrote it."""
@@ -215,7 +218,8 @@ def _by_application(ending: Ending) -> Iterator[Wrong]:
     for key in _keys(ending.rules, ending.applied, ending.store):
         entity = ending.rules.entity_of(key)
         if not derived.in_ledger(key) and (entity is None or not derived.mirrors(entity)):
-            yield from _not_applied(derived, key, ending.applied.item(key), ending.store.item(key))
+            images = [change.new for change in ending.changes if change.key == key and change.new is not None]
+            yield from _not_applied(derived, key, ending.applied.item(key), ending.store.item(key), images)
 
 
 def _keys(rules: Rules, *stores: MemoryStore) -> Iterator[ItemKey]:
@@ -225,14 +229,16 @@ def _keys(rules: Rules, *stores: MemoryStore) -> Iterator[ItemKey]:
         yield from (key for key in dict.fromkeys(keys) if key is not None)
 
 
-def _not_applied(derived: Derived, key: ItemKey, wrote: Item | None, found: Item | None) -> Iterator[Wrong]:
+def _not_applied(
+    derived: Derived, key: ItemKey, wrote: Item | None, found: Item | None, images: Sequence[Item]
+) -> Iterator[Wrong]:
     if wrote is None or found is None:
         if wrote is None:
             yield Wrong("", Drift.EXTRA, key, check="application")
         elif not derived.deleting(key, wrote):
             yield Wrong("", Drift.MISSING, key, check="application")
         return
-    wrote, found = derived.of_application(key, wrote), derived.of_application(key, found)
+    wrote, found = (derived.of_application(key, item, at_times=images) for item in (wrote, found))
     for name in dict.fromkeys((*wrote, *found)):
         if not same(wrote.get(name), found.get(name)):
             yield Wrong("", _drift(found.get(name), wrote.get(name)), key, (name,), check="application")
@@ -315,7 +321,7 @@ def _recomputed(ending: Ending, history: _History) -> MemoryStore:
             made.put(key.table, item)
         elif not derived.in_ledger(key) and derived.mirrored_by(key, item) is None:
             identity = (path for rule in derived.mirrors(entity) for path in rule.identity_paths)
-            made.put(key.table, bare(item, derived.paths(entity), (*identity, *history.paths.get(key, ()))))
+            made.put(key.table, bare(item, derived.paths(key, item), (*identity, *history.paths.get(key, ()))))
     run = BackfillRun(
         Selection(ending.rules, ending.names),
         made,

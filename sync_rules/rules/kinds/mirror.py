@@ -125,6 +125,10 @@ class MirrorRule(PartRule):
         """True if an item names a source where a mirror has it."""
         return self.pointer(item) is not None
 
+    def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:  # noqa: ARG002
+        """All copies of a mirror; none on an application's own item that stands under a mirror's key."""
+        return self.copies if self.owns(item) else ()
+
     def known_by_key(self, entity: Entity) -> bool:
         known = True
         if entity is self.source:
