@@ -185,9 +185,8 @@ class CollectRule(ListingRule, PartRule):
         return replace(self, where=None, omit=None)
 
     def known_by_key(self, entity: Entity) -> bool:
-        """An element that went from a node is found among the node's edges, if those are listed."""
-        known = entity is not self.source or not self.unconditional().source_paths
-        return known and (entity is not self.target or self.find is not None)
+        """An element that went from a node is found among the node's edges, which are listed."""
+        return entity is not self.source or not self.unconditional().source_paths
 
     def drawn(self) -> Drawing:
         return Drawing(self.target, tuple((field,) for field in self.element.fields), self.copies)

@@ -186,11 +186,15 @@ def test_preflight_without_credentials_says_the_cure_alone():
 def test_preflight_require_answer_takes_a_refusal_for_one():
     """`require_answer` accepts a denied DescribeTable, because prune only needs to scan."""
 
+    asked = []
+
     class Client:
-        def describe_table(self, **_):
+        def describe_table(self, **parameters):
+            asked.append(parameters)
             raise ClientError({"Error": {"Code": "AccessDeniedException"}}, "DescribeTable")
 
     require_answer(Client(), shop().tables["shop"])
+    assert asked == [{"TableName": "shop"}]
 
 
 def test_preflight_without_streams_looks_at_keys_and_indexes_only(client):

@@ -68,6 +68,14 @@ def test_s3_is_asked_again(code):
     assert len(flaky.puts) == 3
 
 
+def test_s3_is_asked_no_more_than_told():
+    """The retries are those that were given: a function's end with its time."""
+    flaky = Flaky(("SlowDown", 503))
+    with pytest.raises(StoreError, match="SlowDown"):
+        S3Archive(flaky, retrying=aws.retrying(attempts_max=1)).keep(KEEP)
+    assert len(flaky.puts) == 1
+
+
 def test_s3_that_refuses_is_not_asked_again():
     """A permanent S3 error is reported at once, without a retry."""
     flaky = Flaky(("AccessDenied", 403))

@@ -12,9 +12,14 @@ from moto import mock_aws
 
 from sync_rules.adapters import aws, sqs
 from sync_rules.adapters.sqs import MESSAGE_MAX_BYTES, FailedMessages, SqsFailures, SqsQueue, require_queue_url
+from sync_rules.jobs.redrive.redriver import Redriver
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Change, Failure, ItemKey
+from sync_rules.model.writes import Result, Status
 from sync_rules.pipeline.messages import CallMessage, PullMessage, PushMessage, decode, encode
+from tests.support import every_kind
+from tests.support.builders import s
+from tests.support.worlds import Scene
 
 KEY = ItemKey("shop", (("PK", "S", "USER#1"), ("SK", "B", b"\x00\xff")))
 AT = datetime(2026, 11, 21, 12, 0, 0, 1000, UTC)
@@ -120,6 +125,13 @@ def place(client, queue_url, monkeypatch):
     return lambda **options: FailedMessages(client, queue_url, **options)
 
 
+def messages_in(client, queue_url) -> int:
+    """How many messages a queue has, those that somebody hides included."""
+    attributes = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    counts = client.get_queue_attributes(QueueUrl=queue_url, AttributeNames=attributes)["Attributes"]
+    return sum(map(int, counts.values()))
+
+
 def texts(entries) -> list[str]:
     return sorted((entry.text.decode() for entry in entries), key=lambda text: int(text[1:]))
 
@@ -144,7 +156,26 @@ def test_failed_messages_are_removed_or_replaced(client, queue_url, place):
     taken.replace(entries["m1"], "m99")
     assert received(client, queue_url) == []
     taken.close()
+    assert messages_in(client, queue_url) == 24
     assert texts(place().entries()) == [*(f"m{number}" for number in range(2, 25)), "m99"]
+
+
+@pytest.mark.parametrize("mark", [None, ""], ids=["one redrive", "of several calls"])
+def test_failed_messages_that_fail_again_are_never_doubled(client, queue_url, monkeypatch, mark):
+    """A message that fails again in redrive after redrive stays one message: its replacement is not there beside it."""
+    monkeypatch.setattr(sqs, "RECEIVE_WAIT_SECONDS", 0)
+    scene = Scene(every_kind.rules_of(effects=False))
+    at = scene.there("shop", every_kind.user("1", name=s("Ada")), every_kind.order("1", "a", 1))
+    scene.tap.result = lambda _write: Result(Status.REJECTED, reason="ItemTooLarge")
+    SqsFailures(client, queue_url).park(Failure("names", at, "ItemTooLarge"))
+    for _ in range(3):
+        place = FailedMessages(client, queue_url, mark=mark)
+        redriver = Redriver(scene.rules, scene.world)
+        redriver.take(place)
+        redriver.rest()
+        place.close()
+        assert redriver.tally.again == 1
+        assert messages_in(client, queue_url) == 1
 
 
 def test_failed_messages_that_cannot_be_replaced_stay(client, queue_url, place):
@@ -162,9 +193,7 @@ def test_failed_messages_that_cannot_be_replaced_stay(client, queue_url, place):
         taken.replace(entry, "never")
     with pytest.raises(StoreError, match="AccessDenied"):
         taken.close()
-    attributes = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-    counts = client.get_queue_attributes(QueueUrl=queue_url, AttributeNames=attributes)["Attributes"]
-    assert sum(map(int, counts.values())) == 25
+    assert messages_in(client, queue_url) == 25
 
 
 def test_failed_messages_each_stand_for_themselves(client, queue_url, place):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sync_rules.audit import compare as compare_module
 from sync_rules.audit.compare import (
     Comparison,
     Drift,
@@ -16,6 +17,7 @@ from sync_rules.audit.compare import (
     sweep_page,
 )
 from sync_rules.language.load import parse_rules
+from sync_rules.model.limits import Bounds, Limits
 from sync_rules.model.where import compile_where
 from sync_rules.pipeline.requests import Scan
 from tests.support.builders import author_item, book_item, library, m, n, s
@@ -249,6 +251,15 @@ def test_compare_sees_a_part_from_both_its_sides_and_counts_it_once():
     assert (len(found), len(set(found))) == (2, 1)
 
 
+def test_compare_looks_at_every_part_however_many(monkeypatch):
+    """Parts are read a bounded number at a time, and all of them."""
+    monkeypatch.setattr(compare_module, "BOUNDS", Bounds(Limits(fan_out_round_max_items=3)))
+    scene = kinds("tags")
+    scene.there("shop", ADA, *(order("1", str(i), 1) for i in range(7)))
+    page = scene.drive(sweep_page(Scan("shop", 100), scene.rules, frozenset(scene.rules.rules)))
+    assert len(page.comparison.different) == 7
+
+
 def test_compare_says_why_something_is_stuck():
     """A difference that cannot be repaired names its reason."""
     scene = kinds("paths", "mails")
@@ -311,6 +322,7 @@ def test_compare_says_which_orphans_a_repair_removes(on_delete, repairable):
     ("options", "book", "orphaned"),
     [
         ({}, {**RIGHT, "author_id": s("gone")}, 1),
+        ({}, {**BARE, "author_id": s("gone"), "author_bio": s("a part of it")}, 1),
         ({}, {**BARE, "author_id": s("gone")}, 0),
         ({}, {"book_id": s("b1"), "author_name": s("x")}, 0),
         ({"mode": "snapshot"}, {**RIGHT, "author_id": s("gone")}, 0),

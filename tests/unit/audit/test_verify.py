@@ -869,6 +869,30 @@ def test_verify_of_a_report_adds_up_the_totals_it_lists():
     assert [scene.item(at)["n"] for at in (*totals, other)] == [*(item["n"] for item in before), n(7)]
 
 
+def test_verify_of_a_report_adds_up_each_ledger_by_itself():
+    """Totals of two ledgers that a report lists are each looked at in their own table, and told once."""
+    text = every_kind.text_of(
+        {"spent": every_kind.RULES["spent"], "apart": "{count: order, into: user.n, ledger: own}"}
+    )
+    text = text.replace("  ledger: {name", "  own: {key: {PK: S, SK: S}}\n  ledger: {name")
+    spent = "{sum: order.total, into: user.spent, ledger: ledger}"
+    scene = Scene(parse_rules(text.replace(every_kind.RULES["spent"], spent)))
+    scene.put("shop", every_kind.user("1"), every_kind.order("1", "a", 5))
+    scene.rest()
+    totals = [scene.at("ledger", "spent/T/USER#1", "PROFILE"), scene.at("own", "apart/T/USER#1", "PROFILE")]
+    before = [scene.item(at) for at in totals]
+    for at, item in zip(totals, before, strict=True):
+        scene.there(at.table, {**item, "n": n(99)})
+    of = listed(scene, frozenset({"spent.ledger", "apart.ledger"}))
+    scene.there("own", before[1])
+    found = [
+        (one.difference.target, one.repaired, one.came_right)
+        for one in Run(scene, repair=True).verifier.listed(of, 9_000)
+    ]
+    assert sorted(found, key=str) == [(totals[0], True, False), (totals[1], False, True)]
+    assert [scene.item(at)["n"] for at in totals] == [item["n"] for item in before]
+
+
 def test_verify_of_a_report_bounds_what_is_in_memory():
     """A bounded number of a report's rows is looked at at a time."""
     scene = library_scene()

@@ -8,6 +8,7 @@ import pytest
 from sync_rules.cli import main
 from sync_rules.language.codes import CODES
 from sync_rules.language.load import check_rules
+from sync_rules.language.problems import errors
 
 BROKEN = sorted((Path(__file__).parents[1] / "broken").glob("*.yaml"))
 GOOD = """
@@ -112,7 +113,9 @@ def test_check_survives_tags(value):
 
 @pytest.mark.parametrize("file", BROKEN, ids=lambda file: file.stem)
 def test_check_survives_a_file_cut_anywhere(file):
-    """Half-written files, as editors send them, are answered with problems and never with an exception."""
+    """Half-written files, as editors send them, are answered with rules, or with problems at lines that they have."""
     text = file.read_text()
     for end in range(0, len(text), 7 + len(text) // 40):
-        check_rules(text[:end], environ={})
+        rules, problems = check_rules(text[:end], environ={})
+        assert (rules is None) == bool(errors(problems))
+        assert all(1 <= problem.location.line <= text.count("\n", 0, end) + 1 for problem in problems)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from handlers import fanout, stream
@@ -265,6 +266,22 @@ def test_handlers_fanout_has_what_failed_come_again_soon(function):
     assert asked == [(message["ReceiptHandle"], 3)]
 
 
+def test_handlers_fanout_asks_for_an_earlier_time_only_while_there_is_time(function):
+    """A queue that throttles is not asked again and again by an invocation that is about to end."""
+    asked = []
+
+    class Throttling:
+        def change_message_visibility(self, **_):
+            asked.append(1)
+            raise ClientError({"Error": {"Code": "RequestThrottled"}}, "ChangeMessageVisibility")
+
+    function.monkeypatch.setattr(runtime, "sqs", Throttling)
+    at = function.scene.there("books", book())
+    record = {"messageId": "m", "body": encode(PullMessage(at)), "receiptHandle": "receipt"}
+    assert fanout.handler({"Records": [record]}, context(0)) == {"batchItemFailures": [{"itemIdentifier": "m"}]}
+    assert asked == [1]
+
+
 # ---------------------------------------------------------------- the environment
 def test_handlers_without_a_queue_refuse_rules_that_need_one(function):
     """Rules that look twice through an index need a queue: without one the error names them, the variable and a cure."""
@@ -291,6 +308,15 @@ def test_handlers_without_a_queue_park_without_holding_up(bare):
     (parked,) = [line for line in bare.lines() if line.get("message") == "parked"]
     assert (parked["rule"], parked["reason"]) == ("names", "user is a string: expected a map to hold name")
     assert "user" in bare.scene.item(free)
+
+
+def test_handlers_without_a_queue_report_a_message_that_fails(bare):
+    """A message that failed is reported though the function was not told its queue, and so cannot ask for it earlier."""
+    bare.scene.there("shop", {"PK": s("USER#1"), "SK": s("PROFILE"), "name": s("Ada")})
+    at = bare.scene.there("shop", {"PK": s("USER#1"), "SK": s("ORDER#1")})
+    bare.scene.tap.result = lambda _write: Result(Status.FAILED, reason="Throttled")
+    record = {"messageId": "m", "body": encode(PullMessage(at)), "receiptHandle": "receipt"}
+    assert fanout.handler({"Records": [record]}, context()) == {"batchItemFailures": [{"itemIdentifier": "m"}]}
 
 
 def test_handlers_without_a_queue_do_not_split_a_fan_out(bare):

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 import pytest
 from hypothesis import given, settings
@@ -17,11 +17,11 @@ from sync_rules.adapters.state import MemoryState
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.verifier import Verifier
 from sync_rules.jobs.backfill.page import TRIES_MAX, Selection
-from sync_rules.jobs.backfill.progress import abandon, unfinished
+from sync_rules.jobs.backfill.progress import HEAD, abandon, unfinished
 from sync_rules.jobs.backfill.run import BackfillRun, LeftSupply
 from sync_rules.jobs.backfill.segments import segments
 from sync_rules.language.load import parse_rules
-from sync_rules.model.errors import StoreError
+from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Outcome
 from sync_rules.model.json_bytes import tagged, untagged
 from sync_rules.model.limits import Bounds, Limits
@@ -568,3 +568,18 @@ def test_backfill_run_stops_between_a_few_writes_and_goes_on():
     scene.tap.before = lambda _request: None
     assert run_of(scene, state, total=1).run()
     assert len(scene.tap.writes) == 40
+
+
+def test_backfill_run_refuses_a_position_that_the_rules_do_not_have():
+    """A state that is behind the last step of these rules is not taken for a backfill that is done."""
+    scene = scene_of([])
+    state = JsonState()
+    run = run_of(scene, state)
+    run.begin()
+    head = state.load(HEAD)
+    for beyond in (0, 1):
+        state.save(HEAD, {**head, "place": {**head["place"], "step": len(run.steps) + beyond}})
+        resumed = run_of(scene, state)
+        with pytest.raises(UserError, match="--restart") if beyond else nullcontext():
+            resumed.begin()
+            assert resumed.ended

@@ -521,6 +521,35 @@ def test_pump_reads_on_in_a_shard_that_is_listed_again():
     assert h.delivered[-2:] == [[1, 2], [3]]
 
 
+def test_pump_forgets_a_shard_that_is_gone_for_good():
+    """A shard that was trimmed away while it had nothing unfinished is forgotten, and the stream is read on."""
+    h = Harness(shard(1), shard(2))
+    h.until_idle()
+    del h.stream.held["shard-0"]
+    h.mapping.look_again()
+    h.mapping.poll()
+    for _ in range(3):
+        h.clock.ms += h.settings.shard_refresh_ms
+        h.mapping.poll()
+    h.stream.held["shard-1"].records.append(record(3))
+    h.until_idle()
+    assert h.delivered == [[1], [2], [3]]
+    assert [p.shard_id for p in h.mapping.progress] == ["shard-1"]
+
+
+def test_pump_pauses_after_a_read_that_failed():
+    """A shard whose read failed is not asked again before the pause is over, however often the mapping is polled."""
+    h = Harness(shard(1))
+    h.stream.faults = {"records": [throttled()]}
+    h.mapping.poll()
+    for _ in range(9):
+        h.mapping.poll()
+    assert [name for name, _ in h.stream.calls].count("records") == 1
+    h.clock.ms += h.settings.retry_first_ms
+    h.mapping.poll()
+    assert h.delivered == [[1]]
+
+
 def test_pump_survives_reads_that_are_throttled():
     """A read that fails is made again later and loses nothing."""
     h = Harness(shard(1))

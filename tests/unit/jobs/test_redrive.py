@@ -778,6 +778,33 @@ def test_redrive_holds_only_so_much_while_it_waits(monkeypatch):
         assert (shelf.bodies, bench.days.slept) == ([], slept)
 
 
+def test_redrive_holds_nothing_of_what_is_done(monkeypatch):
+    """Entries that are done are not in memory: they do not bring the looks of others forward."""
+    bench = attached()
+    body = bench.given_up()
+    done = batch_of(event_of(bench.scene.rules))
+    monkeypatch.setattr(redrive, "HELD_MAX_BYTES", len(json.dumps(body)))
+    places: list[str] = []
+    bench.redrive(
+        Shelf(body, *[done] * 20),
+        on_entry=places.append,
+        sleep=lambda seconds: (places.append("a wait"), bench.days.sleep(seconds)),
+    )
+    assert places == [*(f"shelf:{number}" for number in range(21)), "a wait"]
+
+
+def test_redrive_leaves_what_waits_behind_too_much(monkeypatch):
+    """An entry whose message for later would be one too many stays, with that reason, and those before it are done."""
+    monkeypatch.setattr(redrive, "WAITING_MAX_MESSAGES", 1)
+    bench = attached()
+    first = bench.given_up()
+    bench.scene.put("authors", author_item("a2", name=s("Cy")))
+    shelf = Shelf(first, bench.given_up(), first)
+    bench.redrive(shelf)
+    assert [(left.where, left.reason.partition(":")[0]) for left in bench.left] == [("shelf:1", "QueueFull")]
+    assert [*shelf.texts] == [1]
+
+
 def test_redrive_hands_looks_to_a_queue():
     """With a queue for them nothing is waited for: a batch is done when its messages are safe."""
     bench = attached()

@@ -82,6 +82,20 @@ def test_handover_sends_every_key_exactly_once():
     assert len(scene.tap.writes) == 40
 
 
+def test_handover_of_a_second_look_remembers_what_it_found():
+    """A second look that wrote something and was handed over is followed by another look, whatever its rest finds."""
+    scene = Scene(library(), limits=replace(SMALL, fan_out_second_look_max_items=6))
+    right = [book_item(f"b{i:05}", "a1", author_name=s("Eve")) for i in range(20)]
+    scene.there("authors", EVE)
+    scene.there("books", *right, {**right[0], "author_name": s("Ada")})  # written while the index did not show it
+    scene.queue.send(PushMessage((RULE,), author(scene), delay_seconds=60), 60)
+    sent = received(scene)
+    assert [delay for message, delay in sent if message.cursor is None] == [60, 120]
+    rests = [message.found for message, _ in sent if message.cursor is not None]
+    assert rests == [True] * 3 + [False] * 3  # of the look that found something, then of the one that did not
+    assert names(scene) == {"Eve": 20}
+
+
 def test_handover_of_a_base_table_looks_once():
     """A push over a base table makes chunks and no second look."""
     scene = Scene(shop(), limits=SMALL)

@@ -202,6 +202,21 @@ def test_parts_of_unlike_writes_are_not_joined():
     assert found == {(one,): write for one, write in zip(looks, writes, strict=True)}
 
 
+def test_parts_are_joined_with_their_like_in_any_order():
+    """Writes that can be one are one, though writes of another sort, or that check another item, lie between them."""
+    scene = scene_of("tags")
+    there = Condition(Test.EXISTS, ("PK",))
+    checked = [Check(scene.at("shop", "A", name), (there,)) for name in "xy"]
+    writes: list[Write] = []
+    for number in range(3):
+        at = [scene.at("shop", f"B{number}", name) for name in "abcd"]
+        writes += [Transaction((check, Put(own, {}, ()))) for check, own in zip(checked, at, strict=False)]
+        writes += [Transaction((Increment(at[2], (("n", "1"),)), Delete(at[3], ()))), Put(at[3], {}, ())]
+    looks = [look(scene, "tags", writes[0].actions[0].key, None, str(i)) for i in range(len(writes))]
+    found = [len(joint.looks) for joint in joined(zip(looks, writes, strict=True))]
+    assert found == [3, 3, 3, 1, 1, 1]
+
+
 # ---------------------------------------------------------------- refusals and rejections
 def answer(scene: Scene, *answers: Result | None):
     """The store's answers to the next writes; None: what it would answer itself."""

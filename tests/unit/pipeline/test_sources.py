@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sync_rules.language.load import parse_rules
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Failure, Outcome
+from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.requests import List, Read
-from sync_rules.pipeline.sources import Target, read_all, read_sources
+from sync_rules.pipeline.sources import Target, read_all, read_sources, rounds_of
 from sync_rules.rules.kinds import gathered
 from sync_rules.rules.rule import Blocked
+from tests.support import every_kind
 from tests.support.builders import m, n, s
 from tests.support.every_kind import RULES, order, post, text_of, user
 from tests.support.worlds import Scene
@@ -145,6 +150,27 @@ def test_sources_of_too_many_members_are_a_trouble_though_they_are_named(monkeyp
     assert found(scene, at)["few"] == Blocked("TooManyMembers")
     scene.memory.delete(scene.at("posts", "0"))
     assert len(found(scene, at)["few"]) == 3
+
+
+# ---------------------------------------------------------------- rounds
+@given(st.lists(st.booleans(), max_size=30), st.integers(1, 6), st.integers(1, 4))
+def test_sources_are_read_for_as_many_targets_as_fit_into_memory(gathers, all_max, gathering_max):
+    """A round ends where one more target, or one more that brings its members, would be too much; none is left out."""
+    rules = every_kind.rules_of().rules
+    name, number = rules["names"], rules["recounted"]
+    targets = [
+        Target(ItemKey("shop", (("PK", "S", str(i)),)), {}, (name, number) if one else (name,))
+        for i, one in enumerate(gathers)
+    ]
+    limits = Limits(fan_out_round_max_items=all_max, gathered_round_max_items=gathering_max)
+    rounds = [list(some) for some in rounds_of(targets, limits)]
+    assert [target for some in rounds for target in some] == targets
+
+    def fits(some: list[Target]) -> bool:
+        return len(some) <= all_max and sum(len(target.rules) == 2 for target in some) <= gathering_max
+
+    assert all(some and fits(some) for some in rounds)
+    assert not any(fits([*some, after[0]]) for some, after in pairwise(rounds))
 
 
 # ---------------------------------------------------------------- what cannot be read

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import pytest
 
+from sync_rules.language.load import parse_rules
 from sync_rules.rules.families import EffectRule, TargetRule
 from sync_rules.rules.uses import Moment, Operation
 from tests.support.builders import s
 from tests.support.every_kind import part, rules_of
 
 RULES = rules_of(
-    seen="{copy: user.name, into: order.seen, mode: snapshot}", gone="{copy: user.x, into: order.x, on_delete: delete}"
+    seen="{copy: user.name, into: order.seen, mode: snapshot}",
+    gone="{copy: user.x, into: order.x, on_delete: delete}",
+    titles="{collect: post, into: user.titles, as: '{post_id}'}",
 )
+EACH = """
+tables: {shop: {key: {PK: S, SK: S}}}
+entities:
+  order: {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
+  tag:   {table: shop, key: {PK: "TAG#{tag}", SK: "{user_id}/{order_id}"}}
+rules:
+  tags: {mirror: order, into: tag, each: {tag: tags}, attributes: [total]}
+"""
 # by rule: the entities it owns, the most rounds, and whether its source and its target are known by key
 ANSWERS = {
     "names": ((), 1, True, True),
@@ -20,6 +31,7 @@ ANSWERS = {
     "heads": ((), 1, True, True),
     "posts": ((), 1, False, True),
     "tags": ((), 1, True, True),
+    "titles": ((), 1, False, True),
     "paths": ((), 1_000, True, True),
     "mails": (("by_email",), 3, False, False),
     "counted": (("counted.total",), 1, True, True),
@@ -46,6 +58,13 @@ def test_answers_of_every_kind(name):
     assert rule.fills_index_keys == (rule.kind in {"derive", "path", "mirror"})
     assert bool(rule.swept) != isinstance(rule, EffectRule)
     assert rule.resolved("rules.yaml").body() == rule.body()
+
+
+def test_answers_of_a_mirror_for_each_element():
+    """The key of an item does not say which elements it had, and so neither which mirrors; a mirror's names its item."""
+    rule = parse_rules(EACH).rules["tags"]
+    assert not rule.known_by_key(rule.source)
+    assert rule.known_by_key(rule.target)
 
 
 def test_answers_of_the_whole_file():

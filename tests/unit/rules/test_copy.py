@@ -7,6 +7,7 @@ import pytest
 from sync_rules.model.items import Change
 from sync_rules.model.where import compile_where
 from tests.support.builders import book_item, key, library, m, mapping, order_item, s, shop, user_item
+from tests.support.worlds import Scene
 
 USER = user_item("1", name=s("Ada"), address=m(city=s("Rome"), zip=s("1")))
 ORDER = order_item("1", "1", status=s("OPEN"), user_name=s("old"))
@@ -48,6 +49,21 @@ def test_copy_of_a_snapshot_is_filled_once():
     bare = order_item("1", "1")
     assert rule(mode="snapshot").desired([USER], bare) == {NAME: s("Ada")}
     assert rule(mode="snapshot").desired([None], bare) is None
+
+
+def test_copy_of_a_snapshot_fills_older_targets_when_its_source_meets_where():
+    """Targets that came before their source met `where` are filled when the source does, and never changed again."""
+    scene = Scene(shop(mode="snapshot", where=where("user.verified")))
+    at = scene.put("shop", user_item("1", name=s("Ada")), order_item("1", "1"))
+    scene.rest()
+    assert "user_name" not in scene.item(at)
+    scene.put("shop", user_item("1", name=s("Ada"), verified={"BOOL": True}))
+    scene.rest()
+    assert scene.item(at)["user_name"] == s("Ada")
+    scene.put("shop", user_item("1", name=s("Bea")))
+    scene.put("shop", user_item("1", name=s("Bea"), verified={"BOOL": True}))
+    scene.rest()
+    assert scene.item(at)["user_name"] == s("Ada")
 
 
 @pytest.mark.parametrize("attribute", ["author_id", "author_name", "author_bio", "book_id"])
