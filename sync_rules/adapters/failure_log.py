@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
 import stat
 import threading
@@ -25,6 +24,7 @@ from typing import Any
 from sync_rules.adapters.files import open_for_owner, replacing
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Failure
+from sync_rules.model.json_bytes import compact
 from sync_rules.pipeline.failed_entries import Entry
 from sync_rules.pipeline.failure_records import failure_record
 
@@ -68,7 +68,7 @@ class JsonLines:
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Returns once the line is on disk. Raises StoreError when it cannot be written."""
-        line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
+        line = compact(record).encode() + b"\n"
         with self._lock:
             try:
                 with locked_open(self.path, os.O_RDWR | os.O_APPEND) as file:

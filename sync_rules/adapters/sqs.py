@@ -7,7 +7,6 @@ queue. A message too large for SQS is refused here, as MessageTooLarge.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -21,6 +20,7 @@ from tenacity import Retrying
 from sync_rules.adapters import aws
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.items import Failure
+from sync_rules.model.json_bytes import compact
 from sync_rules.model.limits import DELAY_MAX_SECONDS
 from sync_rules.pipeline.messages import Message, encode
 
@@ -95,7 +95,7 @@ class SqsFailures(_Queue):
         """Returns once SQS has the record. Raises StoreError."""
         from sync_rules.pipeline.failure_records import failure_record  # noqa: PLC0415 - most functions never have one
 
-        self._send(json.dumps(failure_record(failure, self._now()), separators=(",", ":")))
+        self._send(compact(failure_record(failure, self._now())))
 
 
 class Receipts(_Queue):

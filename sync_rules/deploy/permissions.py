@@ -97,6 +97,7 @@ WORK: Final[Mapping[str, tuple[Moment, ...]]] = {
 
 # ---------------------------------------------------------------- outside the tables
 STATE_TABLE: Final = {"Fn::GetAtt": ["StateTable", "Arn"]}
+CALLS: Final = {"Fn::Sub": "${Bucket.Arn}/calls/*"}
 
 
 def archived(deployment: Deployment, rule: Rule) -> Iterator[Grant]:
@@ -114,6 +115,18 @@ def called(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
         yield PUT, STATE_TABLE, "a call is noted before it is made"
         yield ACTIONS[Operation.UPDATE], STATE_TABLE, "a call is noted when it is done"
         yield DELETE, STATE_TABLE, "a call that failed may be made again"
+
+
+def kept(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
+    """The objects of calls that no message can hold, or that were given up."""
+    if rule.calls:
+        yield ("s3:PutObject",), CALLS, "calls too large for a message, and calls that were given up"
+
+
+def fetched(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
+    """The same objects, to make the calls."""
+    if rule.calls:
+        yield ("s3:GetObject",), CALLS, "the change of such a call"
 
 
 def streamed(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
@@ -137,11 +150,11 @@ def sent_later(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
 
 
 OUTSIDE: Final[Mapping[str, tuple[Callable[[Deployment, Rule], Iterator[Grant]], ...]]] = {
-    STREAM: (streamed, sent_later, archived, called),
-    FANOUT: (sent_later, called),
+    STREAM: (streamed, sent_later, archived, called, kept),
+    FANOUT: (sent_later, called, kept, fetched),
     VERIFY: (),
     BACKFILL: (),
-    REDRIVE: (reread, sent_later, archived, called),
+    REDRIVE: (reread, sent_later, archived, called, kept, fetched),
 }
 
 

@@ -16,7 +16,7 @@ from sync_rules.pipeline.breaker import DeduplicatedFailures
 from sync_rules.pipeline.requests import Failures
 
 STATE_TABLE: Final = "SYNC_RULES_STATE_TABLE"  # the progress of a backfill, a verify, a redrive
-BUCKET: Final = "SYNC_RULES_BUCKET"  # reports of verify, and batches that Lambda gave up
+BUCKET: Final = runtime.BUCKET
 DEAD_LETTERS_URL: Final = "SYNC_RULES_DEAD_LETTERS_URL"  # messages that no function could process
 KEPT_SECONDS: Final = 30 * 24 * 3600  # the documents of a verify or a redrive
 

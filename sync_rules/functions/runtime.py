@@ -26,7 +26,7 @@ from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
 from sync_rules.pipeline.messages import CallMessage, Message
-from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Failures, Queue, Store, World
+from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Failures, KeptCalls, Queue, Store, World
 from sync_rules.pipeline.telemetry import Telemetry
 from sync_rules.rules import compiled_file
 from sync_rules.rules.ruleset import Rules
@@ -38,6 +38,7 @@ RULES_FILE: Final = "SYNC_RULES_FILE"  # path of the rules file; default rules.y
 QUEUE_URL: Final = "SYNC_RULES_QUEUE_URL"  # messages for later: second looks, the rest of a large fan-out
 FAILURES_URL: Final = "SYNC_RULES_FAILURES_URL"  # failure records; without it they are only logged
 CALLS_TABLE: Final = "SYNC_RULES_CALLS_TABLE"  # for `call` rules: remembers the calls that were made
+BUCKET: Final = "SYNC_RULES_BUCKET"  # calls that were given up, reports of verify, batches that Lambda gave up
 ENDPOINT_URL: Final = "SYNC_RULES_ENDPOINT_URL"  # an emulator's address; AWS when not set
 WRITE_UNITS: Final = "SYNC_RULES_WRITE_UNITS_PER_SECOND"  # of this process; no limit when not set or 0
 WRITERS: Final = "SYNC_RULES_WRITERS"  # processes that share a table's limit, such as 4, or 4+2; 1 when not set
@@ -183,7 +184,7 @@ def consumer() -> Consumer:
         paid = (lambda cost: rate.take(cost, deadline.spare_seconds())) if units else None
         store = MeteredStore(store, rules().tables, paid, budget())
         limits = replace(limits, apply_max_writes=writes_at_once(units))
-    world = World(store, CountedQueue(queue), failures(), *_outside())
+    world = World(store, CountedQueue(queue), failures(), *_outside(), _kept_calls())
     return Consumer(rules(), world, THIS_PROCESS, telemetry, limits)
 
 
@@ -258,6 +259,16 @@ def receipts() -> Receipts | None:
     """The receipts of the queue's messages; None without a queue."""
     url = os.environ.get(QUEUE_URL)
     return Receipts(sqs(), url, retrying=aws.retrying(deadline.remaining_seconds)) if url else None
+
+
+def _kept_calls() -> KeptCalls:
+    """The bucket of calls that were given up, or that are too large for a message, if a rule calls a function."""
+    if not rules().functions:
+        return NOBODY
+    from sync_rules.adapters.kept_calls import CallsInBucket  # noqa: PLC0415 - slow to load, and needed by few rules
+
+    retrying = aws.retrying(deadline.remaining_seconds)
+    return CallsInBucket(lambda: aws.s3(endpoint()), os.environ.get(BUCKET, ""), retrying=retrying)
 
 
 def _outside() -> tuple[Archive, Caller]:

@@ -13,6 +13,7 @@ from random import Random
 from typing import Final
 
 from sync_rules.adapters.host import THIS_PROCESS
+from sync_rules.adapters.kept_calls import CallsInMemory
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.lab.delivery import Arrival, Arrivals, Delivery
 from sync_rules.lab.faults import FAULTY_TRIES_MAX, DiedError, Faults, FaultyWorld
@@ -52,8 +53,9 @@ class Rehearsal:
         self._arrivals = Arrivals(delivery, random)
         self._faults = Faults(delivery, random)
         self.store = MemoryStore(rules.tables, self._note)
-        self.world = World(self.store, self, DeduplicatedFailures(self, Limits(), THIS_PROCESS), self, self._calls)
-        self._faulty = FaultyWorld(self.store, self, self.world.failures, self, self._calls, faults=self._faults)
+        failures = DeduplicatedFailures(self, Limits(), THIS_PROCESS)
+        self.world = World(self.store, self, failures, self, self._calls, CallsInMemory())
+        self._faulty = FaultyWorld(self.store, self, failures, self, self._calls, self.world.kept, faults=self._faults)
 
     # ------------------------------------------------------------ the stage
     def do(self, action: Action) -> None:

@@ -78,7 +78,8 @@ class Failure:
 
     `member` is the member that did not fit, of an item made of several. `apart`: failures of several members are
     several failures of the item, not one. `element` is given for a part, whose source is then `member`. `source` is the
-    source that a target names; it is written to logs, and not kept.
+    source that a target names; it is written to logs, and not kept. `call` is the place where the change of a call that
+    was given up is kept: failures of several changes of an item are several failures.
     """
 
     rule: str
@@ -89,6 +90,7 @@ class Failure:
     apart: bool = field(default=False, compare=False)
     element: str | None = field(default=None, compare=False)
     source: ItemKey | None = field(default=None, compare=False)
+    call: str = field(default="", compare=False)
 
 
 # ---------------------------------------------------------------- effects: what leaves the tables
@@ -104,12 +106,15 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Call a user's function with a change, once per change and rule. `attempt` counts how often it failed."""
+    """Call a user's function with a change, once per change and rule. `attempt` counts how often it failed, `kept` is
+    the place where the call is kept, if it is.
+    """
 
     rule: str
     function: str  # module.function
     change: Change
     attempt: int = 0
+    kept: str = field(default="", compare=False)
 
 
 Effect = Keep | Call

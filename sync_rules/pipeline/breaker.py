@@ -45,7 +45,7 @@ class DeduplicatedFailures:
     failures: Failures
     limits: Limits
     host: Host
-    _kept: OrderedDict[tuple[str, ItemKey, str, object], float] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[tuple[object, ...], float] = field(default_factory=OrderedDict)
 
     def __post_init__(self) -> None:
         self._lock = self.host.lock()
@@ -61,7 +61,7 @@ class DeduplicatedFailures:
     def _park_once(self, failure: Failure, key: ItemKey) -> None:
         now = self.host.monotonic()
         apart = (failure.member, failure.element) if failure.apart else None
-        known = (failure.rule, key, failure.reason, apart)
+        known = (failure.rule, key, failure.reason, apart, failure.call)
         if now - self._kept.get(known, -math.inf) < self.limits.failure_again_seconds:
             return
         self.failures.park(failure)

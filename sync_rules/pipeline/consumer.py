@@ -27,7 +27,7 @@ from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.breaker import Breaker, DeduplicatedFailures
-from sync_rules.pipeline.effects import run_effect
+from sync_rules.pipeline.effects import run_effect, run_message
 from sync_rules.pipeline.fanout import process_chunks, pull, push
 from sync_rules.pipeline.handover import spread
 from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PartMessage, PullMessage, PushMessage
@@ -37,7 +37,6 @@ from sync_rules.pipeline.report import Report
 from sync_rules.pipeline.requests import Host, Remembering, Work, World, run_work
 from sync_rules.pipeline.tasks import chunks_of, part_of, pull_of, pushes_of, tasks_of
 from sync_rules.pipeline.telemetry import Telemetry
-from sync_rules.rules.families import EffectRule
 from sync_rules.rules.ruleset import Rules
 
 TIME_RESERVED_MS = 2_000  # to answer, and for the last requests to return
@@ -57,7 +56,9 @@ def process(changes: Sequence[Change], rules: Rules, bounds: Bounds) -> Work[Rep
 
 
 def process_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Report]:
-    """Process a message of the queue. A message about rules that no longer exist asks for nothing."""
+    """Process a message of the queue. A message about rules that no longer exist asks for nothing, unless it has values
+    that are kept nowhere else: those of a call.
+    """
     match message:
         case PullMessage():
             one = pull_of(message.target, rules, attempt=message.attempt, delay_seconds=message.delay_seconds)
@@ -69,10 +70,7 @@ def process_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Repo
             return (yield from reconcile_parts([look] if look else [], bounds))
         case CallMessage():
             report = Report()
-            rule = rules.named(message.rule)
-            call = rule.retry(message.change, message.attempt) if isinstance(rule, EffectRule) else None
-            if call is not None:
-                yield from run_effect(message.change.key, call, bounds, report)
+            yield from run_message(message, rules, bounds, report)
             return report
         case PushMessage():
             work = spread if message.spread else push

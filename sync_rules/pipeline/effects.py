@@ -1,11 +1,13 @@
 """Run effects: archive an item or call a user's function, before the record of the change is acknowledged.
 
-Invariant: an archived item is safe, or its record is delivered again. A call that fails is retried by a message of its
-own, so that a user's function never holds up a copy; a call that fails each time ends as a failure record.
+Invariant: an effect is done, or kept with its change where it is retried, or its record is delivered again. A call that
+fails is retried by a message of its own, so that a user's function never holds up a copy; a call that fails each time
+ends as a failure record that says where its change is kept.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from sync_rules.model.errors import OUT_OF_TIME, StoreError
@@ -13,9 +15,12 @@ from sync_rules.model.items import Call, Effect, Failure, ItemKey, Keep, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.messages import CallMessage
 from sync_rules.pipeline.report import Report, Unfinished
-from sync_rules.pipeline.requests import Later, Park, Work
+from sync_rules.pipeline.requests import FetchCall, KeepCall, Later, Park, Work
+from sync_rules.rules.families import EffectRule
+from sync_rules.rules.ruleset import Rules
 
 TOO_LARGE: Final = "MessageTooLarge"
+NO_RULE: Final = "NoSuchRule"  # no rule of this name calls a function for such an item
 
 
 def run_effect(key: ItemKey, effect: Effect, bounds: Bounds, report: Report) -> Work[None]:
@@ -35,28 +40,65 @@ def run_effect(key: ItemKey, effect: Effect, bounds: Bounds, report: Report) -> 
         report.outcomes[effect.rule, Outcome.DONE] += 1
 
 
-def _retry_call(key: ItemKey, call: Call, reason: str, bounds: Bounds, report: Report) -> Work[None]:
-    """Send a message that retries the call; after the last try, or for a change too large to send, keep a failure
-    record.
+def run_message(message: CallMessage, rules: Rules, bounds: Bounds, report: Report) -> Work[None]:
+    """Make the call that a message asks for. One whose rule no longer exists is set aside: a rule that says
+    `renamed_from` can still take it.
     """
-    if call.attempt + 1 < bounds.limits.call_max_tries:
-        message = CallMessage(call.rule, call.function, call.change, call.attempt + 1)
-        try:
-            yield Later(message, bounds.limits.parked_delay_seconds(call.attempt))
-        except StoreError as error:
-            if error.reason != TOO_LARGE:
-                _fail(key, call, error.reason, report)
-                return
-            reason = error.reason
-        else:
-            report.outcomes[call.rule, Outcome.PARKED] += 1
-            return
+    key = message.change.key
+    asked = Call(message.rule, message.function, message.change, message.attempt, message.kept)
     try:
-        yield Park(Failure(call.rule, key, reason, call.change.position))
+        if message.kept:
+            stored: CallMessage = yield FetchCall(message.kept)
+            asked = replace(asked, change=stored.change)
+        rule = rules.named(message.rule)
+        call = None
+        if isinstance(rule, EffectRule) and rules.entity_of(key) is rule.source:
+            call = rule.retry(asked)
+        if call is None:
+            yield from _give_up(key, asked, NO_RULE, report)
+    except StoreError as error:
+        _fail(key, asked, error.reason, report)
+    else:
+        if call is not None:
+            yield from run_effect(key, call, bounds, report)
+
+
+def _retry_call(key: ItemKey, call: Call, reason: str, bounds: Bounds, report: Report) -> Work[None]:
+    """Send a message that retries the call; after the last try set it aside. What cannot be kept is reported."""
+    try:
+        if call.attempt + 1 < bounds.limits.call_max_tries:
+            yield from _send(call, bounds.limits.parked_delay_seconds(call.attempt))
+            report.outcomes[call.rule, Outcome.PARKED] += 1
+        else:
+            yield from _give_up(key, call, reason, report)
     except StoreError as error:
         _fail(key, call, error.reason, report)
-    else:
-        report.outcomes[call.rule, Outcome.FAILED] += 1
+
+
+def _send(call: Call, delay_seconds: int) -> Work[None]:
+    """Send the message of the next try; for a change that is too large, one that says where it is kept.
+
+    Raises:
+        StoreError: when neither is safe.
+    """
+    message = CallMessage(call.rule, call.function, call.change, call.attempt + 1)
+    if call.kept:
+        yield Later(message.kept_at(call.kept), delay_seconds)
+        return
+    try:
+        yield Later(message, delay_seconds)
+    except StoreError as error:
+        if error.reason != TOO_LARGE:
+            raise
+        place = yield KeepCall(message)
+        yield Later(message.kept_at(place), delay_seconds)
+
+
+def _give_up(key: ItemKey, call: Call, reason: str, report: Report) -> Work[None]:
+    """Keep the call with its change, and a failure record that names the place. Raises StoreError."""
+    place = call.kept or (yield KeepCall(CallMessage(call.rule, call.function, call.change)))
+    yield Park(Failure(call.rule, key, reason, call.change.position, call=place))
+    report.outcomes[call.rule, Outcome.FAILED] += 1
 
 
 def _fail(key: ItemKey, effect: Effect, reason: str, report: Report) -> None:

@@ -11,17 +11,16 @@ source", services-dynamodb-errors): with `payload`, the whole event as JSON text
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from sync_rules.model.errors import RecordError
+from sync_rules.model.json_bytes import compact
 from sync_rules.pipeline.failure_records import FailureRecord, read_failure_record, time_text
 from sync_rules.pipeline.messages import KINDS, Message, decode
 
-UNSENDABLE = re.compile("[\ud800-\udfff\ufffe\uffff]")
 REDRIVEN = "redriven"  # the field of a batch that says when and why its retry failed
 
 
@@ -113,11 +112,8 @@ def read_entry(text: bytes | str) -> Failed:
 
 
 def text_of(body: Mapping[str, Any]) -> str:
-    """The text of an entry that is written anew, no longer than before. Only the characters are escaped that SQS takes
-    in no message (SendMessage: U+FFFE, U+FFFF and lone surrogates; JSON escapes the rest).
-    """
-    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-    return UNSENDABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    """The text of an entry that is written anew, no longer than before."""
+    return compact(body)
 
 
 def _read_batch(body: dict[str, Any]) -> GivenUp:

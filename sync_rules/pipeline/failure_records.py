@@ -1,5 +1,5 @@
-"""Writes failure records as JSON and reads them: rule, table, key, reason, position, member, element, at, and `last`
-once a retry failed.
+"""Writes failure records as JSON and reads them: rule, table, key, reason, position, member, element, at, `call` for a
+call that was given up, and `last` once a retry failed.
 
 Invariant: a failure record names an item and never holds a value of it. A key is written as `sync-rules verify --key`
 takes it: plain values that the table's key schema types, numbers as text, binary as hexadecimal digits. Records of
@@ -25,9 +25,10 @@ def failure_record(failure: Failure, at: datetime) -> dict[str, Any]:
     """A failure, ready for JSON. Table and key are null when the stream record was not readable; `at` is ISO 8601 in
     UTC.
 
-    A part is named by its element, null for a target, and by the member that it is made from.
+    A part is named by its element, null for a target, and by the member that it is made from. `call` is there only for
+    a call, and says where its change is kept.
     """
-    return {
+    record = {
         "rule": failure.rule,
         "table": failure.key and failure.key.table,
         "key": failure.key and plain_key(failure.key),
@@ -37,6 +38,7 @@ def failure_record(failure: Failure, at: datetime) -> dict[str, Any]:
         "element": failure.element,
         "at": time_text(at),
     }
+    return record if not failure.call else {**record, "call": failure.call}
 
 
 def time_text(at: datetime) -> str:
@@ -76,6 +78,7 @@ class FailureRecord:
     position: str = ""
     member: tuple[str, PlainKey] | None = None
     element: str | None = None
+    call: str = ""
     body: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def again(self, reason: str, at: datetime) -> dict[str, Any]:
@@ -90,7 +93,7 @@ class FailureRecord:
         """
         key = None if self.key is None or self.table is None else typed_key(self.table, self.key, tables)
         member = None if self.member is None else typed_key(*self.member, tables)
-        return Failure(self.rule, key, self.reason, self.position, member, element=self.element)
+        return Failure(self.rule, key, self.reason, self.position, member, element=self.element, call=self.call)
 
 
 def read_failure_record(body: Mapping[str, Any]) -> FailureRecord:
@@ -112,6 +115,7 @@ def read_failure_record(body: Mapping[str, Any]) -> FailureRecord:
         _expect(body, "position", str, "") or "",
         None if member is None else _member(member),
         _expect(body, "element", str, None),
+        _expect(body, "call", str, "") or "",
         body,
     )
 

@@ -3,19 +3,20 @@ a retry of a pull, of a part or of a call.
 
 Invariant: a message names keys and rules, never a value. Its receiver reads everything afresh, so it may arrive late,
 twice, or out of order. The one exception is a call: the items that the function is given may have changed since, so a
-`CallMessage` carries both images. Calls are made once per change, so it too may arrive late and twice.
+`CallMessage` carries both images, or says where they are kept. Calls are made once per change, so it too may arrive
+late and twice.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, ItemKey
-from sync_rules.model.json_bytes import tagged, untagged
+from sync_rules.model.json_bytes import compact, tagged, untagged
 from sync_rules.model.values import Item
 
 
@@ -71,12 +72,20 @@ class PartMessage:
 
 @dataclass(frozen=True, slots=True)
 class CallMessage:
-    """Call a user's function again with this change, values and all. `attempt` counts how often it failed."""
+    """Call a user's function again with this change, values and all. `attempt` counts how often it failed.
+
+    `kept` is the place where a change that is too large for a message is kept whole; the message has its key alone.
+    """
 
     rule: str
     function: str
     change: Change
     attempt: int = 0
+    kept: str = ""
+
+    def kept_at(self, place: str) -> CallMessage:
+        """The message without the images, which are at this place."""
+        return replace(self, change=replace(self.change, old=None, new=None), kept=place)
 
 
 Message = PushMessage | ChunkMessage | PullMessage | PartMessage | CallMessage
@@ -96,16 +105,18 @@ def encode(message: Message) -> str:
         body["targets"] = _folded(message.targets)
     elif isinstance(message, PushMessage) and not message.spread:
         del body["spread"]  # so that an older version can read it
+    elif isinstance(message, CallMessage) and not message.kept:
+        del body["kept"]
     return _text(body)
 
 
 def key_bytes(key: ItemKey) -> int:
-    """The characters that one more target adds to the text of a chunk."""
-    return len(_text(_folded([key])[0]["values"])) - 1
+    """The bytes that one more target adds to the text of a chunk."""
+    return len(_text(_folded([key])[0]["values"]).encode()) - 1
 
 
 def _text(body: object) -> str:
-    return json.dumps(_spelt(body), default=tagged, separators=(",", ":"), sort_keys=True)
+    return compact(_spelt(body), default=tagged, sort_keys=True)
 
 
 def _spelt(body: Any) -> Any:
@@ -169,7 +180,7 @@ def _well_formed(message: Message) -> bool:
         return known and isinstance(message.target, ItemKey) and _count(message.attempt)
     if isinstance(message, CallMessage):
         known = isinstance(message.rule, str) and isinstance(message.function, str)
-        return known and _is_change(message.change) and _count(message.attempt)
+        return known and _is_change(message.change) and _count(message.attempt) and isinstance(message.kept, str)
     if isinstance(message, PullMessage):
         return isinstance(message.target, ItemKey) and _count(message.attempt) and _count(message.delay_seconds)
     known = isinstance(message.source, ItemKey) and all(isinstance(name, str) for name in message.rules)

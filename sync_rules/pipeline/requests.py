@@ -1,4 +1,5 @@
-"""The requests that the pipeline makes, and the ports that answer them: store, queue, failures, archive, caller.
+"""The requests that the pipeline makes, and the ports that answer them: store, queue, failures, archive, caller, and
+kept calls.
 
 Invariant: the pipeline never calls a store. It is made of generators that yield the requests below and are sent the
 answers, so that production, the tests and the simulator run the same code and can stop it at every request.
@@ -17,7 +18,7 @@ from sync_rules.model.limits import Bounds
 from sync_rules.model.lookups import KeyConditions
 from sync_rules.model.values import Item, Names
 from sync_rules.model.writes import Result, Status, Write
-from sync_rules.pipeline.messages import Message
+from sync_rules.pipeline.messages import CallMessage, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +93,23 @@ class Park:
     failure: Failure
 
 
+@dataclass(frozen=True, slots=True)
+class KeepCall:
+    """Keep a call with its change where a later process finds it. Answer: str, its place, once it is safe."""
+
+    message: CallMessage
+
+
+@dataclass(frozen=True, slots=True)
+class FetchCall:
+    """A call that was kept at this place. Answer: CallMessage."""
+
+    place: str
+
+
 NOT_SENT: Final = Result(Status.FAILED, reason=OUT_OF_TIME)
 
-Request = Read | List | Scan | Apply | Later | Park | Keep | Call
+Request = Read | List | Scan | Apply | Later | Park | Keep | Call | KeepCall | FetchCall
 T = TypeVar("T")
 Work = Generator[Request, Any, T]
 
@@ -153,6 +168,16 @@ class Caller(Protocol):
         """Returns once the function returned, now or earlier for the same change. Raises StoreError."""
 
 
+class KeptCalls(Protocol):
+    """Keeps calls with the values of their changes: those too large for a message, and those that were given up."""
+
+    def keep_call(self, message: CallMessage) -> str:
+        """Returns its place once it is safe; the same change of a rule has one place. Raises StoreError."""
+
+    def fetch_call(self, place: str) -> CallMessage:
+        """The call that is kept there. Raises StoreError, CallNotKept when there is none."""
+
+
 class Lock(Protocol):
     """A lock between threads."""
 
@@ -173,13 +198,19 @@ class Host:
 
 
 class Nobody:
-    """The archive and caller of a world that has neither."""
+    """The archive, the caller and the kept calls of a world that has none of them."""
 
     def keep(self, keep: Keep) -> None:
         raise StoreError("NoArchive", f"rule {keep.rule}: no archive was given")
 
     def call(self, call: Call) -> None:
         raise StoreError("NoCaller", f"rule {call.rule}: nobody to call {call.function} was given")
+
+    def keep_call(self, message: CallMessage) -> str:
+        raise StoreError("NoPlaceForCalls", f"rule {message.rule}: no place was given to keep its change in")
+
+    def fetch_call(self, place: str) -> CallMessage:
+        raise StoreError("NoPlaceForCalls", f"no place was given to read {place} from")
 
 
 NOBODY: Final = Nobody()
@@ -201,6 +232,7 @@ class World:
     failures: Failures
     archive: Archive = NOBODY
     caller: Caller = NOBODY
+    kept: KeptCalls = NOBODY
 
     def answer(self, request: Request) -> Any:
         match request:
@@ -218,8 +250,17 @@ class World:
                 return self.failures.park(request.failure)
             case Keep():
                 return self.archive.keep(request)
+            case _:
+                return self._of_effect(request)
+
+    def _of_effect(self, request: Call | KeepCall | FetchCall) -> Any:
+        match request:
             case Call():
                 return self.caller.call(request)
+            case KeepCall():
+                return self.kept.keep_call(request.message)
+            case FetchCall():
+                return self.kept.fetch_call(request.place)
 
 
 def apply_writes(writes: Sequence[Write], bounds: Bounds) -> Work[Sequence[Result]]:

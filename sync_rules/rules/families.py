@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Self
 
 from sync_rules.model.entities import Entity
-from sync_rules.model.items import Change, Effect, ItemKey
+from sync_rules.model.items import Call, Change, Effect, ItemKey
 from sync_rules.model.lookups import KeyConditions, Link, Pointer
 from sync_rules.model.values import AttributeValue, Item, Path, changed, standing
 from sync_rules.model.writes import Condition, Write, as_seen
@@ -288,6 +288,6 @@ class EffectRule(Rule):
     def uses(self) -> Iterator[Use]:
         return iter(())
 
-    def retry(self, change: Change, attempt: int) -> Effect | None:  # noqa: ARG002
-        """The effect that a message asks to retry; None when this kind sends no such messages."""
+    def retry(self, asked: Call) -> Call | None:  # noqa: ARG002
+        """The call that a message asks to retry; None when this kind sends no such messages."""
         return None

@@ -18,7 +18,6 @@ from sync_rules.functions.logs import CountedQueue, LoggedFailures
 from sync_rules.model.items import Outcome
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import encode
-from sync_rules.pipeline.requests import World
 from sync_rules.pipeline.telemetry import SENT_KINDS, Telemetry
 from sync_rules.rules.ruleset import Rules
 from tests.support.worlds import Scene, Stdout, context, event_of
@@ -37,7 +36,7 @@ class Operated:
         queue, failures = CountedQueue(world.queue), LoggedFailures(world.failures)
         self.consumer = Consumer(
             rules,
-            World(self.scene.tap, queue, failures, world.archive, world.caller),
+            replace(world, queue=queue, failures=failures),
             THIS_PROCESS,
             runtime.telemetry,
             self.scene.limits,

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from sync_rules.adapters.host import THIS_PROCESS
+from sync_rules.adapters.kept_calls import CallsInMemory
 from sync_rules.adapters.memory import MemoryStore
 from sync_rules.adapters.streams import as_json
 from sync_rules.model.entities import Table
@@ -152,7 +153,8 @@ class Scene:
         self.parked = Parked()
         self.archive = Bucket()
         self.caller = Telephone()
-        self.world = World(self.tap, self.queue, self.parked, self.archive, self.caller)
+        self.kept = CallsInMemory()
+        self.world = World(self.tap, self.queue, self.parked, self.archive, self.caller, self.kept)
         self.consumer = Consumer(rules, self.world, THIS_PROCESS, limits=self.limits)
         self._position = FIRST_POSITION
 

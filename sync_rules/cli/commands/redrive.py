@@ -23,6 +23,7 @@ from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import archive_of, caller_of, require_buckets
 from sync_rules.adapters.failure_log import FailureLog, require_writable
+from sync_rules.adapters.kept_calls import CallsAnywhere, CallsInBucket, CallsInFolder
 from sync_rules.adapters.metered import within_budget
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.sqs import SqsQueue, require_queue_url
@@ -111,7 +112,11 @@ def redrive(
         client = aws.dynamodb(endpoint_url, region)
         store = within_budget(DynamoStore(client, rules.tables), rules.tables)
         recorded = FailureLog(failures, wall_clock_ms)
-        world = World(store, DroppingQueue(), recorded)
+        kept = CallsAnywhere(
+            CallsInBucket(lambda: aws.s3(endpoint_url, region)),
+            CallsInFolder(Files.calls_of(failures), [Files.calls_of(path) for path in file or ()]),
+        )
+        world = World(store, DroppingQueue(), recorded, kept=kept)
         if not dry_run:
             chosen = rules.titled(only)
             if not calls_table:

@@ -181,7 +181,7 @@ def invocation_record(
             "batchSize": len(batch.records),
             "streamArn": stream_arn,
         },
-        "payload": json.dumps(batch.event()),
+        "payload": json.dumps(batch.event(), ensure_ascii=False),
     }
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.adapters.failure_log import FailureLog, JsonLines
+from sync_rules.adapters.kept_calls import CallsInFolder
 from sync_rules.adapters.streams import StreamReader, table_of
 from sync_rules.jobs.consume import checkpoint as file
 from sync_rules.jobs.consume.attempts import MappingSettings
@@ -24,7 +25,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import REFUSALS, Outcome
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.pipeline.messages import Message
-from sync_rules.pipeline.requests import Archive, Caller, Nobody, Store, World
+from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Store, World
 
 MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by default
 WAIT_SECONDS = 0.05
@@ -110,6 +111,16 @@ class Files:
         """Batches that were given up, with their records, for redrive."""
         return self.failures.with_suffix(".batches" + self.failures.suffix)
 
+    @property
+    def calls(self) -> Path:
+        """The folder of calls that were given up, with their changes, for redrive."""
+        return self.calls_of(self.failures)
+
+    @staticmethod
+    def calls_of(failures: Path) -> Path:
+        """The folder that belongs to a file of failure records."""
+        return failures.with_suffix(".calls")
+
 
 @dataclass(frozen=True)
 class Status:
@@ -170,7 +181,7 @@ class LocalRun:
         self._parked_before = found.parked
         self._failures = FailureLog(files.failures, now_ms)
         queue = LocalQueue(now_ms, found.pending())
-        world = World(store, queue, self._failures, archive or Nobody(), caller or Nobody())
+        world = World(store, queue, self._failures, archive or NOBODY, caller or NOBODY, CallsInFolder(files.calls))
         self.consumer = make_consumer(world)
         mappings = [
             EventSourceMapping(

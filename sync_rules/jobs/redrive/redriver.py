@@ -22,8 +22,8 @@ from sync_rules.model.limits import Bounds, Limits
 from sync_rules.pipeline.consumer import TIME_RESERVED_MS, Consumer
 from sync_rules.pipeline.failed_entries import Entry, Failed, FailureStore, GivenUp, read_entry, text_of
 from sync_rules.pipeline.failure_records import FailureRecord
-from sync_rules.pipeline.messages import ChunkMessage, Message, PushMessage, encode
-from sync_rules.pipeline.requests import Failures, Queue, World, run_work
+from sync_rules.pipeline.messages import CallMessage, ChunkMessage, Message, PushMessage, encode
+from sync_rules.pipeline.requests import Failures, KeptCalls, Queue, World, run_work
 from sync_rules.rules.families import EffectRule
 from sync_rules.rules.ruleset import Rules
 
@@ -95,6 +95,20 @@ class FailsAgain:
 
 
 @dataclass(frozen=True)
+class KeptAlready:
+    """Kept calls for entries that hold their changes themselves: a call that fails again stays where it is."""
+
+    _behind: KeptCalls
+
+    def keep_call(self, _message: CallMessage) -> str:
+        """Keeps nothing: the failure record that would name the place is not written either."""
+        return ""
+
+    def fetch_call(self, place: str) -> CallMessage:
+        return self._behind.fetch_call(place)
+
+
+@dataclass(frozen=True)
 class RecordsNew:
     """Failures that are new are recorded, except those of effects: only their entry holds the values, so it stays."""
 
@@ -136,8 +150,10 @@ class Redriver:
         self.tally = RedriveCounts()
         self._rules = self.rules.titled(self.only)  # to retry by
         failures = RecordsNew(self.world.failures, self.rules, self.tally)
-        self._world = replace(self.world, queue=self.queue or self, failures=failures)
-        self._strict = replace(self._world, failures=FailsAgain())
+        alone = KeptAlready(self.world.kept)
+        kept = self.world.kept if self.queue else alone
+        self._world = replace(self.world, queue=self.queue or self, failures=failures, kept=kept)
+        self._strict = replace(self._world, failures=FailsAgain(), kept=alone)
         self._consumer = Consumer(self._rules, self._world, THIS_PROCESS, limits=None if self.queue else AT_ONCE)
         self._waiting: dict[str, WaitingMessage] = {}
         self._current: Sequence[OpenEntry] = ()
@@ -235,7 +251,7 @@ class Redriver:
             self.tally.unreadable += 1
             self.on_left(LeftEntry(entry.where, "?", str(error), unreadable=True))
             return None
-        titles = titles_of(body)
+        titles = titles_of(body, self.rules)
         if self.function and isinstance(body, GivenUp) and not body.is_of(self.function):
             self.tally.skipped += 1
             return None

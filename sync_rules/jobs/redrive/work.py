@@ -1,13 +1,13 @@
 """The work that retries one failure: a look at its target, at its part, or at all that its item concerns.
 
-Invariant: a failure that cannot be retried in full is never a success. A failure record holds no values, so the call of
-a function cannot be made from it; a rule that is gone has no work; and where an old image would be needed, everything
-that is known is looked at, and the record stays.
+Invariant: a failure that cannot be retried in full is never a success. A failure record holds no values: that of a call
+says where its change is kept, and one that does not say it cannot be retried. A rule that is gone has no work. Where an
+old image would be needed, everything that is known is looked at, and the record stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -32,7 +32,7 @@ from sync_rules.pipeline.messages import (
 from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.records import read_event
 from sync_rules.pipeline.report import Report, Unfinished
-from sync_rules.pipeline.requests import Read, Work
+from sync_rules.pipeline.requests import FetchCall, Read, Work
 from sync_rules.pipeline.tasks import Pull, chunks_of, part_of, pull_of, pushes_of, tasks_of
 from sync_rules.rules.families import EffectRule, Part, PartRule, TargetRule
 from sync_rules.rules.rule import Rule
@@ -69,6 +69,8 @@ def work_of(body: FailureRecord | Message, rules: Rules, bounds: Bounds) -> Work
     failure = body.failure(rules.tables)
     if failure.key is None:
         raise RecordError("it is about a record that could not be read: only its batch can be retried")
+    if failure.call:
+        return _of_call(failure, rules, bounds)
     if failure.position:
         return _of_record(failure, failure.key, rules, bounds)
     rule = rules.named(failure.rule)
@@ -92,6 +94,25 @@ def _too_little(rule: Rule) -> RecordError:
         f"rule {rule.title} acts outside the tables, and a failure record holds no values: "
         "retry its batch or its message"
     )
+
+
+def _of_call(failure: Failure, rules: Rules, bounds: Bounds) -> Work[Report]:
+    """The call of a function that was given up, with the change as it was kept. Raises RecordError."""
+    _require_call(failure.rule, rules)
+    return _kept_call(failure.call, rules, bounds)
+
+
+def _kept_call(place: str, rules: Rules, bounds: Bounds) -> Work[Report]:
+    message: CallMessage = yield FetchCall(place)
+    return (yield from process_message(replace(message, attempt=0), rules, bounds))
+
+
+def _require_call(name: str, rules: Rules) -> None:
+    rule = rules.named(name)
+    if rule is None or not rule.calls:
+        raise RecordError(
+            f"there is no rule {name!r} any more that calls a function; if it was renamed, say renamed_from: {name}"
+        )
 
 
 def _about_others(rule: Rule) -> RecordError:
@@ -184,8 +205,7 @@ def _of_message(message: Message, rules: Rules, bounds: Bounds) -> Work[Report]:
             if part_of(message, rules) is None:
                 raise RecordError(f"rule {message.rule} is gone, or speaks of other items by now")
         case CallMessage():
-            if message.rule not in rules.functions:
-                raise RecordError(f"there is no rule {message.rule!r} any more that calls a function")
+            _require_call(message.rule, rules)
     return process_message(replace(message, attempt=0), rules, bounds)
 
 
@@ -210,18 +230,21 @@ def legible(records: Iterable[Any], rules: Rules) -> tuple[list[Any], list[str]]
     return readable, unreadable
 
 
-def titles_of(body: Failed) -> frozenset[str] | None:
-    """The titles of the rules that an entry is about; None for one that is about all of an item."""
+def titles_of(body: Failed, rules: Rules | None = None) -> frozenset[str] | None:
+    """The titles of the rules that an entry is about, by which `rules` know them now; None for one that is about all of
+    an item.
+    """
     match body:
         case PushMessage() | ChunkMessage():
-            names: Iterable[str] = body.rules
+            names: Sequence[str] = body.rules
         case PartMessage() | CallMessage():
             names = (body.rule,)
         case FailureRecord():
             names = body.rule.split(", ")
         case _:
             return None
-    return frozenset(name.partition(".")[0] for name in names)
+    now = ((rules and rules.named(name)) or None for name in names)
+    return frozenset(rule.title if rule else name.partition(".")[0] for name, rule in zip(names, now, strict=True))
 
 
 def described(body: Failed) -> str:

@@ -7,7 +7,7 @@ for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -60,9 +60,9 @@ class CallRule(EffectRule):
             return None
         return Call(self.name, self.function, change)
 
-    def retry(self, change: Change, attempt: int) -> Call:
-        """Calls the function that the rule names now: it may have another name since the message was sent."""
-        return Call(self.name, self.function, change, attempt)
+    def retry(self, asked: Call) -> Call:
+        """Calls the function that the rule names now: both may have other names since the message was sent."""
+        return replace(asked, rule=self.name, function=self.function)
 
     def _what_happened(self, change: Change) -> When | None:
         """The kind of change; None for one that is not watched."""

@@ -629,6 +629,40 @@ def test_redrive_leaves_a_batch_whose_call_failed():
     assert second.function == "tests.support.every_kind.told"
 
 
+def test_redrive_makes_a_call_that_was_given_up():
+    """A call that failed each time is made from the place that its failure record names, with both images; one that
+    fails again stays, and so does one whose rule was renamed without a word.
+    """
+    bench = Bench()
+    bench.scene.put("shop", order("1", "a", 1))
+    change = bench.scene.records[0]
+    bench.scene.caller.broken = "CallFailed"
+    bench.scene.consumer.handle_message(CallMessage("called", "f.g", change, 7))
+    shelf = bench.failed()
+    bench.redrive(shelf)
+    assert [left.reason for left in bench.left] == ["CallFailed"]
+    bench.scene.caller.broken = ""
+    bench.redrive(shelf, only=frozenset({"names"}))
+    assert len(shelf.texts) == 1
+    renamed = replace(bench.scene.rules.rules["called"], name="told", renamed_from="called")
+    others = {name: rule for name, rule in bench.scene.rules.rules.items() if name != "called"}
+    for rules, done in ((others, False), ({**others, "told": renamed}, True)):
+        bench.scene.rules = replace(bench.scene.rules, rules=rules)
+        bench.redrive(shelf, only=frozenset({"told"}) if done else None)
+        assert (shelf.texts == {}) is done
+    assert [(call.rule, call.change) for call in bench.scene.caller.calls] == [("told", change)]
+    assert bench.recorded.failures == []
+
+
+def test_redrive_names_a_call_whose_change_is_gone():
+    """A call whose object was deleted cannot be made: its failure record stays with that reason."""
+    bench = Bench()
+    at = bench.scene.put("shop", order("1", "a", 1))
+    shelf = Shelf(failure_record(Failure("called", at, "CallFailed", "7", call="called/shop-7.json"), AT))
+    bench.redrive(shelf)
+    assert ([left.reason for left in bench.left], len(shelf.texts)) == (["CallNotKept"], 1)
+
+
 def test_redrive_leaves_a_batch_that_cannot_be_archived():
     """An archive that does not answer is an error of the world."""
     bench = Bench()

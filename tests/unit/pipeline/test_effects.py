@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sync_rules.language.load import parse_rules
@@ -10,7 +12,7 @@ from sync_rules.model.items import Call, Failure, Keep, Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.effects import TOO_LARGE
 from sync_rules.pipeline.messages import CallMessage
-from sync_rules.pipeline.requests import NOBODY, Park, World, run_work
+from sync_rules.pipeline.requests import NOBODY, FetchCall, KeepCall, Park, World, run_work
 from tests.support.builders import n, s
 from tests.support.every_kind import EFFECTS, RULES, order, text_of, user
 from tests.support.worlds import Scene
@@ -114,16 +116,79 @@ def test_effects_a_call_that_fails_for_ever_is_left_to_people():
     scene.deliver()
     assert [delay for _ in range(6) for delay in scene.receive()] == [60, 120, 240]
     assert scene.parked.failures == [Failure("called", at, "CallFailed", change.position)]
+    assert scene.kept.fetch_call(scene.parked.failures[0].call).change == change
     assert scene.consumer.telemetry.outcomes["called", Outcome.FAILED] == 1
 
 
-def test_effects_a_change_too_large_for_a_message_is_left_to_people():
-    """A call that cannot wait in a message leaves a failure record at once; the record is done."""
-    scene = scene_of("called")
-    at = scene.put("shop", order("1", "a", 1))
-    scene.caller.broken, scene.queue.broken = "CallFailed", TOO_LARGE
+def test_effects_a_change_too_large_for_a_message_waits_in_the_bucket():
+    """The message of a call that is too large says where its change is kept; each try is given both images, and the
+    change is kept once.
+    """
+    scene = scene_of("called", each=WHOLE)
+    at = scene.there("shop", order("1", "a", 1))
+    scene.put("shop", order("1", "a", 2))
+    (change,) = scene.records
+    scene.caller.broken = "CallFailed"
+    send = scene.queue.send
+
+    def send_small(message, delay_seconds):
+        if not message.kept:
+            raise StoreError(TOO_LARGE)
+        send(message, delay_seconds)
+
+    scene.queue.send = send_small
     assert scene.deliver() == []
-    assert [(failure.key, failure.reason) for failure in scene.parked.failures] == [(at, TOO_LARGE)]
+    for tries in (1, 2):
+        ((message, _),) = scene.queue.messages
+        assert (message.attempt, message.change.key, message.change.old, message.change.new) == (tries, at, None, None)
+        assert scene.receive() == [60 * tries]
+    scene.caller.broken = ""
+    scene.receive()
+    assert [(call.rule, call.change, call.attempt) for call in scene.caller.calls] == [("each", change, 3)]
+    assert len(scene.kept.kept) == 1
+    assert (scene.queue.messages, scene.parked.failures) == ([], [])
+
+
+def test_effects_what_was_not_called_and_cannot_be_kept_comes_again():
+    """A call that fits no message, where no bucket was given, brings its record again: nothing is acknowledged."""
+    scene = scene_of("called")
+    scene.put("shop", order("1", "a", 1))
+    (position,) = (change.position for change in scene.records)
+    scene.caller.broken, scene.queue.broken = "CallInProgress", TOO_LARGE
+    scene.consumer.world = replace(scene.consumer.world, kept=NOBODY)
+    assert scene.deliver() == [position]
+    assert scene.parked.failures == []
+
+
+def test_effects_each_change_that_was_given_up_is_a_failure_of_its_own():
+    """Failures of several changes of one item are several records, each with its change; one change is one record."""
+    scene = scene_of("called", each=WHOLE, limits=Limits(call_max_tries=1))
+    scene.there("shop", order("1", "a", 1))
+    scene.put("shop", *(order("1", "a", total) for total in (2, 3, 4)))
+    changes = [*scene.records]
+    scene.caller.broken = "CallFailed"
+    for _ in range(2):
+        assert scene.deliver(changes) == []
+    assert [failure.position for failure in scene.parked.failures] == [change.position for change in changes]
+    kept = [scene.kept.fetch_call(failure.call) for failure in scene.parked.failures]
+    assert [message.change for message in kept] == changes
+
+
+def test_effects_of_a_rule_that_is_gone_are_set_aside_and_carried_by_its_new_name():
+    """A call that waits for a rule that was renamed is set aside with a reason; `renamed_from` carries it over."""
+    scene = scene_of("called")
+    scene.put("shop", order("1", "a", 1))
+    change = scene.records[0]
+    message = CallMessage("before", "tests.support.every_kind.told", change, 1)
+    scene.consumer.handle_message(message)
+    assert scene.caller.calls == []
+    (failure,) = scene.parked.failures
+    assert (failure.rule, failure.key, failure.reason) == ("before", change.key, "NoSuchRule")
+    assert scene.kept.fetch_call(failure.call).change == change
+    renamed = scene_of(after="{call: tests.support.every_kind.told, on: order, renamed_from: before}")
+    renamed.consumer.handle_message(message)
+    assert [(call.rule, call.change, call.attempt) for call in renamed.caller.calls] == [("after", change, 1)]
+    assert renamed.parked.failures == []
 
 
 @pytest.mark.parametrize("max_tries", [1, 8])
@@ -135,14 +200,6 @@ def test_effects_a_failed_call_that_nobody_can_keep_comes_again(max_tries):
     scene.caller.broken = "CallFailed"
     scene.queue.broken = scene.parked.broken = "QueueNotFound"
     assert scene.deliver() == [position]
-
-
-def test_effects_of_a_rule_that_is_gone_are_not_called():
-    """A message about a call rule that no longer exists asks for nothing."""
-    scene = scene_of("called")
-    scene.put("shop", order("1", "a", 1))
-    scene.consumer.handle_message(CallMessage("gone", "tests.support.every_kind.told", scene.records[0], 1))
-    assert scene.caller.calls == []
 
 
 def test_effects_need_somebody():
@@ -157,8 +214,10 @@ def test_effects_need_somebody():
     for request in (
         Keep("kept", "bucket", "name", b""),
         Call("called", "tests.support.every_kind.told", scene.records[0]),
+        KeepCall(CallMessage("called", "tests.support.every_kind.told", scene.records[0])),
+        FetchCall("s3://bucket/calls/1"),
     ):
-        with pytest.raises(StoreError, match=r"No(Archive|Caller)"):
+        with pytest.raises(StoreError, match=r"No(Archive|Caller|PlaceForCalls)"):
             run_work(ask(request), world)
     run_work(ask(Park(Failure("called", None, "x"))), world)
     assert scene.parked.told == [("called", "x")]

@@ -1,0 +1,141 @@
+"""Keeps calls of users' functions with the values of their changes, in a bucket, in a folder, or in memory.
+
+Invariant: a change of a rule has one place, whose name follows from the change alone, so that a call that is kept twice
+is one. What is kept holds both images of an item: the bucket must be encrypted and private, and the files of the folder
+can be read by their owner only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from tenacity import Retrying
+
+from sync_rules.adapters import aws
+from sync_rules.adapters.files import OWNER_ONLY, replacing
+from sync_rules.model.errors import RecordError, StoreError
+from sync_rules.model.item_change import identity
+from sync_rules.pipeline.messages import CallMessage, decode, encode
+from sync_rules.pipeline.requests import NOBODY, KeptCalls
+
+CALLS: Final = "calls/"  # what the names of their objects begin with
+SCHEME: Final = "s3://"
+GONE: Final = "CallNotKept"
+
+
+def name_of(message: CallMessage) -> str:
+    """The name of a call's file or object."""
+    change = message.change
+    return f"{message.rule}/{change.key.table}-{identity(change)}.json"
+
+
+def text_of(message: CallMessage) -> str:
+    """The text of a call that is kept: the same whenever it is kept."""
+    return encode(replace(message, attempt=0, kept=""))
+
+
+def read(text: str, place: str) -> CallMessage:
+    """The call that a text holds. Raises StoreError when it holds none."""
+    try:
+        message = decode(text)
+    except RecordError as error:
+        raise StoreError(GONE, f"{place}: {error}") from error
+    if not isinstance(message, CallMessage):
+        raise StoreError(GONE, f"{place}: another message than that of a call")
+    return message
+
+
+class CallsInBucket:
+    """KeptCalls as objects of a bucket. Its lifecycle deletes them; `make_client` makes boto3's S3 client when needed.
+
+    Calls are kept in `bucket`; without one they are only read, from whatever bucket their place names.
+    """
+
+    def __init__(self, make_client: Callable[[], Any], bucket: str = "", *, retrying: Retrying | None = None) -> None:
+        self._make_client = make_client
+        self._bucket = bucket
+        self._retrying = retrying or aws.retrying()
+
+    def keep_call(self, message: CallMessage) -> str:
+        if not self._bucket:
+            return NOBODY.keep_call(message)
+        key = f"{CALLS}{name_of(message)}"
+        put, body = self._make_client().put_object, text_of(message).encode()
+        aws.ask(self._retrying, f"bucket {self._bucket}", put, Bucket=self._bucket, Key=key, Body=body)
+        return f"{SCHEME}{self._bucket}/{key}"
+
+    def fetch_call(self, place: str) -> CallMessage:
+        bucket, _, key = place.removeprefix(SCHEME).partition("/")
+
+        def get() -> str:
+            body: bytes = self._make_client().get_object(Bucket=bucket, Key=key)["Body"].read()
+            return body.decode()
+
+        try:
+            return read(aws.ask(self._retrying, f"bucket {bucket}", get), place)
+        except StoreError as error:
+            if error.reason != "NoSuchKey":
+                raise
+            raise StoreError(GONE, f"there is no object {place}") from error
+
+
+class CallsInFolder:
+    """KeptCalls as files. They are read from `folder` and, where they are not there, from `others`."""
+
+    def __init__(self, folder: Path, others: Sequence[Path] = ()) -> None:
+        self._folder = folder
+        self._folders = (folder, *others)
+
+    def keep_call(self, message: CallMessage) -> str:
+        name = name_of(message)
+        path = self._folder / name
+        try:
+            path.parent.mkdir(mode=OWNER_ONLY | 0o100, parents=True, exist_ok=True)
+            with replacing(path) as file:
+                file.write(text_of(message).encode())
+        except OSError as error:
+            raise StoreError("FileNotWritten", f"{path}: {error.strerror}") from error
+        return name
+
+    def fetch_call(self, place: str) -> CallMessage:
+        for folder in self._folders:
+            path = (folder / place).resolve()
+            if path.is_relative_to(folder.resolve()) and path.is_file():
+                try:
+                    return read(path.read_text(encoding="utf-8"), place)
+                except OSError as error:
+                    raise StoreError("FileNotRead", f"{path}: {error.strerror}") from error
+        raise StoreError(GONE, f"there is no file {place} in {', '.join(map(str, self._folders))}")
+
+
+class CallsAnywhere:
+    """KeptCalls that are read wherever their places say, and kept nowhere: a failure that is redriven has its place."""
+
+    def __init__(self, bucket: KeptCalls, folder: KeptCalls) -> None:
+        self._bucket = bucket
+        self._folder = folder
+
+    def keep_call(self, message: CallMessage) -> str:
+        return NOBODY.keep_call(message)
+
+    def fetch_call(self, place: str) -> CallMessage:
+        return (self._bucket if place.startswith(SCHEME) else self._folder).fetch_call(place)
+
+
+class CallsInMemory:
+    """KeptCalls of a pipeline in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, str] = {}
+
+    def keep_call(self, message: CallMessage) -> str:
+        self.kept[name_of(message)] = text_of(message)
+        return name_of(message)
+
+    def fetch_call(self, place: str) -> CallMessage:
+        if place not in self.kept:
+            raise StoreError(GONE, f"nothing is kept at {place}")
+        return read(self.kept[place], place)
