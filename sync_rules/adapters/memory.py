@@ -32,7 +32,7 @@ from sync_rules.model.entities import Index, KeyAttribute, Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions
-from sync_rules.model.sizes import ITEM_MAX_BYTES, item_bytes, max_bytes, possible_key, possible_row
+from sync_rules.model.sizes import impossible, max_bytes, possible_key
 from sync_rules.model.templates import possible
 from sync_rules.model.values import AttributeValue, Item, Names, Path, same
 from sync_rules.model.writes import (
@@ -292,10 +292,10 @@ class MemoryStore:
         table = self._stored(key.table).table
         if any(not same(item.get(name), value) for name, value in key.attributes().items()):
             raise RejectedError("ValidationException")  # a key cannot change
-        if not possible_key(key) or not all(possible_row(item, i.partition, i.sort) for i in table.indexes):
-            raise RejectedError("ValidationException")  # empty, too long, or an index key of another type
-        if item_bytes(item) > ITEM_MAX_BYTES:
-            raise RejectedError("ItemTooLarge")
+        if not possible_key(key):
+            raise RejectedError("ValidationException")  # empty or too long
+        if reason := impossible(table, item):
+            raise RejectedError(reason)
 
     def _store_or_raise(self, key: ItemKey, item: Item) -> None:
         try:

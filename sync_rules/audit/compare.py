@@ -23,8 +23,19 @@ from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Bounds
+from sync_rules.model.sizes import impossible
 from sync_rules.model.values import AttributeValue, Item, Path, get
-from sync_rules.model.writes import Delete, Transaction, Update, Write, differences
+from sync_rules.model.writes import (
+    Delete,
+    Put,
+    Transaction,
+    Update,
+    Write,
+    after,
+    differences,
+    misfit,
+    update_of,
+)
 from sync_rules.pipeline.decide import lost_source
 from sync_rules.pipeline.parts import read_parts
 from sync_rules.pipeline.requests import Read, Scan, Work
@@ -43,7 +54,7 @@ class Drift(Enum):
     MISSING = "missing"  # it is not there, its source is
     EXTRA = "extra"  # it is there, its source has no such value
     ORPHAN = "orphan"  # it is there, its source does not exist
-    STUCK = "stuck"  # it cannot be made right: a cycle, too many members, a key that is taken
+    STUCK = "stuck"  # it cannot be made right: a cycle, too many members, a key that is taken, an item that is full
 
 
 Subject = tuple[str, ItemKey, Part | None]  # a rule and its target: the same for every look
@@ -64,7 +75,7 @@ class Difference:
     truth: str = field(repr=False)
     reason: str = ""  # why it is stuck
     part: Part | None = None
-    repairable: bool = True  # not what is stuck, nor an orphan that the rule leaves
+    repairable: bool = True  # not what no repair tries: what the rule calls blocked, and an orphan that it leaves
 
     @property
     def subject(self) -> Subject:
@@ -210,7 +221,8 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
         comparison.orphaned[rule.name] += lost and rule.outlives(target.image)
         return
     elif paths := differences(target.image, desired):
-        drift = _drift(rule, target, paths, sources)
+        reason = _refused(rule, target, paths)
+        drift = Drift.STUCK if reason else _drift(rule, target, paths, sources)
     else:
         comparison.right[rule.name] += 1
         return
@@ -225,6 +237,24 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
             rule.name, drift, target.key, source, tuple(paths), held_digest, truth, reason, repairable=repairable
         )
     )
+
+
+def _refused(rule: TargetRule, target: Target, paths: Desired) -> str:
+    """The reason why no write can make a target right as it is: there is no room, or no map; "" if there is none. A
+    repair tries it all the same: sizes near the limit are DynamoDB's to say.
+    """
+    if reason := misfit(target.image, paths):
+        return reason
+    return impossible(rule.target.table, after(target.image, update_of(target.key, target.image, paths, ())))
+
+
+def _refused_part(part: Part, action: object, target: Found) -> str:
+    match action:
+        case Put():
+            return impossible(part.rule.target.table, action.item)
+        case Update() if isinstance(target, Mapping):
+            return impossible(part.rule.target.table, after(target, action))
+    return ""
 
 
 def _differing_part(part: Part, write: Write | Blocked, target: Found, source: Found) -> Difference:
@@ -242,7 +272,10 @@ def _differing_part(part: Part, write: Write | Blocked, target: Found, source: F
     else:
         drift = Drift.MISSING if target is None else Drift.WRONG
         held = at_stake(target, last, part.rule.copies)
-    truth, repairable = digest(whole(source)), drift is not Drift.STUCK
+    repairable = drift is not Drift.STUCK
+    if reason := reason or _refused_part(part, last, target):
+        drift = Drift.STUCK
+    truth = digest(whole(source))
     return Difference(
         part.rule.name, drift, part.target, part.source, (), digest(held), truth, reason, part, repairable
     )

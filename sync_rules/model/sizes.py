@@ -66,6 +66,13 @@ def possible_key(key: ItemKey) -> bool:
     return all(possible({kind: value}, size) for (_, kind, value), size in sizes)
 
 
+def impossible(table: Table, item: Item) -> str:
+    """The reason why DynamoDB cannot hold this item in a table of this key and these indexes; "" if it can."""
+    if not all(possible_row(item, index.partition, index.sort) for index in table.indexes):
+        return "ValidationException"
+    return "ItemTooLarge" if item_bytes(item) > ITEM_MAX_BYTES else ""
+
+
 def possible_row(item: Item, partition: Iterable[KeyAttribute], sort: Iterable[KeyAttribute]) -> bool:
     """True if an index with these key attributes takes the item: each is missing, or has its type and size."""
     partition = tuple(partition)

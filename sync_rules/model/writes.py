@@ -195,6 +195,26 @@ def update_of(
     return Update(key, tuple(sets.items()), tuple(removes), distinct(conditions))
 
 
+def after(item: Item, update: Update) -> Item:
+    """The item after an update of which no path is a misfit. Elements added to a set come twice if they are there."""
+    new = item
+    for path, value in (*update.sets, *((path, None) for path in update.removes)):
+        new = _with(new, path, value)
+    for (name,), elements in update.adds:
+        ((kind, more),) = elements.items()
+        new = {**new, name: {kind: [*new.get(name, {}).get(kind, ()), *more]}}
+    return new
+
+
+def _with(item: Item, path: Path, value: AttributeValue | None) -> Item:
+    """The item with another value at a path; None: with nothing there."""
+    name, rest = path[0], path[1:]
+    if rest:
+        value = {"M": _with(item.get(name, {}).get("M", {}), rest, value)}
+    others = {one: inner for one, inner in item.items() if one != name}
+    return others if value is None else {**others, name: value}
+
+
 def distinct(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     """Each condition once, in order: several rules may want the same."""
     once: list[Condition] = []

@@ -140,7 +140,7 @@ def test_verify_reports_what_cannot_be_mended():
     scene = library_scene(mapping=mapping(name="author__name"))
     book = scene.there("books", book_item("b1", "a1", author=s("text")))
     run = Run(scene, repair=True)
-    assert run.sweep() == [(book, Drift.MISSING, False)]
+    assert run.sweep() == [(book, Drift.STUCK, False)]
     assert [failure.key for failure in scene.parked.failures] == [book]
 
 
