@@ -40,7 +40,7 @@ class Listing:
 class Consequence:
     """One thing that a record triggers by one rule: a look at all targets that its item lists (`listing`, None when it
     can list nothing), at one target, at a part, or an effect. `because` are the attributes whose change is the reason,
-    or "it came" or "it went".
+    or "it came" or "it went". `unsure`: nobody can tell if an effect is due.
     """
 
     rule: Rule
@@ -49,6 +49,7 @@ class Consequence:
     because: tuple[str, ...]
     listing: Listing | None = None
     part: Part | None = None
+    unsure: str = ""
 
 
 def consequences(change: Change, rules: Rules) -> list[Consequence]:
@@ -61,6 +62,7 @@ def consequences(change: Change, rules: Rules) -> list[Consequence]:
             _because(change, rules, (rule.name, does, subject)),
             _listing(rule, subject) if does == "push" else None,
             part,
+            _unsure(rule, change) if does == "effect" else "",
         )
         for rule, does, subject, part in _asked(change, rules)
     ]
@@ -81,6 +83,12 @@ def _asked(change: Change, rules: Rules) -> Iterator[_Ask]:
     for rule in rules.from_source(entity) if entity is not None else ():
         if isinstance(rule, EffectRule) and rule.effect(change) is not None:
             yield rule, "effect", change.key, None
+
+
+def _unsure(rule: Rule, change: Change) -> str:
+    """The reason why nobody can tell if an effect is due; "" where it is plain."""
+    effect = rule.effect(change) if isinstance(rule, EffectRule) else None
+    return "" if effect is None else effect.unsure
 
 
 def _because(change: Change, rules: Rules, ask: tuple[str, str, ItemKey]) -> tuple[str, ...]:

@@ -35,6 +35,15 @@ class AttributeRef:
     path: Path
 
 
+def key_types(entity: Entity) -> Mapping[str, str]:
+    """The types of the key's attributes and of the fields in them, which every item has."""
+    return {
+        name: attribute.type
+        for attribute in entity.table.key
+        for name in (*entity.templates[attribute.name].fields, attribute.name)
+    }
+
+
 @dataclass(frozen=True)
 class Known:
     """The file that rules are compiled against. `broken` and `broken_tables` are declared but unusable, and reported
@@ -147,7 +156,7 @@ class RuleCompiler:
         """The condition on one item, whose names are all its own attributes."""
         if text is None:
             return None
-        where = self.parse("SR114", option, compile_where, text, "")
+        where = self.parse("SR114", option, compile_where, text, "", key_types(source))
         if where is None:
             return None
         if (source.name,) in where.target_paths:

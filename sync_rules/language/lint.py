@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, pairwise
+from typing import Any
 
 from sync_rules.language.problems import Location, Problem, Problems, errors
 from sync_rules.language.yaml_source import Document
+from sync_rules.model import where_check
 from sync_rules.model.entities import Entity
 from sync_rules.model.templates import may_overlap
 from sync_rules.model.values import Path, overlaps, show_path
+from sync_rules.model.where_check import CONSTANT, quoted_names
 from sync_rules.rules.kinds.linked import LinkedRule
 from sync_rules.rules.rule import Node, Rule, causes
 from sync_rules.rules.ruleset import Rules
 
 Lint = Callable[[Rules, Document], Iterator[Problem]]
-QUOTED_NAME = re.compile(r'"([A-Za-z_][A-Za-z0-9_]*)"')  # which needs no quotes
+NEEDS_NO_QUOTES = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def lint(rules: Rules, document: Document, problems: Problems) -> None:
@@ -117,14 +121,52 @@ def slips(rules: Rules, document: Document) -> Iterator[Problem]:
             if ("rules", rule.title, option) not in document.locations:
                 continue
             location = document.value("rules", rule.title, option)
-            for quoted in QUOTED_NAME.findall(where.text):
-                yield Problem(
-                    "SR410", f"\"{quoted}\" is the attribute {quoted}: for the text, write '{quoted}'", location
-                )
             for (name,) in where.target_paths if where.source_name else ():  # one that reads two items
                 if f"{name}." in where.text and get_close_matches(name, [rule.source.name]):
                     what = f"{name!r} is a map of {rule.target.name!r}. Did you mean {rule.source.name!r}?"
                     yield Problem("SR411", what, location)
+
+
+def bare_words(rules: Rules, document: Document) -> Iterator[Problem]:
+    """Report a name in double quotes, and a comparison with a name that nothing else in the file names: it is likely a
+    text without quotes. It is an error where the name is written as constants are, and the other side is not.
+    """
+    known = _attributes(rules)
+    for rule in rules.rules.values():
+        entity = rule.target if isinstance(rule, LinkedRule) else rule.source
+        for option, where in rule.filters.items():
+            location = document.locations.get(("rules", rule.title, option))
+            if location is None:
+                continue
+            quoted = dict.fromkeys(filter(NEEDS_NO_QUOTES.fullmatch, quoted_names(where.text)))
+            for name, other in where_check.bare_words(where.text):
+                if name in known[entity.name] or name == where.source_name:
+                    continue
+                sure = CONSTANT.fullmatch(name) and not CONSTANT.fullmatch(str(other.get("value")))
+                if not sure and (other["type"] == "function_expression" or name in quoted):
+                    continue
+                quoted.pop(name, None)
+                what = f"{name} is read as an attribute of {entity.name!r}, and nothing else in the file names it"
+                cure = f"write '{name}' for the text; if there is such an attribute, write not_null({name})"
+                yield Problem("SR311" if sure else "SR416", what, location, cure)
+            for name in quoted:
+                yield Problem("SR410", f"\"{name}\" is the attribute {name}: for the text, write '{name}'", location)
+
+
+def _attributes(rules: Rules) -> dict[str, set[str]]:
+    """The attributes of each entity that anything but a condition names: keys, links, what rules read and write."""
+    known = {entity.name: {*entity.bound, *entity.identity} for entity in rules.entities.values()}
+    for entity in rules.entities.values():
+        known[entity.name] |= {attribute.name for attribute in entity.table.key_attributes}
+    for rule in rules.rules.values():
+        conditions: dict[str, Any] = dict.fromkeys(rule.filters)
+        plain = replace(rule, **conditions)
+        drawn = plain.drawn()
+        named = [(rule.source, path) for path in (drawn.reads if drawn is not None else ())]
+        named += [ref for node in plain.nodes() for ref in (node.writes, *node.reads, *node.decided_by)]
+        for entity, path in named:
+            known[entity.name] |= set(path[:1])
+    return known
 
 
 # ---------------------------------------------------------------- cycles
@@ -220,4 +262,4 @@ def costs(rules: Rules, document: Document) -> Iterator[Problem]:
             yield Problem("SR404", message, document.value("rules", rule.title, "strict"))
 
 
-LINTS: tuple[Lint, ...] = (same_items, two_writers, key_writers, own_reads, deletes, slips, cycles, costs)
+LINTS: tuple[Lint, ...] = (same_items, two_writers, key_writers, own_reads, deletes, slips, bare_words, cycles, costs)

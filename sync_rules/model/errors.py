@@ -35,5 +35,15 @@ class StoreError(SyncRulesError):
         self.reason = reason
 
 
+class ConditionError(SyncRulesError):
+    """A condition that cannot be evaluated for an item, so that nobody knows if a rule speaks of it. `reason` is for a
+    failure record: it names the function and the type of its argument, and never a value.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 class RecordError(SyncRulesError):
     """A stream record that cannot be read. A retry would not help, so it is parked."""

@@ -96,18 +96,22 @@ class Failure:
 # ---------------------------------------------------------------- effects: what leaves the tables
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Put an object into a bucket, under a name of its own, so that a second put changes nothing."""
+    """Put an object into a bucket, under a name of its own, so that a second put changes nothing. `unsure` is why
+    nobody can tell if it should be kept: it is kept all the same, and that is reported.
+    """
 
     rule: str
     bucket: str
     name: str
     body: bytes
+    unsure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """Call a user's function with a change, once per change and rule. `attempt` counts how often it failed, `kept` is
-    the place where the call is kept, if it is.
+    the place where the call is kept, if it is. `unsure` is why nobody can tell if the function should be called: it is
+    not, and that is reported.
     """
 
     rule: str
@@ -115,6 +119,7 @@ class Call:
     change: Change
     attempt: int = 0
     kept: str = field(default="", compare=False)
+    unsure: str = ""
 
 
 Effect = Keep | Call

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from sync_rules.model.errors import UserError
-from sync_rules.model.numbers import respelt
+from sync_rules.model.numbers import parsed, respelt
 from sync_rules.model.values import AttributeValue
 
 
@@ -40,7 +40,11 @@ def plain_of(value: AttributeValue) -> Any:
 
 
 def jmespath_value(value: AttributeValue) -> Any:
-    """A raw value as JMESPath can compare it: numbers become int or float, sets become sorted lists."""
+    """A raw value as JMESPath can compare it: numbers become int or float, sets become sorted lists.
+
+    Raises:
+        ValueError: for a number that DynamoDB cannot hold. Names no value.
+    """
     ((kind, content),) = value.items()
     match kind:
         case "N":
@@ -59,7 +63,9 @@ def jmespath_value(value: AttributeValue) -> Any:
 
 
 def _comparable(text: str) -> int | float:
-    number = Decimal(text)
+    number = parsed(text)
+    if number is None:
+        raise ValueError("a number that DynamoDB cannot hold")
     return int(number) if number == number.to_integral_value() else float(number)
 
 

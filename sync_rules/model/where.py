@@ -2,21 +2,24 @@
 
 Invariant: an expression only sees the paths that it names, so exactly these must be watched. Bare names are
 attributes of the target (the item the copy is written on); the source is reached by its entity's name, `user.active`.
+
+It never counts as false because it could not be evaluated: then it is an error, which says so for the item.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import jmespath
-from jmespath.exceptions import JMESPathError
+from jmespath.exceptions import JMESPathError, JMESPathTypeError
+from jmespath.functions import TYPES_MAP, Functions, signature
+from jmespath.visitor import Options, TreeInterpreter
 
 from sync_rules.model.entities import Entity
-from sync_rules.model.errors import UserError
+from sync_rules.model.errors import ConditionError, UserError
 from sync_rules.model.python_values import jmespath_value
 from sync_rules.model.values import Item, Path
 
@@ -24,11 +27,50 @@ STEPS = (
     "index_expression", "projection", "filter_projection", "value_projection", "flatten", "pipe", "slice",
 )  # fmt: skip
 
-# For errors at compile time: a function loads compiled rules and never needs these.
-OUTSIDE_QUOTES = r"'[^']*'|`[^`]*`|\"[^\"]*\""
-SINGLE_EQUALS = r"(?<![=!<>])=(?!=)"
-BARE_NUMBER = r"(?:[=<>]\s*-?\d)|(?:(?<![\w.\[])\d+\s*[=<>!])"
-SQL_WORD = r"(?i)\b(and|or|not)\b"
+WHERE_FAILED: Final = "WhereFailed"  # begins the reason of a failure record
+SAID: Final = {"unknown": "binary", "bytes": "binary", "null": "nothing"}  # types of JMESPath in other words
+DEPTH_MAX: Final = 100  # levels of an expression: evaluating one takes some frames of Python's stack for each
+TOO_DEEP: Final = (
+    f"nests more than {DEPTH_MAX} levels: for many values, compare with a list, such as"
+    """ contains(`["OPEN", "PAID"]`, status)"""
+)
+
+
+class _Functions(Functions):
+    @signature({"types": ["array", "string"]}, {"types": []})
+    def _func_contains(self, subject: Any, search: Any) -> bool:
+        """JMESPath's own raises for a text that is searched for a number: it contains none."""
+        if isinstance(subject, str):
+            return isinstance(search, str) and search in subject
+        return any(TreeInterpreter.COMPARATOR_FUNC["eq"](one, search) for one in subject)
+
+
+def _kind(value: Any) -> str:
+    """The kind of values among which an order is defined; "" for none."""
+    return "text" if isinstance(value, str) else "number" if type(value) in (int, float) else ""
+
+
+class _Interpreter(TreeInterpreter):
+    """Evaluates JMESPath: what cannot be compared compares as null by itself, and empty binary is as false as text."""
+
+    def visit_comparator(self, node: Any, value: Any) -> Any:
+        left, right = (self.visit(child, value) for child in node["children"])
+        if node["value"] in ("eq", "ne") or _kind(left) == _kind(right) != "":
+            return self.COMPARATOR_FUNC[node["value"]](left, right)
+        return None
+
+    def visit_not_expression(self, node: Any, value: Any) -> bool:
+        return self._is_false(self.visit(node["children"][0], value))
+
+    def _is_false(self, value: Any) -> bool:  # asked by JMESPath's own && and ||
+        return value is None or value is False or value in ("", b"", [], {})
+
+    def holds(self, tree: Any, seen: Mapping[str, Any]) -> bool:
+        """True if what an expression finds counts as true."""
+        return not self._is_false(self.visit(tree, seen))
+
+
+_INTERPRETER: Final = _Interpreter(Options(custom_functions=_Functions()))
 
 
 @dataclass(frozen=True)
@@ -46,8 +88,8 @@ class Where:
         return (*self.source_paths, *self.target_paths)
 
     @cached_property
-    def _compiled(self) -> Any:
-        return jmespath.compile(self.text)
+    def _parsed(self) -> Any:
+        return jmespath.compile(self.text).parsed
 
     def holds_for(self, item: Item, entity: Entity) -> bool:
         """True if a condition over one item, of this entity, holds."""
@@ -55,33 +97,58 @@ class Where:
         return self.holds(view, view)
 
     def holds(self, source: Item, target: Item) -> bool:
-        """True if the condition holds for this pair. The false values of JMESPath (null, "", [], {}) are false."""
-        seen: dict[str, Any] = {name: jmespath_value(target[name]) for (name,) in self.target_paths if name in target}
-        if self.source_paths:
-            seen[self.source_name] = {
-                name: jmespath_value(source[name]) for (name,) in self.source_paths if name in source
-            }
+        """True if the condition holds for this pair. The false values of JMESPath (null, "", [], {}) are false, and so
+        is empty binary.
+
+        Raises:
+            ConditionError: when it cannot be evaluated, such as length() of an attribute that is missing.
+        """
         try:
-            found = self._compiled.search(seen)
-        except (JMESPathError, TypeError, ValueError, ArithmeticError):
-            return False  # such as length() of a missing attribute, or text < number: the condition does not hold
-        return not (found is None or found is False or found in ("", [], {}))
+            seen: dict[str, Any] = {
+                name: jmespath_value(target[name]) for (name,) in self.target_paths if name in target
+            }
+            if self.source_paths:
+                seen[self.source_name] = {
+                    name: jmespath_value(source[name]) for (name,) in self.source_paths if name in source
+                }
+            return _INTERPRETER.holds(self._parsed, seen)
+        except JMESPathTypeError as error:
+            found = TYPES_MAP.get(error.actual_type, error.actual_type)
+            raise ConditionError(f"{WHERE_FAILED}: {error.function_name}() of {SAID.get(found, found)}") from None
+        except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RecursionError) as error:
+            raise ConditionError(f"{WHERE_FAILED}: {type(error).__name__}") from None
 
 
-def compile_where(text: str, source_name: str) -> Where:
-    """Compile a `where` of a rule whose source entity has the given name.
+def _seen(item: Item, paths: tuple[Path, ...]) -> dict[str, Any]:
+    return {name: jmespath_value(item[name]) for (name,) in paths if name in item}
+
+
+def compile_where(text: str, source_name: str, types: Mapping[str, str] | None = None) -> Where:
+    """Compile a `where` of a rule whose source entity has the given name. `types` are those of DynamoDB, by the name of
+    the attribute, as far as they are known: a comparison that can never match is refused.
 
     Raises:
-        UserError: when it is not JMESPath, reads `@`, or reads the source without naming an attribute.
+        UserError: when it is not JMESPath, calls a function that JMESPath has not, or not with such arguments, compares
+            what can never match, reads `@`, or reads the source without naming an attribute.
     """
+    from sync_rules.model import where_check  # noqa: PLC0415 - a function loads compiled rules and never needs it
+
     try:
-        parsed = jmespath.compile(text).parsed
+        parsed = cast("dict[str, Any]", jmespath.compile(text).parsed)
     except JMESPathError as error:
         first = str(error).splitlines()[0].removeprefix("Bad jmespath expression: ").rstrip(":")
-        raise UserError(f"{text!r} is not a JMESPath expression: {first}{_cure(text)}") from error
+        raise UserError(f"{text!r} is not a JMESPath expression: {first}{where_check.cure(text)}") from error
+    except RecursionError:
+        parsed = None
+    except ValueError as error:  # such as a number of 5,000 digits
+        raise UserError(f"`where` is not a JMESPath expression: {error}") from error
+    if parsed is None or where_check.depth(parsed) > DEPTH_MAX:
+        raise UserError(f"`where` {TOO_DEEP}")
+    if wrong := where_check.mistake(parsed, types or {}):
+        raise UserError(f"{text!r}: {wrong}")
     source: dict[Path, None] = {}
     target: dict[Path, None] = {}
-    for names in _roots(cast("dict[str, Any]", parsed)):
+    for names in _roots(parsed):
         if not names:
             raise UserError(f"{text!r} reads the whole item: name the attributes that decide")
         if names[0] != source_name:
@@ -91,19 +158,6 @@ def compile_where(text: str, source_name: str) -> Where:
         else:
             source[names[1:2]] = None
     return Where(text, source_name, tuple(source), tuple(target))
-
-
-def _cure(text: str) -> str:
-    """The cures of the most common mistakes in JMESPath."""
-    bare = re.sub(OUTSIDE_QUOTES, " ", text)
-    cures = []
-    if re.search(SINGLE_EQUALS, bare):
-        cures.append("equals is ==, and text stands in single quotes: status == 'OPEN'")
-    if re.search(BARE_NUMBER, bare):
-        cures.append("a number stands in backticks, such as total > `100`")
-    if re.search(SQL_WORD, bare):
-        cures.append("and, or, not are &&, ||, !")
-    return f". In JMESPath, {'; '.join(cures)}" if cures else ""
 
 
 def _roots(node: dict[str, Any]) -> Iterator[tuple[str, ...]]:

@@ -2,7 +2,8 @@
 
 Invariant: an effect is done, or kept with its change where it is retried, or its record is delivered again. A call that
 fails is retried by a message of its own, so that a user's function never holds up a copy; a call that fails each time
-ends as a failure record that says where its change is kept.
+ends as a failure record that says where its change is kept. Of an effect of which nobody can tell if it is due, because
+its condition cannot be evaluated, the same is said: an item is archived all the same, a function is not called.
 """
 
 from __future__ import annotations
@@ -29,15 +30,29 @@ def run_effect(key: ItemKey, effect: Effect, bounds: Bounds, report: Report) -> 
         _fail(key, effect, OUT_OF_TIME, report)
         return
     try:
+        if effect.unsure:
+            yield from _report_unsure(key, effect, report)
+            return
         yield effect
     except StoreError as error:
-        if isinstance(effect, Keep):
+        if isinstance(effect, Keep) or effect.unsure:
             _fail(key, effect, error.reason, report)
         else:
             report.calls_failed[f"{effect.rule} {error}"] += 1
             yield from _retry_call(key, effect, error.reason, bounds, report)
     else:
         report.outcomes[effect.rule, Outcome.DONE] += 1
+
+
+def _report_unsure(key: ItemKey, effect: Effect, report: Report) -> Work[None]:
+    """Report an effect of which nobody can tell if it is due. Raises StoreError."""
+    if isinstance(effect, Call):
+        yield from _give_up(key, effect, effect.unsure, report)
+        return
+    yield effect
+    yield Park(Failure(effect.rule, key, effect.unsure))
+    report.outcomes[effect.rule, Outcome.DONE] += 1
+    report.outcomes[effect.rule, Outcome.PARKED] += 1
 
 
 def run_message(message: CallMessage, rules: Rules, bounds: Bounds, report: Report) -> Work[None]:

@@ -73,7 +73,10 @@ class Sources:
             item = self.items[key]
             if isinstance(item, StoreError):
                 return item
-            if item is not None and rule.belongs(target.key, item):
+            belongs = item is not None and rule.belongs(target.key, item)
+            if isinstance(belongs, Blocked):
+                return belongs
+            if belongs:
                 found.append(item)
         return tuple(found)
 
@@ -132,7 +135,7 @@ def _list_members(rule: TargetRule, target: Target, members: Members, sources: S
         keys |= dict.fromkeys(listed)
         if members.index is None or cursor is not None or len(keys) > members.max_items:
             belonging = yield from _belonging(rule, target, keys, sources)
-            if isinstance(belonging, StoreError):
+            if isinstance(belonging, StoreError | Blocked):
                 return belonging
             keys = belonging
         if cursor is None or (members.enough and len(keys) >= members.max_items):
@@ -161,7 +164,7 @@ def _page(
 
 def _belonging(
     rule: TargetRule, target: Target, keys: Iterable[ItemKey], sources: Sources
-) -> Work[dict[ItemKey, None] | StoreError]:
+) -> Work[dict[ItemKey, None] | StoreError | Blocked]:
     """The keys whose items are members."""
     unread = [key for key in keys if key not in sources.items]
     sources.items |= yield from read_all(unread, sources.attributes)
@@ -170,7 +173,10 @@ def _belonging(
         item = sources.items[key]
         if isinstance(item, StoreError):
             return item
-        if item is not None and rule.belongs(target.key, item):
+        belongs = item is not None and rule.belongs(target.key, item)
+        if isinstance(belongs, Blocked):
+            return belongs
+        if belongs:
             kept[key] = None
     return kept
 

@@ -128,7 +128,7 @@ class TargetRule(Rule):
         """
         return None
 
-    def belongs(self, key: ItemKey, member: Item) -> bool:  # noqa: ARG002
+    def belongs(self, key: ItemKey, member: Item) -> bool | Blocked:  # noqa: ARG002
         """True if an item is one of those that the target of this key is made of."""
         return True
 
@@ -276,7 +276,7 @@ class EffectRule(Rule):
 
     @abstractmethod
     def effect(self, change: Change) -> Effect | None:
-        """The effect of this record of the source, if it has one."""
+        """The effect of this record of the source, if it has one, or nobody can tell: it says then that it is unsure."""
 
     @property
     def swept(self) -> tuple[Entity, ...]:

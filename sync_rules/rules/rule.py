@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from sync_rules.model.entities import Entity, Table
+from sync_rules.model.errors import ConditionError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.lookups import Find, KeyConditions
 from sync_rules.model.values import Item, Names, Path, overlaps
@@ -33,6 +34,16 @@ class Blocked:
     reason: str
     patient: bool = False
     member: ItemKey | None = None
+
+
+def let_in(where: Where | None, item: Item, entity: Entity) -> bool | Blocked:
+    """True if a condition over one item, of this entity, lets the item in; none lets all in. Blocked where the
+    condition cannot be evaluated: nobody knows then, and it is reported.
+    """
+    try:
+        return where is None or where.holds_for(item, entity)
+    except ConditionError as error:
+        return Blocked(error.reason)
 
 
 @dataclass(frozen=True, eq=False)

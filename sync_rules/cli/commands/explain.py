@@ -185,6 +185,9 @@ def _consequence_row(one: Consequence) -> Row:
         row["query"] = one.listing and {"table": one.listing.table, "index": one.listing.index}
     elif one.does == "effect":
         does = "calls a function" if one.rule.calls else f"{one.rule.kind}s it"
+        if one.unsure:
+            row["unsure"] = one.unsure
+            does = f"reports {one.unsure}, and {'calls no function' if one.rule.calls else f'{does} all the same'}"
     else:
         does = f"checks {printable(one.subject)}"
         if one.part is not None:

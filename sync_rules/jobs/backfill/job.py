@@ -26,6 +26,7 @@ from sync_rules.pipeline.failure_records import printable
 from sync_rules.pipeline.requests import Read
 from sync_rules.rules import fingerprints
 from sync_rules.rules.order import swept_tables
+from sync_rules.rules.rule import let_in
 from sync_rules.rules.ruleset import Rules
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def wanted(where: str, rules: Rules) -> Wanted:
 
     def holds(key: ItemKey, item: Item) -> bool:
         entity = rules.entity_of(key)
-        return entity is not None and condition.holds({}, entity.view(item, condition.target_paths))
+        return entity is not None and bool(let_in(condition, item, entity))  # a look more than asked for does no harm
 
     return holds
 

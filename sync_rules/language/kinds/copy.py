@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, Tag
 
 from sync_rules.language import links
-from sync_rules.language.compiler import RuleCompiler
+from sync_rules.language.compiler import RuleCompiler, key_types
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import LinkOption, Model, Names, RenamedFrom, Renames, Settle, by_type
 from sync_rules.language.problems import Location
@@ -130,7 +130,7 @@ def _sources(compiler: RuleCompiler, form: CopyForm) -> list[tuple[str, Location
 def _where(compiler: RuleCompiler, form: CopyForm, source: Entity, target: Entity) -> Where | None:
     if form.where is None:
         return None
-    where = compiler.parse("SR114", "where", compile_where, form.where, source.name)
+    where = compiler.parse("SR114", "where", compile_where, form.where, source.name, key_types(target))
     if where is not None and (target.name,) in where.target_paths:
         message = f"{target.name!r} is read as an attribute of the target; names without an entity are the target's"
         compiler.add("SR408", "where", message)

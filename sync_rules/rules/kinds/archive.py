@@ -20,7 +20,7 @@ from sync_rules.model.items import Change, Keep
 from sync_rules.model.json_bytes import canonical
 from sync_rules.model.where import Where
 from sync_rules.rules.families import EffectRule
-from sync_rules.rules.rule import ArchivePlace, Drawing
+from sync_rules.rules.rule import ArchivePlace, Blocked, Drawing, let_in
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 UNDATED: Final = "undated/"  # for records that do not say when the change was made
@@ -61,10 +61,11 @@ class ArchiveRule(EffectRule):
         return replace(self, bucket=bucket, prefix=prefix)
 
     def effect(self, change: Change) -> Keep | None:
-        """The object for a deleted item, if the rule speaks of it."""
+        """The object for a deleted item, if the rule speaks of it, or nobody can tell: else the item would be lost."""
         if change.new is not None or change.old is None or (self.when == "expired" and not change.expired):
             return None
-        if self.where is not None and not self.where.holds({}, self.source.view(change.old, self.where.target_paths)):
+        lets_in = let_in(self.where, change.old, self.source)
+        if not lets_in:
             return None
         at = None if change.created_ms is None else EPOCH + timedelta(milliseconds=change.created_ms)
         line = {
@@ -77,7 +78,8 @@ class ArchiveRule(EffectRule):
         folder = UNDATED if at is None else f"{at:%Y/%m/%d}/"
         name = f"{self.prefix}{folder}{change.key.table}-{identity(change)}.json.gz"
         # no time in the file's header, or the same record would give other bytes a second later
-        return Keep(self.name, self.bucket, name, gzip.compress(f"{canonical(line)}\n".encode(), mtime=0))
+        body = gzip.compress(f"{canonical(line)}\n".encode(), mtime=0)
+        return Keep(self.name, self.bucket, name, body, lets_in.reason if isinstance(lets_in, Blocked) else "")
 
 
 def parse_into(text: str) -> tuple[str, str]:

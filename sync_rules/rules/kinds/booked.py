@@ -15,7 +15,7 @@ from sync_rules.model.where import Where
 from sync_rules.rules import ledger
 from sync_rules.rules.families import Part, PartRule
 from sync_rules.rules.kinds.counted import CountedRule
-from sync_rules.rules.rule import Drawing
+from sync_rules.rules.rule import Blocked, Drawing, let_in
 from sync_rules.rules.uses import Moment, Operation, Use
 
 
@@ -69,8 +69,8 @@ class BookedRule(CountedRule, PartRule):
         blocked, so that the reason is reported.
         """
 
-    def _speaks_of(self, child: Item) -> bool:
-        return self.where is None or self.where.holds_for(child, self.source)
+    def _speaks_of(self, child: Item) -> bool | Blocked:
+        return let_in(self.where, child, self.source)
 
     def _nowhere(self, child: ItemKey) -> ItemKey:
         return ledger.nowhere(self.title, self.target.table, child)

@@ -16,7 +16,7 @@ from sync_rules.model.items import Call, Change
 from sync_rules.model.values import Path, changed
 from sync_rules.model.where import Where
 from sync_rules.rules.families import EffectRule
-from sync_rules.rules.rule import Drawing
+from sync_rules.rules.rule import Blocked, Drawing, let_in
 
 ALWAYS: Final[frozenset[When]] = frozenset({"created", "changed", "deleted"})
 
@@ -53,16 +53,18 @@ class CallRule(EffectRule):
 
     def effect(self, change: Change) -> Call | None:
         """The call for a change, if the rule speaks of it: of the item as it is, or as it was when it is gone."""
-        item = change.old if change.new is None else change.new
-        if item is None or self._what_happened(change) not in self.when:
+        if self._what_happened(change) not in self.when:
             return None
-        if self.where is not None and not self.where.holds({}, self.source.view(item, self.where.target_paths)):
-            return None
-        return Call(self.name, self.function, change)
+        return self.retry(Call(self.name, self.function, change))
 
-    def retry(self, asked: Call) -> Call:
-        """Calls the function that the rule names now: both may have other names since the message was sent."""
-        return replace(asked, rule=self.name, function=self.function)
+    def retry(self, asked: Call) -> Call | None:
+        """Calls the function that the rule names now, if it speaks of the item: all that may have changed since the
+        message was sent.
+        """
+        item = asked.change.old if asked.change.new is None else asked.change.new
+        lets_in = item is not None and let_in(self.where, item, self.source)
+        unsure = lets_in.reason if isinstance(lets_in, Blocked) else ""
+        return replace(asked, rule=self.name, function=self.function, unsure=unsure) if lets_in else None
 
     def _what_happened(self, change: Change) -> When | None:
         """The kind of change; None for one that is not watched."""

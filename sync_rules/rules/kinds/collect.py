@@ -28,7 +28,7 @@ from sync_rules.model.writes import (
     unchanged,
 )
 from sync_rules.rules.families import ListingRule, Part, PartRule
-from sync_rules.rules.rule import Blocked, Drawing, Node
+from sync_rules.rules.rule import Blocked, Drawing, Node, let_in
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 Reader = Callable[[str], AttributeValue | None]  # what an edge holds in a field or an attribute
@@ -106,13 +106,13 @@ def parse_element(text: str) -> Element:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An edge's claim: this element in the set of this node. `fit`: the element, with the node's key, names the edge
-    again, without which nobody could tell whether it still belongs there.
+    """An edge's claim: this element in the set of this node. `unfit` is why nobody can tell if it belongs there: the
+    edge's condition cannot be evaluated, or the element and the node's key do not name the edge; "" for none.
     """
 
     node: ItemKey
     element: str
-    fit: bool
+    unfit: str = ""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -199,7 +199,10 @@ class CollectRule(ListingRule, PartRule):
     def claim(self, key: ItemKey, edge: Item | None) -> Claim | None:
         """The claim of an edge; None when it is not there, points nowhere, is left out, or has no element."""
         node = None if edge is None else self.pointer(edge)
-        if edge is None or node is None or _is_same(node, key) or not self._lets_in(edge):
+        if edge is None or node is None or _is_same(node, key):
+            return None
+        lets_in = self._lets_in(edge)
+        if not lets_in:
             return None
 
         def read(field: str) -> AttributeValue | None:
@@ -211,12 +214,16 @@ class CollectRule(ListingRule, PartRule):
         if text is None:
             return None
         named = self.edge_key(node, text)
-        return Claim(node, text, named is not None and _is_same(named, key) and self.element.build(read) is not None)
+        if isinstance(lets_in, Blocked):
+            return Claim(node, text, lets_in.reason)
+        fit = named is not None and _is_same(named, key) and self.element.build(read) is not None
+        return Claim(node, text, "" if fit else "ElementAmbiguous")
 
-    def _lets_in(self, edge: Item) -> bool:
-        if self.omit is not None and self.omit.holds_for(edge, self.source):
-            return False
-        return self.where is None or self.where.holds_for(edge, self.source)
+    def _lets_in(self, edge: Item) -> bool | Blocked:
+        omitted = self.omit is not None and let_in(self.omit, edge, self.source)
+        if isinstance(omitted, Blocked):
+            return omitted
+        return not omitted and let_in(self.where, edge, self.source)
 
     # ---------------------------------------------------------------- what an element names
     def edge_key(self, node: ItemKey, element: str) -> ItemKey | None:
@@ -288,8 +295,8 @@ class CollectRule(ListingRule, PartRule):
         claim = None if part.source is None else self.claim(part.source, source)
         if claim is not None and not (_is_same(claim.node, part.target) and claim.element == part.element):
             claim = None
-        if claim is not None and not claim.fit:
-            return Blocked("ElementAmbiguous", member=part.source)
+        if claim is not None and claim.unfit:
+            return Blocked(claim.unfit, member=part.source)
         wanted = claim is not None
         named = self.edge_key(part.target, part.element)
         if not wanted and named is not None and (part.source is None or not _is_same(named, part.source)):

@@ -16,7 +16,7 @@ from sync_rules.model.values import AttributeValue, Item, Path, changed, get
 from sync_rules.model.writes import Condition, equals_seen
 from sync_rules.rules.families import Desired
 from sync_rules.rules.kinds.linked import LinkedRule
-from sync_rules.rules.rule import Drawing, Node
+from sync_rules.rules.rule import Blocked, Drawing, Node
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -89,14 +89,17 @@ class CopyRule(LinkedRule):
         return appeared or (self.where is not None and changed(old, new, self.where.source_paths))
 
     # ---------------------------------------------------------------- what is true
-    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | None:
+    def desired(self, sources: Sequence[Item | None], target: Item) -> Desired | Blocked | None:
         """The copies as the source has them. Without a source (or where `where` says no) the delete policy decides."""
         if self.snapshot and any(get(target, copy) is not None for copy in self.copies):
             return None
         source = sources[0] if sources else None
-        if source is None or not self.where_holds(source, target):
+        if source is None and self.on_delete in ("keep", "clear"):
             return self.without_source()
-        return self.values(source)
+        speaks = self.where_holds(source or {}, target)
+        if isinstance(speaks, Blocked):
+            return speaks
+        return self.values(source) if source is not None and speaks else self.without_source()
 
     def values(self, source: Item) -> dict[Path, AttributeValue | None]:
         """The value of each copy, given a source."""

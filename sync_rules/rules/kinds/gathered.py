@@ -7,7 +7,7 @@ the listing would show them, and satisfy `where`. Their order and the target's o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -17,6 +17,7 @@ from sync_rules.model.lookups import KeyConditions, named_fields
 from sync_rules.model.values import Item, Path, changed, same
 from sync_rules.model.where import Where
 from sync_rules.rules.families import Hint, ListingRule, Members, TargetRule
+from sync_rules.rules.rule import Blocked, let_in
 from sync_rules.rules.uses import Moment, Use
 
 MEMBERS_MAX_ITEMS: Final = 1000  # listed for one look at a target: of 1 KB each, one page of a Query
@@ -76,7 +77,7 @@ class GatheredRule(ListingRule, TargetRule):
         """The members that the present value names: an index may not show them yet."""
         return ()
 
-    def belongs(self, key: ItemKey, member: Item) -> bool:
+    def belongs(self, key: ItemKey, member: Item) -> bool | Blocked:
         """True if an item is a member. One that the listing does not show is none, even if a record or the present
         value names it: else the value would depend on who was asked.
         """
@@ -85,7 +86,8 @@ class GatheredRule(ListingRule, TargetRule):
             return False  # another entity's item among them
         if self.pointer(member) != key or not self._shown(key, member):
             return False
-        return self.where is None or self.where.holds_for(member, self.source)
+        belongs = let_in(self.where, member, self.source)
+        return replace(belongs, member=at) if isinstance(belongs, Blocked) else belongs
 
     def _shown(self, key: ItemKey, member: Item) -> bool:
         conditions = self.conditions(key)

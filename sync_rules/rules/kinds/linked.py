@@ -14,12 +14,14 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from sync_rules.model.entities import Entity
+from sync_rules.model.errors import ConditionError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import KeyConditions, Link, Pointer, named_fields
 from sync_rules.model.values import Item, Path, get
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Condition, unchanged
 from sync_rules.rules.families import TargetRule
+from sync_rules.rules.rule import Blocked
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 OnDelete = Literal["keep", "clear", "delete", "restrict"]
@@ -109,13 +111,15 @@ class LinkedRule(TargetRule):
         return self.source_paths
 
     # ---------------------------------------------------------------- what is true
-    def where_holds(self, source: Item, target: Item) -> bool:
-        """True if the rule speaks of this pair."""
+    def where_holds(self, source: Item, target: Item) -> bool | Blocked:
+        """True if the rule speaks of this pair; blocked where `where` cannot be evaluated."""
         if self.where is None:
             return True
-        return self.where.holds(
-            self.source.view(source, self.where.source_paths), self.target.view(target, self.where.target_paths)
-        )
+        of_source, of_target = self.where.source_paths, self.where.target_paths
+        try:
+            return self.where.holds(self.source.view(source, of_source), self.target.view(target, of_target))
+        except ConditionError as error:
+            return Blocked(error.reason)
 
     def without_source(self) -> Mapping[Path, None] | None:
         """The values that the delete policy wants on a target whose source does not exist; None: it says nothing."""
@@ -125,13 +129,13 @@ class LinkedRule(TargetRule):
         """True if a target goes with its source. Where `where` does not hold, the rule says nothing of it; `check` sees
         to it that it reads no attribute of a source that is gone.
         """
-        return self.on_delete == "delete" and self.where_holds({}, target)
+        return self.on_delete == "delete" and self.where_holds({}, target) is True
 
     def restricts(self, target: Item) -> bool:
-        return self.on_delete == "restrict" and self.where_holds({}, target)
+        return self.on_delete == "restrict" and self.where_holds({}, target) is True
 
     def outlives(self, image: Item) -> bool:
-        return self.where_holds({}, image) and any(get(image, copy) is not None for copy in self.copies)
+        return bool(self.where_holds({}, image)) and any(get(image, copy) is not None for copy in self.copies)
 
     def stands_for(self, key: ItemKey, image: Item, paths: Iterable[Path]) -> tuple[ItemKey, ...]:  # noqa: ARG002
         return self.source_keys(image)

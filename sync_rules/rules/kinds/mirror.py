@@ -9,7 +9,7 @@ reported and left alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -36,7 +36,7 @@ from sync_rules.model.writes import (
     update_of,
 )
 from sync_rules.rules.families import Part, PartRule
-from sync_rules.rules.rule import Blocked, Drawing, Node
+from sync_rules.rules.rule import Blocked, Drawing, Node, let_in
 from sync_rules.rules.uses import Operation, Use
 
 Values = dict[Path, AttributeValue | None]
@@ -198,9 +198,6 @@ class MirrorRule(PartRule):
             elif kind in ("SS", "NS", "BS"):
                 yield from ({field: {kind[0]: e}} for e in sorted(elements))
 
-    def _lets_in(self, source: Item) -> bool:
-        return self.where is None or self.where.holds_for(source, self.source)
-
     # ---------------------------------------------------------------- parts
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
         """For a source, every mirror that it named or names; for a mirror, the source that it named or names."""
@@ -229,11 +226,14 @@ class MirrorRule(PartRule):
         """Put, update or delete one mirror; nothing when it is as it should be."""
         if part.source is None:
             return None
-        named = self.mirrors(source) if source is not None and self._lets_in(source) else {}
+        lets_in = source is not None and let_in(self.where, source, self.source)
+        named = self.mirrors(source) if lets_in else {}
+        if isinstance(lets_in, Blocked) and part.target in (*named, part.source):
+            return replace(lets_in, member=part.source)
         owner = None if target is None else self.pointer(target)
         if part.target not in named:
             if part.target == part.source:  # the source itself, which is never written
-                unnamed = source is not None and self._lets_in(source) and self._unnamed(source)
+                unnamed = lets_in and self._unnamed(source)
                 return Blocked("NoMirrorKey", member=part.source) if unnamed else None
             if target is None or owner != part.source:
                 return None

@@ -85,11 +85,13 @@ class RankRule(BookedRule):
 
     def _place(self, key: ItemKey, child: Item | None) -> RankPlace | Blocked | None:
         """The place of a child; None when it belongs nowhere."""
-        if child is None or not self._speaks_of(child):
+        if child is None:
             return None
-        parent, amount = self.pointer(child), self.amount_of(child)
-        if parent is None or amount is None:
+        parent, amount, speaks = self.pointer(child), self.amount_of(child), self._speaks_of(child)
+        if parent is None or amount is None or not speaks:
             return None
+        if isinstance(speaks, Blocked):
+            return speaks
         if isinstance(amount, Blocked):
             return amount
         fields = ledger.naming("parent", self.parent, parent) | ledger.naming("child", self.source, key)

@@ -122,8 +122,11 @@ class TallyRule(BookedRule):
     def _contribution(self, entry: ItemKey | None, child: Item) -> Contribution | Blocked | None:
         """The contribution of a child to its parent's total; None when it adds nothing."""
         parent = self.pointer(child)
-        if parent is None or not self._speaks_of(child):
+        speaks = parent is not None and self._speaks_of(child)
+        if parent is None or not speaks:
             return None
+        if isinstance(speaks, Blocked):
+            return speaks
         share = self.share_of(child)
         if share is None or isinstance(share, Blocked):
             return share

@@ -4,18 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sync_rules.model.errors import UserError
+from sync_rules.model.errors import ConditionError, UserError
 from sync_rules.model.where import compile_where
 
-OPERANDS = st.sampled_from(
-    ["status", "total", "user.active", "user.level", "tags[0]", "address.city", "length(name)", "to_string(data)"]
+PATHS = st.sampled_from(["status", "total", "user.active", "user.level", "tags[0]", "address.city"])
+FUNCTIONS = st.sampled_from(
+    ["length(name) > `0`", "to_string(data) == 'OPEN'", "starts_with(status, 'O')", "abs(total) < `2`"]
 )
+OPERANDS = PATHS | FUNCTIONS
 COMPARED = st.builds(
-    lambda left, test, right: f"{left} {test} {right}",
-    OPERANDS,
-    st.sampled_from(["==", "!=", "<", ">="]),
-    OPERANDS | st.sampled_from(["'OPEN'", "`1`", "`true`"]),
-)
+    "{} {} {}".format, PATHS, st.sampled_from(["==", "!=", "<", ">="]), PATHS | st.sampled_from(["'OPEN'", "`1`"])
+) | st.builds("{} {} `true`".format, PATHS, st.sampled_from(["==", "!="]))
 EXPRESSIONS = st.recursive(
     COMPARED | OPERANDS,
     lambda inner: (
@@ -32,6 +31,29 @@ ITEMS = st.dictionaries(
 )
 
 
+def verdict(where, source, target) -> bool | str:
+    """True or false; the reason why neither can be said."""
+    try:
+        return where.holds(source, target)
+    except ConditionError as error:
+        return error.reason
+
+
+@given(EXPRESSIONS, EXPRESSIONS, ITEMS, ITEMS)
+def test_where_means_what_its_parts_mean(left, right, source, target):
+    """And, or and not are what they are of the parts, whichever way round; nothing but a function is in doubt."""
+    one, other = (verdict(compile_where(text, "user"), source, target) for text in (left, right))
+    for form in ("({}) || ({})", "({}) && ({})"):
+        there, back = (
+            verdict(compile_where(form.format(*pair), "user"), source, target)
+            for pair in ((left, right), (right, left))
+        )
+        if isinstance(one, bool) and isinstance(other, bool):
+            assert there == back == ((one or other) if "||" in form else (one and other))
+    assert verdict(compile_where(f"!({left})", "user"), source, target) == (not one if isinstance(one, bool) else one)
+    assert isinstance(one, bool) or any(name in left for name in ("length(", "abs(", "starts_with("))
+
+
 @given(EXPRESSIONS, ITEMS, ITEMS, ITEMS, ITEMS)
 def test_where_does_not_depend_on_what_it_does_not_name(text, source, target, other_source, other_target):
     """Attributes it does not name never change its verdict: what it names is all that must be watched."""
@@ -43,8 +65,8 @@ def test_where_does_not_depend_on_what_it_does_not_name(text, source, target, ot
             name: value for name, value in other.items() if name not in named
         }
 
-    assert where.holds(source, target) == where.holds(
-        merged(source, other_source, where.source_paths), merged(target, other_target, where.target_paths)
+    assert verdict(where, source, target) == verdict(
+        where, merged(source, other_source, where.source_paths), merged(target, other_target, where.target_paths)
     )
 
 
@@ -76,9 +98,85 @@ def test_where_refuses_what_names_no_attribute(text):
         compile_where(text, "user")
 
 
-def test_where_that_cannot_be_applied_does_not_hold():
-    """A missing attribute or one of another type is no error: the rule does not speak of the pair."""
-    where = compile_where("length(name) > `0`", "user")
-    assert not where.holds({}, {})
-    assert not compile_where("total > `1`", "user").holds({}, {"total": {"S": "many"}})
-    assert where.holds({}, {"name": {"S": "Ann"}})
+@pytest.mark.parametrize(
+    ("text", "item", "reason"),
+    [
+        ("length(name) > `0`", {}, "WhereFailed: length() of nothing"),
+        ("length(name) > `0`", {"name": {"N": "5"}}, "WhereFailed: length() of number"),
+        ("starts_with(name, 'a')", {"name": {"B": b"secret"}}, "WhereFailed: starts_with() of binary"),
+        ("sum(list) > `1`", {"list": {"L": [{"S": "secret"}]}}, "WhereFailed: sum() of string"),
+        ("total > `1`", {"total": {"N": "1E400"}}, "WhereFailed: ValueError"),
+        ("total > `1`", {"total": {"N": "secret"}}, "WhereFailed: ValueError"),
+        ("merge(a, b) == `{}`", {"a": {"M": {}}, "b": {"S": "secret"}}, "WhereFailed: ValueError"),
+        ("open || length(name) > `0`", {"open": {"BOOL": True}}, True),  # decided before it is asked
+        ("total > `1`", {"total": {"S": "many"}}, False),
+        ("!(total > `1`)", {"total": {"S": "many"}}, True),
+        ("contains(name, `1`)", {"name": {"S": "a1"}}, False),
+        ("contains(list, `1`)", {"list": {"L": [{"BOOL": True}]}}, False),
+        ("raw", {"raw": {"B": b""}}, False),
+        ("!raw", {"raw": {"B": b""}}, True),
+        ("raw && open", {"raw": {"B": b""}, "open": {"BOOL": True}}, False),
+        ("raw", {"raw": {"B": b"a"}}, True),
+        ("day >= '2026-02-01'", {"day": {"S": "2026-03-09"}}, True),
+    ],
+)
+def test_where_that_cannot_be_evaluated_says_so(text, item, reason):
+    """A condition in doubt is an error whose reason names no value, never false; other types compare as false."""
+    assert verdict(compile_where(text, ""), {}, item) == reason
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("size(players) > `2`", "size() is no function of JMESPath. Did you mean length()?"),
+        ("lenght(players) > `2`", "lenght() is no function of JMESPath. Did you mean length()?"),
+        ("begins_with(name, 'a')", "begins_with() is no function of JMESPath. Did you mean starts_with()?"),
+        ("attribute_exists(name)", "attribute_exists() is no function of JMESPath: name the attribute alone"),
+        ("lines[?nope(x)]", "nope() is no function of JMESPath"),
+        ("length(a, b) > `1`", "length() takes 1 argument, and here it has 2"),
+        ("not_null()", "not_null() takes at least 1 argument, and here it has 0"),
+        ("length(`5`) > `1`", "length() takes a text or a list or a map, and `5` is a number"),
+        ("abs(length(a) > `1`) > `1`", "abs() takes a number, and the argument is true or false or null"),
+        ("""sum(`["a"]`) > `1`""", """sum() takes a list of numbers, and `["a"]` is none"""),
+        ("contains('abc', `1`)", "'abc' is a text and `1` is a number: it contains none"),
+        ("sort_by(lines, price) == a", "sort_by() takes an expression (&name): write &price"),
+        ("lines[::0] == a", "the step of a slice cannot be 0"),
+        ("total > '2'", "no number is greater or less than a text: write `2`"),
+        ("'2' < total", "no number is greater or less than a text: write `2`"),
+        ("lines[?price > '3']", "no number is greater or less than a text: write `3`"),
+        ("total > `true`", "`true` is true or false, and only numbers and texts have an order"),
+        ("length(a) == '2'", "length() is a number and '2' is a text, so the comparison is never true: write `2`"),
+        ("to_string(a) != `2`", "the comparison is always true: write '2'"),
+        ("id == `5`", "id is a text and `5` is a number, so the comparison is never true: write '5'"),
+        ("n == '5'", "n is a number and '5' is a text, so the comparison is never true: write `5`"),
+        ("raw == 'x'", "raw is binary and 'x' is a text, so the comparison is never true"),
+        ("active == true", "true without backticks is an attribute of that name: write `true`"),
+        ("gone != null", "null without backticks is an attribute of that name: write `null`"),
+        (" || ".join(f"s == '{n}'" for n in range(500)), "`where` nests more than 100 levels"),
+        ("(" * 5_000 + "a" + ")" * 5_000, "`where` nests more than 100 levels"),
+        ("a[" + "9" * 5_000 + "]", "`where` is not a JMESPath expression"),
+    ],
+)  # fmt: skip
+def test_where_that_can_never_work_is_refused(text, said):
+    """Functions, arguments and comparisons that no item could make true, with the cure."""
+    with pytest.raises(UserError) as error:
+        compile_where(text, "user", {"id": "S", "n": "N", "raw": "B"})
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """contains(`["ENDED"]`, state)""",
+        "id > '2'",  # text that is compared with text
+        "gone == `null`",
+        "length(name) > `2` && name",
+        "sort_by(lines, &price)[0].x == 'a'",
+        "max_by(lines, &id).id == `5`",  # the id of a line, not of the item
+        "not_null(STATE) == state",
+        " || ".join(f"s == '{n}'" for n in range(90)),
+    ],
+)
+def test_where_that_can_work_is_not_refused(text):
+    """What could be true of some item is left alone."""
+    compile_where(text, "user", {"id": "S"})

@@ -1,0 +1,272 @@
+"""Finds what is wrong with the syntax tree of a condition before any item is read.
+
+Functions, the number of their arguments and the types that they accept are those of JMESPath. A comparison is refused
+where no item could make its sides match; a type that is not known matches any.
+https://jmespath.org/specification.html
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, Final, cast
+
+import jmespath
+from jmespath.functions import Functions
+from jmespath.lexer import Lexer
+
+from sync_rules.model.numbers import SPELLING
+
+Node = dict[str, Any]
+Types = frozenset[str] | None  # of JMESPath; None: any
+
+NUMBER, TEXT, YES_NO, NOTHING = "number", "string", "boolean", "null"
+ONLY_TEXT: Final = frozenset({TEXT})
+ORDERED: Final = frozenset({NUMBER, TEXT})  # what < and > compare; texts by code point, such as dates
+SAID: Final = {TEXT: "a text", NUMBER: "a number", YES_NO: "true or false", "array": "a list", "object": "a map",
+               NOTHING: "null", "expref": "an expression (&name)"}  # fmt: skip
+OF_DYNAMODB: Final = {"S": TEXT, "N": NUMBER, "B": "binary"}
+RETURNS: Final[Mapping[str, Types]] = {
+    **dict.fromkeys(("abs", "ceil", "floor", "length", "sum"), frozenset({NUMBER})),
+    **dict.fromkeys(("avg", "to_number"), frozenset({NUMBER, NOTHING})),
+    **dict.fromkeys(("contains", "ends_with", "starts_with"), frozenset({YES_NO})),
+    **dict.fromkeys(("join", "to_string", "type"), frozenset({TEXT})),
+    **dict.fromkeys(("keys", "map", "sort", "sort_by", "to_array", "values"), frozenset({"array"})),
+    **dict.fromkeys(("max", "min"), frozenset({NUMBER, TEXT, NOTHING})),
+    "merge": frozenset({"object"}),
+    "reverse": frozenset({"array", TEXT}),
+}
+PROJECTIONS: Final = ("projection", "filter_projection", "value_projection", "flatten", "slice")
+OF_NODES: Final[Mapping[str, Types]] = {
+    **dict.fromkeys((*PROJECTIONS, "multi_select_list"), frozenset({"array", NOTHING})),
+    "multi_select_dict": frozenset({"object", NOTHING}),
+    "not_expression": frozenset({YES_NO}),
+    "expref": frozenset({"expref"}),
+}
+OTHERS: Final = {"size": "length", "len": "length", "count": "length", "str": "to_string", "int": "to_number",
+                 "begins_with": "starts_with", "startswith": "starts_with", "endswith": "ends_with"}  # fmt: skip
+CONSTANT: Final = re.compile(r"[A-Z][A-Z0-9_]+")  # as values of a state are written, and hardly ever attributes
+SEARCHES: Final = ("contains", "starts_with", "ends_with")
+EXISTENCE: Final = {
+    "attribute_exists": "name the attribute alone: `where: note` holds where it is there and not empty",
+    "attribute_not_exists": "negate the attribute: `!note` holds where it is missing or empty",
+}
+CONSTANTS: Final = {"true": "true", "false": "false", "null": "null", "none": "null", "nil": "null"}
+
+# ---------------------------------------------------------------- the most common mistakes in what is not JMESPath
+OUTSIDE_QUOTES = r"'[^']*'|`[^`]*`|\"[^\"]*\""
+SINGLE_EQUALS = r"(?<![=!<>])=(?!=)"
+BARE_NUMBER = r"(?:[=<>]\s*-?\d)|(?:(?<![\w.\[])\d+\s*[=<>!])"
+SQL_WORD = r"(?i)\b(and|or|not)\b"
+
+
+def cure(text: str) -> str:
+    """The cures of the most common mistakes in a text that is not JMESPath; "" for none."""
+    bare = re.sub(OUTSIDE_QUOTES, " ", text)
+    cures = []
+    if re.search(SINGLE_EQUALS, bare):
+        cures.append("equals is ==, and text stands in single quotes: status == 'OPEN'")
+    if re.search(BARE_NUMBER, bare):
+        cures.append("a number stands in backticks, such as total > `100`")
+    if re.search(SQL_WORD, bare):
+        cures.append("and, or, not are &&, ||, !")
+    return f". In JMESPath, {'; '.join(cures)}" if cures else ""
+
+
+def depth(tree: Node) -> int:
+    """The number of levels of a syntax tree."""
+    levels, row = 0, [tree]
+    while row:
+        levels += 1
+        row = [child for node in row for child in node["children"] if isinstance(child, dict)]
+    return levels
+
+
+def mistake(tree: Node, types: Mapping[str, str]) -> str:
+    """The first mistake of a condition; "" for none. `types` are those of DynamoDB, by the names of attributes."""
+    known = {name: frozenset({OF_DYNAMODB[kind]}) for name, kind in types.items()}
+    return next(_mistakes(tree, known), "")
+
+
+Known = Mapping[str, frozenset[str]]
+
+
+def _mistakes(node: Node, known: Known) -> Iterator[str]:
+    if node["type"] == "function_expression":
+        yield from _in_call(node, known)
+    elif node["type"] == "comparator":
+        yield from _in_comparison(node, known)
+    elif node["type"] == "slice" and node["children"][2] == 0:
+        yield "the step of a slice cannot be 0"
+    for at, child in enumerate(_children(node)):
+        yield from _mistakes(child, {} if _follows(node, at) else known)
+
+
+def _children(node: Node) -> list[Node]:
+    return [child for child in node["children"] if isinstance(child, dict)]
+
+
+def _follows(node: Node, at: int) -> bool:
+    """True if a child of a node reads what another expression gave, and not the item."""
+    later = node["type"] in ("subexpression", "index_expression", "pipe", *PROJECTIONS)
+    return node["type"] == "expref" or (later and at > 0)
+
+
+# ---------------------------------------------------------------- functions
+def _in_call(node: Node, known: Known) -> Iterator[str]:
+    name, given = node["value"], _children(node)
+    spec = Functions.FUNCTION_TABLE.get(name)
+    if spec is None:
+        yield _unknown(name)
+        return
+    wanted = spec["signature"]
+    more = wanted[-1].get("variadic", False)
+    if len(given) < len(wanted) or (len(given) > len(wanted) and not more):
+        count = f"{'at least ' if more else ''}{len(wanted)} argument{'s' if len(wanted) > 1 else ''}"
+        yield f"{name}() takes {count}, and here it has {len(given)}"
+        return
+    for one, argument in zip(wanted, given, strict=False):
+        accepted = [kind.partition("-") for kind in one["types"]]
+        found = _types(argument, known)
+        if accepted and found is not None and not found & {kind for kind, _, _ in accepted}:
+            takes = _either(dict.fromkeys(kind for kind, _, _ in accepted))
+            yield f"{name}() takes {takes}, and {_shown(argument, 'the argument')} is {_either(sorted(found))}"
+        elif one["types"] == ["expref"] and argument["type"] != "expref":
+            yield f"{name}() takes {SAID['expref']}: write &{_shown(argument)}"
+        elif argument["type"] == "literal" and isinstance(argument["value"], list):
+            inner = {kind for _, _, kind in accepted if kind}
+            odd = [each for each in argument["value"] if inner and _type_of(each) not in inner]
+            if odd:
+                yield f"{name}() takes a list of {' or of '.join(sorted(inner))}s, and {_shown(argument)} is none"
+    if name == "contains":
+        text, sought = (_types(argument, known) for argument in given)
+        if text == ONLY_TEXT and sought is not None and TEXT not in sought:
+            yield f"{_shown(given[0])} is a text and {_shown(given[1])} is {_either(sorted(sought))}: it contains none"
+
+
+def _unknown(name: str) -> str:
+    if name in EXISTENCE:
+        return f"{name}() is no function of JMESPath: {EXISTENCE[name]}"
+    folded = name.lower()
+    close = OTHERS.get(folded) or next(iter(get_close_matches(folded, Functions.FUNCTION_TABLE, n=1)), None)
+    hint = f"Did you mean {close}()?" if close else f"Known: {', '.join(sorted(Functions.FUNCTION_TABLE))}."
+    return f"{name}() is no function of JMESPath. {hint}"
+
+
+# ---------------------------------------------------------------- comparisons
+def _in_comparison(node: Node, known: Known) -> Iterator[str]:
+    sides = _children(node)
+    equality = node["value"] in ("eq", "ne")
+    for side in sides:
+        if side["type"] == "field" and side["value"].lower() in CONSTANTS and side["value"] not in known:
+            meant = CONSTANTS[side["value"].lower()]
+            yield f"{side['value']} without backticks is an attribute of that name: write `{meant}`"
+            return
+    left, right = (_types(side, known) for side in sides)
+    if left is not None and right is not None and not left & right:
+        always = "always true" if node["value"] == "ne" else "never true"
+        stand = [
+            f"{_shown(side)} is {_either(sorted(kinds))}" for side, kinds in zip(sides, (left, right), strict=True)
+        ]
+        yield f"{' and '.join(stand)}, so the comparison is {always}{_retyped(sides, (left, right))}"
+        return
+    for side, own, other in ((sides[0], left, right), (sides[1], right, left)) if not equality else ():
+        if own is not None and not own & ORDERED:
+            yield f"{_shown(side)} is {_either(sorted(own))}, and only numbers and texts have an order"
+            return
+        if own == ONLY_TEXT and other != ONLY_TEXT and side["type"] == "literal" and SPELLING.fullmatch(side["value"]):
+            number = side["value"]
+            digits = f"For an attribute that holds digits as text, compare to_number(name) with `{number}`"
+            yield f"'{number}' is a text, and no number is greater or less than a text: write `{number}`. {digits}"
+            return
+
+
+def _retyped(sides: list[Node], types: tuple[Types, Types]) -> str:
+    """The cure for a literal of the wrong type."""
+    for side, other in ((sides[0], types[1]), (sides[1], types[0])):
+        if side["type"] == "literal" and other is not None:
+            if isinstance(side["value"], str) and NUMBER in other and SPELLING.fullmatch(side["value"]):
+                return f": write `{side['value']}`"
+            if _type_of(side["value"]) in (NUMBER, YES_NO) and TEXT in other:
+                return f": write '{json.dumps(side['value'])}'"
+    return ""
+
+
+# ---------------------------------------------------------------- names that may be meant as texts
+def bare_words(text: str) -> Iterator[tuple[str, Node]]:
+    """The names of attributes that a condition compares something with, each with the other side, which is no literal.
+    Of two names, the right one, unless the left one is written as constants are.
+    """
+    row: list[Node] = [cast("Node", jmespath.compile(text).parsed)]
+    while row:
+        node = row.pop()
+        row += _children(node)
+        sides: list[Node] = []
+        if node["type"] == "comparator" or (node["type"] == "function_expression" and node["value"] in SEARCHES):
+            sides = _children(node)
+        if len(sides) == 2 and not any(side["type"] == "literal" for side in sides):  # noqa: PLR2004
+            left, right = sides if node["type"] == "function_expression" or not _constant(sides[0]) else reversed(sides)
+            if right["type"] == "field":
+                yield right["value"], left
+
+
+def _constant(node: Node) -> bool:
+    return node["type"] == "field" and CONSTANT.fullmatch(node["value"]) is not None
+
+
+def quoted_names(text: str) -> list[str]:
+    """The names in double quotes."""
+    return [token["value"] for token in Lexer().tokenize(text) if token["type"] == "quoted_identifier"]
+
+
+# ---------------------------------------------------------------- types
+def _types(node: Node, known: Known) -> Types:
+    """The types that an expression can have; None: any."""
+    kind = node["type"]
+    match kind:
+        case "literal":
+            return frozenset({_type_of(node["value"])})
+        case "field":
+            return known.get(node["value"])
+        case "comparator":
+            return frozenset({YES_NO} if node["value"] in ("eq", "ne") else {YES_NO, NOTHING})
+        case "function_expression":
+            return RETURNS.get(node["value"])
+        case "or_expression" | "and_expression":
+            left, right = (_types(child, known) for child in _children(node))
+            return None if left is None or right is None else left | right
+        case "subexpression" | "pipe":
+            return _types(_children(node)[-1], {})
+    return OF_NODES.get(kind)
+
+
+def _type_of(value: object) -> str:
+    match value:
+        case None:
+            return NOTHING
+        case bool():
+            return YES_NO
+        case int() | float():
+            return NUMBER
+        case str():
+            return TEXT
+        case list():
+            return "array"
+    return "object"
+
+
+def _either(types: Any) -> str:
+    return " or ".join(SAID.get(kind, kind) for kind in types)
+
+
+def _shown(node: Node, short: str = "one side") -> str:
+    """An expression in short, as the rules file spells it."""
+    if node["type"] == "literal":
+        return f"'{node['value']}'" if isinstance(node["value"], str) else f"`{json.dumps(node['value'])}`"
+    if node["type"] == "field":
+        return str(node["value"])
+    if node["type"] == "function_expression":
+        return f"{node['value']}()"
+    return short if node["type"] != "subexpression" else ".".join(map(_shown, _children(node)))
