@@ -276,7 +276,7 @@ class EffectRule(Rule):
 
     @abstractmethod
     def effect(self, change: Change) -> Effect | None:
-        """The effect of this record of the source, if it has one, or nobody can tell: it says then that it is unsure."""
+        """The effect of this record of the source, if it has one; it says if nobody can tell."""
 
     @property
     def swept(self) -> tuple[Entity, ...]:
