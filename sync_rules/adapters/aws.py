@@ -101,6 +101,12 @@ def stepfunctions(endpoint_url: str | None = None, region: str | None = None) ->
     return _client("stepfunctions", endpoint_url, region)
 
 
+def place(client: Any) -> str:
+    """The endpoint and the Region of a client, without a password that an address may have in it."""
+    address = urlsplit(client.meta.endpoint_url)
+    return f"{address.scheme}://{address.netloc.rpartition('@')[2]} (Region {client.meta.region_name})"
+
+
 def is_aws(client: Any) -> bool:
     """Tell AWS itself from an emulator, by the client's endpoint."""
     host = urlsplit(client.meta.endpoint_url).hostname or ""
@@ -209,10 +215,8 @@ def no_answer(error: BaseException, client: Any) -> str:
     """Name the address that did not answer, and the cure; "" when the service answered."""
     if not isinstance(error, UNANSWERED):
         return ""
-    address, region = urlsplit(client.meta.endpoint_url), client.meta.region_name
-    where = f"{address.scheme}://{address.netloc.rpartition('@')[2]} (region {region})"
     found = "something else answers at" if isinstance(error, ResponseParserError) else "no answer from"
-    return f"{found} {where}: is DynamoDB running there? Correct --endpoint-url or --region"
+    return f"{found} {place(client)}: is DynamoDB running there? Correct --endpoint-url or --region"
 
 
 def code(error: BaseException) -> str:

@@ -5,7 +5,7 @@ Invariant: it only describes, and reports all problems at once, each with its cu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +86,20 @@ def describe(client: DynamoDBClient, table: Table, retrying: Retrying) -> Mappin
     return answer
 
 
+def latest_streams(client: DynamoDBClient, tables: Iterable[Table]) -> dict[str, str | None]:
+    """The ARN of the stream that is on, by table; None where none is. Tries once: the caller asks again anyway.
+
+    Raises StoreError.
+    """
+    once = aws.retrying(attempts_max=1)
+    found = {table.physical_name: describe(client, table, once) or {} for table in tables}
+    return {name: it.get("LatestStreamArn") if _streams(it) else None for name, it in found.items()}
+
+
+def _streams(description: Mapping[str, Any]) -> bool:
+    return bool((description.get("StreamSpecification") or {}).get("StreamEnabled"))
+
+
 def require_answer(client: DynamoDBClient, table: Table) -> None:
     """Check that DynamoDB answers, even with a refusal. Raises StoreError within seconds when nothing answers."""
     try:
@@ -127,7 +141,7 @@ def _index_problems(rules: Rules, table: Table, description: Mapping[str, Any]) 
 
 def _stream_problems(table: Table, description: Mapping[str, Any]) -> Iterator[Problem]:
     stream = description.get("StreamSpecification") or {}
-    if not stream.get("StreamEnabled"):
+    if not _streams(description):
         yield Problem(
             table.physical_name, "it has no stream, so changes would not be seen", f"Enable a stream with {IMAGES}"
         )

@@ -61,31 +61,40 @@ class FakeShard:
 
 @dataclass
 class FakeStream:
-    """A StreamReader. `faults` are raised, in order, by the next calls of the named method."""
+    """A StreamReader. `faults` are raised, in order, by the next calls of the named method. `held` are the shards of
+    every stream but those in `other`; streams in `missing` do not exist.
+    """
 
     held: dict[str, FakeShard] = field(default_factory=dict)
+    other: dict[str, dict[str, FakeShard]] = field(default_factory=dict)
+    missing: set[str] = field(default_factory=set)
     faults: dict[str, list[Exception]] = field(default_factory=dict)
     page_max_records: int = 1_000
     calls: list[tuple[str, Any]] = field(default_factory=list)
 
     def shards(self, stream_arn: str) -> tuple[Shard, ...]:
         self._fault("shards", stream_arn)
-        return tuple(Shard(name, shard.parent) for name, shard in self.held.items())
+        if stream_arn in self.missing:
+            raise StoreError("ResourceNotFoundException")
+        return tuple(Shard(name, shard.parent) for name, shard in self._of(stream_arn).items())
+
+    def _of(self, stream_arn: str) -> dict[str, FakeShard]:
+        return {} if stream_arn in self.missing else self.other.get(stream_arn, self.held)
 
     def iterator(self, stream_arn: str, shard_id: str, after: str | None) -> str:
         self._fault("iterator", (shard_id, after))
-        if shard_id not in self.held:
+        if shard_id not in self._of(stream_arn):
             raise ShardGoneError
-        if after is not None and int(after) < self.held[shard_id].trimmed_to:
+        if after is not None and int(after) < self._of(stream_arn)[shard_id].trimmed_to:
             raise RecordsTrimmedError
         return json.dumps([shard_id, int(after or 0)])
 
     def records(self, stream_arn: str, iterator: str, limit: int) -> RecordsPage:
         self._fault("records", iterator)
         shard_id, after = json.loads(iterator)
-        if shard_id not in self.held:
+        if shard_id not in self._of(stream_arn):
             raise ShardGoneError
-        shard = self.held[shard_id]
+        shard = self._of(stream_arn)[shard_id]
         after = max(after, shard.trimmed_to)
         left = [r for r in shard.records if int(r["dynamodb"]["SequenceNumber"]) > after]
         page = left[: min(limit, self.page_max_records)]

@@ -22,6 +22,7 @@ import typer
 from rich.console import Console
 
 from sync_rules.adapters import aws
+from sync_rules.adapters.host import steady_clock
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import DynamoDBStreams, StreamReader
 from sync_rules.cli import options as opt
@@ -29,7 +30,7 @@ from sync_rules.cli.show.text import counted
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import EventSourceMapping
-from sync_rules.jobs.consume.run import WAIT_SECONDS, wall_clock_ms
+from sync_rules.jobs.consume.run import WAIT_SECONDS
 from sync_rules.lab.recompute import Derived
 from sync_rules.lab.recording import Body, Header, Write, writing
 from sync_rules.lab.redact import SALT_MIN_CHARACTERS, Redactor
@@ -196,7 +197,7 @@ def taped(
     on_progress: Callable[[], object],
     *,
     clock: Callable[[], float] = time.monotonic,
-    now_ms: Callable[[], int] = wall_clock_ms,
+    now_ms: Callable[[], int] | None = None,
     sleep: Callable[[float], object] = time.sleep,
 ) -> None:
     """Read the streams, each shard after its parent, and write their records until it is time to stop.
@@ -204,7 +205,7 @@ def taped(
     Raises:
         StoreError, UserError: when something cannot be written.
     """
-    began = clock()
+    began, now_ms = clock(), now_ms or steady_clock()
     settings = MappingSettings(batch_size=BATCH_MAX_RECORDS)
     mappings = [
         EventSourceMapping(arn, reader, tape.take, lambda _record: None, now_ms=now_ms, settings=settings)

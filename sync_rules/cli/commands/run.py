@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
 from rich.console import Console
@@ -24,11 +24,11 @@ from sync_rules.adapters.failure_log import require_writable
 from sync_rules.adapters.files import locked, require_own
 from sync_rules.adapters.host import THIS_PROCESS
 from sync_rules.adapters.metered import within_budget
-from sync_rules.adapters.preflight import require
+from sync_rules.adapters.preflight import latest_streams, require
 from sync_rules.adapters.streams import DynamoDBStreams
 from sync_rules.cli import options as opt
 from sync_rules.cli.show.live import Display
-from sync_rules.cli.show.run import conclude, display_on
+from sync_rules.cli.show.run import beginning, conclude, display_on
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.mapping import Concurrently, serially
@@ -37,6 +37,7 @@ from sync_rules.language.load import load_rules
 from sync_rules.pipeline.consumer import Consumer
 from sync_rules.rules.ruleset import Rules
 
+LOOK_EVERY_SECONDS: Final = 2.0  # at the rules file
 A = TypeVar("A")
 B = TypeVar("B")
 
@@ -65,16 +66,20 @@ def run(
         require_writable(path)
     files = Files(checkpoint, failures)
     require_writable(files.batches)
+    edited = Edited(rules_file)
     rules = load_rules(rules_file)
     client = aws.dynamodb(endpoint_url, region)
-    arns = stream_arns(client, rules)
     settings = MappingSettings(
         batch_size=batch_size, parallelization_factor=parallelization, bisect_on_function_error=True
     )
-    archive = archive_of(rules, endpoint_url=endpoint_url, region=region)
-    require_buckets(rules, endpoint_url=endpoint_url, region=region)
-    caller = caller_of(rules, client, calls_table, folder=rules_file.absolute().parent)
     with ExitStack() as stack:
+        display = stack.enter_context(display_on(Console(), as_json=as_json))
+        for text in beginning(rules_file, rules, aws.place(client), files):
+            display.say(text)
+        arns = stream_arns(client, rules)
+        archive = archive_of(rules, endpoint_url=endpoint_url, region=region)
+        require_buckets(rules, endpoint_url=endpoint_url, region=region)
+        caller = caller_of(rules, client, calls_table, folder=rules_file.absolute().parent)
         stack.enter_context(locked(files.checkpoint))
         local = LocalRun(
             stream_arns=arns,
@@ -87,11 +92,13 @@ def run(
             archive=archive,
             caller=caller,
             concurrently=stack.enter_context(threads(parallelization)),
+            latest_streams=lambda: latest_streams(client, rules.streamed_tables),
         )
-        display = stack.enter_context(display_on(Console(), as_json=as_json))
-        for notice in (*local.notices, *calls_notices(rules, calls_table)):
+        for notice in calls_notices(rules, calls_table):
             display.say(notice)
-        loop(local, display, stopping=stack.enter_context(stop_signals()), once=once)
+        loop(local, display, stopping=stack.enter_context(stop_signals()), once=once, notices=edited.notices)
+        for notice in local.take_notices():
+            display.say(notice)
         conclude(display, local.status, files, as_json=as_json)
     return 0
 
@@ -127,6 +134,38 @@ def threads(parallelization: int) -> Iterator[Concurrently]:
         yield together
 
 
+class Edited:
+    """Notices when the rules file is not what it was at the start. A run keeps the rules that it read: half of a file
+    that is being saved, or a mistake in it, must not reach the tables.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path = path
+        self._clock = clock
+        self._look_at = clock() + LOOK_EVERY_SECONDS
+        self._first = self._seen = self._content()
+
+    def notices(self) -> list[str]:
+        """A sentence for each change, now and then."""
+        if self._clock() < self._look_at:
+            return []
+        self._look_at = self._clock() + LOOK_EVERY_SECONDS
+        before, self._seen = self._seen, self._content()
+        if self._seen == before:
+            return []
+        if self._seen == self._first:
+            return [f"{self._path} is again what this run was started with."]
+        now = "is gone or cannot be read" if self._seen is None else "has changed"
+        cure = "stop it and start it again to apply the file"
+        return [f"{self._path} {now}. This run applies the rules that it was started with: {cure}."]
+
+    def _content(self) -> bytes | None:
+        try:
+            return self._path.read_bytes()
+        except OSError:
+            return None
+
+
 def loop(
     local: LocalRun,
     display: Display[Status],
@@ -134,10 +173,13 @@ def loop(
     stopping: Callable[[], bool],
     once: bool,
     sleep: Callable[[float], object] = time.sleep,
+    notices: Callable[[], Iterable[str]] = tuple,
 ) -> None:
-    """Step until stopped, or with `once` until everything was read; then save."""
+    """Step until stopped, or with `once` until everything was read; then save. Each of `notices` is shown when new."""
     try:
         while not stopping():
+            for notice in (*local.take_notices(), *notices()):
+                display.say(notice)
             progressed = local.step().progressed
             display.update(lambda: local.status)
             if once and local.pump.idle:

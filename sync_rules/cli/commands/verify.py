@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -132,7 +133,7 @@ def verify(
     if listed is not None and not only:
         raise UserError(f"{from_report} is not a report of these rules: leave out --rule")
     share, seed = share_of(sample, seed, workers)
-    started, examples = datetime.now(UTC), dict[str, list[Finding]]()
+    started, began, examples = datetime.now(UTC), time.monotonic(), dict[str, list[Finding]]()
     client = aws.dynamodb(endpoint_url, region)
     require(client, replace(rules, rules={name: rules.rules[name] for name in sorted(only)}), streams=False)
     store = within_budget(DynamoStore(client, rules.tables), rules.tables)
@@ -170,7 +171,7 @@ def verify(
             tally=tally,
             examples=examples,
             started=started,
-            seconds=(datetime.now(UTC) - started).total_seconds(),
+            seconds=time.monotonic() - began,
             how=as_typed(context.obj),
             endpoint=host_of(client.meta.endpoint_url),
             region=client.meta.region_name,

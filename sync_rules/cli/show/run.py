@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
@@ -17,13 +18,27 @@ from rich.live import Live
 from rich.text import Text
 
 from sync_rules.cli.show.live import Display
-from sync_rules.cli.show.text import say
+from sync_rules.cli.show.text import counted, duration, say
 from sync_rules.jobs.consume.run import Files, Status
+from sync_rules.rules.ruleset import Rules
 
 LIVE_EVERY_SECONDS: Final = 0.25
 LINE_EVERY_SECONDS: Final = 5.0
+TABLES_MAX: Final = 20  # named at the start
 ALWAYS: Final = ("copied", "right", "refused", "failed", "parked")
 COUNTED: Final = ("copied", "done", "right", "refused", "failed", "again", "parked")  # in the order of the line
+
+
+def beginning(rules_file: Path, rules: Rules, place: str, files: Files) -> list[str]:
+    """The sentences before the first request: which rules, which tables and where, and from which position on."""
+    titles = {rule.title for rule in rules.rules.values()}
+    names = [table.physical_name for table in rules.streamed_tables]
+    more = f" and {len(names) - TABLES_MAX:,} more" if len(names) > TABLES_MAX else ""
+    what = f"{rules_file}: {counted(len(titles), 'rule')} over {counted(len(names), 'table')} at {place}"
+    since = "reads the streams from their beginning, up to 24 hours back, as there is no"
+    if files.checkpoint.exists():
+        since = "resumes from"
+    return [f"{what}: {', '.join(names[:TABLES_MAX])}{more}.", f"This run {since} {files.checkpoint}."]
 
 
 @contextmanager
@@ -67,7 +82,7 @@ class _LineOf:
 
 
 def line(status: Status, records_per_second: float) -> str:
-    lag = "-" if status.lag_ms is None else f"{status.lag_ms:,} ms"
+    lag = "-" if status.lag_ms is None else duration(status.lag_ms)
     parts = [
         f"{records_per_second:,.0f} records/s",
         f"{status.records:,} records",

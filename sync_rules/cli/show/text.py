@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -13,11 +14,26 @@ from rich.table import Table as Grid
 from sync_rules.adapters.files import as_mistake
 
 SHOWN_PER_RULE_MAX: Final = 20
+SECOND_MS: Final = 1_000
+UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 def counted(number: int, one: str, many: str = "") -> str:
     """A number with its noun: no rules, 1 rule, 2,000 rules."""
     return f"{f'{number:,}' if number else 'no'} {one if number == 1 else many or f'{one}s'}"
+
+
+def duration(ms: int) -> str:
+    """A time for people: 850 ms, 12 s, 2 min 51 s, 3 h 5 min, 2 d 3 h."""
+    if ms < SECOND_MS:
+        return f"{ms} ms"
+    seconds = round(ms / SECOND_MS)
+    for (unit, size), (next_unit, next_size) in pairwise(UNITS):
+        if seconds >= size:
+            whole, rest = divmod(seconds, size)
+            rest = rest // next_size
+            return f"{whole:,} {unit} {rest} {next_unit}" if rest else f"{whole:,} {unit}"
+    return f"{seconds} s"
 
 
 def grid(texts: Iterable[str], numbers: Iterable[str] = ()) -> Grid:

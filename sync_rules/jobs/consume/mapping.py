@@ -15,7 +15,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from sync_rules.adapters.streams import IteratorExpiredError, RecordsTrimmedError, ShardGoneError, StreamReader
 from sync_rules.jobs.consume.attempts import (
@@ -32,6 +32,7 @@ from sync_rules.model.errors import StoreError
 
 A = TypeVar("A")
 B = TypeVar("B")
+STREAM_GONE: Final = "ResourceNotFoundException"  # of DescribeStream
 Invoke = Callable[[dict[str, Any]], Answer]
 
 
@@ -111,6 +112,7 @@ class EventSourceMapping:
         self.stream_arn = stream_arn
         self.settings = settings or MappingSettings()
         self.thrown: Counter[str] = Counter()  # by name: never a message, which may hold values
+        self.gone = False  # the stream did not exist any more when it was last described
         self._reader = reader
         self._invoke = invoke
         self._on_failure = on_failure
@@ -135,6 +137,13 @@ class EventSourceMapping:
         return self._described and all(
             shard.done or (not shard.outstanding and self._is_at_end(shard)) for shard in self._shards.values()
         )
+
+    @property
+    def ended(self) -> bool:
+        """True if the stream is gone, or every shard of it was closed and is finished: an old one of its table."""
+        if self.gone:
+            return not self.outstanding
+        return self._described and all(shard.done for shard in self._shards.values())
 
     @property
     def shards_open(self) -> int:
@@ -173,8 +182,9 @@ class EventSourceMapping:
         except StoreError as error:
             self.thrown[error.reason] += 1
             self._described = False
+            self.gone = error.reason == STREAM_GONE
             return StepCounts(read_errors=1)
-        self._described = True
+        self._described, self.gone = True, False
         names = {shard.shard_id for shard in found}
         gone = [name for name in self._not_found if name not in names and not self._shards[name].closed]
         for name in self._not_found:

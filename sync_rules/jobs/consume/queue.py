@@ -81,8 +81,9 @@ class LocalQueue:
         self._next_number = 0
         self._in_flight: set[int] = set()
         self._waiting: dict[ItemKey | str, list[int]] = {}  # messages not in flight, by their look
+        latest_ms = now_ms() + DELAY_MAX_SECONDS * 1000  # a later time was noted while the system's clock was ahead
         for one in pending:
-            self._add(one)
+            self._add(replace(one, due_ms=min(one.due_ms, latest_ms)))
 
     def send(self, message: Message, delay_seconds: int) -> None:
         """Keep a message until its time. A delay longer than SQS allows is shortened.

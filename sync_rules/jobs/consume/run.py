@@ -10,10 +10,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.adapters.failure_log import FailureLog, JsonLines
+from sync_rules.adapters.host import steady_clock
 from sync_rules.adapters.kept_calls import CallsInFolder
 from sync_rules.adapters.streams import StreamReader, table_of
 from sync_rules.jobs.consume import checkpoint as file
@@ -30,6 +32,7 @@ from sync_rules.pipeline.requests import NOBODY, Archive, Caller, Store, World
 MESSAGES_PER_STEP = 10  # the batch size of an SQS event source mapping by default
 WAIT_SECONDS = 0.05
 CHECKPOINT_EVERY_MS: Final = 500
+STREAMS_EVERY_MS: Final = 30_000  # between two looks for streams that were made anew
 CHECKPOINT_PAUSE_FACTOR: Final = 10  # a save that took long is not made again before ten times as long has passed
 INVOCATION_MAX_MS: Final = 60_000  # the time of a consumer for one batch
 GROUPS: Final[Mapping[str, frozenset[Outcome]]] = {
@@ -44,7 +47,9 @@ GROUPS: Final[Mapping[str, frozenset[Outcome]]] = {
 
 @dataclass(eq=False)
 class Pump:
-    """Drives mappings and the local queue, step by step. `handle_message` raises to have a message again."""
+    """Drives mappings and the local queue, step by step. `handle_message` raises to have a message again. `now_ms` must
+    not follow the system's clock when that is set.
+    """
 
     mappings: Sequence[EventSourceMapping]
     queue: LocalQueue
@@ -73,8 +78,9 @@ class Pump:
             step += StepCounts(messages=1, messages_failed=int(not handled))
         return step
 
-    def drain(self, deadline_ms: int) -> bool:
-        """Step until idle or until the deadline. Says whether it became idle."""
+    def drain(self, max_ms: int) -> bool:
+        """Step until idle, or for `max_ms`. Says whether it became idle."""
+        deadline_ms = self.now_ms() + max_ms
         for mapping in self.mappings:
             mapping.look_again()
         while self.now_ms() < deadline_ms:
@@ -95,7 +101,7 @@ class Pump:
 
 
 def wall_clock_ms() -> int:
-    """Milliseconds since the epoch: delays and ages must survive a restart."""
+    """Milliseconds since the epoch by the system's clock, to note when something happened; never to wait for."""
     return time.time_ns() // 1_000_000
 
 
@@ -149,8 +155,8 @@ class Status:
 
 
 class LocalRun:
-    """Everything that `sync-rules run` drives. Use it inside `files.locked`. `make_consumer` is called with the
-    world; `notices` are sentences for the user about the checkpoint.
+    """Everything that `sync-rules run` drives. Use it inside `files.locked`. `make_consumer` is called with the world.
+    `latest_streams` gives the ARN of each table's stream, None where none is on, by the table's name in DynamoDB.
     """
 
     def __init__(
@@ -166,42 +172,49 @@ class LocalRun:
         archive: Archive | None = None,
         caller: Caller | None = None,
         concurrently: Concurrently = serially,
-        now_ms: Callable[[], int] = wall_clock_ms,
+        latest_streams: Callable[[], Mapping[str, str | None]] | None = None,
+        now_ms: Callable[[], int] | None = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
+        now_ms = now_ms or steady_clock()
         self._files = files
         self._fingerprint = rules_fingerprint
         self._now_ms = now_ms
         self._started_ms = now_ms()
+        self._latest_streams = latest_streams
+        self._look_at_ms = now_ms() + STREAMS_EVERY_MS
+        self._current = set(stream_arns)
+        self._off: set[str] = set()  # tables without a stream
         self._save_at_ms = 0
         self._dirty = False
         self._total = StepCounts()
         found = file.load(files.checkpoint, stream_arns) or Checkpoint(rules_fingerprint, {}, [])
-        self.notices = _notices(found, stream_arns, rules_fingerprint)
+        self._notices = _notices(found, stream_arns, rules_fingerprint)
         self._parked_before = found.parked
-        self._failures = FailureLog(files.failures, now_ms)
+        self._failures = FailureLog(files.failures, wall_clock_ms)
         queue = LocalQueue(now_ms, found.pending())
         world = World(store, queue, self._failures, archive or NOBODY, caller or NOBODY, CallsInFolder(files.calls))
         self.consumer = make_consumer(world)
-        mappings = [
-            EventSourceMapping(
-                arn,
-                reader,
-                self._invoke,
-                JsonLines(files.batches).append,
-                now_ms=now_ms,
-                settings=settings,
-                progress=found.streams.get(arn, ()),
-                concurrently=concurrently,
-            )
-            for arn in stream_arns
-        ]
+        self._mapping = partial(
+            EventSourceMapping,
+            reader=reader,
+            invoke=self._invoke,
+            on_failure=JsonLines(files.batches).append,
+            now_ms=now_ms,
+            settings=settings,
+            concurrently=concurrently,
+        )
+        tables = {table_of(arn) for arn in stream_arns}
+        left = [arn for arn in found.streams if arn not in stream_arns and table_of(arn) in tables]
+        mappings = [self._mapping(arn, progress=found.streams.get(arn, ())) for arn in (*stream_arns, *left)]
         handle = self._handle_message
         self.pump = Pump(mappings, queue, handle, now_ms=now_ms, sleep=sleep, concurrently=concurrently)
 
     def step(self) -> StepCounts:
         """Do one step of the pump; save a checkpoint when one is due. Raises StoreError when it cannot be written."""
+        self._follow()
         step = self.pump.step()
+        self._let_go()
         self._total += step
         self._dirty |= step.progressed
         if self._dirty and self._now_ms() >= self._save_at_ms:
@@ -223,6 +236,42 @@ class LocalRun:
         self._save_at_ms = saved_ms + max(CHECKPOINT_EVERY_MS, pause_ms)
         self._dirty = False
 
+    def take_notices(self) -> list[str]:
+        """The sentences for the user that were not taken before."""
+        taken, self._notices = self._notices, []
+        return taken
+
+    def _follow(self) -> None:
+        """Look for streams that were made anew, now and then: nobody would miss what an old one no longer brings."""
+        if self._latest_streams is None or self._now_ms() < self._look_at_ms:
+            return
+        self._look_at_ms = self._now_ms() + STREAMS_EVERY_MS
+        try:
+            found = self._latest_streams()
+        except StoreError as error:
+            self.pump.thrown[error.reason] += 1
+            self._total += StepCounts(read_errors=1)
+            return
+        off = {table for table, arn in found.items() if arn is None}
+        for table in sorted(off - self._off):
+            self._notices.append(
+                f"table {table} has no stream any more: its changes are not seen. Enable one with new and old images, "
+                "and run `sync-rules verify --repair`; this run follows the new stream by itself."
+            )
+        self._off = off
+        for arn in sorted({arn for arn in found.values() if arn is not None} - self._current):
+            self._current = {old for old in self._current if table_of(old) != table_of(arn)} | {arn}
+            self._notices.append(_made_anew(arn))
+            self.pump.mappings = [*self.pump.mappings, self._mapping(arn)]
+            self._dirty = True
+
+    def _let_go(self) -> None:
+        """Drop the old streams that are read to their end, or gone."""
+        for mapping in [one for one in self.pump.mappings if one.stream_arn not in self._current and one.ended]:
+            self.pump.mappings = [one for one in self.pump.mappings if one is not mapping]
+            self.pump.thrown += mapping.thrown
+            self._dirty = True
+
     @property
     def status(self) -> Status:
         telemetry = self.consumer.telemetry
@@ -240,7 +289,7 @@ class LocalRun:
             messages_due=self.pump.queue.due,
             messages_waiting=self.pump.queue.waiting,
             shards=sum(mapping.shards_open for mapping in self.pump.mappings),
-            errors=thrown + telemetry.reasons,
+            errors=dict(thrown + telemetry.reasons),
         )
 
     def _invoke(self, event: dict[str, Any]) -> dict[str, Any] | None:
@@ -254,20 +303,22 @@ class LocalRun:
         return lambda: INVOCATION_MAX_MS - (self._now_ms() - started_ms)
 
 
-def _notices(found: Checkpoint, stream_arns: Sequence[str], rules_fingerprint: str) -> tuple[str, ...]:
+def _made_anew(arn: str) -> str:
+    return (
+        f"{table_of(arn)} has a new stream. It is read from its beginning, and the old one to its end; changes made "
+        "while no stream was on were not seen: run `sync-rules verify --repair`."
+    )
+
+
+def _notices(found: Checkpoint, stream_arns: Sequence[str], rules_fingerprint: str) -> list[str]:
     known = {table_of(arn) for arn in found.streams}
-    notices = [
-        f"{table_of(arn)} has a new stream since the checkpoint. It is read from its beginning; changes made while "
-        "no stream was on were not seen: run `sync-rules verify --repair`."
-        for arn in stream_arns
-        if arn not in found.streams and table_of(arn) in known
-    ]
+    notices = [_made_anew(arn) for arn in stream_arns if arn not in found.streams and table_of(arn) in known]
     gone = sorted(known - {table_of(arn) for arn in stream_arns})
     if gone:
         notices.append(f"no rule speaks of {', '.join(gone)} any more: where its stream was read to is forgotten.")
     if found.rules_fingerprint != rules_fingerprint:
         notices.append(
-            "the rules changed since the checkpoint. From here on the new ones hold; for what was there before, "
-            "run `sync-rules verify --repair`."
+            "the rules changed since the checkpoint. Changes from here on follow the new rules. For items that exist "
+            "already, run `sync-rules plan --changed`, then `sync-rules backfill --changed`."
         )
-    return tuple(notices)
+    return notices

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.failure_log import FailureLog
-from sync_rules.adapters.host import THIS_PROCESS
+from sync_rules.adapters.host import THIS_PROCESS, steady_clock
 from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import StreamReader
 from sync_rules.jobs.consume.attempts import MappingSettings
@@ -52,6 +52,7 @@ class LocalPipeline:
     ) -> None:
         self._reader = reader
         self._arns = list(require(client, rules).stream_arns)
+        self._now_ms = steady_clock()
         self._files = Files(directory / "checkpoint.json", directory / "failures.jsonl")
         self.store = DynamoStore(client, rules.tables)
         self._local = LocalRun(
@@ -64,6 +65,7 @@ class LocalPipeline:
             settings=MappingSettings(batch_size=BATCH_SIZE, poll_idle_ms=POLL_IDLE_MS),
             archive=archive,
             caller=caller,
+            now_ms=self._now_ms,
         )
         failures = FailureLog(directory / "verify.jsonl", wall_clock_ms)
         self.world = World(self.store, self._local.pump.queue, failures, archive, caller)
@@ -71,17 +73,17 @@ class LocalPipeline:
 
     def drain(self, max_ms: int) -> bool:
         """Process the streams to their end. False when that took too long."""
-        return self._local.pump.drain(wall_clock_ms() + max_ms)
+        return self._local.pump.drain(max_ms)
 
     def settle(self, max_ms: int) -> bool:
         """Process the streams until no second look is pending. False when that took too long."""
-        deadline_ms = wall_clock_ms() + max_ms
-        while self._local.pump.drain(deadline_ms) and self._waits():
+        deadline_ms = self._now_ms() + max_ms
+        while self._local.pump.drain(deadline_ms - self._now_ms()) and self._waits():
             time.sleep(WAIT_SECONDS)
         return self._local.pump.idle
 
     def _waits(self) -> bool:
-        soon_ms = wall_clock_ms() + SOON_MS
+        soon_ms = self._now_ms() + SOON_MS
         return any(pending.due_ms <= soon_ms for pending in self._local.pump.queue.pending)
 
     def redeliver(self) -> None:

@@ -6,6 +6,7 @@ copy right.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.adapters import aws
-from sync_rules.jobs.consume.run import wall_clock_ms
 from sync_rules.lab.demo.example import EngineStage
 from sync_rules.lab.demo.pipeline import STEP_MAX_MS, LocalPipeline
 from sync_rules.lab.scenario import Scenario
@@ -110,10 +110,10 @@ def play_story(scenario: Scenario, stage: EngineStage) -> Iterator[StepResult]:
 def run_step(what: str, do: Callable[[], object], pipeline: LocalPipeline) -> StepResult:
     """Run a step, and let the pipeline come to rest. Raises StuckError when it does not."""
     before = pipeline.figures()
-    started_ms = wall_clock_ms()
+    started = time.monotonic()
     do()
     drained = pipeline.drain(STEP_MAX_MS)
-    lag_ms = wall_clock_ms() - started_ms
+    lag_ms = round((time.monotonic() - started) * 1000)
     if not drained or not pipeline.settle(STEP_MAX_MS):
         raise StuckError(
             f"the consumer did not finish within {STEP_MAX_MS // 1000} s after: {what}."

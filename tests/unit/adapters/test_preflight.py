@@ -123,7 +123,7 @@ def test_preflight_names_the_address_where_nothing_answers(call):
     with pytest.raises(StoreError) as raised:
         call(client, shop())
     assert str(raised.value) == (
-        f"EndpointConnectionError: no answer from http://127.0.0.1:{port} (region eu-west-1): is DynamoDB running there? "
+        f"EndpointConnectionError: no answer from http://127.0.0.1:{port} (Region eu-west-1): is DynamoDB running there? "
         "Correct --endpoint-url or --region"
     )
     assert len(asked) == 2
@@ -159,7 +159,7 @@ def test_preflight_tries_no_second_time_where_the_first_took_seconds(monkeypatch
     monkeypatch.setattr(aws, "FIRST_MAX_SECONDS", 0)  # so every attempt takes longer
     client = Client()
     with pytest.raises(
-        StoreError, match=r"no answer from https://dynamodb.eu-west-1.amazonaws.com \(region eu-west-1\)"
+        StoreError, match=r"no answer from https://dynamodb.eu-west-1.amazonaws.com \(Region eu-west-1\)"
     ):
         survey(client, shop())
     assert client.calls == 1

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from io import StringIO
 from itertools import pairwise
@@ -18,14 +19,16 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from sync_rules.cli import main
-from sync_rules.cli.commands.run import loop, threads
+from sync_rules.cli.commands.run import LOOK_EVERY_SECONDS, Edited, loop, threads
 from sync_rules.cli.show.run import conclude, display_on, line, summary_lines
+from sync_rules.cli.show.text import duration
 from sync_rules.cli.signals import stop_signals
 from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.attempts import MappingSettings
-from sync_rules.jobs.consume.run import Files, LocalRun, Status
+from sync_rules.jobs.consume.run import STREAMS_EVERY_MS, Files, LocalRun, Status
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Failure, ItemKey, Outcome
+from sync_rules.model.limits import DELAY_MAX_SECONDS
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.telemetry import Telemetry
 from tests.support.fake_stream import ARN, NOON_MS, Clock, FakeShard, FakeStream, failed, positions, record
@@ -72,7 +75,7 @@ class Bench:
         self.done: list = []
         self.before = lambda _what: None
 
-    def start(self, arns=(ARN,), fingerprint="f1", **given) -> LocalRun:
+    def start(self, arns=(ARN,), fingerprint="f1", latest_streams=None, **given) -> LocalRun:
         return LocalRun(
             stream_arns=list(arns),
             rules_fingerprint=fingerprint,
@@ -81,9 +84,14 @@ class Bench:
             make_consumer=lambda world: FakeConsumer(world, self),
             files=self.files,
             settings=MappingSettings(**given),
+            latest_streams=latest_streams,
             now_ms=self.clock.now_ms,
             sleep=self.clock.sleep,
         )
+
+    @property
+    def records_done(self) -> list[int]:
+        return sorted(done for done in self.done if isinstance(done, int))
 
     def run(self, local: LocalRun, *, stopping=lambda: False, once=True) -> None:
         loop(local, Quiet(), stopping=stopping, once=once, sleep=self.clock.sleep)
@@ -237,8 +245,11 @@ def test_run_starts_a_new_stream_of_a_known_table_at_its_beginning(tmp_path):
     """A stream that was enabled again is read from its beginning, with a notice; pending messages stay."""
     bench = Bench(tmp_path, 1)
     bench.run(bench.start())
+    bench.stream.held["shard-0"].closed = True  # as of a stream that was disabled
     local = bench.start(arns=[NEW_ARN])
-    assert [notice for notice in local.notices if "new stream" in notice and "verify --repair" in notice]
+    (notice,) = local.take_notices()
+    assert "new stream" in notice
+    assert "verify --repair" in notice
     assert len(local.pump.queue.pending) == 1
     bench.run(local)
     assert bench.done == [1, 1]
@@ -246,11 +257,149 @@ def test_run_starts_a_new_stream_of_a_known_table_at_its_beginning(tmp_path):
 
 
 def test_run_says_when_the_rules_changed(tmp_path):
-    """A run with rules other than the checkpoint's starts with a notice."""
+    """A run with rules other than the checkpoint's starts with a notice, which advises what README says: a backfill,
+    because a repair finds nothing that a new rule has never written.
+    """
     bench = Bench(tmp_path, 1)
     bench.run(bench.start())
-    assert bench.start().notices == ()
-    assert ["rules changed" in notice for notice in bench.start(fingerprint="f2").notices] == [True]
+    assert bench.start().take_notices() == []
+    (notice,) = bench.start(fingerprint="f2").take_notices()
+    assert "rules changed" in notice
+    assert "`sync-rules backfill --changed`" in notice
+    assert "verify" not in notice
+
+
+def test_run_follows_a_stream_that_is_made_anew(tmp_path):
+    """A table whose stream is disabled and enabled again while a run reads it: the old stream is read to its end, the
+    new one from its beginning, and the user is told once what may have been missed.
+    """
+    bench = Bench(tmp_path, 1)
+    latest = {"shop": ARN}
+    local = bench.start(latest_streams=lambda: dict(latest))
+    local.step()
+    bench.stream.held["shard-0"].records.append(record(2))
+    bench.stream.held["shard-0"].closed = True
+    bench.stream.other[NEW_ARN] = {"shard-9": FakeShard(records=[record(7)])}
+    latest["shop"] = None
+    bench.clock.ms += STREAMS_EVERY_MS
+    local.step()
+    (off,) = local.take_notices()
+    assert "table shop has no stream any more" in off
+    latest["shop"] = NEW_ARN
+    for _ in range(10):
+        bench.clock.ms += STREAMS_EVERY_MS
+        local.step()
+    assert bench.records_done == [1, 2, 7]
+    (anew,) = local.take_notices()
+    assert NEW_ARN.partition("/stream")[0] in anew
+    assert "verify --repair" in anew
+    local.save()
+    assert list(checkpoint.load(bench.files.checkpoint, [NEW_ARN]).streams) == [NEW_ARN]
+    assert local.status.shards == 1
+
+
+def test_run_follows_the_stream_of_a_table_that_was_created_again(tmp_path):
+    """The old stream does not exist any more, as with an emulator: the run leaves it, and ends when the new one is read.
+    A look that fails changes nothing.
+    """
+    bench = Bench(tmp_path, 1)
+    answers = [StoreError("InternalServerError"), {"shop": NEW_ARN}, {"shop": NEW_ARN}]
+
+    def latest():
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(answer, StoreError):
+            raise answer
+        return answer
+
+    local = bench.start(latest_streams=latest)
+    local.step()
+    bench.stream.other[NEW_ARN] = {"shard-9": FakeShard(records=[record(7)])}
+    bench.stream.missing.add(ARN)
+    for _ in range(3):
+        bench.clock.ms += STREAMS_EVERY_MS
+        local.step()
+    bench.run(local)
+    assert bench.records_done == [1, 7]
+    assert set(local.status.errors) == {"InternalServerError", "ResourceNotFoundException"}
+
+
+def test_run_reads_an_old_stream_to_its_end_after_a_restart_too(tmp_path):
+    """Records that an old stream still held when the run was stopped are not lost with the restart."""
+    bench = Bench(tmp_path, 1)
+    local = bench.start()
+    local.step()
+    local.save()
+    bench.stream.held["shard-0"].records.append(record(2))
+    bench.stream.held["shard-0"].closed = True
+    bench.stream.other[NEW_ARN] = {"shard-9": FakeShard(records=[record(7)])}
+    bench.run(bench.start(arns=[NEW_ARN]))
+    assert bench.records_done == [1, 2, 7]
+
+
+def test_run_reads_on_when_the_clock_is_set_back(tmp_path, monkeypatch):
+    """The system's clock goes back by an hour: what is read, retried or waited for does not wait an hour."""
+    bench = Bench(tmp_path, 1)
+    bench.clock = None
+    shift_ns, true_ns = [0], time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: true_ns() + shift_ns[0])
+    monkeypatch.setattr(FakeConsumer, "handle_event", lambda _self, event, _left: bench.done.extend(positions(event)))
+    local = LocalRun(
+        stream_arns=[ARN],
+        rules_fingerprint="f1",
+        reader=bench.stream,
+        store=None,
+        make_consumer=lambda world: FakeConsumer(world, bench),
+        files=bench.files,
+        settings=MappingSettings(poll_idle_ms=1),
+    )
+    for _ in range(3):
+        local.step()
+    assert bench.done == [1]
+    shift_ns[0] = -3_600 * 10**9
+    bench.stream.held["shard-0"].records.append(record(2))
+    local.pump.queue.send(pull(1), 0)
+    deadline = time.monotonic() + 5
+    while len(bench.done) < 3 and time.monotonic() < deadline:
+        local.step()
+    assert sorted(bench.done, key=str) == sorted([1, 2, pull(1)], key=str)
+
+
+def test_run_does_not_wait_longer_for_a_message_because_its_time_was_noted_by_a_wrong_clock(tmp_path):
+    """A checkpoint of a machine whose clock was a day ahead: the message is due when the longest delay is over."""
+    bench = Bench(tmp_path)
+    bench.clock.ms += 86_400_000
+    local = bench.start()
+    local.pump.queue.send(pull(1), 60)
+    local.save()
+    bench.clock.ms -= 86_400_000
+    local = bench.start()
+    bench.clock.ms += DELAY_MAX_SECONDS * 1_000
+    local.step()
+    assert bench.done == [pull(1)]
+
+
+def test_run_says_once_that_its_rules_file_changed(tmp_path):
+    """The run keeps the rules that it began with, and says so for each change; saving the same text again is none."""
+    file, now = tmp_path / "rules.yaml", [0.0]
+    file.write_text("a")
+    edited = Edited(file, clock=lambda: now[0])
+
+    def said(text: str | None) -> list[str]:
+        file.unlink(missing_ok=True) if text is None else file.write_text(text)
+        found = []
+        for _ in range(3):
+            now[0] += LOOK_EVERY_SECONDS
+            found += edited.notices()
+        return found
+
+    assert said("a") == []
+    (changed,) = said("b")
+    assert f"{file} has changed" in changed
+    assert "start it again" in changed
+    (gone,) = said(None)
+    assert "is gone or cannot be read" in gone
+    (back,) = said("a")
+    assert "again what this run was started with" in back
 
 
 def test_run_counts_outcomes_and_lag(tmp_path):
@@ -272,6 +421,7 @@ def test_run_shows_the_lag_of_the_rule_that_lags_most_until_nothing_is_left_to_d
     local.step()
     local.consumer.telemetry.lag_ms["other"] = 7_000
     assert local.status.lag_ms == 7_000
+    assert "lag 7 s" in line(local.status, 0)
     bench.run(local)
     assert local.status.lag_ms is None
 
@@ -404,6 +554,29 @@ def test_run_shows_one_live_line_on_a_terminal():
         conclude(display, BUSY, Files(), as_json=False)
     assert "\x1b[" in out.getvalue()
     assert "4,100 records in 2.0 s" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [(0, "0 ms"), (999, "999 ms"), (1_000, "1 s"), (59_400, "59 s"), (59_999, "1 min"), (171_123, "2 min 51 s"),
+     (3_599_999, "1 h"), (11_100_000, "3 h 5 min"), (86_400_000, "1 d"), (183_600_000, "2 d 3 h")],
+)  # fmt: skip
+def test_run_shows_times_as_people_say_them(ms, text):
+    """Two units are enough to know how late a copy is."""
+    assert duration(ms) == text
+
+
+def test_run_status_with_errors_is_json(tmp_path, capsys):
+    """The status of a run that met an error is what --json prints: errors are counts by name."""
+    bench = Bench(tmp_path, 1)
+    local = bench.start()
+    bench.stream.faults["shards"] = [StoreError("InternalServerError")]
+    local.step()
+    with display_on(Console(), as_json=True) as display:
+        display.update(lambda: local.status)
+        conclude(display, local.status, bench.files, as_json=True)
+    status, _, summary = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert status["status"]["errors"] == summary["summary"]["errors"] == {"InternalServerError": 1}
 
 
 def test_run_prints_json_lines_when_asked(capsys):
