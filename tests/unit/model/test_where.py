@@ -178,5 +178,5 @@ def test_where_that_can_never_work_is_refused(text, said):
     ],
 )
 def test_where_that_can_work_is_not_refused(text):
-    """What could be true of some item is left alone."""
+    """A condition that could be true of some item is left alone."""
     compile_where(text, "user", {"id": "S"})
