@@ -21,7 +21,7 @@ from typing import Final
 
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Change, ItemKey
+from sync_rules.model.items import NOT_IN_INDEX, Change, ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.model.sizes import impossible
 from sync_rules.model.values import AttributeValue, Item, Path, get
@@ -119,11 +119,12 @@ class Sweep:
 @dataclass
 class ToCompare:
     """Targets and parts to compare. Most parts are met twice, with their source and with their target: the flag says
-    whether the part counts when it is right.
+    whether the part counts when it is right. `unlisted`: items that an index does not list, by rule.
     """
 
     targets: list[Target] = field(default_factory=list)
     parts: dict[Part, bool] = field(default_factory=dict)
+    unlisted: list[tuple[str, ItemKey]] = field(default_factory=list)
 
 
 def sweep_page(scan: Scan, rules: Rules, only: frozenset[str]) -> Work[Sweep]:
@@ -146,6 +147,8 @@ def add_item(
     entity = rules.entity_of(key) if key is not None else None
     if key is None or entity is None:
         return False
+    unlisted = [rule for rule in rules.unlisted(entity, item, at_rest=True) if rule.name in only]
+    to_compare.unlisted += ((rule.name, key) for rule in unlisted)
     mine = tuple(rule for rule in rules.into_target(entity) if rule.name in only)
     if mine:
         to_compare.targets.append(Target(key, item, mine))
@@ -153,7 +156,7 @@ def add_item(
     for rule in of_parts:
         for part in rule.parts(Change(key, None, item), entity):
             to_compare.parts[part] = to_compare.parts.get(part, False) or alone or part.source == key
-    return bool(mine or of_parts)
+    return bool(mine or of_parts or unlisted)
 
 
 def look_again(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
@@ -172,22 +175,30 @@ def look_again(found: Iterable[Difference], rules: Rules) -> Work[Comparison]:
             targets = ToCompare()
             add_item(image, rules.tables[key.table], rules, frozenset(names[key]), targets)
             to_compare.targets += targets.targets
+            to_compare.unlisted += targets.unlisted
     return (yield from compare(to_compare))
 
 
 def compare(to_compare: ToCompare) -> Work[Comparison]:
     """Compare targets, with their images as given, and parts, which are read, with their sources."""
     comparison = Comparison()
+    unlisted = dict.fromkeys(to_compare.unlisted)
+    comparison.different += (_unlisted(rule, key) for rule, key in unlisted)
     for targets in rounds_of(to_compare.targets, BOUNDS.limits):
         sources = yield from read_sources(targets, BOUNDS)
         for target in targets:
-            for rule in target.rules:
+            for rule in (rule for rule in target.rules if (rule.name, target.key) not in unlisted):
                 _compare_one(rule, target, sources, comparison)
     parts = tuple(to_compare.parts)
     for some in slices(parts, BOUNDS.limits.fan_out_round_max_items):
         for part, written_on, made_from in (yield from read_parts(some)):
             _compare_part(part, written_on, made_from, to_compare.parts[part], comparison)
     return comparison
+
+
+def _unlisted(rule: str, key: ItemKey) -> Difference:
+    """An item without a key attribute of the index by which a rule must find it: only the application can give it."""
+    return Difference(rule, Drift.STUCK, key, None, (), "", "", NOT_IN_INDEX, repairable=False)
 
 
 def _compare_part(part: Part, written_on: Found, made_from: Found, sides: int, comparison: Comparison) -> None:

@@ -46,17 +46,25 @@ def key_types(entity: Entity) -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class Known:
-    """The file that rules are compiled against. `broken` and `broken_tables` are declared but unusable, and reported
-    already; `filled` puts environment variables into a text, and reports at a location those that are not set.
+    """The file that rules are compiled against. `required` has, by entity, the attributes that all its items have by
+    the file, and `written` those that rules give to all of them. `broken` and `broken_tables` are declared but
+    unusable, and reported already; `filled` puts environment variables into a text, and reports at a location those
+    that are not set.
     """
 
     document: Document
     problems: Problems
     tables: Mapping[str, Table]
     entities: Mapping[str, Entity]
+    required: Mapping[str, tuple[str, ...]]
     broken: frozenset[str]
     broken_tables: frozenset[str]
     filled: Callable[[str, Location], str | None]
+    written: dict[str, set[str]] = field(default_factory=dict)
+
+    def said(self, entity: Entity) -> frozenset[str]:
+        """The attributes that every item of an entity has, besides those of its key templates."""
+        return frozenset(self.required.get(entity.name, ())) | self.written.get(entity.name, set())
 
 
 @dataclass
@@ -196,30 +204,58 @@ class RuleCompiler:
         return sound
 
     def find(
-        self, link: Link, one: Entity, many: Entity, via: str | None, at: str, *, choose: Choose = links.closest
+        self,
+        link: Link,
+        one: Entity,
+        many: Entity,
+        via: str | None,
+        at: str,
+        *,
+        sparse: bool = False,
+        choose: Choose = links.closest,
     ) -> Find | None:
-        """The Query for the items of `many` that point to one item; a lack is reported at the option `at`."""
+        """The Query for the items of `many` that point to one item; a lack is reported at the option `at`. A Query that
+        may leave out some of them is only taken where the rule says that it is `sparse`.
+        """
         known = ", ".join(f"{{{ref.field}}}" for _, ref in link) or f"nothing ({one.name!r} has a fixed key)"
         indexes = [index.name for index in many.table.indexes]
         if via is not None and via not in indexes:
             self.add("SR102", "via", unknown("index", via, indexes, f"table {many.table.name!r}"))
             return None
-        way = choose(links.ways(one, many, link), via)
-        if way is None and via is not None:
+        ways = links.ways(one, many, link, self.known.said(many))
+        nearest = choose(ways, via)
+        if nearest is None and via is not None:
             self.add("SR203", "via", f"the partition key of index {via!r} is not filled by {known}")
             return None
-        if way is None:
+        if nearest is None:
             message = f"no key of table {many.table.name!r} lists the items of {many.name!r} by {known}"
             meant = links.nearly_listed(many, link)
             hint = f". Did you mean {meant[0]!r} (index {meant[1]!r})?" if meant else ""
             self.add("SR201", at, message + hint, links.missing_index(one, many, link))
             return None
+        if sparse and not nearest.missing:
+            message = f"`sparse` leaves out nothing: {nearest.listed} lists all items of {many.name!r}"
+            self.add("SR120", self.at_key("sparse"), message, "remove it, or name another index with via")
+            return None
+        way = nearest.as_sparse() if sparse else choose([way for way in ways if not way.missing], via)
+        if way is None:
+            names = " and ".join(repr(attribute.name) for attribute in nearest.missing)
+            message = f"{nearest.listed} lists only the items of {many.name!r} that have {names}"
+            cure = self._all_listed(nearest, one, many, link) + ("" if via is None else ", and drop via")
+            self.add("SR217", at if via is None else "via", message, cure)
+            return None
         if not way.narrow:
-            listed = f"index {way.find.index!r}" if way.find.index else "the table"
-            message = f"the Query of {listed} is the same for every {one.name!r}: it does not hold {known}"
-            self.add("SR409", at, message, links.missing_index(one, many, link))
-        for name in links.hidden(many, way.find):
-            message = f"index {way.find.index!r} lists by {name!r}, which items of {many.name!r} have inside their key"
-            cure = f'if they have it as an attribute too, say entities.{many.name}.key: {{{name}: "{{{name}}}"}}; else'
-            self.add("SR415", at, message, f"{cure} index another attribute that holds it, written by a derive rule")
+            message = f"the Query of {way.listed} is the same for every {one.name!r}: it does not hold {known}"
+            self.add("SR409", at, message, self._all_listed(nearest if nearest.narrow else way, one, many, link))
         return way.find
+
+    def _all_listed(self, way: links.Way, one: Entity, many: Entity, link: Link) -> str:
+        """The cure for a way that does not list all items, or none but those of one source."""
+        if not way.missing:
+            return links.missing_index(one, many, link)
+        missing = [attribute.name for attribute in way.missing]
+        required = ", ".join(dict.fromkeys((*self.known.required.get(many.name, ()), *missing)))
+        return (
+            f"if every item has {' and '.join(missing)}, say entities.{many.name}.required: [{required}]; if the rule "
+            f"means only the items in the index, say sparse: true in it; else {links.missing_index(one, many, link)}"
+        )

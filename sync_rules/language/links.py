@@ -82,12 +82,23 @@ def mismatched(source: Entity, target: Entity, link: Link) -> Iterator[tuple[str
 @dataclass(frozen=True)
 class Way:
     """One way to list targets, and the fields of the source that its Query holds. `narrow`: the Query depends on the
-    source, so that it does not list the targets of all sources.
+    source, so that it does not list the targets of all sources. `missing`: key attributes of the index that a target
+    may lack, which is not listed then.
     """
 
     find: Find
     fields: frozenset[str]
     narrow: bool
+    missing: tuple[KeyAttribute, ...] = ()
+
+    @property
+    def listed(self) -> str:
+        """The table or the index, for messages."""
+        return f"index {self.find.index!r}" if self.find.index else "the table"
+
+    def as_sparse(self) -> Way:
+        """The same way for a rule that means only the items in the index."""
+        return replace(self, find=replace(self.find, needs=(*self.find.needs, *self.missing), sparse=True), missing=())
 
 
 def known_fields(source: Entity, link: Link) -> dict[str, KeyType]:
@@ -96,13 +107,31 @@ def known_fields(source: Entity, link: Link) -> dict[str, KeyType]:
     return {ref.field: types[field] for field, ref in link}
 
 
-def ways(source: Entity, target: Entity, link: Link) -> list[Way]:
-    """Every key of the target's table that the link fills, base table first, then the indexes in their order."""
+def ways(source: Entity, target: Entity, link: Link, said: frozenset[str] = frozenset()) -> list[Way]:
+    """Every key of the target's table that the link fills, base table first, then the indexes in their order. `said`
+    names the attributes that every target has besides those of its key templates.
+    """
     known = known_fields(source, link)
     table = target.table
     base = Index("", (table.partition,), () if table.sort is None else (table.sort,))
-    found = ((index, _way(index, target, known)) for index in (base, *table.indexes))
-    return [replace(way, narrow=way.narrow or not known) for _, way in found if way is not None]
+    found = (_way(index, target, known) for index in (base, *table.indexes))
+    return [_complete(way, target, link, said, known) for way in found if way is not None]
+
+
+def _complete(way: Way, target: Entity, link: Link, said: frozenset[str], known: Mapping[str, KeyType]) -> Way:
+    """A way with what an item must have to be listed: all of the index's key but the table's own key, and the link,
+    without which the item names no source.
+    """
+    there = {attribute.name for attribute in target.table.key} | {ref.path[0] for _, ref in link if len(ref.path) == 1}
+    index = () if way.find.index is None else target.table.index(way.find.index).attributes
+    others = [attribute for attribute in index if attribute.name not in there]
+    given = said | target.templates.keys()
+    return replace(
+        way,
+        find=replace(way.find, needs=tuple(attribute for attribute in others if attribute.name in given)),
+        narrow=way.narrow or not known,
+        missing=tuple(attribute for attribute in others if attribute.name not in given),
+    )
 
 
 def _way(index: Index, target: Entity, known: Mapping[str, KeyType]) -> Way | None:
@@ -165,12 +194,6 @@ def nearly_listed(entity: Entity, link: Link) -> tuple[str, str] | None:
     return None
 
 
-def hidden(entity: Entity, find: Find) -> list[str]:
-    """The key attributes of an index that the entity has only as fields inside its key: perhaps no item has them."""
-    index = [] if find.index is None else [attribute.name for attribute, _ in (*find.partition, *find.sort)]
-    return [name for name in index if name in entity.bound and name not in entity.templates]
-
-
 # ---------------------------------------------------------------- the index that is missing
 def missing_index(source: Entity, target: Entity, link: Link) -> str:
     """The cure for targets that no key lists: what to add to the rules file."""
@@ -198,6 +221,8 @@ def missing_index(source: Entity, target: Entity, link: Link) -> str:
         attribute.removeprefix("by_") if attribute in map(alone, inside) else attribute for attribute in attributes
     ]
     name = NOT_IN_INDEX_NAMES.sub("_", "by_" + "_".join(named))
+    while name in {index.name for index in target.table.indexes}:  # one that lists only some of them
+        name = f"all_{name}"
     inner = ", ".join(f"{attribute}: {kind}" for attribute, kind in attributes.items())
     short = f"{{{inner}}}" if len(attributes) == 1 else f"{{partition: {{{inner}}}}}"
     advice = f"add an index under {where}: {name}: {short}"

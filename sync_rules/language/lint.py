@@ -102,7 +102,8 @@ def own_reads(rules: Rules, document: Document) -> Iterator[Problem]:
             if any(overlaps(path, link) for link in rule.link_paths):
                 yield Problem("SR303", f"{what} is what links {rule.target.name!r} to {rule.source.name!r}", location)
             if any(overlaps(path, read) for read in rule.where_paths):
-                yield Problem("SR304", f"{what} is what `where` decides by", location)
+                by = f"index {rule.find.index!r}" if path in rule.sparse_paths and rule.find else "`where`"
+                yield Problem("SR304", f"{what} is what {by} decides by", location)
 
 
 def deletes(rules: Rules, document: Document) -> Iterator[Problem]:

@@ -95,18 +95,30 @@ def _compile(text: str, environ: Mapping[str, str], *, running: bool) -> tuple[R
     tables = _tables(document, problems, valid, variables)
     entities = _entities(document, problems, valid, tables)
     declared = frozenset(valid.form.entities) | valid.broken["entities"]
-    known = Known(
-        document, problems, tables, entities, declared - entities.keys(), valid.broken["tables"], variables.filled
-    )
+    required = {name: tuple(form.required) for name, form in valid.form.entities.items()}
+    broken = declared - entities.keys()
+    known = Known(document, problems, tables, entities, required, broken, valid.broken["tables"], variables.filled)
     _check_renames(known, valid.form.rules)
-    compiled = [rule for name, entry in valid.form.rules.items() for rule in _compile_rule(known, name, entry)]
-    sound = {rule.name: rule for rule in compiled}
-    within = {entity.name: entity for rule in compiled for entity in (rule.source, rule.target)}
+    compiled = _compile_rules(known, valid.form.rules)
+    sound = {rule.name: rule for name in valid.form.rules for rule in compiled[name]}
+    within = {entity.name: entity for rule in sound.values() for entity in (rule.source, rule.target)}
     entities = entities | within  # those of ledgers are in no file
     rules = Rules(tables, entities, sound, fingerprints.of_all(tables, entities, sound))
     lint.lint(rules, document, problems)
     found = problems.sorted()
     return (None if errors(found) else rules), found
+
+
+def _compile_rules(known: Known, entries: Mapping[str, str | Model]) -> dict[str, tuple[Rule, ...]]:
+    """The rules of each entry. Those that look at one item alone come first: others may rely on what they write."""
+    compiled: dict[str, tuple[Rule, ...]] = {}
+    for alone in (True, False):
+        for name, entry in entries.items():
+            if alone is (not isinstance(entry, str) and kind_of_form(entry).alone):
+                compiled[name] = _compile_rule(known, name, entry)
+                for rule in compiled[name]:
+                    known.written.setdefault(rule.target.name, set()).update(rule.always_writes)
+    return compiled
 
 
 def _compile_rule(known: Known, name: str, entry: str | Model) -> tuple[Rule, ...]:

@@ -96,6 +96,12 @@ class EntityForm(Model):
         "Key attributes of indexes may be given too.",
         examples=[{"PK": "USER#{user_id}", "SK": "PROFILE"}],
     )
+    required: list[AttributeName] = Field(
+        default=[],
+        description="Attributes that every item of it has, so that an index by one of them lists all items. An item "
+        "without one is reported.",
+        examples=[["created_at"]],
+    )
 
 
 class FileForm(Model):

@@ -72,6 +72,9 @@ class Outcome(Enum):
 REFUSALS: Final = frozenset({Outcome.SUPERSEDED, Outcome.RELINKED, Outcome.GONE})
 
 
+NOT_IN_INDEX: Final = "NotInIndex"  # the reason of an item that lacks a key attribute of the index that must list it
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """The content of a failure record: rule, item and reason, and never a value of the item.

@@ -15,6 +15,7 @@ from sync_rules.model.templates import PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYT
 from sync_rules.model.values import AttributeValue, Item, get
 
 KEY_TYPES: Final = frozenset({"S", "N", "B"})
+NOTHING: Final[AttributeValue] = {}
 LINKS_KEPT_MAX: Final = 1_024  # more than a page of targets; each is some hundred bytes
 
 KeyValue = tuple[str, Any]
@@ -27,11 +28,24 @@ class Find:
 
     Each key attribute has the template that builds it from target fields; `sort` has the sort key attributes that
     narrow the Query, of which the last may be known by its beginning only.
+
+    `needs` has the key attributes of the index without which a target that names a source is not listed. Every target
+    is said to have them, and one without is reported; `sparse`: a target without them is not meant by the rule.
     """
 
     index: str | None
     partition: tuple[tuple[KeyAttribute, Template], ...]
     sort: tuple[tuple[KeyAttribute, Template], ...] = ()
+    needs: tuple[KeyAttribute, ...] = ()
+    sparse: bool = False
+
+    def lacking(self, item: Item) -> tuple[KeyAttribute, ...]:
+        """The needed attributes that an item does not have."""
+        return tuple([attribute for attribute in self.needs if attribute.type not in item.get(attribute.name, NOTHING)])
+
+    def leaves_out(self, item: Item) -> bool:
+        """True if an item is not meant, because it is not in the sparse index."""
+        return self.sparse and bool(self.lacking(item))
 
     def conditions(self, fields: Fields) -> KeyConditions | None:
         """The key conditions for a source with these fields (named as on the target); None if no target can exist."""

@@ -49,6 +49,7 @@ def process(changes: Sequence[Change], rules: Rules, bounds: Bounds) -> Work[Rep
     report.add((yield from push(tasks.pushes, rules, bounds)))
     report.add((yield from reconcile_parts(tasks.parts, bounds)))
     report.trace_failures(tasks.origins)
+    yield from report.keep_unlisted(tasks.unlisted)
     for key, effect in tasks.effects:
         yield from run_effect(key, effect, bounds, report)
     report.since_ms.update(tasks.since_ms)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Failure, ItemKey, Outcome
+from sync_rules.model.items import NOT_IN_INDEX, Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.messages import Message, PartMessage, PullMessage
 from sync_rules.pipeline.requests import Later, Park, Work
@@ -80,6 +80,18 @@ class Report:
             self.outcomes[failure.rule, Outcome.PARKED] += 1
         if attempt < bounds.limits.parked_max_looks:
             self.retries.setdefault(message.target, {})[message] = bounds.limits.parked_delay_seconds(attempt)
+
+    def keep_unlisted(self, items: Iterable[tuple[str, ItemKey]]) -> Work[None]:
+        """Keep a failure record, by rule, of each item that an index does not list. Nothing else is wrong with it yet,
+        but no later change of its source will reach it.
+        """
+        for rule, key in items:
+            try:
+                yield Park(Failure(rule, key, NOT_IN_INDEX))
+            except StoreError as error:
+                self.note(key, Unfinished((rule,), str(error)))
+            else:
+                self.outcomes[rule, Outcome.PARKED] += 1
 
     def trace_failures(self, origins: Mapping[ItemKey, Iterable[ItemKey]]) -> None:
         """Report, instead of each item that could not be finished, the items whose records asked for its work."""

@@ -6,10 +6,11 @@ acted in between; only the image is the newest. A pull always checks all rules o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from sync_rules.model.entities import Entity
 from sync_rules.model.items import Change, Effect, ItemKey
 from sync_rules.model.values import Item
 from sync_rules.pipeline.messages import ChunkMessage, PartMessage, PushMessage
@@ -83,13 +84,15 @@ class Chunk:
 class Tasks:
     """The work of a batch. `origins` has, for the key of each piece of work, the items whose records asked for it;
     `since_ms` is, per rule, the time of the oldest change that concerns it (milliseconds since the epoch), from which
-    lag is measured. Each effect comes with the key of the item that changed.
+    lag is measured. Each effect comes with the key of the item that changed. `unlisted` are the items that the
+    index of a rule does not list.
     """
 
     pulls: tuple[Pull, ...] = ()
     pushes: tuple[Push, ...] = ()
     parts: tuple[PartLook, ...] = ()
     effects: tuple[tuple[ItemKey, Effect], ...] = ()
+    unlisted: tuple[tuple[str, ItemKey], ...] = ()
     origins: dict[ItemKey, dict[ItemKey, None]] = field(default_factory=dict)
     since_ms: dict[str, int] = field(default_factory=dict)
 
@@ -122,6 +125,7 @@ def tasks_of(changes: Iterable[Change], rules: Rules) -> Tasks:
     pushed: dict[tuple[ItemKey, Rule], bool] = {}
     parts: dict[Part, None] = {}
     effects: list[tuple[ItemKey, Effect]] = []
+    unlisted: dict[tuple[str, ItemKey], None] = {}
     for change in changes:
         entity = rules.entity_of(change.key)
         if entity is None:
@@ -144,11 +148,20 @@ def tasks_of(changes: Iterable[Change], rules: Rules) -> Tasks:
                 parts[part] = None
                 tasks.trace(part.target, change)
                 tasks.concerns((part_rule,), change)
+        unlisted |= dict.fromkeys((rule.name, change.key) for rule in _unlisted(change, entity, rules))
+    tasks.unlisted = tuple(unlisted)
     tasks.pulls = tuple(pull for key, one in asked.items() if (pull := _pull(key, one, newest.get(key))) is not None)
     tasks.pushes = group_pushes(pushed)
     tasks.parts = tuple(map(PartLook, parts))
     tasks.effects = tuple(effects)
     return tasks
+
+
+def _unlisted(change: Change, entity: Entity, rules: Rules) -> Iterator[Rule]:
+    """The rules whose index does not list an item that came without one of its key attributes, or lost one."""
+    now = () if change.new is None else rules.unlisted(entity, change.new)
+    before = rules.unlisted(entity, change.old) if now and change.old is not None else ()
+    return (rule for rule in now if rule not in before)
 
 
 def _ask_pull(change: Change, into: tuple[TargetRule, ...], asked: dict[ItemKey, TargetWork], tasks: Tasks) -> None:

@@ -34,6 +34,9 @@ class ListingRule(Rule):
         """From a source to the target that the source names."""
         return Pointer(self.link, self.target)
 
+    def points(self, item: Item) -> bool:
+        return self.pointer(item) is not None
+
     @property
     def anchor(self) -> Entity:
         return self.target

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -79,6 +79,12 @@ class Formula:
         if self.separator is not None:
             return self.separator.join(there) or None
         return "".join(there) if len(there) == len(texts) else None
+
+    def is_total(self, given: Container[str]) -> bool:
+        """True if it makes a text of every item that has the `given` fields, as texts or numbers."""
+        slots = [piece for piece in self.pieces if isinstance(piece, Slot)]
+        sure = [slot.field in given and all(map(_takes_any, slot.formats)) for slot in slots]
+        return all(sure) if self.separator is None else any(sure)
 
     def body(self) -> Mapping[str, object]:
         """The formula as plain values: two formulas of equal bodies make the same texts."""
@@ -158,6 +164,11 @@ def _upper(value: AttributeValue) -> str:
 
 def _lower(value: AttributeValue) -> str:
     return (text_of(value) or "").lower()
+
+
+def _takes_any(form: Format) -> bool:
+    """True if a format makes a text of every text and every number."""
+    return form in (_upper, _lower) or (isinstance(form, partial) and form.func is _sharded)
 
 
 def _nospace(value: AttributeValue) -> str:

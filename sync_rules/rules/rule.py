@@ -12,7 +12,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from types import MappingProxyType
+from typing import Final, Self
 
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.errors import ConditionError
@@ -23,6 +24,8 @@ from sync_rules.model.where import Where
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 AttributeRef = tuple[Entity, Path]
+# in the body of a rule, where one that is not sparse has the body that it had before there were sparse rules
+SPARSE: Final[Mapping[bool, Mapping[str, object]]] = MappingProxyType({False: {}, True: {"sparse": True}})
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,17 @@ class Rule(ABC):
         """The target paths that this rule writes; no other rule writes them."""
         return ()
 
+    @property
+    def always_writes(self) -> tuple[str, ...]:
+        """The top-level attributes that every target has by this rule, whatever else it holds."""
+        return ()
+
+    def fills(self, path: Path, item: Item) -> bool | None:  # noqa: ARG002
+        """True if the rule gives this target a value at one of its `copies`, now or by a write to come; None where
+        that depends on other items.
+        """
+        return None
+
     def wrote(self, key: ItemKey, item: Item) -> tuple[Path, ...]:  # noqa: ARG002
         """The copies on this target that the rule wrote, and not the application."""
         return self.copies
@@ -247,6 +261,16 @@ class Rule(ABC):
 
     # ---------------------------------------------------------------- what it lists
     @property
+    def sparse(self) -> bool:
+        """True if the rule means only those items that its index lists."""
+        return self.find is not None and self.find.sparse
+
+    @property
+    def sparse_paths(self) -> tuple[Path, ...]:
+        """The paths of an item that say whether a sparse index lists it."""
+        return tuple((attribute.name,) for attribute in self.find.needs) if self.find and self.find.sparse else ()
+
+    @property
     def anchor(self) -> Entity:
         """The entity whose item starts a listing: the source, unless a rule lists the other way round."""
         return self.source
@@ -255,6 +279,10 @@ class Rule(ABC):
     def listed(self) -> Entity:
         """The entity whose items are listed."""
         return self.target
+
+    def points(self, item: Item) -> bool:  # noqa: ARG002
+        """True if a listed item names an anchor."""
+        return True
 
     @property
     def lists_by(self) -> tuple[object, ...]:

@@ -11,7 +11,9 @@ from functools import cached_property
 
 from sync_rules.model.entities import Entity, Table
 from sync_rules.model.items import ItemKey
+from sync_rules.model.lookups import Find
 from sync_rules.model.templates import Beginnings
+from sync_rules.model.values import Item, Path
 from sync_rules.rules.families import PartRule, TargetRule
 from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.rule import ArchivePlace, Rule
@@ -70,6 +72,12 @@ class Rules:
         """The rule of this name, or the one that had it before it was renamed: messages and failures outlive names."""
         return self.rules.get(name) or self._by_former_name.get(name)
 
+    @cached_property
+    def _listing(self) -> Mapping[str, tuple[tuple[Rule, Find], ...]]:
+        """The rules that list items of each entity by an index in which one of them could be missing."""
+        found = [(rule, rule.find) for rule in self.rules.values() if rule.find and rule.find.needs and not rule.sparse]
+        return {n: tuple(one for one in found if one[0].listed.name == n) for n in self.entities}
+
     def entity_of(self, key: ItemKey) -> Entity | None:
         """The entity an item belongs to by its key, or None: an item no rule speaks of, or no key of its table."""
         table = self.tables.get(key.table)
@@ -105,6 +113,21 @@ class Rules:
     def anchored(self, entity: Entity) -> tuple[Rule, ...]:
         """The rules for which an item of this entity may start a listing."""
         return self._as_anchor[entity.name]
+
+    def unlisted(self, entity: Entity, item: Item, *, at_rest: bool = False) -> tuple[Rule, ...]:
+        """The rules that do not find this item, because it lacks a key attribute of the index by which they list. An
+        attribute that another rule is about to write does not count; `at_rest`: those that read other items are done.
+        """
+        return tuple(
+            rule
+            for rule, find in self._listing[entity.name]
+            if any(not self._to_come(entity, (one.name,), item, at_rest=at_rest) for one in find.lacking(item))
+            and rule.points(item)
+        )
+
+    def _to_come(self, entity: Entity, path: Path, item: Item, *, at_rest: bool) -> bool:
+        fills = [rule.fills(path, item) for rule in self.into_target(entity) if path in rule.copies]
+        return True in fills or (not at_rest and None in fills)
 
     @cached_property
     def kept(self) -> frozenset[str]:

@@ -21,7 +21,7 @@ RULES = """
 tables:
   authors: {{name: {prefix}authors, key: {{author_id: S}}}}
   books: {{name: {prefix}books, key: {{book_id: S}}, indexes: {{by_author: {{author_id: S, rank: S}}}}}}
-entities: {{author: {{table: authors}}, book: {{table: books}}}}
+entities: {{author: {{table: authors}}, book: {{table: books, required: [rank]}}}}
 rules:
   names: {{copy: author.name, into: book.author.name, on_delete: clear}}
   ranks: {{copy: author.rank, into: book.rank}}

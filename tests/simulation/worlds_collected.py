@@ -166,7 +166,7 @@ tables:
   members: {{key: {{member: S}}, indexes: {{by_goal: {{goal: S, rank: S}}}}}}
 entities:
   goal: {{table: goals}}
-  member: {{table: members}}
+  member: {{table: members, required: [rank]}}
 rules:
   members: {{collect: member, into: goal.members, as: "{{member}}-{{role}}", via: by_goal{options}}}
 """

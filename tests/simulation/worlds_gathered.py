@@ -18,10 +18,10 @@ tables:
   children: {{key: {{{key}}}{indexes}}}
 entities:
   parent: {{table: parents}}
-  child: {{table: children}}
+  child: {{table: children{said}}}
 rules:
 """
-LISTED = HEAD.format(key="child: S", indexes=", indexes: {by_parent: {parent: S, rank: S}}")
+LISTED = HEAD.format(key="child: S", indexes=", indexes: {by_parent: {parent: S, rank: S}}", said=", required: [rank]")
 PARENT = Kind("parents", keys(PARENTS, "parent"), copies=(("kids",),), flag="noise")
 CHILD = Kind(
     "children",
@@ -34,7 +34,7 @@ CHILD = Kind(
     numbers=("size",),
 )
 # Children whose table lists them by what they point to, so that a move is a delete and a create.
-HELD = HEAD.format(key="parent: S, child: S", indexes="")
+HELD = HEAD.format(key="parent: S, child: S", indexes="", said="")
 HELD_CHILD = replace(
     CHILD,
     keys=tuple(

@@ -153,7 +153,7 @@ entities:
 rules:
   home: {derive: child.parent, as: "{team:home}", map: {home: {red: p0, blue: p1}}}
   rank: {derive: child.rank, join: [name, size]}
-  kids: {embed: child, into: parent.kids, fields: [name, size], limit: {items: 10}}
+  kids: {embed: child, into: parent.kids, fields: [name, size], limit: {items: 10}, sparse: true}
 """
     homes = {"red": "p0", "blue": "p1"}
 
@@ -197,7 +197,7 @@ def reports() -> Configuration:
 tables:
   people: {key: {person: S}, indexes: {by_boss: {boss: S, rank: S}}}
 entities:
-  person: {table: people}
+  person: {table: people, required: [rank]}
 rules:
   reports: {embed: person, into: person.reports, link: {person: boss}, by: "{person}", fields: [name, noise], limit: {items: 9}}
 """

@@ -22,7 +22,7 @@ tables:
   targets: {key: {target: S}, indexes: {by_source: {source: S, rank: S}, by_other: {other: S}}}
 entities:
   source: {table: sources}
-  target: {table: targets}
+  target: {table: targets, required: [rank]}
 rules:
 """
 SOURCE = Kind("sources", keys(SOURCES, "source", team="x"), truths=("name",), flag="noise")

@@ -145,7 +145,7 @@ def tree(name: str, options: str, *, on_delete: str = "clear", extras: bool = Fa
 tables:
   nodes: {{key: {{team: S, node: S}}, indexes: {{by_up: {{up: S, rank: S}}}}}}
 entities:
-  node: {{table: nodes}}
+  node: {{table: nodes, required: [rank]}}
 rules:
   paths: {{path: node.Path, parent: up, {options}}}
 """

@@ -95,6 +95,7 @@ def process_items(table: str, images: Sequence[Item], selection: Selection, boun
     for rule in {part.rule.name for part in found.parts}:
         del others.outcomes[rule, Outcome.RIGHT]  # each counts on the page of its source
     report.add(others)
+    yield from report.keep_unlisted(found.unlisted)
     return PageResult(report, len(images), count, levels=_levels(images, selection))
 
 

@@ -13,6 +13,7 @@ from sync_rules.language.kinds.options import (
     OwnWhere,
     RenamedFrom,
     Settle,
+    Sparse,
     Via,
     braced,
     parent_rule,
@@ -46,6 +47,7 @@ class CollectForm(Model):
     )
     link: LinkOption = {}
     via: Via = None
+    sparse: Sparse = False
     on_delete: OnDelete = "keep"
     settle_seconds: Settle = 60
     renamed_from: RenamedFrom = None
@@ -68,7 +70,7 @@ def _compile(compiler: RuleCompiler, form: CollectForm) -> tuple[Rule, ...]:
     link = compiler.link(form.link, into.entity, edge)
     if link is not None and element is not None:
         _require_edge(compiler, element, edge, into.entity, link)
-    find = None if link is None else compiler.find(link, into.entity, edge, form.via, "into")
+    find = None if link is None else compiler.find(link, into.entity, edge, form.via, "into", sparse=form.sparse)
     if not compiler.sound or link is None or find is None or element is None:
         return ()
     rule = CollectRule(

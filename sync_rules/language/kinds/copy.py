@@ -9,7 +9,7 @@ from pydantic import Field, Tag
 from sync_rules.language import links
 from sync_rules.language.compiler import RuleCompiler, key_types
 from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import LinkOption, Model, Names, RenamedFrom, Renames, Settle, by_type
+from sync_rules.language.kinds.options import LinkOption, Model, Names, RenamedFrom, Renames, Settle, Sparse, by_type
 from sync_rules.language.problems import Location
 from sync_rules.model.entities import Entity
 from sync_rules.model.values import Path, show_path
@@ -47,6 +47,7 @@ class CopyForm(Model):
     )
     link: LinkOption = {}
     via: str | None = Field(default=None, description="The index of the target's table by which targets are found.")
+    sparse: Sparse = False
     on_delete: Literal["keep", "clear", "delete", "restrict"] = Field(
         default="keep",
         description="When the source is deleted: keep the copy, clear it, delete the whole target, or report that "
@@ -73,7 +74,9 @@ def _compile(compiler: RuleCompiler, form: CopyForm) -> tuple[CopyRule, ...]:
     if link is not None and form.strict and links.is_self_link(source, target, link):
         compiler.add("SR205", "strict", f"{source.name!r} is its own source here")
         link = None
-    find = None if link is None else compiler.find(link, source, target, form.via, "into", choose=links.choose)
+    find = None
+    if link is not None:
+        find = compiler.find(link, source, target, form.via, "into", sparse=form.sparse, choose=links.choose)
     if link is None or find is None or not compiler.sound:
         return ()
     rule = CopyRule(

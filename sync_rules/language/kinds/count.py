@@ -25,6 +25,7 @@ from sync_rules.language.kinds.options import (
     RenamedFrom,
     Settle,
     Shards,
+    Sparse,
     Via,
     by_type,
     parent_rule,
@@ -73,6 +74,7 @@ class GroupForm(Model):
     )
     link: LinkOption = {}
     via: Via = None
+    sparse: Sparse = False
     on_delete: OnDelete = "keep"
     settle_seconds: Settle = 60
     renamed_from: RenamedFrom = None
@@ -165,7 +167,7 @@ def _compile(
     rules = _recounted(compiler, form, group) if form.mode == "recount" else _booked(compiler, group, table)
     find = None
     if form.on_delete != "keep":
-        find = compiler.find(link, into.entity, child, form.via, "on_delete")
+        find = compiler.find(link, into.entity, child, form.via, "on_delete", sparse=form.sparse)
     if not compiler.sound or not rules:
         return ()
     if find is None:
@@ -180,9 +182,10 @@ def _check_options(compiler: RuleCompiler, form: GroupForm, function: Function, 
         compiler.add("SR120", compiler.at_key("ledger"), "a recount keeps no ledger", drop)
     if recount and shards > 1:
         compiler.add("SR120", compiler.at_key("shards"), "a recount keeps no totals to shard", drop)
-    if not recount and form.via is not None and form.on_delete == "keep":
-        message = "nothing is listed here: each child's record says what it counts for"
-        compiler.add("SR120", compiler.at_key("via"), message, "remove it, or say on_delete")
+    for option in ("via", "sparse") if form.on_delete == "keep" else ():
+        if getattr(form, option) and not (recount and option == "via"):
+            message = "nothing is listed here: each child's record says what it counts for"
+            compiler.add("SR120", compiler.at_key(option), message, "remove it, or say on_delete")
     if not recount and form.per is not None and function in ("min", "max"):
         message = f"a ledger keeps the {function} of all children of a parent, not one per group"
         compiler.add("SR120", compiler.at_key("per"), message, "remove it, or use mode: recount")

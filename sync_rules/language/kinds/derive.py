@@ -79,4 +79,4 @@ def _formula(compiler: RuleCompiler, form: DeriveForm) -> Formula | None:
     return formula
 
 
-KIND = Kind("derive", DeriveForm, _compile)
+KIND = Kind("derive", DeriveForm, _compile, alone=True)

@@ -19,6 +19,7 @@ from sync_rules.language.kinds.options import (
     RenamedFrom,
     Renames,
     Settle,
+    Sparse,
     Via,
     braced,
     by_type,
@@ -88,6 +89,7 @@ class EmbedForm(Model):
     where: OwnWhere = None
     link: LinkOption = {}
     via: Via = None
+    sparse: Sparse = False
     on_delete: OnDelete = "keep"
     settle_seconds: Settle = 60
     renamed_from: RenamedFrom = None
@@ -108,7 +110,9 @@ def _compile(compiler: RuleCompiler, form: EmbedForm) -> tuple[Rule, ...]:
     link = compiler.link(form.link, into.entity, child)
     by = None if link is None else _by(compiler, form.by, child, link)
     choose = _base_first if form.form == "list" else links.closest
-    find = None if link is None else compiler.find(link, into.entity, child, form.via, "into", choose=choose)
+    find = None
+    if link is not None:
+        find = compiler.find(link, into.entity, child, form.via, "into", sparse=form.sparse, choose=choose)
     if form.form == "list" and find is not None and find.index:
         message = f"the children are listed through index {find.index!r}, which does not show the newest of them yet"
         compiler.add("SR215", "as", message)

@@ -24,6 +24,7 @@ class Kind:
     compile: Callable[[RuleCompiler, Any], tuple[Rule, ...]]
     sentence: str = ""  # the short form, such as "count ENTITY into ENTITY.ATTRIBUTE"; empty: there is none
     example: str = ""  # a sentence for the JSON Schema
+    alone: bool = False  # its rules read nothing but the item that they write
     several: bool = False  # whether a sentence may name several sources, separated by commas
     missing: Mapping[str, str] = field(default_factory=dict)  # by option: the cure when it is missing
     meant: Mapping[str, str] = field(

@@ -57,6 +57,10 @@ OwnWhere = Annotated[
     Field(description="JMESPath over the source item's own fields: which items count.", examples=["status == 'OPEN'"]),
 ]
 Via = Annotated[str | None, Field(description="The index of their table by which the items of one parent are listed.")]
+Sparse = Annotated[
+    bool,
+    Field(description="Only the items in the index are meant; without it, an index must list all items."),
+]
 OnDelete = Annotated[
     Literal["keep", "delete", "restrict"],
     Field(description="When the parent is deleted: keep its items, delete them, or report that there still are some."),

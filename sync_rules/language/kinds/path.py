@@ -12,7 +12,7 @@ from pydantic import Field
 from sync_rules.language import links
 from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.kind import Kind
-from sync_rules.language.kinds.options import Model, RenamedFrom, Settle, Shards
+from sync_rules.language.kinds.options import Model, RenamedFrom, Settle, Shards, Sparse
 from sync_rules.model.entities import Entity
 from sync_rules.model.lookups import Find, Link
 from sync_rules.rules.kinds.path import TreeRule
@@ -36,6 +36,7 @@ class PathForm(Model):
         default=None, description="Attributes that every item has from its root."
     )
     via: str | None = Field(default=None, description="The index by which the children of an item are listed.")
+    sparse: Sparse = False
     on_delete: Literal["keep", "clear", "delete", "restrict"] = Field(
         default="keep",
         description="When a parent is deleted: keep its children's paths, clear them, delete the children, or report.",
@@ -101,7 +102,7 @@ def _find_children(compiler: RuleCompiler, form: PathForm, entity: Entity, link:
     def choose(found: list[links.Way], via: str | None) -> links.Way | None:
         return links.closest([way for way in found if parent in way.fields], via)
 
-    return compiler.find(link, entity, entity, form.via, "parent", choose=choose)
+    return compiler.find(link, entity, entity, form.via, "parent", sparse=form.sparse, choose=choose)
 
 
 KIND = Kind("path", PathForm, _compile, missing={"parent": "name the attribute with the parent's id: parent: ParentId"})

@@ -28,7 +28,7 @@ from sync_rules.model.writes import (
     unchanged,
 )
 from sync_rules.rules.families import ListingRule, Part, PartRule
-from sync_rules.rules.rule import Blocked, Drawing, Node, let_in
+from sync_rules.rules.rule import SPARSE, Blocked, Drawing, Node, let_in
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 Reader = Callable[[str], AttributeValue | None]  # what an edge holds in a field or an attribute
@@ -148,6 +148,7 @@ class CollectRule(ListingRule, PartRule):
             "via": self.find and self.find.index,
             "strict": self.strict,
             "settle_seconds": self.settle_seconds,
+            **SPARSE[self.sparse],
         }
 
     # ---------------------------------------------------------------- finding
@@ -178,11 +179,13 @@ class CollectRule(ListingRule, PartRule):
             *(ref.path for _, ref in self.link),
             *(ref.path for ref in self.element_refs.values()),
             *map(self.source.stored, filters),
+            *self.sparse_paths,
         ]
         return self.source.changing(paths)
 
     def unconditional(self) -> CollectRule:
-        return replace(self, where=None, omit=None)
+        find = None if self.find is None else replace(self.find, sparse=False)
+        return replace(self, where=None, omit=None, find=find)
 
     def known_by_key(self, entity: Entity) -> bool:
         """An element that went from a node is found among the node's edges, which are listed."""
@@ -220,6 +223,8 @@ class CollectRule(ListingRule, PartRule):
         return Claim(node, text, "" if fit else "ElementAmbiguous")
 
     def _lets_in(self, edge: Item) -> bool | Blocked:
+        if self.find is not None and self.find.leaves_out(edge):
+            return False
         omitted = self.omit is not None and let_in(self.omit, edge, self.source)
         if isinstance(omitted, Blocked):
             return omitted

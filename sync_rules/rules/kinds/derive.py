@@ -59,6 +59,17 @@ class DeriveRule(TargetRule):
         """The inputs, except those inside the item's key, which cannot change. A rule that writes one goes first."""
         return self.target.changing(self.inputs)
 
+    @property
+    def always_writes(self) -> tuple[str, ...]:
+        """The attribute, if it is made of nothing but fields of the key, in formats that take any text."""
+        binary = {attribute.name for attribute in self.target.table.key if attribute.type == "B"}
+        sure = {field for field in self.target.identity if self.target.ref(field).path[0] not in binary}
+        asked = self._asked is None or self._asked[0] == "S"
+        return (self.path[0],) if len(self.path) == 1 and asked and self.formula.is_total(sure) else ()
+
+    def fills(self, path: Path, item: Item) -> bool:
+        return self.desired((), item).get(path) is not None
+
     def nodes(self) -> tuple[Node, ...]:
         reads = tuple((self.target, path) for path in self.inputs)
         return (Node(self, (self.target, self.path), reads, tuple((self.target, path) for path in self.decided_by)),)

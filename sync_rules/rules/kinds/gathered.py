@@ -54,6 +54,12 @@ class GatheredRule(ListingRule, TargetRule):
     def known_by_key(self, entity: Entity) -> bool:
         return entity is not self.source or not self.source.changing(ref.path for _, ref in self.link)
 
+    @property
+    def swept(self) -> tuple[Entity, ...]:
+        """The targets; and the members, where one that the index does not list would be left out."""
+        reported = self.find is not None and self.find.needs and not self.sparse
+        return (self.target, self.source) if reported else (self.target,)
+
     def reading_uses(self) -> Iterator[Use]:
         return self._listing_uses(Moment.CHECKED)
 

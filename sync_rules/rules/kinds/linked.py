@@ -21,7 +21,7 @@ from sync_rules.model.values import Item, Path, get
 from sync_rules.model.where import Where
 from sync_rules.model.writes import Condition, unchanged
 from sync_rules.rules.families import TargetRule
-from sync_rules.rules.rule import Blocked
+from sync_rules.rules.rule import SPARSE, Blocked
 from sync_rules.rules.uses import Moment, Operation, Use, name_of
 
 OnDelete = Literal["keep", "clear", "delete", "restrict"]
@@ -53,6 +53,7 @@ class LinkedRule(TargetRule):
             "via": self.find and self.find.index,
             "on_delete": self.on_delete,
             "settle_seconds": self.settle_seconds,
+            **SPARSE[self.sparse],
         }
 
     # ---------------------------------------------------------------- finding
@@ -68,6 +69,9 @@ class LinkedRule(TargetRule):
     def pointer(self) -> Pointer:
         """From a target to its source."""
         return Pointer(self.link, self.source)
+
+    def points(self, item: Item) -> bool:
+        return self.pointer(item) is not None
 
     def source_key(self, target: Item) -> ItemKey | None:
         """The key of the source that a target points to; None when it points to none."""
@@ -85,8 +89,11 @@ class LinkedRule(TargetRule):
 
     @cached_property
     def where_paths(self) -> tuple[Path, ...]:
-        """The target paths that `where` reads, without what the target's key binds, which cannot change."""
-        return self.target.changing(map(self.target.stored, self.where.target_paths if self.where else ()))
+        """The target paths that `where` reads, and those of a sparse index, without what the target's key binds, which
+        cannot change.
+        """
+        read = self.target.changing(map(self.target.stored, self.where.target_paths if self.where else ()))
+        return (*read, *self.sparse_paths)
 
     @cached_property
     def decided_by(self) -> tuple[Path, ...]:
@@ -113,6 +120,8 @@ class LinkedRule(TargetRule):
     # ---------------------------------------------------------------- what is true
     def where_holds(self, source: Item, target: Item) -> bool | Blocked:
         """True if the rule speaks of this pair; blocked where `where` cannot be evaluated."""
+        if self.find is not None and self.find.leaves_out(target):
+            return False
         if self.where is None:
             return True
         of_source, of_target = self.where.source_paths, self.where.target_paths

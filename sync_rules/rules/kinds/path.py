@@ -118,6 +118,8 @@ class TreeRule(LinkedRule):
         parent = self.link[0][1].read(target)
         if parent is None or "NULL" in parent or parent.get("S") == "":
             return self._made((own,), own)
+        if self.find is not None and self.find.leaves_out(target):
+            return None
         if text_of(parent) == own:
             return Blocked(CYCLE)
         source = sources[0] if sources else None

@@ -17,7 +17,7 @@ from sync_rules.rules.kinds.tally import TallyRule, TotalRule
 
 BASE = """
 tables:
-  shop:   {key: {PK: S, SK: S}, indexes: {GSI1: {GSI1PK: S, GSI1SK: S}, GSI2: {ParentId: S}}}
+  shop:   {key: {PK: S, SK: S}, indexes: {GSI1: {GSI1PK: S, GSI1SK: S}, GSI2: {ParentId: S}, GSI3: {OwnerId: S}}}
   ledger: {key: {PK: S, SK: S}}
   counts: {key: {PK: S, SK: S}}
   posts:  {key: {post_id: S}, indexes: {by_user: {user_id: S}}}
@@ -320,7 +320,7 @@ OTHER = {
     "order": "-a", "on_overflow": "omit", "where": "x", "on_delete": "delete", "settle_seconds": "7", "omit": "x",
     "strict": "false", "numbers": "false", "separator": "/", "graph": "x", "shards": "3", "depth": "x", "carry": "[b]",
     "link": "{owner: x}", "attributes": "[b]", "per": "x", "weights": "{a: {b: 2}}",
-    "mode": "recount", "ledger": "counts", "on": "user", "watch": "[b]", "parent": "GSI1PK",
+    "mode": "recount", "ledger": "counts", "on": "user", "watch": "[b]", "parent": "OwnerId",
 }  # fmt: skip
 AS = {"embed": "list", "collect": "'{SK}'", "derive": "'{b}'"}
 EACH = {"mirror": "{email: others}"}

@@ -102,7 +102,7 @@ def test_find_fills_keys_of_several_attributes():
     rule = compiled(
         "users: {key: {tenant: S, user_id: S}},"
         "tasks: {key: {task_id: S}, indexes: {by_user: {partition: {tenant: S}, sort: {user_id: S, due: S, rank: N}}}}",
-        'user: {table: users}, task: {table: tasks, key: {due: "DUE#{day}"}}',
+        'user: {table: users}, task: {table: tasks, key: {due: "DUE#{day}"}, required: [rank]}',
         "copy user.name into task.user_name",
     )
     assert conditions(rule, tenant="t", user_id="7") == ([("tenant", "t"), ("user_id", "7")], ("due", "DUE#"))

@@ -15,7 +15,7 @@ entities:
   user:   {table: shop, key: {PK: "USER#{user_id}", SK: PROFILE}}
   order:  {table: shop, key: {PK: "USER#{user_id}", SK: "ORDER#{order_id}"}}
   author: {table: authors}
-  book:   {table: books}
+  book:   {table: books, required: [year, age]}
 rules:
 """
 RULES = ("a: copy user.name into order.user_name", "b: {copy: [author.name, author.bio], into: book.author}")

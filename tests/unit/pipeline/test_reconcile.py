@@ -442,7 +442,7 @@ def test_reconcile_parks_a_copy_of_the_wrong_type_for_an_index():
 tables:
   authors: {key: {author_id: S}}
   books: {key: {book_id: S}, indexes: {by_author: {author_id: S, book_rank: S}}}
-entities: {author: {table: authors}, book: {table: books}}
+entities: {author: {table: authors}, book: {table: books, required: [book_rank]}}
 rules: {author-on-books: {copy: {author.name: author_name, author.rank: book_rank}, into: book}}
 """)
     scene = Scene(rules)

@@ -76,7 +76,7 @@ def test_plan_pulls_what_moves_inside_its_listing_index():
 tables:
   authors: {key: {author_id: S}}
   books: {key: {book_id: S}, indexes: {by_author: {author_id: S, rank: N}}}
-entities: {author: {table: authors}, book: {table: books}}
+entities: {author: {table: authors}, book: {table: books, required: [rank]}}
 rules: {names: copy author.name into book.author_name}
 """)
     at = key(rules.tables["books"], "b1")
