@@ -206,13 +206,14 @@ def _compare_part(part: Part, written_on: Found, made_from: Found, sides: int, c
         raise written_on
     if isinstance(made_from, StoreError):
         raise made_from
-    write = part.rule.write_for(part, written_on, made_from)
-    if isinstance(write, Blocked):
-        write = part.rule.rebuilt(part, written_on, made_from) or write
-    if write is None:
-        comparison.right.update([part.rule.name] * sides)
-    else:
-        comparison.different.append(_differing_part(part, write, written_on, made_from))
+    for meant in part.rule.meant(part, written_on, made_from):
+        write = part.rule.write_for(meant, written_on, made_from)
+        if isinstance(write, Blocked):
+            write = part.rule.rebuilt(meant, written_on, made_from) or write
+        if write is not None:
+            comparison.different.append(_differing_part(part, write, written_on, made_from))
+            return
+    comparison.right.update([part.rule.name] * sides)
 
 
 def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison: Comparison) -> None:
@@ -245,7 +246,7 @@ def _compare_one(rule: TargetRule, target: Target, sources: Sources, comparison:
     truth, held_digest = digest(str(source), there, *map(ordered, says)), digest(*map(ordered, held))
     comparison.different.append(
         Difference(
-            rule.name, drift, target.key, source, tuple(paths), held_digest, truth, reason, repairable=repairable
+            rule.name, drift, target.key, source, rule.shown(paths), held_digest, truth, reason, repairable=repairable
         )
     )
 

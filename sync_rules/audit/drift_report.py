@@ -1,7 +1,8 @@
 """The report of a verify, as JSON lines: a header, a row for each drift, the totals. Written, and read for a repair.
 
-Invariant: a row says where to look and never what to write: rule, keys, element, paths, no value of an attribute. A
-report is read to its end before it is used: one of other rules or tables, or one that was cut off, is refused.
+Invariant: a row says where to look and never what to write: rule, keys, element, paths, no value of an attribute. Rows
+that read the same are one. A report is read to its end before it is used: one of other rules or tables, or one that was
+cut off, is refused.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def row(finding: Finding) -> dict[str, Any]:
         "drift": found.drift.value,
         "target": _shown(found.target),
         "source": None if found.source is None else _shown(found.source),
-        "element": None if found.part is None else found.part.element,
+        "element": None if found.part is None else found.part.rule.label(found.part),
         "paths": [show_path(path) for path in found.paths],
         "reason": found.reason or None,
         "repaired": finding.repaired,

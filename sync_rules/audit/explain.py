@@ -156,7 +156,7 @@ def standings(key: ItemKey, item: Item, rules: Rules) -> Work[list[Standing]]:
         comparison = yield from compare(ToCompare(parts={part: True}))
         state, _, reason = _state(part.rule, comparison)
         sources = () if part.source is None else (part.source,)
-        found.append(Standing(part.rule, part.rule.copies, sources, state, reason, part.element))
+        found.append(Standing(part.rule, part.rule.copies, sources, state, reason, part.rule.label(part)))
     return found
 
 

@@ -23,7 +23,7 @@ from sync_rules.pipeline.requests import Apply, Read, Scan, Work
 from sync_rules.rules.families import Part
 from sync_rules.rules.formula import stable_hash
 from sync_rules.rules.kinds.tally import TallyRule
-from sync_rules.rules.ledger import VERSION, holds_amount
+from sync_rules.rules.ledger import GROUP, VERSION, holds_amount
 from sync_rules.rules.ruleset import Rules
 
 PAGE_MAX_ITEMS: Final = 500
@@ -127,7 +127,8 @@ def as_difference(slot: Slot, balance: Balance) -> Difference:
     """The difference for a wrong total: a part without a source, whose element is the attribute."""
     key, at = slot
     part = Part(balance.rule, key, None, at)
-    return Difference(balance.rule.name, Drift.WRONG, key, None, ((at,),), held="", truth="", part=part)
+    paths = ((balance.rule.label(part) or GROUP,),)
+    return Difference(balance.rule.name, Drift.WRONG, key, None, paths, held="", truth="", part=part)
 
 
 def slot_of(difference: Difference) -> Slot | None:
@@ -139,8 +140,8 @@ def slot_of(difference: Difference) -> Slot | None:
 
 
 def of_slots(table: Table, rules: Sequence[TallyRule], slots: Collection[Slot]) -> Work[dict[Slot, Balance]]:
-    """The given totals that differ from the sum of their ledger entries."""
-    return (yield from _added_up(table, rules, slots.__contains__))
+    """The given totals that differ from the sum of their ledger entries; of a slot without an attribute, all groups."""
+    return (yield from _added_up(table, rules, lambda slot: slot in slots or (slot[0], "") in slots))
 
 
 def _added_up(table: Table, rules: Sequence[TallyRule], wanted: Callable[[Slot], bool]) -> Work[dict[Slot, Balance]]:

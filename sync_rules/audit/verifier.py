@@ -262,7 +262,8 @@ class Verifier:
             world = _Observed(of.store, of.queue, of.failures, inner=of, observe=observe)
             look = unbalanced(table, tallies) if listed is None else of_slots(table, tallies, asked)
             found = run_work(look, world)
-            right = [self.tally.came_right(one) for slot, one in asked.items() if slot not in found]
+            off = {*found, *((key, "") for key, _ in found)}
+            right = [self.tally.came_right(one) for slot, one in asked.items() if slot not in off]
             yield from right if first else ()
             if found:
                 self._wait(self.grace_seconds, f"{len(found)} differ")

@@ -133,7 +133,7 @@ def _of_part(part: Part, rules: Rules, store: Store) -> Iterator[tuple[Use, Item
         return
     if part.element:
         if part in parts_on(part.target, image, entity, rules):
-            yield Use(part.rule, part.target, part.source, part.rule.copies, part.element), image
+            yield Use(part.rule, part.target, part.source, part.rule.copies, part.rule.label(part)), image
         return
     yield Use(part.rule, part.target, part.source), image
     total = part.rule.adds_to(image)

@@ -17,7 +17,7 @@ from sync_rules.model.errors import OUT_OF_TIME, StoreError
 from sync_rules.model.items import Failure, ItemKey, Outcome
 from sync_rules.model.limits import Bounds
 from sync_rules.model.numbers import holdable, spelt, total_of
-from sync_rules.model.values import AttributeValue, Path
+from sync_rules.model.values import AttributeValue, Item, Path
 from sync_rules.model.writes import Action, Check, Increment, Result, Status, Transaction, Update, Write
 from sync_rules.pipeline.bookings import TOTAL_BROKEN, addable, in_whole, increments, sayable
 from sync_rules.pipeline.messages import PartMessage
@@ -44,7 +44,7 @@ class PartLook:
 
 def message_of(part: Part, attempt: int = 0) -> PartMessage:
     """The message that asks to reconcile a part."""
-    return PartMessage(part.rule.name, part.target, part.source, part.element, attempt)
+    return PartMessage(part.rule.name, part.target, part.source, part.rule.label(part), attempt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,18 +103,25 @@ def _decide(
         if isinstance(target, StoreError) or isinstance(source, StoreError):
             _fail(look, str(target if isinstance(target, StoreError) else source), report)
             continue
-        write = part.rule.write_for(part, target, source)
-        if look.rebuild and (look.rejected or isinstance(write, Blocked)):
-            anew = part.rule.rebuilt(part, target, source)
-            report.rebuilt |= {part.rule.name} if anew is not None else set()
-            write = anew or write
-        if write is None:
+        meant = [
+            (replace(look, part=one), _write_for(replace(look, part=one), target, source, report))
+            for one in part.rule.meant(part, target, source)
+        ]
+        if all(write is None for _, write in meant):
             report.count([part.rule], Outcome.RIGHT)
-        elif isinstance(write, Blocked):
-            stuck.append((look, write))
-        else:
-            wanted.append((look, write))
+        stuck += ((one, write) for one, write in meant if isinstance(write, Blocked))
+        wanted += ((one, write) for one, write in meant if write is not None and not isinstance(write, Blocked))
     return (yield from _sayable(wanted, stuck, report)), stuck
+
+
+def _write_for(look: PartLook, target: Item | None, source: Item | None, report: Report) -> Write | Blocked | None:
+    part = look.part
+    write = part.rule.write_for(part, target, source)
+    if look.rebuild and (look.rejected or isinstance(write, Blocked)):
+        anew = part.rule.rebuilt(part, target, source)
+        report.rebuilt |= {part.rule.name} if anew is not None else set()
+        write = anew or write
+    return write
 
 
 def _sayable(
@@ -294,7 +301,8 @@ def _fail(look: PartLook, reason: str, report: Report) -> None:
 
 def _park(look: PartLook, blocked: Blocked, bounds: Bounds, report: Report) -> Work[None]:
     part = look.part
-    failure = Failure(part.rule.name, part.target, blocked.reason, "", part.source, apart=True, element=part.element)
+    element = part.rule.label(part)
+    failure = Failure(part.rule.name, part.target, blocked.reason, "", part.source, apart=True, element=element)
     try:
         yield from report.park([failure], message_of(part, look.attempt + 1), bounds, patient=blocked.patient)
     except StoreError as error:

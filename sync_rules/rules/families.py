@@ -143,6 +143,14 @@ class TargetRule(Rule):
         `sources` are the items of `source_keys`, in order, or the members that belong to the target.
         """
 
+    def shown(self, desired: Desired) -> tuple[Path, ...]:
+        """These paths, for people and reports: no name in them is a value."""
+        return tuple(dict.fromkeys(self._copy_at(path) for path in desired))
+
+    def _copy_at(self, path: Path) -> Path:
+        """The copy that a path is, or lies in."""
+        return next((copy for copy in self.copies if path[: len(copy)] == copy), path[:1])
+
     def deletes(self, target: Item) -> bool:  # noqa: ARG002
         """True if this target is deleted when its source is."""
         return False
@@ -232,6 +240,16 @@ class PartRule(Rule):
     @abstractmethod
     def parts(self, change: Change, entity: Entity) -> Iterable[Part]:
         """The parts that a record of a source or of a target names, as the item was and as it is, whoever wrote it."""
+
+    def meant(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:  # noqa: ARG002
+        """The parts that this one stands for: itself, or several where it comes from a message or a report, which name
+        items alone.
+        """
+        return (part,)
+
+    def label(self, part: Part) -> str:  # noqa: ARG002
+        """The element as messages, records and reports have it: "" where it could show more than keys."""
+        return ""
 
     @abstractmethod
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:

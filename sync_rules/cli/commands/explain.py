@@ -191,8 +191,9 @@ def _consequence_row(one: Consequence) -> Row:
     else:
         does = f"checks {printable(one.subject)}"
         if one.part is not None:
-            row["element"] = one.part.element or None
-            does += f", element {one.part.element}" if one.part.element else ""
+            element = one.part.rule.label(one.part)
+            row["element"] = element or None
+            does += f", element {element}" if element else ""
     because = ", ".join(one.because)
     because = CAME_OR_WENT.get(because, f"{because} changed")
     return row, f"  {does} · because {because} · rule {one.rule.title}"

@@ -217,6 +217,7 @@ class Pages:
             for rule in (name for name in unfinished.rules if name not in of_parts):
                 world.answer(Park(Failure(rule, key, reason)))
             for part in unfinished.parts:
-                failure = Failure(part.rule.name, key, reason, "", part.source, apart=True, element=part.element)
+                element = part.rule.label(part)
+                failure = Failure(part.rule.name, key, reason, "", part.source, apart=True, element=element)
                 world.answer(Park(failure))
         return True

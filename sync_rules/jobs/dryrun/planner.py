@@ -189,10 +189,14 @@ class Planner:
         if not isinstance(action, Update):  # whole items are those of parts
             return {name: written for name in writers if isinstance(self.rules.rules[name], PartRule)}
         mine = {
-            name: tuple(path for path in written if any(overlaps(path, own) for own in paths))
+            name: self._shown(name, action, [path for path in written if any(overlaps(path, own) for own in paths)])
             for name, paths in writers.items()
         }
         return {name: paths for name, paths in mine.items() if paths}
+
+    def _shown(self, name: str, action: Update, paths: Sequence[Path]) -> tuple[Path, ...]:
+        rule, values = self.rules.rules[name], dict(action.sets)
+        return rule.shown({path: values.get(path) for path in paths}) if isinstance(rule, TargetRule) else tuple(paths)
 
 
 def _written(action: Action) -> tuple[Path, ...]:
@@ -200,7 +204,8 @@ def _written(action: Action) -> tuple[Path, ...]:
     match action:
         case Update():
             pairs = (*action.sets, *action.adds, *action.discards)
-            return tuple(dict.fromkeys([*(path for path, _ in pairs), *action.removes]))
+            paths = (*(path for path, _ in pairs), *action.removes)
+            return tuple(dict.fromkeys((GROUP,) if path[0].startswith(GROUP) else path for path in paths))
         case Put():
             keys = action.key.attributes()
             return tuple((name,) for name in action.item if name not in keys)

@@ -293,6 +293,25 @@ class CollectRule(ListingRule, PartRule):
             if claim is not None:
                 yield Part(self, claim.node, change.key, claim.element)
 
+    def meant(self, part: Part, target: Item | None, source: Item | None) -> Iterable[Part]:
+        """Without an element, a part stands for all elements by which its edge is, or should be, in the node's set."""
+        if part.element:
+            return (part,)
+        claim = None if part.source is None else self.claim(part.source, source)
+        found = {e for e in self._elements(target) if _is_one(self.edge_key(part.target, e), part.source)}
+        if claim is not None and _is_same(claim.node, part.target):
+            found.add(claim.element)
+        return tuple(replace(part, element=element) for element in sorted(found))
+
+    def label(self, part: Part) -> str:
+        """The element where it is made of the key of an edge: of any other, nobody knows what it holds."""
+        return part.element if self._of_keys and part.source is not None else ""
+
+    @cached_property
+    def _of_keys(self) -> bool:
+        """True if an element is made of the edge's key alone."""
+        return not self.source.changing(ref.path for ref in self.element_refs.values())
+
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Write | Blocked | None:
         """Put one element in, or take it out; nothing when it is where it belongs."""
         if target is None:
@@ -335,6 +354,10 @@ def _canonical(text: str) -> str:
 def _is_same(left: ItemKey, right: ItemKey) -> bool:
     """True if two keys are of one item: numbers by value."""
     return left == right or (left.table == right.table and same({"M": left.attributes()}, {"M": right.attributes()}))
+
+
+def _is_one(left: ItemKey | None, right: ItemKey | None) -> bool:
+    return left is right if left is None or right is None else _is_same(left, right)
 
 
 def _agrees(fields: dict[str, AttributeValue], more: Fields) -> bool:

@@ -95,6 +95,12 @@ class EmbedRule(GatheredRule):
         entries: AttributeValue = {"M": {path[-1]: {"M": {}} for path in paths}}
         return self.named(key, {self.into[0]: nest(self.into[1:], entries)})
 
+    def shown(self, desired: Desired) -> tuple[Path, ...]:
+        """The name of an entry is a child's key where there is a child and its name is made of nothing else."""
+        keys = not self.source.changing(self.source.ref(field).path for field in self.by.fields)
+        paths = (path if keys and value is not None else self._copy_at(path) for path, value in desired.items())
+        return tuple(dict.fromkeys(paths))
+
     def drawn(self) -> Drawing:
         shown = ((),) if self.fields is None else tuple(path for path, _ in self.fields)
         return Drawing(self.target, shown, self.copies)

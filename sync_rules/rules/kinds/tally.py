@@ -77,6 +77,10 @@ class TallyRule(BookedRule):
     def _entry_of(self, child: ItemKey) -> ItemKey | None:
         return self.target.key_of(ledger.naming("child", self.source, child))
 
+    def label(self, part: Part) -> str:
+        """The attribute of a total, if it is no group: the name of a group is a value."""
+        return "" if part.element.startswith(GROUP) else part.element
+
     # ---------------------------------------------------------------- what is true
     def write_for(self, part: Part, target: Item | None, source: Item | None) -> Transaction | Blocked | None:
         """The entry as its child is now, and the totals moved by the difference. A child that is blocked is
