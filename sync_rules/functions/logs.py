@@ -32,6 +32,7 @@ from sync_rules.pipeline.messages import (
 )
 from sync_rules.pipeline.requests import Failures, Queue
 from sync_rules.pipeline.telemetry import SECOND_LOOK, SERVICE, Telemetry
+from sync_rules.rules.ledger import without_amount
 
 LOG_KEYS: Final = "SYNC_RULES_LOG_KEYS"
 LOG_SECRET: Final = "SYNC_RULES_LOG_SECRET"  # noqa: S105 - the name of a variable
@@ -45,7 +46,7 @@ logger = Logger(service=SERVICE_NAME)
 def key_text(key: ItemKey) -> str:
     """The key if the log may hold it, else twelve hexadecimal digits that stand for it."""
     if os.environ.get(LOG_KEYS) == "1":
-        return str(key)
+        return str(without_amount(key))
     secret = os.environ.get(LOG_SECRET, "").encode() or DRAWN_SECRET
     return hmac.digest(secret, str(key).encode("utf-8", "surrogatepass"), hashlib.sha256).hex()[:12]
 

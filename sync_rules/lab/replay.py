@@ -29,7 +29,7 @@ from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.values import Item, same, show_path
 from sync_rules.model.writes import Delete, Put, Update
-from sync_rules.pipeline.failure_records import plain_key, printable
+from sync_rules.pipeline.failure_records import printable, shown_key
 from sync_rules.rules.families import PartRule, TargetRule
 from sync_rules.rules.rule import Rule
 from sync_rules.rules.ruleset import Rules
@@ -119,7 +119,7 @@ class Mismatch:
             "rule": self.rule or None,
             "drift": self.drift,
             "table": self.key and self.key.table,
-            "key": self.key and plain_key(self.key),
+            "key": self.key and shown_key(self.key),
             "path": self.path or None,
             "check": self.check or None,
             "reason": self.reason or None,

@@ -17,6 +17,7 @@ from sync_rules.model.entities import Table
 from sync_rules.model.errors import RecordError, UserError
 from sync_rules.model.items import Failure, ItemKey
 from sync_rules.rules.key_json import typed
+from sync_rules.rules.ledger import without_amount
 
 PlainKey = Mapping[str, str]
 
@@ -47,13 +48,18 @@ def time_text(at: datetime) -> str:
 
 
 def printable(key: ItemKey) -> str:
-    """A key for people to read, with invisible characters escaped as in JSON."""
-    return visible(str(key))
+    """A key for people to read, with invisible characters escaped as in JSON, and without the amount in a rank's."""
+    return visible(str(without_amount(key)))
 
 
 def visible(text: str) -> str:
     """Text with invisible characters escaped as in JSON."""
     return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
+
+
+def shown_key(key: ItemKey) -> dict[str, str]:
+    """A key for people and machines that only read it."""
+    return plain_key(without_amount(key))
 
 
 def plain_key(key: ItemKey) -> dict[str, str]:

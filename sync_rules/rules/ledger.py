@@ -151,6 +151,16 @@ def nowhere(rule: str, table: Table, key: ItemKey) -> ItemKey:
     return ItemKey(table.name, tuple((attribute.name, attribute.type, value) for attribute, value in values))
 
 
+def without_amount(key: ItemKey) -> ItemKey:
+    """The key as it may be shown: in that of a rank item, the amount is a value of its child."""
+    if len(key.values) != 2:  # noqa: PLR2004 - partition and sort
+        return key
+    partition, (name, kind, sort) = key.values
+    if not (isinstance(sort, str) and BETWEEN in sort and "/R/" in str(partition[2])):
+        return key
+    return ItemKey(key.table, (partition, (name, kind, f"…{BETWEEN}{sort.partition(BETWEEN)[2]}")))
+
+
 def _entity(name: str, table: Table, partition: str, sort: str = "-") -> Entity:
     texts = zip(table.key, (partition, sort), strict=True)
     return Entity(name, table, {attribute.name: parse_template(text) for attribute, text in texts})

@@ -25,7 +25,7 @@ from sync_rules.language.load import load_rules
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.values import show_path
-from sync_rules.pipeline.failure_records import plain_key, printable
+from sync_rules.pipeline.failure_records import printable, shown_key
 from sync_rules.pipeline.requests import NOBODY, DroppingQueue, Read, World, run_work
 from sync_rules.rules.families import PartRule
 from sync_rules.rules.key_json import parse_key
@@ -253,4 +253,4 @@ def _into(rule: Rule) -> str:
 
 
 def _key(key: ItemKey) -> dict[str, Any]:
-    return {"table": key.table, "key": plain_key(key)}
+    return {"table": key.table, "key": shown_key(key)}

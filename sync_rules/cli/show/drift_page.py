@@ -26,7 +26,7 @@ from sync_rules.cli.show.picture import PictureError, svg
 from sync_rules.cli.show.rule_graph import Arrow, graph_of, mermaid
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import show_path
-from sync_rules.pipeline.failure_records import plain_key
+from sync_rules.pipeline.failure_records import shown_key
 from sync_rules.rules.ruleset import Rules
 
 STYLE: Final = files("sync_rules.cli.show").joinpath("drift_page.css").read_text()
@@ -275,7 +275,7 @@ def _text(text: str, keep: str = "") -> str:
 
 def _key(key: ItemKey) -> str:
     """A key as `verify --key` takes it, after the name of its table."""
-    return f"{_text(key.table)} <code>{_text(json.dumps(plain_key(key), ensure_ascii=False))}</code>"
+    return f"{_text(key.table)} <code>{_text(json.dumps(shown_key(key), ensure_ascii=False))}</code>"
 
 
 def _wide(label: str, inside: str) -> str:

@@ -18,7 +18,7 @@ from sync_rules.cli.show.text import grid
 from sync_rules.jobs.dryrun.figures import PARTITION_MAX_UNITS, Plan, PlannedWrite, Since
 from sync_rules.jobs.dryrun.prices import Prices, on_demand, provisioned
 from sync_rules.model.values import show_path
-from sync_rules.pipeline.failure_records import plain_key, printable
+from sync_rules.pipeline.failure_records import printable, shown_key
 
 COLUMNS: Final = {
     "checked": "looked_at", "to write": "to_write", "right": "right", "kept": "kept", "parked": "parked",
@@ -73,11 +73,11 @@ class Shown:
             "money": self._money(),
             "time": {"rate": self.rate, "seconds": _rounded(written), "hottest_key_seconds": plan.hottest_seconds},
             "fan_outs": [
-                {"rule": rule, "source": {"table": key.table, "key": plain_key(key)}, "targets": _rounded(count)}
+                {"rule": rule, "source": {"table": key.table, "key": shown_key(key)}, "targets": _rounded(count)}
                 for (rule, key), count in plan.fan_outs
             ],
             "hottest": [
-                {"table": key.table, "partition": plain_key(key), "write_units": _rounded(units)}
+                {"table": key.table, "partition": shown_key(key), "write_units": _rounded(units)}
                 for key, units in plan.hottest
             ],
         }
@@ -208,7 +208,7 @@ def as_row(write: PlannedWrite) -> dict[str, Any]:
         "rule": write.rule,
         "does": write.does,
         "table": write.key.table,
-        "key": plain_key(write.key),
+        "key": shown_key(write.key),
         "paths": [show_path(path) for path in write.paths],
     }
 
