@@ -192,7 +192,7 @@ def test_no_command_shows_a_value(account, capsys, monkeypatch, caplog):
 
 
 def test_no_handler_shows_a_value(monkeypatch, capsys):
-    """What handlers log, send and keep about records, failures and retries holds no canary, at DEBUG either."""
+    """Logs, messages and failure records of the handlers hold no canary, at DEBUG either."""
     monkeypatch.setenv("POWERTOOLS_LOG_LEVEL", "DEBUG")
     for keys in ("", "1"):
         monkeypatch.setenv("SYNC_RULES_LOG_KEYS", keys)

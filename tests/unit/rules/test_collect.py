@@ -448,3 +448,25 @@ def test_collect_edges_that_came_before_their_node_are_found():
     world.store.put("graph", goal(title=s("overwritten")))
     world.rest()
     assert set(world.item(G1)["edges"]["SS"]) == both
+
+
+# ---------------------------------------------------------------- parts that leave the process
+def test_collect_part_without_an_element_stands_for_all_of_its_edge():
+    """A part of a message or a report names no element with a value in it. It stands for what the edge should have in
+    the set and for all that it has there; without an edge, for what names no edge at all.
+    """
+    rule, stray = graph(), "nobody"
+    node = goal(edges={"SS": [LEAD, "GOALMEMBERSHIP-USER-U2-LEAD", stray]})
+    now = member(role="OWNER")
+    of_edge = Part(rule, G1, U1, "")
+    elements = [one.element for one in rule.meant(of_edge, node, now)]
+    assert elements == [LEAD, "GOALMEMBERSHIP-USER-U1-OWNER"]
+    writes = [rule.write_for(one, node, now) for one in rule.meant(of_edge, node, now)]
+    assert [bool(write.adds) for write in writes] == [False, True]
+    assert [one.element for one in rule.meant(Part(rule, G1, None, ""), node, None)] == [stray]
+    assert list(rule.meant(of_edge, None, None)) == []
+    for element, label in ((LEAD, ""), (stray, "")):
+        assert rule.label(Part(rule, G1, U1, element)) == label
+    of_keys = graph(element=parse_element("{target}"))
+    assert of_keys.label(Part(of_keys, G1, U1, "GOALMEMBERSHIP-USER-U1")) == "GOALMEMBERSHIP-USER-U1"
+    assert of_keys.label(Part(of_keys, G1, None, stray)) == ""
