@@ -22,6 +22,7 @@ from tenacity import Retrying
 
 from sync_rules.adapters import aws
 from sync_rules.adapters.files import read_if_there, replacing
+from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.json_bytes import tagged, untagged
 
@@ -100,7 +101,7 @@ class FileState(MemoryState):
         if text is None:
             return {}
         try:
-            found = json.loads(text, object_hook=untagged)
+            found = json_bytes.parsed(text, object_hook=untagged)
         except ValueError:
             found = None
         if not isinstance(found, dict) or not all(isinstance(body, dict) for body in found.values()):
@@ -194,7 +195,10 @@ def _text(body: Body) -> str:
 
 def _parsed(item: Mapping[str, Any]) -> dict[str, Any] | None:
     text = item.get("document", {}).get("S")
-    return None if text is None else dict(json.loads(text, object_hook=untagged))
+    try:
+        return None if text is None else dict(json_bytes.parsed(text, object_hook=untagged))
+    except (ValueError, TypeError) as error:
+        raise StoreError("StateUnreadable", f"document {item['id']['S']} is none of sync-rules: delete it") from error
 
 
 class LeasedState:

@@ -7,7 +7,6 @@ cut off, is refused.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from typing import Any, Final
 from sync_rules.audit.compare import Difference, Drift
 from sync_rules.audit.findings import BY_RULE, Finding, Share, Tally
 from sync_rules.audit.ledger_balance import slot_of
+from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError, UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.values import parse_path, show_path
@@ -164,7 +164,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 try:
-                    body = json.loads(line)
+                    body = json_bytes.parsed(line)
                 except ValueError:
                     body = None
                 if not isinstance(body, dict):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules.adapters.files import open_for_owner
+from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError, StoreError, UserError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.pipeline.records import STREAM_ARN, read_event
@@ -186,11 +187,11 @@ def _documents(path: Path) -> Iterator[tuple[int, Any]]:
                 if not line.strip():
                     continue
                 try:
-                    value = json.loads(line)
+                    value = json_bytes.parsed(line)
                 except json.JSONDecodeError:
                     if not first:
                         raise
-                    yield number, json.loads("\n" * (number - 1) + line + file.read())
+                    yield number, json_bytes.parsed("\n" * (number - 1) + line + file.read())
                     return
                 first = False
                 yield number, value
@@ -199,6 +200,8 @@ def _documents(path: Path) -> Iterator[tuple[int, Any]]:
             raise UserError(f"{path}:{at}\n  expected JSON, found something else. Nothing was done.") from error
         except UnicodeDecodeError as error:
             raise UserError(f"{path}: expected JSON in UTF-8, found something else. Nothing was done.") from error
+        except ValueError as error:
+            raise UserError(f"{path}:{number}\n  expected JSON within bounds: {error}. Nothing was done.") from error
 
 
 def _bodies(value: Any) -> Iterator[Body]:
@@ -210,7 +213,7 @@ def _bodies(value: Any) -> Iterator[Body]:
             yield from records
         case {"payload": str(text)}:
             try:
-                yield from _bodies(json.loads(text))
+                yield from _bodies(json_bytes.parsed(text))
             except ValueError as error:
                 raise RecordError("the payload of an on-failure object is not JSON") from error
         case {"payload": Mapping() as payload}:
@@ -287,7 +290,7 @@ def _require_same_sort(path: Path, header: Header) -> None:
     except OSError as error:
         raise UserError(f"{path}: expected a recording to append to, found {error.strerror}") from error
     try:
-        found = header_of(json.loads(text.partition(b"\n")[0]))
+        found = header_of(json_bytes.parsed(text.partition(b"\n")[0]))
     except (ValueError, AttributeError, RecordError) as error:
         raise UserError(f"{path}: expected a recording to append to, found something else") from error
     if not text.endswith(b"\n"):

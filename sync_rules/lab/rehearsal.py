@@ -7,7 +7,6 @@ as soon as all other work is done. Parked work is retried as long as something c
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Final
@@ -18,6 +17,7 @@ from sync_rules.adapters.memory import MemoryStore
 from sync_rules.lab.delivery import Arrival, Arrivals, Delivery
 from sync_rules.lab.faults import FAULTY_TRIES_MAX, DiedError, Faults, FaultyWorld
 from sync_rules.lab.scenario import Action, Expire, Reported
+from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError
 from sync_rules.model.item_change import identity
 from sync_rules.model.items import Call, Failure, ItemKey, Keep
@@ -184,4 +184,4 @@ class CountedCalls:
 def archived(body: bytes) -> Iterator[Item]:
     """The items in an archived object."""
     for line in gzip.decompress(body).splitlines():
-        yield read_image(json.loads(line)["item"])
+        yield read_image(json_bytes.parsed(line)["item"])

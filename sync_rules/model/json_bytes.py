@@ -1,4 +1,9 @@
-"""JSON with binary values, in two forms: tagged, which can be read again, and plain base64, as DynamoDB's own JSON."""
+"""JSON: read within bounds, and written with binary values in two forms: tagged, which can be read again, and plain
+base64, as DynamoDB's own JSON.
+
+Invariant: JSON of any origin is read here, by `parsed`. What is deeper than anything that DynamoDB or this package
+writes, or is not Unicode, is no JSON for any reader, so that none of them fails on it further on.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,69 @@ TAG = "$bytes"
 # SQS takes no message with U+FFFE or U+FFFF, and half of a surrogate pair is not UTF-8: JSON can escape them.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
 NEVER_SENT: Final = re.compile("[\ud800-\udfff\ufffe\uffff]")
+
+# An item has at most 32 levels of maps and lists, each of which is two in DynamoDB's JSON; events put some around it.
+DEPTH_MAX: Final = 100
+
+
+def parsed(
+    text: str | bytes,
+    *,
+    object_hook: Callable[[dict[str, Any]], Any] | None = None,
+    parse_float: Callable[[str], Any] | None = None,
+) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: when it is not JSON (a JSONDecodeError), nests too deeply, or has half of a surrogate pair, NaN,
+            Infinity or a number of thousands of digits.
+    """
+    try:
+        value = json.loads(text, object_hook=object_hook, parse_float=parse_float, parse_constant=_refused)
+    except RecursionError:
+        raise ValueError(f"nests more than {DEPTH_MAX} levels") from None
+    if _may_be_odd(text):
+        _require_bounds(value)
+    return value
+
+
+def _refused(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _may_be_odd(text: str | bytes) -> bool:
+    """True unless a text is plainly well: a look at all values costs as much as reading them."""
+    if isinstance(text, str):
+        return text.count("{") + text.count("[") > DEPTH_MAX or "\\u" in text or not text.isascii()
+    return text.count(b"{") + text.count(b"[") > DEPTH_MAX or b"\\u" in text
+
+
+def _require_bounds(value: Any) -> None:
+    row, depth = [value], 0
+    while row:
+        depth += 1
+        if depth > DEPTH_MAX:
+            raise ValueError(f"nests more than {DEPTH_MAX} levels")
+        below: list[Any] = []
+        for one in row:
+            if isinstance(one, dict):
+                below += one.values()
+                require_unicode(*one)
+            elif isinstance(one, list):
+                below += one
+            elif isinstance(one, str):
+                require_unicode(one)
+        row = below
+
+
+def require_unicode(*texts: str) -> None:
+    """Raises ValueError for half of a surrogate pair, which has no bytes in UTF-8."""
+    for text in texts:
+        if not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                raise ValueError("half of a surrogate pair is no character") from None
 
 
 def tagged(value: object) -> dict[str, str]:

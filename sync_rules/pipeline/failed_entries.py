@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError
 from sync_rules.model.json_bytes import compact
 from sync_rules.pipeline.failure_records import FailureRecord, read_failure_record, time_text
@@ -97,7 +98,7 @@ def read_entry(text: bytes | str) -> Failed:
     """
     try:
         text = text.decode() if isinstance(text, bytes) else text
-        body = json.loads(text)
+        body = json_bytes.parsed(text)
     except (ValueError, RecursionError) as error:
         raise RecordError("not JSON") from error
     if not isinstance(body, dict):
@@ -141,7 +142,7 @@ def _read_batch(body: dict[str, Any]) -> GivenUp:
 def _event(payload: object) -> Mapping[str, Any]:
     """The event: JSON text as Lambda writes it, or a map, as some emulators and recordings have it."""
     try:
-        event = json.loads(payload) if isinstance(payload, str) else payload
+        event = json_bytes.parsed(payload) if isinstance(payload, str) else payload
     except (ValueError, RecursionError) as error:
         raise RecordError("the payload of a batch is not JSON") from error
     if not isinstance(event, dict) or not isinstance(event.get("Records"), list):

@@ -9,15 +9,19 @@ late and twice.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.json_bytes import compact, tagged, untagged
+from sync_rules.model.numbers import SPELLING
 from sync_rules.model.values import Item
+from sync_rules.pipeline.records import DATES, read_image
+
+COUNT_MAX: Final = 10_000  # of tries or seconds, in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +154,13 @@ def decode(text: str) -> Message:
         RecordError: when the text is not such a message.
     """
     try:
-        body = json.loads(text, object_hook=untagged)
+        body = json_bytes.parsed(text, object_hook=untagged)
         kind = body.pop("kind")
         for name in ("source", "target"):
             if body.get(name) is not None:
                 body[name] = _key(body[name])
+        if body.get("cursor") is not None:
+            body["cursor"] = read_image(body["cursor"])
         if kind == "push":
             message: Message = PushMessage(**{**body, "rules": tuple(body["rules"])})
         elif kind == "chunk":
@@ -163,8 +169,7 @@ def decode(text: str) -> Message:
         elif kind == "part":
             message = PartMessage(**body)
         elif kind == "call":
-            change = body["change"]
-            message = CallMessage(**{**body, "change": Change(**{**change, "key": _key(change["key"])})})
+            message = CallMessage(**{**body, "change": _change(body["change"])})
         else:
             message = PullMessage(**body)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -190,18 +195,23 @@ def _well_formed(message: Message) -> bool:
 
 
 def _is_change(change: Change) -> bool:
-    created = change.created_ms is None or _count(change.created_ms)
+    created = change.created_ms is None or (type(change.created_ms) is int and change.created_ms in DATES)
     flags = isinstance(change.in_order, bool) and isinstance(change.expired, bool)
     return created and flags and isinstance(change.position, str) and _is_item(change.old) and _is_item(change.new)
 
 
 def _is_item(item: object) -> bool:
     """True for an item, and for None."""
-    return item is None or (isinstance(item, dict) and all(isinstance(value, dict) for value in item.values()))
+    return item is None or isinstance(item, dict)
+
+
+def _change(body: Mapping[str, Any]) -> Change:
+    images = {name: None if body.get(name) is None else read_image(body[name]) for name in ("old", "new")}
+    return Change(**{**body, **images, "key": _key(body["key"])})
 
 
 def _count(value: object) -> bool:
-    return type(value) is int and value >= 0
+    return type(value) is int and 0 <= value <= COUNT_MAX
 
 
 def _key(body: Mapping[str, Any]) -> ItemKey:
@@ -213,4 +223,8 @@ def _key(body: Mapping[str, Any]) -> ItemKey:
 
 def _is_key_value(entry: tuple[object, object, object]) -> bool:
     name, kind, value = entry
-    return isinstance(name, str) and isinstance(value, bytes if kind == "B" else str) and kind in ("S", "N", "B")
+    if not isinstance(name, str) or kind not in ("S", "N", "B"):
+        return False
+    if kind == "B":
+        return isinstance(value, bytes)
+    return isinstance(value, str) and (kind == "S" or SPELLING.fullmatch(value) is not None)

@@ -8,26 +8,28 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any, Literal
 
+from sync_rules.model import json_bytes
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, Failure, ItemKey
+from sync_rules.model.numbers import SPELLING
 from sync_rules.model.values import AttributeValue, Item, Names
 from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.ruleset import Rules
 
 STREAM_ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/([^/]+)/stream/")
 SECONDS_MAX = 10**11  # a later number of seconds is the year 5138: it is milliseconds
+STAMP_MAX = 10**20  # beyond any unit of time
 MILLISECONDS_MAX = 10**14  # and beyond that microseconds, which Kinesis Data Streams can be set to
 DATES = range(253_402_300_800_000)  # the milliseconds that are a date: the years 1970 to 9999
 STREAMS_KEPT_MAX = 1_024
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+LEVELS_MAX = 32
 BOTH_IMAGES = "NEW_AND_OLD_IMAGES"
 TIME_TO_LIVE = ("Service", "dynamodb.amazonaws.com")  # who deletes what has expired: its type and its principal
 
@@ -60,7 +62,7 @@ def _filter(record: Any, record_filters: Mapping[str, RecordFilter]) -> Names | 
     try:
         record_filter = record_filters.get(_table_in(record["eventSourceARN"]))
         return None if record_filter is None else record_filter.asks(record["dynamodb"])
-    except (KeyError, TypeError, AttributeError, ValueError):  # a broken record is read in full, and reported
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError):  # it is read in full, and reported
         return None
 
 
@@ -142,7 +144,7 @@ def _concerned(key: ItemKey, rules: Rules) -> str:
 def _unwrap(kinesis: object) -> Mapping[str, Any]:
     """The DynamoDB record inside a Kinesis one: base64 of JSON, in which binary attributes are base64 once more."""
     try:
-        body = json.loads(base64.b64decode(kinesis["data"]))  # type: ignore[index]  # a wrong shape is caught below
+        body = json_bytes.parsed(base64.b64decode(kinesis["data"]))  # type: ignore[index]  # a wrong shape is caught below
     except (TypeError, KeyError, ValueError) as error:
         raise RecordError("the data of a Kinesis record is not base64 of a DynamoDB record") from error
     if not isinstance(body, dict):
@@ -163,7 +165,7 @@ def _table_of(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | None
 
 
 def _milliseconds(stamp: object) -> int | None:
-    if not isinstance(stamp, int | float) or isinstance(stamp, bool) or not math.isfinite(stamp):
+    if not isinstance(stamp, int | float) or isinstance(stamp, bool) or not abs(stamp) < STAMP_MAX:
         return None
     if stamp < SECONDS_MAX:
         milliseconds = int(stamp * 1000)
@@ -173,48 +175,69 @@ def _milliseconds(stamp: object) -> int | None:
 
 
 def read_image(image: object, names: Names = None) -> dict[str, AttributeValue]:
-    """Check the image of an item, or these attributes of it, and decode its binaries. Raises RecordError."""
+    """Check the image of an item, or these attributes of it, and decode its binaries. Binaries may be decoded already.
+
+    Raises:
+        RecordError: when it is no item that DynamoDB could hold.
+    """
     if not isinstance(image, dict):
         raise RecordError("an image of a record is not a map")
     read: dict[str, AttributeValue] = {}
     for name in image if names is None else [name for name in names if name in image]:
         value = image[name]
-        if type(value) is dict and len(value) == 1 and type(value.get("S")) is str:  # most are: spare them the rest
-            read[name] = value
+        if type(value) is dict and len(value) == 1 and type(text := value.get("S")) is str and text.isascii():
+            read[name] = value  # as most are: spare them the rest
         else:
-            read[str(name)] = _read_value(value)
+            read[_text(name)] = _read_value(value, LEVELS_MAX)
     return read
 
 
-def _read_value(value: object) -> AttributeValue:
-    """Check a value, and decode its binaries from the base64 of JSON."""
+def _text(text: object) -> str:
+    if not isinstance(text, str):
+        raise RecordError("a text of a record is none")
+    try:
+        json_bytes.require_unicode(text)
+    except ValueError as error:
+        raise RecordError(f"a text of a record is not Unicode: {error}") from error
+    return text
+
+
+def _read_value(value: object, levels: int) -> AttributeValue:
+    """Check a value, and decode its binaries from the base64 of JSON. `levels` is how many more may be inside it."""
     if not isinstance(value, dict) or len(value) != 1:
         raise RecordError("an attribute of a record is not {type: value}")
     match value:
-        case {"S": str()} | {"BOOL": bool()} | {"NULL": bool()}:
+        case {"S": str(text)}:
+            return {"S": _text(text)}
+        case {"BOOL": bool()} | {"NULL": bool()}:
             return value
         case {"N": str(number)} if _is_number(number):
             return value
-        case {"SS": list(texts)} if all(isinstance(text, str) for text in texts):
-            return value
-        case {"NS": list(numbers)} if all(isinstance(text, str) and _is_number(text) for text in numbers):
-            return value
-        case {"M": Mapping() as inner}:
-            return {"M": {name: _read_value(content) for name, content in inner.items()}}
-        case {"L": list() as inner}:
-            return {"L": [_read_value(content) for content in inner]}
         case {"B": content}:
             return {"B": _read_binary(content)}
-        case {"BS": list() as contents}:
+        case {"M": dict()} | {"L": list()} if levels == 0:
+            raise RecordError(f"an attribute of a record has more than {LEVELS_MAX} levels of maps and lists")
+        case {"M": dict(inner)}:
+            return {"M": {_text(name): _read_value(content, levels - 1) for name, content in inner.items()}}
+        case {"L": list(inner)}:
+            return {"L": [_read_value(content, levels - 1) for content in inner]}
+    return _read_set(value)
+
+
+def _read_set(value: dict[str, object]) -> AttributeValue:
+    match value:
+        case {"SS": list(texts)}:
+            return {"SS": [_text(text) for text in texts]}
+        case {"NS": list(numbers)} if all(isinstance(text, str) and _is_number(text) for text in numbers):
+            return value
+        case {"BS": list(contents)}:
             return {"BS": [_read_binary(content) for content in contents]}
     raise RecordError("an attribute of a record is of no type that DynamoDB has")
 
 
 def _is_number(text: str) -> bool:
-    try:
-        return Decimal(text).is_finite()
-    except InvalidOperation:
-        return False
+    """True for what spells a number, even one that is too long: emulators have such."""
+    return SPELLING.fullmatch(text) is not None
 
 
 def _read_binary(content: object) -> bytes:

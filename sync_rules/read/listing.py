@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sync_rules.model import json_bytes
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.lookups import KeyConditions
@@ -107,7 +108,7 @@ class Listing:
     def _decode(self, cursor: str) -> Item:
         try:
             text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-            digest, start = json.loads(text, object_hook=_decode_bytes)
+            digest, start = json_bytes.parsed(text, object_hook=_decode_bytes)
             valid = digest == self._digest and self._within(start)
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             raise UserError("not a cursor: expected the `cursor` of an earlier page") from error

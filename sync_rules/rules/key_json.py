@@ -6,11 +6,11 @@ attributes, the entities decide.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
+from sync_rules.model import json_bytes
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
@@ -27,7 +27,7 @@ def parse_key(text: str, table: str | None, rules: Rules) -> ItemKey:
             has an entity with such a key.
     """
     try:
-        given = json.loads(text, parse_float=Decimal)  # a float would lose digits
+        given = json_bytes.parsed(text, parse_float=Decimal)  # a float would lose digits
     except ValueError:
         given = None
     if not isinstance(given, dict) or not given:

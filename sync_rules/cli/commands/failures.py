@@ -26,6 +26,7 @@ from sync_rules.cli.show.text import counted
 from sync_rules.jobs.consume.run import Files
 from sync_rules.jobs.redrive.work import titles_of
 from sync_rules.language.load import load_rules
+from sync_rules.model import json_bytes
 from sync_rules.model.errors import RecordError, UserError
 from sync_rules.model.suggest import unknown
 from sync_rules.pipeline.failed_entries import Entry, Failed, FailureStore, Group, grouped, read_entry
@@ -136,7 +137,7 @@ def _plain(group: Group) -> dict[str, Any]:
     if group.sort == "failures":
         row["items"] = len(items)
         with suppress(ValueError):
-            row["example"] = json.loads(group.example)
+            row["example"] = json_bytes.parsed(group.example)
     return row
 
 

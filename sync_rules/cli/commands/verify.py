@@ -39,6 +39,7 @@ from sync_rules.jobs.account.verify import SEGMENT_ITEMS, SEGMENTS_MAX
 from sync_rules.jobs.account.verify_unit import Stage, head_of, noted_share, require_grace, unit_of, units_of
 from sync_rules.jobs.consume.run import Files, wall_clock_ms
 from sync_rules.language.load import load_rules
+from sync_rules.model import json_bytes
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
 from sync_rules.pipeline.requests import DroppingQueue, World
@@ -310,7 +311,7 @@ class RemoteResult:
     def findings(self) -> Iterator[Finding]:
         """Each drift. Raises StoreError."""
         for number, line in enumerate(self._reports.lines(self._report), start=1):
-            body = json.loads(line)
+            body = json_bytes.parsed(line)
             if "drift" in body:
                 yield finding_of(body, f"{self._reports.key(self._report)}:{number}", self._rules)
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from sync_rules.adapters import aws
 from sync_rules.jobs.account.protocol import LEFT, REFUSED, Body
+from sync_rules.model import json_bytes
 from sync_rules.model.errors import StoreError, UserError
 
 POLL_SECONDS: Final = 2.0
@@ -148,7 +149,7 @@ def _message(cause: str) -> str:
 def _answer(text: str) -> dict[str, Any]:
     """The answer of a function; empty where it is not JSON."""
     try:
-        body = json.loads(text)
+        body = json_bytes.parsed(text)
     except ValueError:
         return {}
     return body if isinstance(body, dict) else {}

@@ -14,6 +14,7 @@ from typing import IO, Any, Protocol
 from sync_rules.audit.compare import Drift
 from sync_rules.audit.findings import Tally
 from sync_rules.jobs.account.protocol import Body
+from sync_rules.model import json_bytes
 
 
 def is_new(row: Body, known: set[int]) -> bool:
@@ -51,7 +52,7 @@ def merge(reports: Reports, parts: Iterable[str], name: str, tally: Tally) -> No
 
     def once() -> Iterator[bytes]:
         for line in _lines(reports, parts):
-            body = json.loads(line)
+            body = json_bytes.parsed(line)
             if is_new(body, known):
                 yield line
             else:

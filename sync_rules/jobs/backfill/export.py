@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import gzip
-import json
 import shutil
 import tempfile
 import zlib
@@ -25,6 +24,7 @@ from tenacity import Retrying
 from sync_rules.adapters import aws
 from sync_rules.adapters.s3 import objects, parse_place
 from sync_rules.jobs.backfill.page import PageResult, Selection, Supply, process_keys
+from sync_rules.model import json_bytes
 from sync_rules.model.entities import Table
 from sync_rules.model.errors import UserError
 from sync_rules.model.items import ItemKey
@@ -174,7 +174,7 @@ def _described(place: str, shelf: Shelf, rules: Rules, arns: Mapping[str, str], 
 
 def _object(text: bytes, where: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        found = json_bytes.parsed(text)
     except ValueError:
         found = None
     if not isinstance(found, dict):
@@ -240,7 +240,7 @@ class ExportFile:
     def _key(self, line: bytes, number: int) -> ItemKey:
         table = self.export.table
         try:
-            item = json.loads(line)["Item"]
+            item = json_bytes.parsed(line)["Item"]
             key = table.key_of({a.name: _value(item[a.name]) for a in table.key})
         except (ValueError, KeyError, TypeError, AttributeError):
             key = None

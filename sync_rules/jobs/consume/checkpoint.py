@@ -69,6 +69,7 @@ def load(path: Path, stream_arns: Iterable[str]) -> Checkpoint | None:
     try:
         checkpoint = FILE.validate_json(text)
         checkpoint.pending()
+        _require_positions(checkpoint)
     except (ValidationError, RecordError) as error:
         raise UserError(
             f"{path}: expected a checkpoint of `sync-rules run`, found something else. "
@@ -83,6 +84,12 @@ def load(path: Path, stream_arns: Iterable[str]) -> Checkpoint | None:
             f"found {', '.join(foreign)}. Give each set of tables a checkpoint of its own with --checkpoint."
         )
     return checkpoint
+
+
+def _require_positions(checkpoint: Checkpoint) -> None:
+    for shard in (shard for shards in checkpoint.streams.values() for shard in shards):
+        if shard.after is not None and not (shard.after.isascii() and shard.after.isdecimal()):
+            raise RecordError("a position that is no sequence number")
 
 
 def save(path: Path, checkpoint: Checkpoint) -> None:

@@ -16,6 +16,7 @@ from threading import Lock
 from typing import Any, Final
 
 from sync_rules.adapters.expressions import comparable, identity, key_values
+from sync_rules.model import json_bytes
 from sync_rules.model.entities import Table
 from sync_rules.model.items import ItemKey
 from sync_rules.model.json_bytes import tagged, untagged
@@ -135,5 +136,5 @@ def _text(item: Item | None) -> str | None:
 
 
 def _item(text: str | None) -> Item | None:
-    item: Item | None = None if text is None else json.loads(text, object_hook=untagged)
+    item: Item | None = None if text is None else json_bytes.parsed(text, object_hook=untagged)
     return item

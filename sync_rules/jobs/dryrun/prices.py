@@ -7,7 +7,6 @@ https://aws.amazon.com/dynamodb/pricing/on-demand/ and https://aws.amazon.com/dy
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from sync_rules.model import json_bytes
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import unknown
 
@@ -73,7 +73,7 @@ def read_prices(path: Path, region: str) -> Prices:
         UserError: when it cannot be read, is not such a file, or has no prices for the Region.
     """
     try:
-        body = json.loads(path.read_bytes(), parse_float=Decimal)
+        body = json_bytes.parsed(path.read_bytes(), parse_float=Decimal)
     except OSError as error:
         raise UserError(f"{path}: expected a price file, found {error.strerror}") from error
     except ValueError as error:

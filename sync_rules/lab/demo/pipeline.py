@@ -5,7 +5,6 @@ Only the waits are shorter than those of `run`, because the embedded engine's in
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from sync_rules.adapters.preflight import require
 from sync_rules.adapters.streams import StreamReader
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.run import WAIT_SECONDS, Files, LocalRun, wall_clock_ms
+from sync_rules.model import json_bytes
 from sync_rules.model.items import Outcome
 from sync_rules.model.limits import Limits
 from sync_rules.pipeline.consumer import Consumer
@@ -103,7 +103,7 @@ class LocalPipeline:
         """Rule and reason of each failure record so far."""
         if not self._files.failures.exists():
             return []
-        records = map(json.loads, self._files.failures.read_text().splitlines())
+        records = map(json_bytes.parsed, self._files.failures.read_text().splitlines())
         return [(record["rule"], record["reason"]) for record in records]
 
 

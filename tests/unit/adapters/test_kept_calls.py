@@ -16,7 +16,7 @@ from sync_rules.pipeline.messages import CallMessage
 from tests.support.builders import key, s, table
 
 AT = key(table("shop", {"PK": "S"}), "a/../b")
-CHANGE = Change(AT, {"PK": s("a/../b"), "bin": {"B": b"\x00\xff"}}, {"PK": s("a/../b"), "name": s("é\ud800")}, "100")
+CHANGE = Change(AT, {"PK": s("a/../b"), "bin": {"B": b"\x00\xff"}}, {"PK": s("a/../b"), "name": s("é\ufffe")}, "100")
 CALL = CallMessage("tell", "mypkg.tell", CHANGE, 3)
 
 
