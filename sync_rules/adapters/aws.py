@@ -96,6 +96,11 @@ def cloudformation(endpoint_url: str | None = None, region: str | None = None) -
     return _client("cloudformation", endpoint_url, region)
 
 
+def lambdas(endpoint_url: str | None = None, region: str | None = None) -> Any:
+    """The Lambda client of this process. Raises UserError like `dynamodb`."""
+    return _client("lambda", endpoint_url, region)
+
+
 def stepfunctions(endpoint_url: str | None = None, region: str | None = None) -> Any:
     """The Step Functions client of this process. Raises UserError like `dynamodb`."""
     return _client("stepfunctions", endpoint_url, region)

@@ -12,11 +12,11 @@ import inspect
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from threading import Lock
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from aws_lambda_powertools.utilities.idempotency import (
     BasePersistenceLayer,
@@ -35,9 +35,12 @@ from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import D
 from tenacity import Retrying
 
 from sync_rules.adapters import aws
+from sync_rules.adapters.time_limit import TimeLimitError, within
 from sync_rules.model.errors import StoreError, UserError
 from sync_rules.model.item_change import ItemChange, item_change
 from sync_rules.model.items import Call
+from sync_rules.pipeline.consumer import TIME_RESERVED_MS
+from sync_rules.pipeline.effects import TIMED_OUT
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -48,7 +51,8 @@ RemainingMs = Callable[[], int]
 
 CALLS_REMEMBERED_SECONDS: Final = 8 * 24 * 3600  # a record lives a day in its stream; a week more for a redrive
 CALLS_REMEMBERED_MAX_ITEMS: Final = 100_000  # in memory
-CALL_MAX_MS: Final = 900_000  # as long as Lambda lets any function run
+CALL_MAX_SECONDS: Final = 30  # less where the invocation has less left
+CALL_MAX_MS: Final = 60_000  # outside of Lambda: after that, a call that is in progress is taken for dead
 KEY_PREFIX: Final = "sync-rules"
 
 
@@ -122,6 +126,10 @@ class RaisedError(Exception):
     """A user's function raised: the name of the exception's class, without its text."""
 
 
+class TimedOutError(Exception):
+    """A user's function did not end within its time."""
+
+
 @dataclass(frozen=True)
 class _Remaining:
     """The time left to a call, in the shape of Lambda's context."""
@@ -132,7 +140,8 @@ class _Remaining:
 class FunctionCaller:
     """A Caller of functions named module.function, in this process. May be used by several threads.
 
-    `remaining_ms` returns how long a call that starts now can last: no other attempt is made in that time.
+    `remaining_ms` returns the time left to this process: no other attempt is made in it. A function has `max_seconds`,
+    and never more than the process has, less what it needs to answer.
     """
 
     def __init__(
@@ -141,12 +150,17 @@ class FunctionCaller:
         *,
         remaining_ms: RemainingMs | None = None,
         remember_seconds: int = CALLS_REMEMBERED_SECONDS,
+        max_seconds: float = CALL_MAX_SECONDS,
     ) -> None:
+        self._remaining_ms = remaining_ms or (lambda: CALL_MAX_MS)
+        self._max_seconds = max_seconds
         config = IdempotencyConfig(
             expires_after_seconds=remember_seconds,
             hash_function="sha256",
-            lambda_context=cast("LambdaContext", _Remaining(remaining_ms or (lambda: CALL_MAX_MS))),
+            lambda_context=cast("LambdaContext", _Remaining(self._remaining_ms)),
         )
+        memory.configure(config, key_prefix=KEY_PREFIX)
+        self._memory = memory
         self._once = idempotent_function(
             _call_once, data_keyword_argument="call_id", persistence_store=memory, config=config, key_prefix=KEY_PREFIX
         )
@@ -163,8 +177,9 @@ class FunctionCaller:
         """Returns once the function has returned, now or before.
 
         Raises:
-            StoreError: CallFailed when the function raised, CallInProgress while another process makes the same call,
-                FunctionNotFound, or the reason why the table of calls did not answer.
+            StoreError: CallFailed when the function raised, CallTimedOut when it did not end, CallInProgress while
+                another process makes the same call, FunctionNotFound, or the reason why the table of calls did not
+                answer.
         """
         try:
             function = function_of(call.function)
@@ -172,20 +187,48 @@ class FunctionCaller:
             raise StoreError("FunctionNotFound", call.function) from error
         change = item_change(call)
         try:
-            self._once(function, change, call_id=change.id)
+            if call.former and self._made_before(call):
+                return
+            self._once(lambda: self._limited(function, change), call_id=change.id)
         except RaisedError as error:
             raise StoreError("CallFailed", str(error)) from None
+        except TimedOutError:
+            raise StoreError(TIMED_OUT) from None
         except (IdempotencyAlreadyInProgressError, IdempotencyInconsistentStateError):
             raise StoreError("CallInProgress") from None
         except IdempotencyPersistenceLayerError as error:
             raise aws.store_error(error.__cause__ or error, "the calls made") from error
 
+    def _limited(self, function: Function, change: ItemChange) -> None:
+        seconds = min(self._max_seconds, (self._remaining_ms() - TIME_RESERVED_MS) / 1000)
+        within(seconds, lambda: function(change))
 
-def _call_once(function: Function, change: ItemChange, *, call_id: str) -> None:  # noqa: ARG001 -- read by Powertools
+    def _made_before(self, call: Call) -> bool:
+        """True if the call was made under the former name of its rule. Raises IdempotencyAlreadyInProgressError while
+        it is being made.
+        """
+        try:
+            record = self._memory.get_record(cast("Any", item_change(replace(call, rule=call.former)).id))
+        except IdempotencyItemNotFoundError:
+            return False
+        if record is None:
+            return False
+        if record.status == "INPROGRESS" and not _is_over(record):
+            raise IdempotencyAlreadyInProgressError
+        return record.status == "COMPLETED"
+
+
+def _call_once(limited: Callable[[], None], *, call_id: str) -> None:  # noqa: ARG001 -- read by Powertools
     """Call the function. Its result is not remembered: it may hold values of the item, or not be JSON."""
     try:
-        function(change)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 -- any of them is the function's failure
+        limited()
+    except TimeLimitError:
+        raise TimedOutError from None
+    except KeyboardInterrupt:  # of the user, who stops this process
+        raise
+    except BaseException as error:  # noqa: BLE001 -- whatever it is, it is the function's failure
+        if isinstance(error, BaseExceptionGroup) and error.subgroup(KeyboardInterrupt) is not None:
+            raise KeyboardInterrupt from None
         raise RaisedError(type(error).__name__) from None
 
 

@@ -41,6 +41,7 @@ ACTIONS: Final[Mapping[Operation, tuple[str, ...]]] = {
     Operation.UPDATES: ("dynamodb:PartiQLUpdate", "dynamodb:UpdateItem"),
 }
 READ: Final = ACTIONS[Operation.READ]
+GET: Final = ("dynamodb:GetItem",)
 PUT: Final = ACTIONS[Operation.PUT]
 DELETE: Final = ACTIONS[Operation.DELETE]
 
@@ -97,6 +98,9 @@ WORK: Final[Mapping[str, tuple[Moment, ...]]] = {
 
 # ---------------------------------------------------------------- outside the tables
 STATE_TABLE: Final = {"Fn::GetAtt": ["StateTable", "Arn"]}
+THIS_STACK: Final = {
+    "Fn::Sub": "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${AWS::StackName}-*"
+}
 CALLS: Final = {"Fn::Sub": "${Bucket.Arn}/calls/*"}
 
 
@@ -115,6 +119,9 @@ def called(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:
         yield PUT, STATE_TABLE, "a call is noted before it is made"
         yield ACTIONS[Operation.UPDATE], STATE_TABLE, "a call is noted when it is done"
         yield DELETE, STATE_TABLE, "a call that failed may be made again"
+        yield GET, STATE_TABLE, "since when the rule calls, and what it called under a former name"
+        yield ACTIONS[Operation.SCAN], STATE_TABLE, "whether calls were made before their beginning was noted"
+        yield ("lambda:GetFunctionConfiguration",), THIS_STACK, "when the rule was deployed"
 
 
 def kept(_deployment: Deployment, rule: Rule) -> Iterator[Grant]:

@@ -28,7 +28,7 @@ FILLED: Final[Mapping[str, str]] = {
 GIVEN_CHARACTERS: Final = 32  # of a parameter without a default
 NAMED_CHARACTERS: Final = 80  # of a resource that CloudFormation names, its ARN's other parts included
 MARK: Final = re.compile(r"\$\{([^}]+)\}")
-SORTS: Final = ("Tables", "Indexes", "Streams", "Queues", "Objects", "Buckets", "Log")
+SORTS: Final = ("Tables", "Indexes", "Streams", "Queues", "Objects", "Buckets", "Functions", "Log")
 WORDS: Final[Mapping[str, str]] = {
     "BatchGetItem": "Read", "GetItem": "Read", "Query": "Query", "Scan": "Scan", "PutItem": "Put",
     "UpdateItem": "Update", "PartiQLUpdate": "Update",
@@ -37,7 +37,7 @@ WORDS: Final[Mapping[str, str]] = {
     "GetRecords": "Read", "GetShardIterator": "Read", "ListStreams": "List", "SendMessage": "Send",
     "ReceiveMessage": "Receive", "DeleteMessage": "Receive", "GetQueueAttributes": "Receive",
     "ChangeMessageVisibility": "Receive", "PutObject": "Put", "GetObject": "Get", "DeleteObject": "Delete",
-    "ListBucket": "List", "CreateLogStream": "Write", "PutLogEvents": "Write",
+    "ListBucket": "List", "GetFunctionConfiguration": "Read", "CreateLogStream": "Write", "PutLogEvents": "Write",
 }  # fmt: skip
 
 
@@ -104,7 +104,12 @@ def _sort(resource: str, actions: tuple[str, ...]) -> str:
         if any(action.endswith(("Stream", "Streams", "Records", "Iterator")) for action in actions):
             return "Streams"
         return "Indexes" if "/index/" in resource else "Tables"
-    return {"sqs": "Queues", "s3": "Objects" if resource.endswith('*"}') else "Buckets", "logs": "Log"}[service]
+    return {
+        "sqs": "Queues",
+        "s3": "Objects" if resource.endswith('*"}') else "Buckets",
+        "logs": "Log",
+        "lambda": "Functions",
+    }[service]
 
 
 def role_resources(deployment: Deployment) -> dict[str, Any]:

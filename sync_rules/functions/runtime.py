@@ -293,4 +293,13 @@ def _outside() -> tuple[Archive, Caller]:
         retrying=retrying,
         remaining_ms=deadline.remaining_ms,
     )
+    if rules().functions and table:
+        from sync_rules.adapters import beginnings  # noqa: PLC0415 - needed by few rules
+
+        noted = beginnings.in_table(
+            aws.dynamodb(endpoint()), rules(), table, lambda: beginnings.deployed_ms(endpoint()), retrying=retrying
+        )
+        caller = beginnings.CallsSince(caller, beginnings.since(rules(), noted))
+        for name, words in beginnings.shown(rules(), noted).items():
+            logger.info("rule calls", rule=name, calls_for=words)
     return archive_of(rules(), endpoint_url=endpoint(), retrying=retrying), caller

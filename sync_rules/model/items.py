@@ -114,7 +114,7 @@ class Keep:
 class Call:
     """Call a user's function with a change, once per change and rule. `attempt` counts how often it failed, `kept` is
     the place where the call is kept, if it is. `unsure` is why nobody can tell if the function should be called: it is
-    not, and that is reported.
+    not, and that is reported. `former` is the name that the rule had before, if it was renamed.
     """
 
     rule: str
@@ -123,6 +123,7 @@ class Call:
     attempt: int = 0
     kept: str = field(default="", compare=False)
     unsure: str = ""
+    former: str = field(default="", compare=False)
 
 
 Effect = Keep | Call

@@ -21,6 +21,7 @@ from sync_rules.rules.families import EffectRule
 from sync_rules.rules.ruleset import Rules
 
 TOO_LARGE: Final = "MessageTooLarge"
+TIMED_OUT: Final = "CallTimedOut"
 NO_RULE: Final = "NoSuchRule"  # no rule of this name calls a function for such an item
 
 
@@ -29,19 +30,24 @@ def run_effect(key: ItemKey, effect: Effect, bounds: Bounds, report: Report) -> 
     if bounds.out_of_time():
         _fail(key, effect, OUT_OF_TIME, report)
         return
+    if isinstance(effect, Call) and effect.rule in report.hanging:
+        yield from _postpone(key, effect, bounds, report)
+        return
     try:
         if effect.unsure:
             yield from _report_unsure(key, effect, report)
             return
-        yield effect
+        done = yield effect
     except StoreError as error:
         if isinstance(effect, Keep) or effect.unsure:
             _fail(key, effect, error.reason, report)
         else:
             report.calls_failed[f"{effect.rule} {error}"] += 1
+            if error.reason == TIMED_OUT:
+                report.hanging.add(effect.rule)
             yield from _retry_call(key, effect, error.reason, bounds, report)
     else:
-        report.outcomes[effect.rule, Outcome.DONE] += 1
+        report.outcomes[effect.rule, Outcome.KEPT if done is False else Outcome.DONE] += 1
 
 
 def _report_unsure(key: ItemKey, effect: Effect, report: Report) -> Work[None]:
@@ -82,7 +88,7 @@ def _retry_call(key: ItemKey, call: Call, reason: str, bounds: Bounds, report: R
     """Send a message that retries the call; after the last try set it aside. What cannot be kept is reported."""
     try:
         if call.attempt + 1 < bounds.limits.call_max_tries:
-            yield from _send(call, bounds.limits.parked_delay_seconds(call.attempt))
+            yield from _send(call, call.attempt + 1, bounds.limits.parked_delay_seconds(call.attempt))
             report.outcomes[call.rule, Outcome.PARKED] += 1
         else:
             yield from _give_up(key, call, reason, report)
@@ -90,13 +96,22 @@ def _retry_call(key: ItemKey, call: Call, reason: str, bounds: Bounds, report: R
         _fail(key, call, error.reason, report)
 
 
-def _send(call: Call, delay_seconds: int) -> Work[None]:
+def _postpone(key: ItemKey, call: Call, bounds: Bounds, report: Report) -> Work[None]:
+    """Send a call on without trying it: another call of its rule hangs, and each would take as long."""
+    try:
+        yield from _send(call, call.attempt, bounds.limits.parked_first_delay_seconds)
+        report.outcomes[call.rule, Outcome.PARKED] += 1
+    except StoreError as error:
+        _fail(key, call, error.reason, report)
+
+
+def _send(call: Call, attempt: int, delay_seconds: int) -> Work[None]:
     """Send the message of the next try; for a change that is too large, one that says where it is kept.
 
     Raises:
         StoreError: when neither is safe.
     """
-    message = CallMessage(call.rule, call.function, call.change, call.attempt + 1)
+    message = CallMessage(call.rule, call.function, call.change, attempt)
     if call.kept:
         yield Later(message.kept_at(call.kept), delay_seconds)
         return

@@ -30,7 +30,7 @@ class Report:
     """Outcomes per rule, the items written, the items that could not be finished, and per rule the time of the oldest
     change processed (milliseconds since the epoch). `retries` has the messages that retry parked items, each with its
     delay in seconds; `calls_failed` counts failed calls, by rule and error; `rebuilt` names the rules of which parts
-    were made anew.
+    were made anew, `hanging` those whose call did not end.
     """
 
     outcomes: Counter[tuple[str, Outcome]] = field(default_factory=Counter)
@@ -39,6 +39,7 @@ class Report:
     since_ms: dict[str, int] = field(default_factory=dict)
     retries: dict[ItemKey, dict[Message, int]] = field(default_factory=dict)
     calls_failed: Counter[str] = field(default_factory=Counter)
+    hanging: set[str] = field(default_factory=set)
     rebuilt: set[str] = field(default_factory=set)
 
     def add(self, other: Report) -> None:
@@ -48,6 +49,7 @@ class Report:
         self.written |= other.written
         self.rebuilt |= other.rebuilt
         self.calls_failed.update(other.calls_failed)
+        self.hanging |= other.hanging
         for key, looks in other.retries.items():
             self.retries.setdefault(key, {}).update(looks)
         for key, unfinished in other.failed.items():

@@ -164,8 +164,10 @@ class Archive(Protocol):
 class Caller(Protocol):
     """Calls users' functions."""
 
-    def call(self, call: Call) -> None:
-        """Returns once the function returned, now or earlier for the same change. Raises StoreError."""
+    def call(self, call: Call) -> bool | None:
+        """Returns once the function returned, now or earlier for the same change; False when it is not meant to be
+        called, because the change is from before the rule's beginning. Raises StoreError.
+        """
 
 
 class KeptCalls(Protocol):

@@ -228,6 +228,11 @@ class Rule(ABC):
         return ""
 
     @property
+    def calls_from_horizon(self) -> bool:
+        """True if it calls for all changes that a stream still holds, and not from its first deployment on."""
+        return False
+
+    @property
     def archive(self) -> ArchivePlace | None:
         """The place in S3 where the rule keeps objects, if it does."""
         return None

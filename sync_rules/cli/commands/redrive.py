@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from sync_rules.adapters import aws
+from sync_rules.adapters.beginnings import CallsSince, read_table, since
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import archive_of, caller_of, require_buckets
 from sync_rules.adapters.failure_log import FailureLog, require_writable
@@ -126,7 +127,8 @@ def redrive(
             require_buckets(chosen, endpoint_url=endpoint_url, region=region)
             archive = archive_of(chosen, endpoint_url=endpoint_url, region=region)
             caller = caller_of(chosen, client, calls_table, folder=rules_file.absolute().parent)
-            world = replace(world, archive=archive, caller=caller)
+            known = read_table(client, chosen, calls_table)
+            world = replace(world, archive=archive, caller=CallsSince(caller, since(chosen, known)))
         redriver = Redriver(
             rules,
             world,

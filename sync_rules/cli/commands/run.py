@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 
 from sync_rules.adapters import aws
+from sync_rules.adapters.beginnings import RunBeginnings
 from sync_rules.adapters.dynamodb import DynamoStore
 from sync_rules.adapters.effects import archive_of, caller_of, require_buckets
 from sync_rules.adapters.failure_log import require_writable
@@ -91,6 +92,7 @@ def run(
             settings=settings,
             archive=archive,
             caller=caller,
+            beginnings=RunBeginnings(rules, client, calls_table),
             concurrently=stack.enter_context(threads(parallelization)),
             latest_streams=lambda: latest_streams(client, rules.streamed_tables),
         )

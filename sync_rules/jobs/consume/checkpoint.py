@@ -33,12 +33,15 @@ class StoredMessage:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The progress of a run. `streams` holds the shards of each stream by the stream's ARN."""
+    """The progress of a run. `streams` holds the shards of each stream by the stream's ARN. `began` has the beginnings
+    of rules that call a function; None in a file of a version that did not note them.
+    """
 
     rules_fingerprint: str
     streams: dict[str, list[ShardProgress]]
     messages: list[StoredMessage]
     parked: int = 0
+    began: dict[str, int] | None = None
     version: Literal[1] = 1
 
     def pending(self) -> tuple[Pending, ...]:

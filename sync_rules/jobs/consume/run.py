@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from sync_rules.adapters.beginnings import CallsSince, RunBeginnings, since
 from sync_rules.adapters.failure_log import FailureLog, JsonLines
 from sync_rules.adapters.host import steady_clock
 from sync_rules.adapters.kept_calls import CallsInFolder
@@ -170,7 +171,8 @@ class LocalRun:
         files: Files,
         settings: MappingSettings | None = None,
         archive: Archive | None = None,
-        caller: Caller | None = None,
+        caller: Caller = NOBODY,
+        beginnings: RunBeginnings | None = None,
         concurrently: Concurrently = serially,
         latest_streams: Callable[[], Mapping[str, str | None]] | None = None,
         now_ms: Callable[[], int] | None = None,
@@ -192,8 +194,13 @@ class LocalRun:
         self._notices = _notices(found, stream_arns, rules_fingerprint)
         self._parked_before = found.parked
         self._failures = FailureLog(files.failures, wall_clock_ms)
+        self._began = found.began
+        if beginnings is not None:
+            self._began = beginnings.of(found.began, resumes=bool(found.streams), started_ms=self._started_ms)
+            self._notices += beginnings.notices(self._began)
+            caller = CallsSince(caller, since(beginnings.rules, self._began))
         queue = LocalQueue(now_ms, found.pending())
-        world = World(store, queue, self._failures, archive or NOBODY, caller or NOBODY, CallsInFolder(files.calls))
+        world = World(store, queue, self._failures, archive or NOBODY, caller, CallsInFolder(files.calls))
         self.consumer = make_consumer(world)
         self._mapping = partial(
             EventSourceMapping,
@@ -209,6 +216,8 @@ class LocalRun:
         mappings = [self._mapping(arn, progress=found.streams.get(arn, ())) for arn in (*stream_arns, *left)]
         handle = self._handle_message
         self.pump = Pump(mappings, queue, handle, now_ms=now_ms, sleep=sleep, concurrently=concurrently)
+        if self._began != found.began:
+            self.save()  # a process that dies at once must not begin anew, later
 
     def step(self) -> StepCounts:
         """Do one step of the pump; save a checkpoint when one is due. Raises StoreError when it cannot be written."""
@@ -228,7 +237,7 @@ class LocalRun:
         messages = file.stored(self.pump.queue.pending)
         parked = self._parked_before + self._failures.parked
         try:
-            file.save(self._files.checkpoint, Checkpoint(self._fingerprint, streams, messages, parked))
+            file.save(self._files.checkpoint, Checkpoint(self._fingerprint, streams, messages, parked, self._began))
         except OSError as error:
             raise StoreError("CheckpointNotWritten", f"{self._files.checkpoint}: {error.strerror}") from error
         saved_ms = self._now_ms()

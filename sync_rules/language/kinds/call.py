@@ -11,7 +11,7 @@ from sync_rules.language.compiler import RuleCompiler
 from sync_rules.language.kinds.kind import Kind
 from sync_rules.language.kinds.options import Model, Names, OwnWhere, RenamedFrom
 from sync_rules.model.item_change import When
-from sync_rules.rules.kinds.call import ALWAYS, CallRule
+from sync_rules.rules.kinds.call import ALWAYS, CallRule, Since
 
 FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
 
@@ -28,6 +28,11 @@ class CallForm(Model):
         default=None, description="For `changed`: only when one of these attributes did.", examples=[["status"]]
     )
     where: OwnWhere = None
+    since: Since = Field(
+        default="deployment",
+        description="deployment: changes from before the rule was first deployed do not call. horizon: all changes "
+        "that the stream still holds do, up to 24 hours old.",
+    )
     renamed_from: RenamedFrom = None
 
 
@@ -44,7 +49,14 @@ def _compile(compiler: RuleCompiler, form: CallForm) -> tuple[CallRule, ...]:
     if source is None or not compiler.sound:
         return ()
     rule = CallRule(
-        name=compiler.name, source=source, target=source, function=form.call, when=when, watch=watch, where=where
+        name=compiler.name,
+        source=source,
+        target=source,
+        function=form.call,
+        when=when,
+        watch=watch,
+        where=where,
+        since=form.since,
     )
     return (rule,)
 

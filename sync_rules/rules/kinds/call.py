@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal
 
 from sync_rules.model.item_change import When
 from sync_rules.model.items import Call, Change
@@ -18,6 +18,7 @@ from sync_rules.model.where import Where
 from sync_rules.rules.families import EffectRule
 from sync_rules.rules.rule import Blocked, Drawing, let_in
 
+Since = Literal["deployment", "horizon"]
 ALWAYS: Final[frozenset[When]] = frozenset({"created", "changed", "deleted"})
 
 
@@ -29,6 +30,7 @@ class CallRule(EffectRule):
     when: frozenset[When] = ALWAYS
     watch: tuple[Path, ...] = ()
     where: Where | None = None
+    since: Since = "deployment"
     kind = "call"
 
     @cached_property
@@ -37,16 +39,21 @@ class CallRule(EffectRule):
         return tuple(self.source.stored(path) for path in self.watch)
 
     def body(self) -> Mapping[str, object]:
-        return {
+        body = {
             "function": self.function,
             "when": sorted(self.when),
             "watch": sorted(self.watch),
             "where": self.where and self.where.text,
         }
+        return body if self.since == "deployment" else {**body, "since": self.since}
 
     @property
     def calls(self) -> str:
         return self.function
+
+    @property
+    def calls_from_horizon(self) -> bool:
+        return self.since == "horizon"
 
     def drawn(self) -> Drawing:
         return Drawing((self.function, "function"), self.watch, (), (f"when {', '.join(sorted(self.when))}",))
@@ -64,7 +71,9 @@ class CallRule(EffectRule):
         item = asked.change.old if asked.change.new is None else asked.change.new
         lets_in = item is not None and let_in(self.where, item, self.source)
         unsure = lets_in.reason if isinstance(lets_in, Blocked) else ""
-        return replace(asked, rule=self.name, function=self.function, unsure=unsure) if lets_in else None
+        if not lets_in:
+            return None
+        return replace(asked, rule=self.name, function=self.function, unsure=unsure, former=self.former_name or "")
 
     def _what_happened(self, change: Change) -> When | None:
         """The kind of change; None for one that is not watched."""

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from sync_rules.adapters.beginnings import RunBeginnings
 from sync_rules.cli import main
 from sync_rules.cli.commands.run import LOOK_EVERY_SECONDS, Edited, loop, threads
 from sync_rules.cli.show.run import conclude, display_on, line, summary_lines
@@ -27,10 +28,11 @@ from sync_rules.jobs.consume import checkpoint
 from sync_rules.jobs.consume.attempts import MappingSettings
 from sync_rules.jobs.consume.run import STREAMS_EVERY_MS, Files, LocalRun, Status
 from sync_rules.model.errors import StoreError
-from sync_rules.model.items import Failure, ItemKey, Outcome
+from sync_rules.model.items import Call, Change, Failure, ItemKey, Outcome
 from sync_rules.model.limits import DELAY_MAX_SECONDS
 from sync_rules.pipeline.messages import PullMessage
 from sync_rules.pipeline.telemetry import Telemetry
+from tests.support.every_kind import rules_of
 from tests.support.fake_stream import ARN, NOON_MS, Clock, FakeShard, FakeStream, failed, positions, record
 
 NEW_ARN = ARN.replace("2026-11-21", "2026-11-22")
@@ -106,6 +108,39 @@ class Quiet:
 
     def summary(self, status, files):
         pass
+
+
+def test_run_notes_the_beginning_of_a_call_rule_before_its_first_record(tmp_path):
+    """A run that dies at once, and is started again, begins when it was first started: older changes do not call."""
+    bench = Bench(tmp_path, 1)
+    rules = rules_of()
+    called = []
+
+    class Phone:
+        def call(self, call):
+            called.append(call.change.created_ms)
+
+    def start():
+        options = {"make_consumer": lambda world: FakeConsumer(world, bench), "files": bench.files}
+        return LocalRun(
+            stream_arns=[ARN],
+            rules_fingerprint="f1",
+            reader=bench.stream,
+            store=None,
+            caller=Phone(),
+            beginnings=RunBeginnings(rules, None, None),
+            now_ms=bench.clock.now_ms,
+            **options,
+        )
+
+    began = bench.clock.ms // 1000 * 1000
+    assert "called calls" in start().take_notices()[0]
+    bench.clock.ms += 3_600_000
+    caller = start().consumer.world.caller
+    key = ItemKey("shop", (("PK", "S", "a"),))
+    for created_ms in (began - 1, began, began + 60_000):
+        caller.call(Call("called", "f.g", Change(key, None, {}, "1", created_ms)))
+    assert called == [began, began + 60_000]
 
 
 def test_run_once_ends_when_everything_was_read(tmp_path):

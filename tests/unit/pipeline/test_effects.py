@@ -232,6 +232,25 @@ def test_effects_a_call_that_waited_goes_to_the_function_that_the_rule_names_now
     assert [call.function for call in scene.caller.calls] == ["tests.support.every_kind.told"]
 
 
+def test_effects_a_function_that_hangs_is_waited_for_once_in_a_batch():
+    """After a call that did not end, the batch sends the rule's other calls on without a try; other rules go on."""
+    scene = scene_of("called", each=WHOLE)
+    scene.put("shop", *(order("1", name, 1) for name in "abc"))
+    scene.put("shop", order("1", "d", 1))
+    tried = []
+
+    def call(call):
+        tried.append(call.rule)
+        if call.rule == "each":
+            raise StoreError("CallTimedOut")
+
+    scene.caller.call = call
+    assert scene.deliver() == []
+    assert sorted(tried) == ["called"] * 4 + ["each"]
+    assert sorted(message.attempt for message, _ in scene.queue.messages) == [0, 0, 0, 1]
+    assert scene.consumer.telemetry.outcomes["each", Outcome.PARKED] == 4
+
+
 def test_effects_a_call_that_failed_is_told_at_once_by_rule_and_error():
     """The first failure of a call is counted by rule and error."""
     scene = scene_of("called")

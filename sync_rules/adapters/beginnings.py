@@ -1,0 +1,223 @@
+"""The beginning of each rule that calls a function: changes from before it do not call, unless `since: horizon` asks.
+
+A new event source mapping, and `sync-rules run` without a checkpoint, read a stream from its oldest record: up to 24
+hours of changes from before anybody wanted to be called.
+
+Invariant: a beginning is noted once, where calls are remembered, and is never moved. The first that notes it wins, and
+everybody else reads the winner. A rule that was renamed keeps its beginning. Where calls were already made before
+beginnings were noted, the rules of that time have none, so that no change is lost between two versions.
+
+DynamoDB rounds the time of a change down to the second: a change of the same second as the beginning does call.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from tenacity import Retrying
+
+from sync_rules.adapters import aws
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.items import Call
+from sync_rules.pipeline.requests import Caller
+from sync_rules.rules.ruleset import Rules
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+ITEM: Final = "sync-rules.beginnings"  # the id of the one item that has them
+NOTES: Final = "sync-rules#"  # what the ids of calls begin with
+RULE: Final = "rule "  # what the names of its attributes begin with; the rest is the rule
+FUNCTION_NAME: Final = "AWS_LAMBDA_FUNCTION_NAME"  # set by Lambda
+NOT_KNOWN_MS: Final = 0  # the beginning of a rule that called before beginnings were noted
+SECOND_MS: Final = 1000
+
+Beginnings = Mapping[str, int]  # by the name of the rule: milliseconds since the epoch
+
+
+class CallsSince:
+    """A Caller that makes no call for a change from before the beginning of its rule."""
+
+    def __init__(self, behind: Caller, beginnings: Beginnings) -> None:
+        self._behind = behind
+        self._since = {name: ms // SECOND_MS * SECOND_MS for name, ms in beginnings.items()}
+
+    def call(self, call: Call) -> bool | None:
+        """Returns False for such a change."""
+        at, since = call.change.created_ms, self._since.get(call.rule)
+        if at is not None and since is not None and at < since:
+            return False
+        return self._behind.call(call)
+
+
+def since(rules: Rules, beginnings: Beginnings) -> dict[str, int]:
+    """The beginnings of the rules that do not ask for all changes."""
+    return {name: beginnings[name] for name in rules.functions if not rules.rules[name].calls_from_horizon}
+
+
+def with_new(rules: Rules, known: Beginnings, beginning_ms: Callable[[], int]) -> dict[str, int]:
+    """The beginnings of all rules that call: known ones, by a former name too, and `beginning_ms` for the others."""
+    found: dict[str, int] = {}
+    for name in rules.functions:
+        former = rules.rules[name].former_name
+        given = [known[one] for one in (name, former) if one is not None and one in known]
+        found[name] = min(given) if given else beginning_ms()
+    return found
+
+
+def shown(rules: Rules, beginnings: Beginnings) -> dict[str, str]:
+    """For each rule that calls, in words, the changes that it calls for."""
+    given = since(rules, beginnings)
+    return {
+        name: f"changes since {datetime.fromtimestamp(given[name] / SECOND_MS, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        if given.get(name)
+        else "all changes in the streams"
+        for name in sorted(rules.functions)
+    }
+
+
+# ---------------------------------------------------------------- in the table of calls
+def in_table(
+    client: DynamoDBClient,
+    rules: Rules,
+    calls_table: str,
+    beginning_ms: Callable[[], int],
+    *,
+    upgraded: bool = False,
+    retrying: Retrying | None = None,
+) -> dict[str, int]:
+    """The beginnings of all rules that call, as noted in the table of calls; new ones are noted.
+
+    `upgraded` says that calls were made before beginnings were noted; the table is asked otherwise.
+
+    Raises:
+        StoreError: when the table does not answer.
+        UserError: when it may not be read.
+    """
+    table = _Table(client, calls_table, retrying or aws.retrying())
+    known = table.read()
+    if known is not None and rules.functions.keys() <= known.keys():
+        return with_new(rules, known, beginning_ms)
+    if known is None and (upgraded or table.has_calls()):
+        fresh = with_new(rules, {}, lambda: NOT_KNOWN_MS)
+    else:
+        fresh = with_new(rules, known or {}, beginning_ms)
+    return with_new(rules, table.note(fresh), beginning_ms)
+
+
+def read_table(client: DynamoDBClient, rules: Rules, calls_table: str | None) -> dict[str, int]:
+    """The beginnings that are noted in the table of calls; nothing is noted, and other rules call for all changes."""
+    if not calls_table or not rules.functions:
+        return {}
+    known = _Table(client, calls_table, aws.retrying()).read() or {}
+    return with_new(rules, known, lambda: NOT_KNOWN_MS)
+
+
+class _Table:
+    def __init__(self, client: Any, name: str, retrying: Retrying) -> None:
+        self._client, self._name, self._retrying = client, name, retrying
+
+    def read(self) -> dict[str, int] | None:
+        """Read what is noted; None when nothing ever was."""
+        key = {"id": {"S": ITEM}}
+        item = self._ask(self._client.get_item, Key=key, ConsistentRead=True).get("Item")
+        return None if item is None else _noted(item)
+
+    def note(self, beginnings: Beginnings) -> dict[str, int]:
+        """Note what is not noted yet. Returns what is noted then."""
+        names = {f"#{place}": f"{RULE}{name}" for place, name in enumerate(beginnings)}
+        values = {f":{place}": {"N": str(ms)} for place, ms in enumerate(beginnings.values())}
+        sets = ", ".join(f"#{place} = if_not_exists(#{place}, :{place})" for place in range(len(names)))
+        answer = self._ask(
+            self._client.update_item,
+            Key={"id": {"S": ITEM}},
+            UpdateExpression=f"SET {sets}",
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=values,
+            ReturnValues="ALL_NEW",
+        )
+        return _noted(answer["Attributes"])
+
+    def has_calls(self) -> bool:
+        """True if a call was ever noted in the table."""
+        start: dict[str, Any] = {}
+        while True:
+            page = self._ask(
+                self._client.scan,
+                FilterExpression="begins_with(id, :calls)",
+                ExpressionAttributeValues={":calls": {"S": NOTES}},
+                ConsistentRead=True,
+                **start,
+            )
+            if page.get("Items"):
+                return True
+            if not page.get("LastEvaluatedKey"):
+                return False
+            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+    def _ask(self, call: Callable[..., Any], **parameters: Any) -> Any:
+        what = f"the beginnings of call rules in {self._name}"
+        try:
+            return aws.ask(self._retrying, what, call, TableName=self._name, **parameters)
+        except StoreError as error:
+            if error.reason != "AccessDeniedException":
+                raise
+            needed = "dynamodb:GetItem, dynamodb:UpdateItem and dynamodb:Scan"
+            raise UserError(f"table {self._name} remembers since when rules call: allow {needed} on it") from error
+
+
+def _noted(item: Mapping[str, Any]) -> dict[str, int]:
+    return {name.removeprefix(RULE): int(value["N"]) for name, value in item.items() if name.startswith(RULE)}
+
+
+# ---------------------------------------------------------------- of a run
+@dataclass(frozen=True)
+class RunBeginnings:
+    """The beginnings for one process that resumes from a checkpoint: noted in the table of calls, or else in the
+    checkpoint.
+    """
+
+    rules: Rules
+    client: Any
+    calls_table: str | None
+
+    def of(self, began: Beginnings | None, *, resumes: bool, started_ms: int) -> dict[str, int]:
+        """The beginnings of all rules that call. `began` are those of the checkpoint, None where it has none; `resumes`
+        says that there was a checkpoint. Raises like `in_table`.
+        """
+        if not self.rules.functions:
+            return {}
+        upgraded = resumes and began is None
+        if self.calls_table:
+            return in_table(self.client, self.rules, self.calls_table, lambda: started_ms, upgraded=upgraded)
+        return with_new(self.rules, began or {}, lambda: NOT_KNOWN_MS if upgraded else started_ms)
+
+    def notices(self, began: Beginnings) -> list[str]:
+        """A sentence for each rule that calls, with the changes that it calls for."""
+        functions = self.rules.functions
+        return [f"{name} calls {functions[name]} for {words}" for name, words in shown(self.rules, began).items()]
+
+
+# ---------------------------------------------------------------- when something is deployed
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def deployed_ms(endpoint_url: str | None = None) -> int:
+    """When this Lambda function was deployed: a change may wait for long before the first process starts. Outside of
+    Lambda, and where Lambda does not say it, now.
+    """
+    name = os.environ.get(FUNCTION_NAME)
+    if not name:
+        return now_ms()
+    try:
+        ask = aws.lambdas(endpoint_url).get_function_configuration
+        answer = aws.ask(aws.retrying(), f"function {name}", ask, FunctionName=name)
+        return int(datetime.fromisoformat(answer["LastModified"]).timestamp() * SECOND_MS)
+    except (StoreError, KeyError, ValueError):
+        return now_ms()

@@ -1,0 +1,180 @@
+"""The beginnings of rules that call: noted once, read by everybody, carried over by a rename, lost by nothing."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from sync_rules.adapters import aws, beginnings
+from sync_rules.adapters.beginnings import CallsSince, RunBeginnings, deployed_ms, in_table, read_table, shown, since
+from sync_rules.adapters.functions import FunctionCaller, RememberedInTable, function_of
+from sync_rules.language.load import parse_rules
+from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.items import Call, Change
+from tests.support.every_kind import order, text_of
+from tests.support.worlds import Scene, Telephone
+
+FUNCTION = "tests.support.every_kind.told"
+NOON_MS = 1_700_000_000_000
+
+
+def rules_of(**names: str):
+    return parse_rules(text_of({name: f"{{call: {FUNCTION}, on: order{more}}}" for name, more in names.items()}))
+
+
+@pytest.fixture
+def client(monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    with mock_aws():
+        client = boto3.client("dynamodb", region_name="us-east-1")
+        client.create_table(
+            TableName="calls",
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        yield client
+
+
+def made_call(client, rules) -> None:
+    """A call of a version that noted no beginnings."""
+    scene = Scene(rules)
+    scene.put("shop", order("1", "a", 1))
+    function_of.cache_clear()
+    FunctionCaller(RememberedInTable(client, "calls")).call(Call("tell", FUNCTION, scene.records[0]))
+
+
+# ---------------------------------------------------------------- which changes call
+def test_beginnings_changes_from_before_do_not_call():
+    """A new mapping brings records from before the rule's beginning, which do not call; a tie within the second does, and so does a record without a time, and everything with `since: horizon`."""
+    rules = rules_of(tell="", all=", since: horizon")
+    phone = Telephone()
+    caller = CallsSince(phone, since(rules, {"tell": NOON_MS + 900, "all": NOON_MS}))
+    scene = Scene(rules)
+    at = scene.put("shop", order("1", "a", 1))
+    image = scene.item(at)
+    for created_ms in (0, NOON_MS - 1, NOON_MS, NOON_MS + 5_000, None):
+        change = Change(at, None, image, f"1{created_ms or 7}", created_ms)
+        for name in ("tell", "all"):
+            caller.call(Call(name, FUNCTION, change))
+    made = {name: [call.change.created_ms for call in phone.calls if call.rule == name] for name in ("tell", "all")}
+    assert made == {
+        "tell": [NOON_MS, NOON_MS + 5_000, None],
+        "all": [0, NOON_MS - 1, NOON_MS, NOON_MS + 5_000, None],
+    }
+
+
+def test_beginnings_are_counted_as_kept():
+    """A change that does not call is no failure and no call: its record is done."""
+    scene = Scene(rules_of(tell=""))
+    scene.put("shop", order("1", "a", 1))
+    old = CallsSince(scene.caller, {"tell": scene.records[0].created_ms + 1_000})
+    scene.consumer.world = replace(scene.consumer.world, caller=old)
+    assert scene.deliver() == []
+    assert (scene.caller.calls, {what.value: n for what, n in scene.outcomes().items()}) == ([], {"kept": 1})
+
+
+# ---------------------------------------------------------------- noted once
+def test_beginnings_are_noted_once(client):
+    """The first process notes the beginning; later ones, and later deployments, read it; a new rule gets its own."""
+    assert in_table(client, rules_of(tell=""), "calls", lambda: NOON_MS) == {"tell": NOON_MS}
+    assert in_table(client, rules_of(tell="", new=""), "calls", lambda: NOON_MS + 9) == {
+        "tell": NOON_MS,
+        "new": NOON_MS + 9,
+    }
+    made_call(client, rules_of(tell=""))
+    both = rules_of(tell="", new="", third="")
+    assert in_table(client, both, "calls", lambda: NOON_MS + 20)["third"] == NOON_MS + 20
+    assert read_table(client, both, "calls") == {"tell": NOON_MS, "new": NOON_MS + 9, "third": NOON_MS + 20}
+    assert read_table(client, rules_of(other=""), "calls") == {"other": 0}
+
+
+def test_beginnings_have_one_winner(client):
+    """Processes that start at the same time all go by the beginning of one of them."""
+    rules = rules_of(tell="", other="")
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda ms: in_table(client, rules, "calls", lambda: NOON_MS + ms), range(16)))
+    assert len({json.dumps(one, sort_keys=True) for one in found}) == 1
+
+
+def test_beginnings_are_carried_over_by_a_rename(client):
+    """A renamed rule keeps the beginning of its former name, also where the new name was noted before."""
+    in_table(client, rules_of(old=""), "calls", lambda: NOON_MS)
+    renamed = rules_of(new=", renamed_from: old")
+    assert in_table(client, renamed, "calls", lambda: NOON_MS + 9) == {"new": NOON_MS}
+    in_table(client, rules_of(late=""), "calls", lambda: NOON_MS + 9)
+    assert in_table(client, rules_of(late=", renamed_from: old"), "calls", lambda: NOON_MS + 20) == {"late": NOON_MS}
+
+
+def test_beginnings_lose_no_call_between_versions(client):
+    """Rules that called before beginnings were noted have none; rules that come later have one."""
+    made_call(client, rules_of(tell=""))
+    assert in_table(client, rules_of(tell=""), "calls", lambda: NOON_MS) == {"tell": 0}
+    assert in_table(client, rules_of(tell="", new=""), "calls", lambda: NOON_MS)["new"] == NOON_MS
+    assert shown(rules_of(tell="", new=""), {"tell": 0, "new": NOON_MS}) == {
+        "tell": "all changes in the streams",
+        "new": "changes since 2023-11-14 22:13:20 UTC",
+    }
+
+
+def test_beginnings_that_may_not_be_read_are_a_mistake():
+    """A role that may not read the table is told what to allow; a table that does not answer is an error of its own."""
+
+    class Refusing:
+        def __init__(self, code):
+            self.code = code
+
+        def get_item(self, **_parameters):
+            raise aws.ClientError({"Error": {"Code": self.code}}, "GetItem")
+
+    with pytest.raises(UserError, match="dynamodb:Scan"):
+        in_table(Refusing("AccessDeniedException"), rules_of(tell=""), "calls", lambda: NOON_MS)
+    with pytest.raises(StoreError):
+        in_table(Refusing("ValidationException"), rules_of(tell=""), "calls", lambda: NOON_MS)
+
+
+def test_beginnings_are_the_deployment_on_lambda(monkeypatch):
+    """On Lambda it is when the function was deployed, and not when its first process happened to start."""
+
+    class Lambdas:
+        answer = "2023-11-14T22:13:20.000+0000"
+
+        def get_function_configuration(self, **parameters):
+            assert parameters == {"FunctionName": "stack-StreamFunction"}
+            return {"LastModified": self.answer}
+
+    monkeypatch.setattr(beginnings, "now_ms", lambda: NOON_MS + 7)
+    assert deployed_ms() == NOON_MS + 7
+    monkeypatch.setenv(beginnings.FUNCTION_NAME, "stack-StreamFunction")
+    monkeypatch.setattr(aws, "lambdas", lambda _endpoint: Lambdas())
+    assert deployed_ms() == NOON_MS
+    monkeypatch.setattr(Lambdas, "answer", "?")
+    assert deployed_ms() == NOON_MS + 7
+
+
+# ---------------------------------------------------------------- of a run
+@pytest.mark.parametrize("calls_table", [None, "calls"])
+def test_beginnings_of_a_run(client, calls_table):
+    """A run begins when it is first started, and keeps that; one that resumes an older checkpoint calls for all."""
+    rules = rules_of(tell="", new="")
+    of = RunBeginnings(rules_of(tell=""), client, calls_table).of
+    began = of(None, resumes=False, started_ms=NOON_MS)
+    assert began == {"tell": NOON_MS}
+    assert of(began, resumes=True, started_ms=NOON_MS + 9) == began
+    run = RunBeginnings(rules, client, calls_table)
+    later = run.of(began, resumes=True, started_ms=NOON_MS + 9)
+    assert later == {"tell": NOON_MS, "new": NOON_MS + 9}
+    assert run.notices(later) == [
+        f"new calls {FUNCTION} for changes since 2023-11-14 22:13:20 UTC",
+        f"tell calls {FUNCTION} for changes since 2023-11-14 22:13:20 UTC",
+    ]
+    other = RunBeginnings(rules_of(other=""), client, calls_table and "calls")
+    assert other.of(None, resumes=True, started_ms=NOON_MS) == (
+        {"other": 0} if calls_table is None else {"other": NOON_MS}
+    )

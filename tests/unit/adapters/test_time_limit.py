@@ -1,0 +1,82 @@
+"""Functions that hang: stopped in the main thread, abandoned in another, and otherwise left alone."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from sync_rules.adapters.time_limit import TimeLimitError, within
+
+LONG_SECONDS = 60
+
+
+@pytest.fixture(params=["main thread", "another thread"])
+def limited(request):
+    """`within`, in each kind of thread."""
+    if request.param == "main thread":
+        yield within
+        return
+    with ThreadPoolExecutor(1) as pool:
+        yield lambda seconds, function: pool.submit(within, seconds, function).result()
+
+
+def test_time_limit_stops_waiting_for_a_function_that_hangs(limited):
+    """A function that hangs fails after its time, and the next one is called as if nothing had been."""
+    ended = threading.Event()
+    began = time.monotonic()
+    with pytest.raises(TimeLimitError):
+        limited(0.05, lambda: ended.wait(LONG_SECONDS))
+    assert time.monotonic() - began < LONG_SECONDS / 2
+    ended.set()
+    seen = []
+    limited(LONG_SECONDS, lambda: seen.append(1))
+    assert seen == [1]
+
+
+def test_time_limit_passes_on_what_the_function_raises(limited):
+    """An error of the function is raised as it is, also one that no `except Exception` catches."""
+    error = GeneratorExit("mine")
+
+    def fails():
+        raise error
+
+    with pytest.raises(GeneratorExit) as raised:
+        limited(LONG_SECONDS, fails)
+    assert raised.value is error
+
+
+def test_time_limit_interrupts_a_function_that_catches_everything_once(monkeypatch):
+    """A function that swallows the interruption is interrupted again."""
+    monkeypatch.setattr("sync_rules.adapters.time_limit.AGAIN_SECONDS", 0.05)
+    caught = []
+
+    def stubborn():
+        try:
+            time.sleep(LONG_SECONDS)
+        except BaseException as error:  # noqa: BLE001
+            caught.append(error)
+        time.sleep(LONG_SECONDS)
+
+    with pytest.raises(TimeLimitError):
+        within(0.05, stubborn)
+    assert len(caught) == 1
+
+
+def test_time_limit_leaves_timers_and_handlers_as_they_were():
+    """A timer of somebody else goes on with the time that it had left, and its handler is back."""
+    rang = []
+    before = signal.signal(signal.SIGALRM, lambda *_: rang.append(1))
+    try:
+        old = signal.setitimer(signal.ITIMER_REAL, LONG_SECONDS)
+        within(LONG_SECONDS, lambda: None)
+        left, _ = signal.getitimer(signal.ITIMER_REAL)
+        assert LONG_SECONDS / 2 < left <= LONG_SECONDS
+        signal.raise_signal(signal.SIGALRM)
+        assert rang == [1]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *old)
+        signal.signal(signal.SIGALRM, before)
