@@ -11,6 +11,9 @@ import pytest
 from tests.support.engines import Endpoints
 
 os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")  # a machine without credentials must not look for a network
+for configured in ("PROFILE", "REGION", "DEFAULT_REGION", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN"):
+    os.environ.pop(f"AWS_{configured}", None)  # engines keep tables apart by Region and account
+os.environ |= {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
 
 
 def pytest_configure(config: pytest.Config) -> None:

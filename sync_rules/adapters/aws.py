@@ -20,8 +20,19 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 import boto3.session
+import botocore.session
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConfigParseError,
+    HTTPClientError,
+    InvalidRegionError,
+    NoCredentialsError,
+    NoRegionError,
+    PartialCredentialsError,
+    ProfileNotFound,
+)
 from botocore.exceptions import ConnectionError as BotoConnectionError
 from botocore.parsers import ResponseParserError
 from tenacity import (
@@ -60,6 +71,16 @@ UNVALIDATED: Final = frozenset({"dynamodb", "dynamodbstreams"})
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 OTHER_THROTTLE: Final = "Other"  # DynamoDB gave no reason, or one that is not known here
 NO_CREDENTIALS: Final = "No AWS credentials found. Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+
+LOCAL_REGION: Final = "us-east-1"
+LOCAL_CREDENTIALS: Final = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
+CONFIGURATION_CURES: Final[Mapping[type[Exception], str]] = {
+    NoRegionError: "Give --region, or set AWS_REGION or a profile with a Region; an emulator takes any",
+    InvalidRegionError: "Correct --region, AWS_REGION or the profile's Region: expected a name such as eu-central-1",
+    ProfileNotFound: "Correct AWS_PROFILE, or unset it: `aws configure list-profiles` lists the profiles there are",
+    PartialCredentialsError: "Set both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither and AWS_PROFILE",
+    ConfigParseError: "Correct the file of profiles that it names",
+}
 
 _session = cache(boto3.session.Session)  # reads configuration and credentials once for all clients
 _session_lock = Lock()  # a session is not thread-safe
@@ -106,16 +127,66 @@ def stepfunctions(endpoint_url: str | None = None, region: str | None = None) ->
     return _client("stepfunctions", endpoint_url, region)
 
 
-def place(client: Any) -> str:
-    """The endpoint and the Region of a client, without a password that an address may have in it."""
+def place(client: Any, account: str = "") -> str:
+    """The endpoint, the Region and the account of a client, without a password that an address may have in it."""
     address = urlsplit(client.meta.endpoint_url)
-    return f"{address.scheme}://{address.netloc.rpartition('@')[2]} (Region {client.meta.region_name})"
+    where = f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
+    return f"{where} (Region {client.meta.region_name}{f', account {account}' if account else ''})"
+
+
+def account_of(client: Any) -> str:
+    """The account whose credentials a client of AWS has, for messages; "" where that is not known."""
+    if not is_aws(client):
+        return ""
+    try:
+        return str(_client("sts", None, client.meta.region_name).get_caller_identity()["Account"])
+    except (*ERRORS, UserError):
+        return ""
 
 
 def is_aws(client: Any) -> bool:
     """Tell AWS itself from an emulator, by the client's endpoint."""
     host = urlsplit(client.meta.endpoint_url).hostname or ""
     return host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
+
+
+def embed(endpoint_url: str) -> None:
+    """Make clients of this endpoint, an engine that this process started for itself, independent of the user's
+    configuration: neither its Region nor a profile that asks for a login is of use there.
+    """
+    _embedded.add(endpoint_url)
+
+
+_embedded: set[str] = set()
+
+
+@cache
+def _local_session() -> boto3.session.Session:
+    """A session for emulators on this machine: it finds what the user gave by variables or files. A role of the machine
+    is not given by the user, is looked for in the network, and has no business in an emulator.
+    """
+    core = botocore.session.Session()
+    for role in ("container-role", "iam-role"):
+        core.get_component("credential_provider").remove(role)
+    return boto3.session.Session(botocore_session=core)
+
+
+def _local_defaults(session: boto3.session.Session, region: str | None, *, embedded: bool) -> dict[str, str | None]:
+    """The Region and credentials for an emulator, which accepts any: only those that the user did not give are made up.
+    An emulator may keep tables apart by both.
+    """
+    if embedded:
+        return {"region_name": LOCAL_REGION, **LOCAL_CREDENTIALS}
+    place = {"region_name": region or session.region_name or LOCAL_REGION}
+    return {**place, **({} if session.get_credentials() is not None else LOCAL_CREDENTIALS)}
+
+
+def _configuration_cure(error: Exception) -> str:
+    """The sentence that says what to correct when no client can be made."""
+    for kind, cure in CONFIGURATION_CURES.items():
+        if isinstance(error, kind):
+            return cure
+    return "Correct the Region, the credentials or the endpoint"
 
 
 @cache
@@ -131,23 +202,21 @@ def _client(service: str, endpoint_url: str | None, region: str | None) -> Any:
         s3={"addressing_style": "path" if endpoint_url else "auto"},  # no emulator has a host name for each bucket
         user_agent=f"sync-rules/{__version__}",  # botocore would compute its own for each request
     )
-    credentials: dict[str, str] = {}  # empty: found where AWS's tools find them
     region = region or os.environ.get("AWS_REGION")  # set by Lambda, and not read by botocore
     if endpoint_url is not None and urlsplit(endpoint_url).scheme not in ("http", "https"):
         raise UserError(f"{endpoint_url!r} is not an endpoint: expected http://HOST:PORT or https://HOST")
-    if endpoint_url is not None and urlsplit(endpoint_url).hostname in LOOPBACK:
-        # An emulator on this machine accepts any credentials, and never receives real ones.
-        credentials = {"aws_access_key_id": "local", "aws_secret_access_key": "local"}
-        region = region or "us-east-1"
+    local = endpoint_url is not None and urlsplit(endpoint_url).hostname in LOOPBACK
     try:
-        make: Callable[..., Any] = _session().client
         with _session_lock:
-            client = make(service, region, endpoint_url=endpoint_url, config=config, **credentials)
+            session = _local_session() if local else _session()
+            given: dict[str, str | None] = {"region_name": region}
+            if local:
+                given = _local_defaults(session, region, embedded=endpoint_url in _embedded)
+            make: Callable[..., Any] = session.client
+            client = make(service, endpoint_url=endpoint_url, config=config, **given)
     except (BotoCoreError, ValueError) as error:
-        raise UserError(
-            f"no {service} client could be made: {error} Set AWS_REGION and credentials (an emulator takes any), "
-            "or give the endpoint of an emulator on this machine."
-        ) from error
+        found = str(error).rstrip(".")
+        raise UserError(f"no {service} client could be made: {found}. {_configuration_cure(error)}.") from error
     if service == "dynamodb":
         use_json(client)
     return client
@@ -191,6 +260,45 @@ THROTTLED: Final = frozenset({
 })  # fmt: skip
 
 
+WRONG_KEYS: Final = (
+    "AWS does not know these credentials. Correct AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or the profile, and use "
+    "--endpoint-url for an emulator"
+)
+EXPIRED: Final = "the credentials have expired. Sign in again, for example with `aws sso login`"
+DENIED: Final = (
+    "these credentials may not do this. Use others, or allow it: docs/permissions.md and "
+    "`sync-rules infra iam --explain` list what is needed"
+)
+REFUSED: Final = (
+    "the request was refused before the service saw it, as by a proxy. Correct --endpoint-url, the proxy's settings or "
+    "the credentials"
+)
+DOWN: Final = "the service or a proxy before it is not available. Try again later, or correct --endpoint-url"
+CURES: Final[Mapping[str, str]] = {  # of errors that have nothing to do with what was asked, by their reason
+    "UnrecognizedClientException": WRONG_KEYS,
+    "InvalidClientTokenId": WRONG_KEYS,
+    "InvalidAccessKeyId": WRONG_KEYS,
+    "InvalidSignatureException": "the signature is wrong. Correct AWS_SECRET_ACCESS_KEY, or set this machine's clock",
+    "ExpiredToken": EXPIRED,
+    "ExpiredTokenException": EXPIRED,
+    "RequestExpired": EXPIRED,
+    "UnauthorizedSSOTokenError": EXPIRED,
+    "SSOTokenLoadError": EXPIRED,
+    "TokenRetrievalError": EXPIRED,
+    "CredentialRetrievalError": "no credentials could be fetched. Correct the profile or the program that gives them",
+    "AccessDenied": DENIED,
+    "AccessDeniedException": DENIED,
+    "401": REFUSED,
+    "403": REFUSED,
+    "407": REFUSED,
+    "502": DOWN,
+    "503": DOWN,
+    "504": DOWN,
+    "ServiceUnavailable": DOWN,
+    "ServiceUnavailableException": DOWN,
+}
+
+
 class CredentialsError(StoreError):
     """No AWS credentials were found. Failure records and counters keep the code; the command line prints the cure."""
 
@@ -202,7 +310,7 @@ def store_error(error: BaseException, where: str, cures: Mapping[str, str] | Non
     if isinstance(error, NoCredentialsError):
         return CredentialsError(NoCredentialsError.__name__, where)
     cause = reason(error)
-    cure = (cures or {}).get(cause)
+    cure = (cures or {}).get(cause) or CURES.get(cause)
     return StoreError(cause, where if cure is None else f"{where}: {cure}")
 
 

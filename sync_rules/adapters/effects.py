@@ -80,10 +80,9 @@ def require_calls_table(client: DynamoDBClient, rules: Rules, name: str, retryin
         found: Mapping[str, Any] = retrying(client.describe_table, TableName=name)["Table"]
     except aws.ERRORS as error:
         if aws.reason(error) == "TableNotFound":
-            message = (
-                f"table {name}, which is to remember the calls, does not exist. Create it with the string key 'id'"
-            )
-            raise UserError(f"{message}, or correct its name, the region or the endpoint.") from error
+            message = f"table {name}, which is to remember the calls, does not exist at {aws.place(client)}."
+            cure = "Create it with the string key 'id', or correct its name, the Region or the endpoint."
+            raise UserError(f"{message} {cure}") from error
         if aws.reason(error) not in NOT_ALLOWED:
             raise aws.store_error(error, f"DescribeTable of {name}") from error
         found = {"TableName": name}
@@ -121,5 +120,6 @@ def require_buckets(rules: Rules, *, endpoint_url: str | None = None, region: st
                 raise
     if missing:
         lines = "".join(f"\n  bucket {name}, of rule {rule}, does not exist" for name, rule in missing.items())
+        where = aws.place(aws.s3(endpoint_url, region))
         message = "an item that cannot be archived holds up all that comes after it. Create the bucket, or correct its"
-        raise UserError(f"{message} name, the region or the endpoint:{lines}")
+        raise UserError(f"{message} name, the Region or the endpoint, which is {where}:{lines}")

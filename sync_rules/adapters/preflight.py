@@ -51,11 +51,14 @@ def survey(client: DynamoDBClient, rules: Rules, *, streams: bool = True, retryi
     retrying = retrying or aws.retrying(first=True)
     problems: list[Problem] = []
     arns: list[str] = []
-    for table in rules.streamed_tables:
-        description = describe(client, table, retrying)
+    descriptions = {table: describe(client, table, retrying) for table in rules.streamed_tables}
+    where = ""
+    if None in descriptions.values():
+        where = aws.place(client, _account(descriptions.values()) or aws.account_of(client))
+    for table, description in descriptions.items():
         if description is None:
-            cure = "Create it, or correct its `name` in the rules file, the region or the endpoint"
-            problems.append(Problem(table.physical_name, "it does not exist", cure))
+            cure = "Create it, or correct its `name` in the rules file, the Region, the credentials or the endpoint"
+            problems.append(Problem(table.physical_name, f"it does not exist at {where}", cure))
             continue
         problems += _key_problems(table, description)
         problems += _index_problems(rules, table, description)
@@ -63,6 +66,12 @@ def survey(client: DynamoDBClient, rules: Rules, *, streams: bool = True, retryi
             problems += _stream_problems(table, description)
             arns += [description["LatestStreamArn"]] if "LatestStreamArn" in description else []
     return Survey(tuple(problems), tuple(arns))
+
+
+def _account(descriptions: Iterable[Mapping[str, Any] | None]) -> str:
+    """The account of these tables; "" where none of them exists."""
+    arns = (description.get("TableArn", "") for description in descriptions if description is not None)
+    return next((arn.split(":")[4] for arn in arns if arn.count(":") > 4), "")  # noqa: PLR2004 - the fifth part of an ARN
 
 
 def require(client: DynamoDBClient, rules: Rules, *, streams: bool = True) -> Survey:

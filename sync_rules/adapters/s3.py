@@ -135,7 +135,8 @@ class OnFailureObjects:
         except StoreError as error:
             if error.reason != "BucketNotFound":
                 raise
-            message = f"bucket {self._bucket} does not exist. Correct its name, the region or the endpoint."
+            where = aws.place(self._client)
+            message = f"bucket {self._bucket} does not exist at {where}. Correct its name, the Region or the endpoint."
             raise UserError(message) from error
 
 

@@ -185,7 +185,12 @@ class TableState:
 
     def _call(self, call: Any, **parameters: Any) -> dict[str, Any]:
         where = f"state table {self.table_name}"
-        answer: dict[str, Any] = aws.ask(self.retrying, where, call, CURES, **parameters)
+        try:
+            answer: dict[str, Any] = aws.ask(self.retrying, where, call, CURES, **parameters)
+        except StoreError as error:
+            if error.reason != "TableNotFound":
+                raise
+            raise aws.store_error(error.__cause__ or error, f"{where} at {aws.place(self.client)}", CURES) from error
         return answer
 
 

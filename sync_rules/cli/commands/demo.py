@@ -120,6 +120,7 @@ def _staged(console: Console, folder: Path) -> Iterator[tuple[Scenario, EngineSt
         console.print(f"  {rule.name}: {_summary(rule, rules)}", markup=False)
     console.print()
     with tempfile.TemporaryDirectory(prefix="sync-rules-demo-") as directory, ministack() as endpoint:
+        aws.embed(endpoint)
         create_tables(aws.dynamodb(endpoint), rules)
         yield scenario, EngineStage(rules, endpoint, Path(directory), folder)
 

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsE
 from sync_rules.adapters import aws
 from sync_rules.adapters.dynamodb import PROJECTED_MAX_ATTRIBUTES, DynamoStore
 from sync_rules.lab.emulator import free_port
-from sync_rules.model.errors import StoreError, UserError
+from sync_rules.model.errors import StoreError
 from sync_rules.model.writes import Check, Condition, Delete, Increment, Put, Result, Status, Test, Transaction, Update
 from sync_rules.pipeline.requests import Apply, List, Read
 from tests.support.builders import exists, key, n, of_partition, order_item, s, shop, update
@@ -393,24 +393,6 @@ def test_client_is_made_once_and_tries_once():
     assert client is aws.dynamodb("http://127.0.0.1:1")
     assert client.meta.config.retries["total_max_attempts"] == 1
     assert client.meta.config.user_agent.startswith("sync-rules/")
-
-
-def test_client_on_this_machine_is_shown_no_real_credentials(monkeypatch):
-    """An emulator takes any, and needs neither a region nor an account."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "real")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "real")
-    client = aws.sqs("http://localhost:2")
-    assert client._request_signer._credentials.access_key == "local"
-
-
-def test_client_without_a_region_says_what_to_do(monkeypatch):
-    """The user's mistake, with its cure."""
-    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
-    aws._client.cache_clear()
-    with pytest.raises(UserError, match="Set AWS_REGION"):
-        aws.dynamodbstreams()
 
 
 def test_guard_is_required():

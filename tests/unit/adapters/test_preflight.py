@@ -40,8 +40,8 @@ def test_preflight_names_each_missing_table(client):
     prefix = unique_prefix()
     problems = preflight(client, library(prefix=prefix))
     assert [str(problem) for problem in problems] == [
-        f"table {prefix}{name}: it does not exist. "
-        "Create it, or correct its `name` in the rules file, the region or the endpoint."
+        f"table {prefix}{name}: it does not exist at {client.meta.endpoint_url} (Region us-east-1). "
+        "Create it, or correct its `name` in the rules file, the Region, the credentials or the endpoint."
         for name in ("authors", "books")
     ]
 

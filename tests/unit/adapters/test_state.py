@@ -7,6 +7,7 @@ import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import boto3
 import pytest
@@ -118,6 +119,7 @@ class Broken:
 
     def __init__(self, code: str) -> None:
         self.code = code
+        self.meta = SimpleNamespace(endpoint_url="http://x:1", region_name="r")
 
     def get_item(self, **_parameters: object) -> None:
         raise aws.ClientError({"Error": {"Code": self.code}}, "GetItem")
@@ -126,9 +128,12 @@ class Broken:
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("ResourceNotFoundException", "TableNotFound: state table t: create it with the string key 'id'"),
+        (
+            "ResourceNotFoundException",
+            r"TableNotFound: state table t at http://x:1 \(Region r\): create it with the string key 'id'",
+        ),
         ("ValidationException", "ValidationException: state table t: its key must be the string 'id'"),
-        ("AccessDeniedException", "AccessDeniedException: state table t$"),
+        ("AccessDeniedException", "AccessDeniedException: state table t: these credentials may not do this"),
     ],
 )
 def test_state_table_that_does_not_answer_is_named(code, words):
