@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
@@ -58,6 +58,7 @@ class Drift(Enum):
 
 
 Subject = tuple[str, ItemKey, Part | None]  # a rule and its target: the same for every look
+Thing = tuple[str, ItemKey, str]  # a rule, and what it keeps on a target: each is one finding, from whatever side
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,28 @@ class Difference:
     @property
     def subject(self) -> Subject:
         return self.rule, self.target, self.part
+
+    @property
+    def thing(self) -> Thing:
+        return self.rule, self.target, self.part.element if self.part else ""
+
+
+def by_thing(found: Iterable[Difference]) -> dict[Thing, tuple[Difference, ...]]:
+    """The differences of each thing. A mirror that names a foreign source differs for that one and for its own."""
+    grouped: dict[Thing, tuple[Difference, ...]] = {}
+    for one in found:
+        grouped[one.thing] = (*grouped.get(one.thing, ()), one)
+    return grouped
+
+
+def as_one(found: Sequence[Difference]) -> Difference:
+    """The one difference that stands for all of a thing. What is stuck only until another of them is repaired is
+    wrong.
+    """
+    stuck = next((one for one in found if one.drift is Drift.STUCK), None)
+    if stuck is None or all(one.drift is Drift.STUCK for one in found):
+        return found[0]
+    return replace(stuck, drift=Drift.WRONG, reason="", repairable=True)
 
 
 class Verdict(Enum):
@@ -284,7 +307,7 @@ def _differing_part(part: Part, write: Write | Blocked, target: Found, source: F
     else:
         drift = Drift.MISSING if target is None else Drift.WRONG
         held = at_stake(target, last, part.rule.copies)
-    repairable = drift is not Drift.STUCK
+    repairable = drift is not Drift.STUCK or (isinstance(write, Blocked) and write.patient)
     if reason := reason or _refused_part(part, last, target):
         drift = Drift.STUCK
     truth = digest(whole(source))

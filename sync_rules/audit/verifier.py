@@ -21,11 +21,14 @@ from sync_rules.audit import ledger_balance
 from sync_rules.audit.compare import (
     Comparison,
     Difference,
+    Drift,
     Subject,
     Sweep,
     ToCompare,
     Verdict,
     add_item,
+    as_one,
+    by_thing,
     compare,
     look_again,
     second_verdict,
@@ -34,12 +37,13 @@ from sync_rules.audit.compare import (
 from sync_rules.audit.findings import WHOLE, Finding, Share, Tally
 from sync_rules.audit.ledger_balance import Balance, Slot, as_difference, ledgers, of_slots, slot_of, still, unbalanced
 from sync_rules.model.errors import UserError
-from sync_rules.model.items import ItemKey
+from sync_rules.model.items import Change, ItemKey
 from sync_rules.model.limits import Bounds
 from sync_rules.pipeline.fanout import pull
 from sync_rules.pipeline.parts import PartLook, reconcile_parts
 from sync_rules.pipeline.requests import Read, Request, Scan, Work, World, run_work
 from sync_rules.pipeline.tasks import pull_of
+from sync_rules.rules.families import Part
 from sync_rules.rules.order import Step, cascade, swept_tables
 from sync_rules.rules.ruleset import Rules
 
@@ -76,13 +80,27 @@ def repair(drifted: Sequence[Difference], rules: Rules, *, rebuild: bool = True)
         if (again := pull_of(key, rules)) is not None
     ]
     report = yield from pull(pulls, Bounds())
-    looks = [PartLook(one.part, rebuild=rebuild) for one in repairable if one.part is not None]
+    parts = dict.fromkeys(one.part for one in repairable if one.part is not None)
+    parts |= dict.fromkeys((yield from _in_the_way(repairable, rules)))
+    looks = [PartLook(part, rebuild=rebuild) for part in parts]
     report.add((yield from reconcile_parts(looks, Bounds())))
     after = yield from look_again(repairable, rules)
     before = {one.subject: one for one in repairable}
     left = {one.subject for one in drifted if not one.repairable}
     still = (one for one in after.different if one.target in report.failed or not _moved(before[one.subject], one))
     return Repair(frozenset(left | {one.subject for one in still}), frozenset(report.rebuilt))
+
+
+def _in_the_way(found: Sequence[Difference], rules: Rules) -> Work[list[Part]]:
+    """The parts that stand, for another source, where those that are stuck should."""
+    stuck = {one.part.target: one.part.rule for one in found if one.part is not None and one.drift is Drift.STUCK}
+    images = (yield Read(tuple(stuck))) if stuck else ()
+    parts: list[Part] = []
+    for (key, rule), image in zip(stuck.items(), images, strict=True):
+        entity = rules.entity_of(key)
+        if image is not None and entity is rule.target:
+            parts += (part for part in rule.parts(Change(key, None, image), entity) if part.target == key)
+    return parts
 
 
 def _moved(before: Difference, now: Difference) -> bool:
@@ -131,6 +149,7 @@ class Verifier:
         self._last_seen = 0.0
         self._scanned: set[str] = set()
         self._rebuilt: set[str] = set()
+        self._things: set[int] = set()  # hashes of the parts found: each is met from two sides, perhaps long after
 
     def sweep(self) -> Iterator[Finding]:
         """Verify the share of the tables of all rules. Raises StoreError when a page cannot be read."""
@@ -222,6 +241,7 @@ class Verifier:
                     for name in step.names:
                         self.tally.start_over(name)
                 repaired = self.tally.repaired.total()
+                self._things.clear()
                 yield from look(step.names)
                 if self.tally.repaired.total() == repaired:
                     break
@@ -307,8 +327,9 @@ class Verifier:
         unsure: list[Difference] = []
         if found:
             self._wait(self._last_seen + self.grace_seconds - self.clock(), f"{len(found)} differ")
-        for start in range(0, len(found), LOOK_AGAIN_MAX_ITEMS):
-            some = found[start : start + LOOK_AGAIN_MAX_ITEMS]
+        things = list(by_thing(found).values())
+        for start in range(0, len(things), LOOK_AGAIN_MAX_ITEMS):
+            some = [one for thing in things[start : start + LOOK_AGAIN_MAX_ITEMS] for one in thing]
             comparison = run_work(look_again(some, self.rules), self.world)
             self._last_seen = self.clock()
             before = {one.subject: one for one in some}
@@ -326,13 +347,15 @@ class Verifier:
 
     def _repair_drift(self, drifted: Sequence[Difference]) -> Iterator[Finding]:
         """Repair what drifted, if asked to, and report each with whether it is right now."""
+        drifted = [one for one in drifted if one.part is None or hash(one.thing) not in self._things]
+        self._things |= {hash(one.thing) for one in drifted if one.part is not None}
         unrepaired: Collection[object] = {one.subject for one in drifted}
         if self.repair and drifted:
             done = run_work(repair(drifted, self.rules, rebuild=self.rebuild), self.world)
             self._rebuilt |= done.rebuilt
             unrepaired = done.left
-        for one in drifted:
-            yield self.tally.found(one, repaired=one.subject not in unrepaired)
+        for some in by_thing(drifted).values():
+            yield self.tally.found(as_one(some), repaired=all(one.subject not in unrepaired for one in some))
 
 
 def _compare_item(key: ItemKey, rules: Rules, only: frozenset[str], *, repaired: bool) -> Work[Comparison]:

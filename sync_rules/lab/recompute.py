@@ -23,7 +23,6 @@ from sync_rules.model.entities import Entity
 from sync_rules.model.errors import StoreError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.values import AttributeValue, Item, Path, get, overlaps, same
-from sync_rules.model.writes import misfit
 from sync_rules.pipeline.requests import DroppingQueue, World
 from sync_rules.rules.families import TargetRule
 from sync_rules.rules.kinds.linked import LinkedRule
@@ -178,7 +177,9 @@ def differences(store: MemoryStore, rules: Rules, names: frozenset[str]) -> Iter
 # ---------------------------------------------------------------- against the rules
 def _by_rules(ending: Ending, found: Sequence[Difference]) -> Iterator[Wrong]:
     for one in found:
-        if one.repairable:
+        if one.drift is Drift.STUCK:
+            wrong = False
+        elif one.repairable:
             wrong = not _impossible(ending, one)
         else:
             wrong = one.drift is Drift.ORPHAN and _should_be_gone(ending, one)
@@ -189,10 +190,7 @@ def _by_rules(ending: Ending, found: Sequence[Difference]) -> Iterator[Wrong]:
 
 
 def _impossible(ending: Ending, one: Difference) -> bool:
-    """Tell whether a difference cannot be repaired: another value is in the way, or the item would be too large."""
-    item = ending.store.item(one.target)
-    if item is not None and misfit(item, one.paths):
-        return True
+    """Tell whether a difference cannot be repaired: the table has rejected the write."""
     return any((f.rule, f.key) == (one.rule, one.target) and f.reason in REJECTED for f in ending.parked)
 
 

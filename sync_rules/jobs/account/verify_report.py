@@ -19,7 +19,7 @@ from sync_rules.model import json_bytes
 
 def is_new(row: Body, known: set[int]) -> bool:
     """True if no row before this one reported the same; `known` holds hashes of the parts reported so far."""
-    about = hash(json.dumps([row["rule"], row["target"], row["element"], row["source"]]))
+    about = hash(json.dumps([row["rule"], row["target"], row["element"]]))
     new = row["element"] is None or about not in known  # what is no part is seen once
     known.add(about)
     return new
