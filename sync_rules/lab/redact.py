@@ -26,7 +26,6 @@ from sync_rules.model.numbers import spelt
 from sync_rules.model.sizes import possible_key
 from sync_rules.model.templates import Template, parse_template
 from sync_rules.model.values import AttributeValue
-from sync_rules.pipeline.records import STREAM_ARN
 from sync_rules.rules.ruleset import Rules
 
 WORD: Final = re.compile(r"[^\W_]+")  # a run of letters and digits
@@ -187,8 +186,7 @@ class Redactor:
             )
 
     def _key_of(self, body: Mapping[str, Any]) -> ItemKey | None:
-        arn = STREAM_ARN.match(str(body.get("eventSourceARN", "")))
-        table = self._rules.by_physical_name.get(arn[1]) if arn else None
+        table = self._rules.of_stream(str(body.get("eventSourceARN", "")))
         return None if table is None else table.key_of(body["dynamodb"]["Keys"])
 
     def _entity_of(self, body: Mapping[str, Any]) -> Entity | None:

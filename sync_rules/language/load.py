@@ -22,7 +22,7 @@ from sync_rules.language.sentences import read_sentence
 from sync_rules.language.validate import ValidFile, validate
 from sync_rules.language.variables import Variables
 from sync_rules.language.yaml_source import Document, read
-from sync_rules.model.entities import Entity, Index, KeyAttribute, KeyType, Table, misnamed
+from sync_rules.model.entities import Entity, Index, KeyAttribute, KeyType, Table, alike, misnamed, told_twice
 from sync_rules.model.errors import UserError
 from sync_rules.model.suggest import unknown
 from sync_rules.model.templates import Template, parse_template
@@ -167,15 +167,13 @@ def _tables(document: Document, problems: Problems, valid: ValidFile, variables:
         if filled is not None and (wrong := misnamed(filled)):
             problems.add("SR006", location, wrong)
         physical = name if filled is None else filled
-        first = next((other for other in tables.values() if other.physical_name == physical), None)
-        if first is not None:
-            message = f"tables {first.name} and {name} both name the DynamoDB table {physical!r}"
-            problems.add("SR007", location, message)
         partition, *sort = _attributes(form.key)
         indexes = tuple(_index(index, entry) for index, entry in form.indexes.items())
         most = form.max_write_units_per_second
         tables[name] = Table(name, physical, partition, sort[0] if sort else None, indexes, most)
         _one_type_each(document, problems, tables[name])
+    for first, table in told_twice(table for table in tables.values() if not misnamed(table.physical_name)):
+        problems.add("SR007", document.value("tables", table.name, "name"), alike(first, table))
     return tables
 
 

@@ -7,7 +7,7 @@ other is an attribute of the same name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal
@@ -18,14 +18,61 @@ from sync_rules.model.values import AttributeValue, Item, Path, get
 
 KeyType = Literal["S", "N", "B"]
 KEY_MAX_BYTES = (PARTITION_KEY_MAX_BYTES, SORT_KEY_MAX_BYTES)
-PHYSICAL_NAME: Final = r"[A-Za-z0-9_.-]{3,255}|arn:[^\s:]+:dynamodb:[^\s]+"
+TABLE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{3,255}")
+TABLE_ARN: Final = re.compile(r"arn:[^\s:]+:dynamodb:[^\s:/]+:[^\s:/]+:table/[A-Za-z0-9_.-]{3,255}")
+IN_ARN: Final = re.compile(
+    r"arn:[^:]+:dynamodb:([^:]*):([^:]*):table/([^/]+)"
+)  # of a table or stream, an emulator's too
+ARN_FORM: Final = "arn:aws:dynamodb:REGION:ACCOUNT:table/NAME"
 
 
 def misnamed(physical: str) -> str:
     """The problem of a table's name or ARN in DynamoDB, "" if there is none."""
-    if re.fullmatch(PHYSICAL_NAME, physical):
+    if TABLE_NAME.fullmatch(physical) or TABLE_ARN.fullmatch(physical):
         return ""
+    if physical.startswith("arn:"):
+        return f"{physical!r} is not the ARN of a DynamoDB table: expected {ARN_FORM}"
     return f"{physical!r} is not a name of a DynamoDB table: expected 3 to 255 of A-Z a-z 0-9 _ - ."
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The parts of a table's ARN, or of its stream's; of a table that is given by name, only the name is known."""
+
+    region: str
+    account: str
+    name: str
+
+    def may_be(self, other: Address) -> bool:
+        """True if both may be the address of one table."""
+        if not (self.region and other.region):
+            return self.name == other.name
+        return self == other
+
+
+def address_of(physical: str) -> Address:
+    """The address of a table, given by its name, its ARN, or the ARN of its stream."""
+    arn = IN_ARN.match(physical)
+    return Address("", "", physical) if arn is None else Address(arn[1], arn[2], arn[3])
+
+
+def alike(first: Table, table: Table) -> str:
+    """The problem of two tables that a stream record cannot tell apart."""
+    if first.physical_name == table.physical_name:
+        return f"tables {first.name} and {table.name} both name the DynamoDB table {table.physical_name!r}"
+    one, other = first.physical_name, table.physical_name
+    return f"tables {first.name} and {table.name} may be one table: no stream tells {one!r} from {other!r}"
+
+
+def told_twice(tables: Iterable[Table]) -> Iterator[tuple[Table, Table]]:
+    """The tables, each with an earlier one, that the ARN of a stream cannot tell from it."""
+    before: dict[str, list[Table]] = {}
+    for table in tables:
+        others = before.setdefault(table.address.name, [])
+        first = next((other for other in others if table.address.may_be(other.address)), None)
+        if first is not None:
+            yield first, table
+        others.append(table)
 
 
 @dataclass(frozen=True)
@@ -65,6 +112,11 @@ class Table:
     sort: KeyAttribute | None = None
     indexes: tuple[Index, ...] = ()
     max_write_units_per_second: int | None = None
+
+    @cached_property
+    def address(self) -> Address:
+        """The address in DynamoDB."""
+        return address_of(self.physical_name)
 
     @property
     def key(self) -> tuple[KeyAttribute, ...]:

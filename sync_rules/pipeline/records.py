@@ -10,7 +10,6 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any, Literal
 
 from sync_rules.model import json_bytes
@@ -19,7 +18,6 @@ from sync_rules.model.errors import RecordError
 from sync_rules.model.items import Change, Failure, ItemKey
 from sync_rules.model.numbers import SPELLING
 from sync_rules.model.values import AttributeValue, Item, Names
-from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.ruleset import Rules
 
 STREAM_ARN = re.compile(r"arn:[^:]+:dynamodb:[^:]*:[^:]*:table/([^/]+)/stream/")
@@ -27,7 +25,6 @@ SECONDS_MAX = 10**11  # a later number of seconds is the year 5138: it is millis
 STAMP_MAX = 10**20  # beyond any unit of time
 MILLISECONDS_MAX = 10**14  # and beyond that microseconds, which Kinesis Data Streams can be set to
 DATES = range(253_402_300_800_000)  # the milliseconds that are a date: the years 1970 to 9999
-STREAMS_KEPT_MAX = 1_024
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 LEVELS_MAX = 32
 BOTH_IMAGES = "NEW_AND_OLD_IMAGES"
@@ -44,7 +41,7 @@ def read_event(event: Mapping[str, Any], rules: Rules, *, filtered: bool = False
         yield Failure("", None, "the event has no list of Records: expected what a stream's event source mapping sends")
         return
     for record in records:
-        names = _filter(record, rules.record_filters) if filtered else None
+        names = _filter(record, rules) if filtered else None
         if names is False:
             continue
         position = position_of(record)
@@ -57,19 +54,14 @@ def read_event(event: Mapping[str, Any], rules: Rules, *, filtered: bool = False
                 yield change
 
 
-def _filter(record: Any, record_filters: Mapping[str, RecordFilter]) -> Names | Literal[False]:
+def _filter(record: Any, rules: Rules) -> Names | Literal[False]:
     """The attributes that rules read of a stream record; False if no rule can concern it."""
     try:
-        record_filter = record_filters.get(_table_in(record["eventSourceARN"]))
-        return None if record_filter is None else record_filter.asks(record["dynamodb"])
-    except (KeyError, TypeError, AttributeError, ValueError, RecursionError):  # it is read in full, and reported
+        table = rules.of_stream(record["eventSourceARN"])
+        return None if table is None else rules.record_filters[table.name].asks(record["dynamodb"])
+    except (KeyError, TypeError, AttributeError, ValueError, RecordError, RecursionError):
+        # it is read in full, and reported
         return None
-
-
-@lru_cache(maxsize=STREAMS_KEPT_MAX)
-def _table_in(arn: str) -> str:
-    match = STREAM_ARN.match(arn)
-    return match[1] if match else ""
 
 
 def position_of(record: object) -> str:
@@ -154,9 +146,10 @@ def _unwrap(kinesis: object) -> Mapping[str, Any]:
 
 def _table_of(body: Mapping[str, Any], keys: Item, rules: Rules) -> Table | None:
     """Find the table by the stream's ARN, the name in a Kinesis record, or the names of the key attributes."""
-    name = _table_in(str(body.get("eventSourceARN", ""))) or body.get("tableName")
+    arn = str(body.get("eventSourceARN", ""))
+    name = arn if STREAM_ARN.match(arn) else body.get("tableName")
     if isinstance(name, str):
-        return rules.by_physical_name.get(name.rpartition("/")[2])
+        return rules.of_stream(name)
     fitting = [t for t in rules.streamed_tables if {a.name for a in t.key} == keys.keys() and t.key_of(keys)]
     if len(fitting) > 1:
         names = ", ".join(table.name for table in fitting)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync_rules import __version__
-from sync_rules.model.entities import misnamed
+from sync_rules.model.entities import alike, misnamed, told_twice
 from sync_rules.model.errors import UserError
 from sync_rules.rules.ruleset import Rules
 
@@ -141,12 +141,10 @@ def _settled(rules: Rules, name: str) -> Rules:
     """
     from sync_rules.rules import fingerprints  # noqa: PLC0415 - only a place that a variable is in changes what rules say
 
-    physical: dict[str, str] = {}
     for table in rules.tables.values():
         if wrong := misnamed(table.physical_name):
             raise UserError(f"{name}: table {table.name}: {wrong}")
-        first = physical.setdefault(table.physical_name, table.name)
-        if first != table.name:
-            raise UserError(f"{name}: table {table.name}: {table.physical_name!r} is the table {first!r} already")
+    for first, table in told_twice(rules.tables.values()):
+        raise UserError(f"{name}: {alike(first, table)}")
     settled = {title: rule.resolved(name) for title, rule in rules.rules.items()}
     return replace(rules, rules=settled, fingerprint=fingerprints.of_all(rules.tables, rules.entities, settled))

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
-from sync_rules.model.entities import Entity, Table
+from sync_rules.model.entities import Address, Entity, Table, address_of
+from sync_rules.model.errors import RecordError
 from sync_rules.model.items import ItemKey
 from sync_rules.model.lookups import Find
 from sync_rules.model.templates import Beginnings
@@ -17,6 +19,8 @@ from sync_rules.model.values import Item, Path
 from sync_rules.rules.families import PartRule, TargetRule
 from sync_rules.rules.record_filter import RecordFilter
 from sync_rules.rules.rule import ArchivePlace, Rule
+
+STREAMS_KEPT_MAX: Final = 1_024
 
 
 @dataclass(frozen=True)
@@ -29,9 +33,37 @@ class Rules:
     fingerprint: str = ""
 
     @cached_property
-    def by_physical_name(self) -> Mapping[str, Table]:
-        """Tables by their name in DynamoDB, which may be given as an ARN."""
-        return {table.physical_name.rpartition("/")[2]: table for table in self.tables.values()}
+    def by_physical_name(self) -> Mapping[str, tuple[Table, ...]]:
+        """Tables by their name in DynamoDB; those of one name are of different Regions or accounts."""
+        found: dict[str, tuple[Table, ...]] = {}
+        for table in self.tables.values():
+            found[table.address.name] = (*found.get(table.address.name, ()), table)
+        return found
+
+    def of_stream(self, arn: str) -> Table | None:
+        """The table of a stream, by the ARN of either, or by its name alone; None for a table of no rule.
+
+        Raises:
+            RecordError: when it may be one of several.
+        """
+        if arn not in self._of_streams:
+            if len(self._of_streams) >= STREAMS_KEPT_MAX:
+                self._of_streams.clear()
+            self._of_streams[arn] = self._table_at(address_of(arn))
+        return self._of_streams[arn]
+
+    @cached_property
+    def _of_streams(self) -> dict[str, Table | None]:
+        return {}
+
+    def _table_at(self, address: Address) -> Table | None:
+        found = self.by_physical_name.get(address.name, ())
+        if len(found) > 1:
+            found = tuple(table for table in found if table.address.may_be(address))
+            if len(found) != 1:
+                names = " and ".join(table.name for table in self.by_physical_name[address.name])
+                raise RecordError(f"the stream or the record names a table like {names}, and could be of any of them")
+        return found[0] if found else None
 
     @cached_property
     def _by_table(self) -> Mapping[str, tuple[Entity, ...]]:
@@ -146,8 +178,8 @@ class Rules:
 
     @cached_property
     def record_filters(self) -> Mapping[str, RecordFilter]:
-        """The filters of stream records, by their tables' names in DynamoDB."""
-        return {name: RecordFilter(table, self._concerned(table)) for name, table in self.by_physical_name.items()}
+        """The filters of stream records, by their tables."""
+        return {name: RecordFilter(table, self._concerned(table)) for name, table in self.tables.items()}
 
     def _concerned(self, table: Table) -> Mapping[Entity, tuple[Rule, ...]]:
         return {

@@ -234,7 +234,7 @@ class History:
         return consumer.process(passed, self.rules, self.bounds)
 
     def _sifted(self, change: Change) -> Change | None:
-        record_filter = self.rules.record_filters[self.rules.tables[change.key.table].physical_name]
+        record_filter = self.rules.record_filters[change.key.table]
         keys = change.key.attributes()
         names = (
             record_filter.asks({"Keys": keys, "OldImage": change.old, "NewImage": change.new})

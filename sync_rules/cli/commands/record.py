@@ -154,8 +154,8 @@ class Tape:
 
     def _chosen(self, bodies: Iterable[Body]) -> Iterable[Body]:
         for body in bodies:
-            name = str(body["eventSourceARN"]).partition("table/")[2].partition("/")[0]
-            table = self.rules.by_physical_name[name]
+            table = self.rules.of_stream(str(body["eventSourceARN"]))
+            assert table is not None, "only the streams of the rules' tables are read"
             key = table.key_of(body["dynamodb"]["Keys"])
             if self.full or (key is not None and self._kept.in_ledger(key)):
                 continue

@@ -326,3 +326,27 @@ entities:
 rules: {names: copy user.name into order.user_name}
 """)
     assert read(event_of(SHOP, WRITTEN), rules) == ([WRITTEN], [])
+
+
+def test_records_of_two_tables_of_one_name_are_told_apart_by_their_streams():
+    """The ARN of a stream says which of them changed; what says less is reported, and never dropped or guessed."""
+    arn = "arn:aws:dynamodb:{}:table/main"
+    tables = {
+        name: arn.format(where)
+        for name, where in {"one": "eu-west-1:1", "two": "eu-west-1:2", "far": "us-east-1:1"}.items()
+    }
+    named = ", ".join(f"{name}: {{name: '{at}', key: {{id: S}}}}" for name, at in tables.items())
+    entities = ", ".join(f"{name}_item: {{table: {name}}}" for name in tables)
+    rules = parse_rules(
+        f"tables: {{{named}}}\nentities: {{{entities}}}\nrules: {{r: {{derive: one_item.x, as: '{{y}}'}}}}", environ={}
+    )
+    data = {"Keys": {"id": {"S": "1"}}, "NewImage": {"id": {"S": "1"}, "y": {"S": "7"}}}
+    records = [{"eventSourceARN": f"{at}/stream/2026", "dynamodb": data} for at in tables.values()]
+    assert [change.key.table for change in read_event({"Records": records}, rules)] == [*tables]
+    assert [change.key.table for change in read_event({"Records": records}, rules, filtered=True)] == ["one"]
+    unknown = {"eventSourceARN": arn.format("eu-west-1:3") + "/stream/2026", "dynamodb": data}
+    by_name = {"tableName": "main", "dynamodb": data}
+    for record in (unknown, by_name):
+        (failure,) = read_event({"Records": [record]}, rules, filtered=True)
+        assert isinstance(failure, Failure)
+        assert "one and two and far" in failure.reason

@@ -105,7 +105,7 @@ def test_compiled_variables_have_their_values_of_where_it_runs(given, tmp_path):
         ({}, "environment variables that are not set: WHERE, BUCKET"),
         (GIVEN | {"BUCKET": "My"}, "rule kept: 'My' is not a name of a bucket"),
         (GIVEN | {"WHERE": "no name"}, "table posts: 'dev-no name' is not a name of a DynamoDB table"),
-        (GIVEN | {"WHERE": "shop"}, "table posts: 'dev-shop' is the table 'shop' already"),
+        (GIVEN | {"WHERE": "shop"}, "tables shop and posts both name the DynamoDB table 'dev-shop'"),
     ],
     ids=["not set", "bucket", "table", "twice"],
 )

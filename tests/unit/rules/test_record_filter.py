@@ -185,7 +185,7 @@ def test_what_the_sieve_leaves_out_changes_nothing_of_the_rest(name):
 
 
 def sieve_of(rules: Rules, table: str) -> RecordFilter:
-    return rules.record_filters[rules.tables[table].physical_name]
+    return rules.record_filters[table]
 
 
 def data(old, new):
