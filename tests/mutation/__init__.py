@@ -1,0 +1,1 @@
+"""Random edits of the core, each of which some test must notice: `make mutants`."""

@@ -1,0 +1,181 @@
+"""`make mutants`: random edits of the core, and those that no test notices.
+
+Each edit is given to the tests that import its module, then to the simulator; what both let pass is written into a copy
+of the tree, where all tests of its room are run. What survives that, and is not named in harmless.toml with the reason,
+wants a test, or its code wants to go.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+
+from tests.mutation.edits import Edit, edits_of
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+CORE = (
+    "model/*.py", "rules/**/*.py", "pipeline/*.py", "read/*.py", "audit/*.py", "jobs/backfill/*.py",
+    "jobs/redrive/*.py", "jobs/consume/*.py", "adapters/[befmpsw]*.py", "adapters/dynamodb.py",
+)  # fmt: skip
+SURVIVORS_MAX_SHARE = 0.02
+ROOM_SECONDS = 900
+ENVIRONMENT = {"CI": "1", "PYTHONHASHSEED": "0"}  # Hypothesis: the same examples each time
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
+    parser.add_argument("--edits", type=int, default=300)
+    parser.add_argument("--seed", default="1", help="the same seed makes the same edits of the same files")
+    parser.add_argument("--only", default="", help="a file, or the beginning of its path")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no edit after so many")
+    parser.add_argument("--quick", action="store_true", help="leave out the room: some that survive are noticed there")
+    options = parser.parse_args()
+    chosen = sampled(options.only, options.edits, options.seed)
+    rooms = {room_of(edit.path) for edit in chosen}
+    until, found = time.monotonic() + options.seconds, Counter[str]()
+    survivors: list[Edit] = []
+    with ThreadPoolExecutor(options.workers) as pool:
+        shares = [chosen[number :: options.workers] for number in range(options.workers)]
+        for edit, answer in (
+            one for some in pool.map(lambda share: [*tried(share, until, quick=options.quick)], shares) for one in some
+        ):
+            found[answer] += 1
+            survivors += [edit] if answer == "survived" else []
+    known = harmless()
+    for edit in sorted(survivors, key=lambda one: (one.path, one.line)):
+        mark = "harmless" if edit.name in known else "SURVIVED"
+        print(f"{mark} line {edit.line} of {edit.name}")
+    wanted = sum(edit.name not in known for edit in survivors)
+    made = found.total() - found["unmade"]
+    print(f"{made} edits in {len(rooms)} rooms, seed {options.seed}: {dict(found)}; {wanted} want a test")
+    return int(wanted > SURVIVORS_MAX_SHARE * made)
+
+
+def harmless() -> dict[str, str]:
+    """The edits that nobody could notice, and why."""
+    return {one["edit"]: one["why"] for one in tomllib.loads((HERE / "harmless.toml").read_text())["harmless"]}
+
+
+@cache
+def every_edit(only: str = "") -> list[Edit]:
+    """Every edit of the core, or of some of its files."""
+    files = sorted({file for pattern in CORE for file in (ROOT / "sync_rules").glob(pattern)})
+    paths = [(file.relative_to(ROOT).as_posix(), file) for file in files]
+    return [edit for path, file in paths if path.startswith(only) for edit in edits_of(path, file.read_text())]
+
+
+def sampled(only: str, count: int, seed: str) -> list[Edit]:
+    """Some edits, room by room: tests of a room are imported once."""
+    edits = every_edit(only)
+    return sorted(
+        random.Random(seed).sample(edits, min(count, len(edits))), key=lambda one: (one.path, one.line, one.after)
+    )
+
+
+def room_of(path: str) -> str:
+    """The folder of the unit tests of a module."""
+    return f"tests/unit/{path.split('/')[1]}"
+
+
+def near(path: str) -> list[str]:
+    """The test files of the room that import a module, or have its name; all of them if none does."""
+    module = path.removesuffix(".py").replace("/", ".")
+    package, _, name = module.rpartition(".")
+    names = (f"from {module} import", f"from {package} import {name}", f"import {module}")
+    tests = sorted((ROOT / room_of(path)).glob("test_*.py"))
+    importing = [test for test in tests if test.stem == f"test_{name}" or any(n in test.read_text() for n in names)]
+    return [test.relative_to(ROOT).as_posix() for test in importing or tests]
+
+
+def tried(edits: list[Edit], until: float, *, quick: bool) -> Iterator[tuple[Edit, str]]:
+    """Try edits. Yields what noticed each: tests, simulator, hang, room; "survived", or "unmade"."""
+    with copied() as tree:
+        worker, room = None, ""
+        for edit in edits:
+            if time.monotonic() > until:
+                break
+            if worker is None or room_of(edit.path) != room or worker.poll() is not None:
+                stop(worker)
+                room = room_of(edit.path)
+                worker = started(tree, room)
+            task = json.dumps({"edit": asdict(edit), "near": near(edit.path)})
+            worker.stdin.write(task + "\n")
+            worker.stdin.flush()
+            answer = worker.stdout.readline().strip() or "hang"
+            if answer == "survived" and not quick:
+                answer = in_the_room(tree, edit, room)
+            print(f"{answer:9} {edit.name}", flush=True)
+            yield edit, answer
+        stop(worker)
+
+
+@contextmanager
+def copied() -> Iterator[Path]:
+    """A copy of the files that git knows, and of those that it does not ignore."""
+    names = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    ).stdout.split("\0")  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        tree = Path(folder)
+        for name in filter(None, names):
+            if (ROOT / name).is_file() and not (ROOT / name).is_symlink():
+                (tree / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, tree / name)
+        yield tree
+
+
+def environment(tree: Path) -> dict[str, str]:
+    return {**os.environ, **ENVIRONMENT, "PYTHONPATH": str(tree), "TMPDIR": str(tree)}
+
+
+def started(tree: Path, room: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.mutation.worker", room],
+        cwd=tree, env=environment(tree), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True, start_new_session=True,
+    )  # fmt: skip
+
+
+def stop(worker: subprocess.Popen[str] | None) -> None:
+    if worker is not None:
+        worker.stdin.close()
+        worker.wait()
+
+
+def in_the_room(tree: Path, edit: Edit, room: str) -> str:
+    """Run all tests of a room in the copy, with the edit in its file."""
+    file = tree / edit.path
+    before = file.read_text()
+    file.write_text(edit.made_in(before))
+    command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "--timeout=120", "-p", "no:cacheprovider", room]
+    try:
+        done = subprocess.run(
+            command, cwd=tree, env=environment(tree), capture_output=True, timeout=ROOM_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return "hang"
+    finally:
+        file.write_text(before)
+    return "survived" if done.returncode == 0 else "room"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
